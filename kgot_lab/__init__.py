@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {  # the module of each name, in the order in which one meets them; behind a colon the name it has there, if another
+_MODULES = {  # the module of each name, in the order in which one meets them; behind a colon the name it has there, if another
     "ask": "api.ask",
     "read_documents": "documents.folder",
     "connect": "llm",
@@ -154,12 +154,12 @@ def __getattr__(name: str) -> object:
 
     Raises AttributeError for an unknown name, with suggestions.
     """
-    if name not in _HOMES:
-        raise AttributeError(_unknown(name))
+    if name not in _MODULES:
+        raise AttributeError(_suggestion_message(name))
     from importlib import import_module
 
-    module, _, there = _HOMES[name].partition(":")
-    found: object = getattr(import_module(f"kgot_lab.{module}"), there or name)
+    module, _, original = _MODULES[name].partition(":")
+    found: object = getattr(import_module(f"kgot_lab.{module}"), original or name)
     globals()[name] = found
     return found
 
@@ -168,9 +168,11 @@ def __dir__() -> list[str]:
     return sorted({*__all__, "__version__"})
 
 
-def _unknown(name: str) -> str:
+def _suggestion_message(name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, _HOMES, n=3)
-    meant = f"did you mean {' or '.join(near)}?" if near else f"it offers {', '.join(_HOMES)}"
-    return f"kgot_lab has no {name!r}; {meant} Other names are in subpackages, such as kgot_lab.retrieval.lexical"
+    suggestions = get_close_matches(name, _MODULES, n=3)
+    advice = (
+        f"did you mean {' or '.join(suggestions)}?" if suggestions else f"it offers {', '.join(_MODULES)}"
+    )
+    return f"kgot_lab has no {name!r}; {advice} Other names are in subpackages, such as kgot_lab.retrieval.lexical"

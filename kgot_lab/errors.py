@@ -38,8 +38,8 @@ _MAX_SHOWN = 60  # characters of a value that a message shows
 class LabError(Exception):
     """Base class of the errors of this package. No message shows a password or key in an address."""
 
-    def __init__(self, *told: object):
-        super().__init__(*(mask_secrets(each) if isinstance(each, str) else each for each in told))
+    def __init__(self, *args: object):
+        super().__init__(*(mask_secrets(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class BadInput(LabError):
@@ -51,11 +51,13 @@ class UnknownName(BadInput):
 
     def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = ""):
         self.name, self.known = name, sorted(known)
-        near = [meant] if meant else get_close_matches(str(name)[:_MAX_SHOWN], self.known, n=1)
-        known = ("; " if any("," in each for each in self.known) else ", ").join(self.known) or "none"
+        suggestions = [meant] if meant else get_close_matches(str(name)[:_MAX_SHOWN], self.known, n=1)
+        known = ("; " if any("," in known_name for known_name in self.known) else ", ").join(
+            self.known
+        ) or "none"
         super().__init__(
             f"unknown {what} {short_repr(name)}"
-            + (f"; did you mean {near[0]!r}?" if near else ".")
+            + (f"; did you mean {suggestions[0]!r}?" if suggestions else ".")
             + f" Known: {known}"
         )
 
@@ -80,9 +82,9 @@ class AlreadyDecided(BadInput):
 class RefusedEnvelope(BadInput):
     """A signed message that is rejected. `code` is a machine-readable reason."""
 
-    def __init__(self, code: str, told: str):
+    def __init__(self, code: str, message: str):
         self.code = code
-        super().__init__(told)
+        super().__init__(message)
 
 
 class InsufficientData(BadInput):
@@ -198,8 +200,8 @@ class OutOfMemory(LabError):
     """Too little memory on this computer, or under its limits. It says nothing about a question."""
 
     def __init__(self, what: str):
-        less = "close other programs or raise the limit (ulimit -v); fewer documents and a smaller model take less"
-        super().__init__(f"there is too little memory for {what}: {less}")
+        advice = "close other programs or raise the limit (ulimit -v); fewer documents and a smaller model take less"
+        super().__init__(f"there is too little memory for {what}: {advice}")
 
 
 class TraceError(LabError):
@@ -318,7 +320,7 @@ def require_amount(value: object, name: str, *, positive: bool = False) -> None:
         )
 
 
-def require_options(make: Callable[..., object], options: Iterable[str], whose: str) -> None:
+def require_options(make: Callable[..., object], options: Iterable[str], owner: str) -> None:
     """Raise BadInput for an option that a function or class does not take.
 
     `whose` names it, as in "the store 'sqlite'".
@@ -331,4 +333,4 @@ def require_options(make: Callable[..., object], options: Iterable[str], whose: 
         if parameter.kind is parameter.KEYWORD_ONLY
     ]
     if unknown := sorted(set(options) - set(known)):
-        raise BadInput(f"{whose} has no option {unknown[0]!r}; it knows {', '.join(known) or 'none'}")
+        raise BadInput(f"{owner} has no option {unknown[0]!r}; it knows {', '.join(known) or 'none'}")

@@ -73,12 +73,12 @@ class Triple:
         return self.subject, self.relation, self.object
 
     def __repr__(self) -> str:
-        told = {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if each.compare or getattr(self, each.name) != each.default
+        values = {
+            attribute.name: getattr(self, attribute.name)
+            for attribute in fields(self)
+            if attribute.compare or getattr(self, attribute.name) != attribute.default
         }
-        return f"Triple({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+        return f"Triple({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
     def __str__(self) -> str:
         return f"{self.subject} --[{self.relation}]--> {self.object}"
@@ -232,17 +232,17 @@ class Ranking:
             )
 
     def __repr__(self) -> str:
-        by = f" by {_single_line(self.system, 60)}" if self.system else ""
-        found = f"{len(self.hits):,} hit" + "s" * (len(self.hits) != 1)
+        system = f" by {_single_line(self.system, 60)}" if self.system else ""
+        count = f"{len(self.hits):,} hit" + "s" * (len(self.hits) != 1)
         first = [
             f"{rank:3}  {hit.score:9.4g}  {_single_line(hit.id, 80)}"
             for rank, hit in enumerate(self.hits[:_HITS_PRINTED], start=1)
         ]
-        more = (
+        omitted = (
             [f"     … and {len(self.hits) - _HITS_PRINTED:,} more"] if len(self.hits) > _HITS_PRINTED else []
         )
         return "\n".join(
-            [f"<Ranking{by}: {found} for “{_single_line(self.query.text, 100)}”>", *first, *more]
+            [f"<Ranking{system}: {count} for “{_single_line(self.query.text, 100)}”>", *first, *omitted]
         )
 
     @property
@@ -268,12 +268,13 @@ class Ranking:
         return ()
 
 
-def _single_line(text: object, most: int) -> str:
+def _single_line(text: object, limit: int) -> str:
     """Format a text on one line, truncated, with control characters escaped."""
-    line = "".join(
-        letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text)[: most + 1]
+    shown = "".join(
+        character if character.isprintable() else ascii(character)[1:-1]
+        for character in str(text)[: limit + 1]
     )
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 
 
 def ranked(
@@ -291,14 +292,14 @@ def ranked(
         raise BadInput(
             f"ranked(query, scores) takes a dictionary {{document id: score}}, not {describe_value(scores)}"
         )
-    if odd := {kind for kind in map(type, scores.values()) if not issubclass(kind, Real)}:
-        id, score = next((id, score) for id, score in scores.items() if type(score) in odd)
+    if invalid := {kind for kind in map(type, scores.values()) if not issubclass(kind, Real)}:
+        id, score = next((id, score) for id, score in scores.items() if type(score) in invalid)
         raise BadInput(
             f"ranked(query, scores) takes numbers for scores; document {short_repr(id)} has {describe_value(score)}"
         )
-    if odd := {kind for kind in map(type, scores) if not issubclass(kind, str)}:
+    if invalid := {kind for kind in map(type, scores) if not issubclass(kind, str)}:
         raise BadInput(
-            f"the id of a document is a text, not {describe_value(next(id for id in scores if type(id) in odd))}"
+            f"the id of a document is a text, not {describe_value(next(id for id in scores if type(id) in invalid))}"
         )
     # reverse keeps equal scores in the order of their ids
     order = sorted(sorted(scores), key=scores.__getitem__, reverse=True)
@@ -403,15 +404,17 @@ def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
     documents = tuple(documents)
     for document in documents:
         require(document, Document, "each document is a Document(id, text, title)")
-        for what, given in (("id", document.id), ("text", document.text), ("title", document.title)):
-            if not isinstance(given, str):
-                said = "the id, the text and the title of a document are texts"
-                raise BadInput(f"{said}; the {what} of {short_repr(document.id)} is {describe_value(given)}")
+        for field_name, value in (("id", document.id), ("text", document.text), ("title", document.title)):
+            if not isinstance(value, str):
+                requirement = "the id, the text and the title of a document are texts"
+                raise BadInput(
+                    f"{requirement}; the {field_name} of {short_repr(document.id)} is {describe_value(value)}"
+                )
     if not documents:
         raise BadInput("there are no documents to search; give at least one")
-    twice = [id for id, times in Counter(document.id for document in documents).items() if times > 1]
-    if twice:
+    duplicates = [id for id, times in Counter(document.id for document in documents).items() if times > 1]
+    if duplicates:
         raise BadInput(
-            f"{len(twice)} document ids occur more than once, for example {twice[0]!r}; ids must be unique"
+            f"{len(duplicates)} document ids occur more than once, for example {duplicates[0]!r}; ids must be unique"
         )
     return documents

@@ -15,6 +15,7 @@ from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 import kgot_lab as lab
+from kgot_lab import PropertyGraph, open_store, show
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import delta_edges, similarity_edges
 from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
@@ -91,6 +92,19 @@ class Case(NamedTuple):
     says: str  # a word of the message
 
 
+def cases(name: str, *given: tuple[str, Callable[[], object], str]) -> list[Case]:
+    """The cases of one function: what is wrong, the call, and a word of the message."""
+    return [Case(f"{name}: {what}", act, says) for what, act, says in given]
+
+
+def ask(*arguments: Any, **options: Any) -> object:
+    return lab.ask(QUESTION, *arguments, **options)
+
+
+def think(*arguments: Any) -> object:
+    return lab.think(QUESTION, model(), *arguments)
+
+
 def file(name: str, text: str) -> Path:
     """A file in the folder where the tests of this module run."""
     Path(name).write_text(text)
@@ -143,78 +157,42 @@ TO_A_STORE = [  # what, done to a store of some kind, is refused how
 ]
 CASES = [
     # ask, think, solve
-    Case("ask: no text", lambda: lab.ask(None, ADA, model()), "question is a text, not None"),
-    Case("ask: an empty question", lambda: lab.ask("  ", ADA, model()), "question is empty"),
-    Case("ask: no documents", lambda: lab.ask(QUESTION, None, model()), "nothing to take facts from"),
-    Case("ask: an empty list", lambda: lab.ask(QUESTION, [], model()), "no documents"),
-    Case("ask: a number for documents", lambda: lab.ask(QUESTION, 3, model()), "documents are"),
-    Case(
-        "ask: texts for documents",
-        lambda: lab.ask(QUESTION, ["Ada was born."], model()),
-        "each document is a Document",
+    *cases(
+        "ask",
+        ("no text", lambda: lab.ask(None, ADA, model()), "question is a text, not None"),
+        ("an empty question", lambda: lab.ask("  ", ADA, model()), "question is empty"),
+        ("no documents", lambda: ask(None, model()), "nothing to take facts from"),
+        ("an empty list", lambda: ask([], model()), "no documents"),
+        ("a number for documents", lambda: ask(3, model()), "documents are"),
+        ("texts for documents", lambda: ask(["Ada was born."], model()), "each document is a Document"),
+        ("a function for a tool", lambda: ask(len, model()), "search tool"),
+        ("duplicate ids", lambda: ask([*ADA, ADA[0]], model()), "ids must be unique"),
+        ("no folder", lambda: ask("nowhere", model()), "not a folder"),
+        ("an unknown model", lambda: ask(ADA, "opnai:gpt"), "did you mean 'openai'"),
+        ("a number for a model", lambda: ask(ADA, 7), "a model is"),
+        ("the class of a model", lambda: ask(ADA, type(model())), "a model is"),
+        ("an unknown preset", lambda: ask(ADA, model(), preset="locla"), "did you mean 'local'"),
+        ("a number for a preset", lambda: ask(ADA, model(), preset=3), "preset is a name"),
+        ("a missing file", lambda: ask(model=model(), attachments=["nothing.md"]), "not there: nothing.md"),
+        ("one file, no list", lambda: ask(model=model(), attachments="notes.md"), "list of paths"),
+        ("nothing for attachments", lambda: ask(ADA, model(), attachments=None), "list of paths"),
+        ("a store for nothing", lambda: ask(ADA, model(), store="sqlite"), "store for a run"),
+        ("a number for a store", lambda: ask(ADA, model(), store=5), "a store is"),
+        ("a number for a trace", lambda: ask(ADA, model(), trace=5), "path of a file"),
+        ("a trace that is there", lambda: ask(ADA, model(), trace=file("old.jsonl", "")), "exists already"),
     ),
-    Case("ask: a function for a tool", lambda: lab.ask(QUESTION, len, model()), "search tool"),
-    Case("ask: duplicate ids", lambda: lab.ask(QUESTION, [*ADA, ADA[0]], model()), "ids must be unique"),
-    Case("ask: no folder", lambda: lab.ask(QUESTION, "nowhere", model()), "not a folder"),
-    Case("ask: an unknown model", lambda: lab.ask(QUESTION, ADA, "opnai:gpt"), "did you mean 'openai'"),
-    Case("ask: a number for a model", lambda: lab.ask(QUESTION, ADA, 7), "a model is"),
-    Case("ask: the class of a model", lambda: lab.ask(QUESTION, ADA, type(model())), "a model is"),
-    Case(
-        "ask: an unknown preset",
-        lambda: lab.ask(QUESTION, ADA, model(), preset="locla"),
-        "did you mean 'local'",
-    ),
-    Case("ask: a number for a preset", lambda: lab.ask(QUESTION, ADA, model(), preset=3), "preset is a name"),
-    Case(
-        "ask: a missing file",
-        lambda: lab.ask(QUESTION, model=model(), attachments=["nothing.md"]),
-        "not there: nothing.md",
-    ),
-    Case(
-        "ask: one file, no list",
-        lambda: lab.ask(QUESTION, model=model(), attachments="notes.md"),
-        "list of paths",
-    ),
-    Case(
-        "ask: nothing for attachments",
-        lambda: lab.ask(QUESTION, ADA, model(), attachments=None),
-        "list of paths",
-    ),
-    Case(
-        "ask: a store for nothing", lambda: lab.ask(QUESTION, ADA, model(), store="sqlite"), "store for a run"
-    ),
-    Case("ask: a number for a store", lambda: lab.ask(QUESTION, ADA, model(), store=5), "a store is"),
-    Case("ask: a number for a trace", lambda: lab.ask(QUESTION, ADA, model(), trace=5), "path of a file"),
-    Case(
-        "ask: a trace that is there",
-        lambda: lab.ask(QUESTION, ADA, model(), trace=file("old.jsonl", "")),
-        "exists already",
-    ),
-    Case(
-        "think: no store", lambda: lab.think(QUESTION, model(), None, [lab.search(ADA, WORDS)]), "open_store"
-    ),
-    Case(
-        "think: no tools",
-        lambda: lab.think(QUESTION, model(), lab.open_store(), []),
-        "there is nothing to take facts from",
-    ),
-    Case(
-        "think: no list of tools",
-        lambda: lab.think(QUESTION, model(), lab.open_store(), 3),
-        "tools are a list",
-    ),
-    Case(
-        "think: documents for tools", lambda: lab.think(QUESTION, model(), lab.open_store(), ADA), "a tool is"
-    ),
-    Case(
-        "think: a text for a model",
-        lambda: lab.think(QUESTION, "local", lab.open_store(), [lab.search(ADA, WORDS)]),
-        "connect(",
-    ),
-    Case(
-        "think: a name for limits",
-        lambda: lab.think(QUESTION, model(), lab.open_store(), [lab.search(ADA, WORDS)], "local"),
-        "Limits",
+    *cases(
+        "think",
+        ("no store", lambda: think(None, [lab.search(ADA, WORDS)]), "open_store"),
+        ("no tools", lambda: think(open_store(), []), "there is nothing to take facts from"),
+        ("no list of tools", lambda: think(open_store(), 3), "tools are a list"),
+        ("documents for tools", lambda: think(open_store(), ADA), "a tool is"),
+        (
+            "a text for a model",
+            lambda: lab.think(QUESTION, "local", open_store(), [lab.search(ADA, WORDS)]),
+            "connect(",
+        ),
+        ("a name for limits", lambda: think(open_store(), [lab.search(ADA, WORDS)], "local"), "Limits"),
     ),
     Case("solve: nothing", lambda: lab.solve(None), "think("),
     Case("solve: no events", lambda: lab.solve(iter([])), "without an answer"),
@@ -236,13 +214,12 @@ CASES = [
     Case("verify: texts", lambda: lab.verify(["one", "two"]), "a run is a Trace"),
     Case("verify: no events", lambda: lab.verify([]), "Started"),
     Case("verify: a number for a store", lambda: lab.verify(RUN, 3), "open_store"),
-    Case(
-        "resume: no file",
-        lambda: lab.resume("nowhere.jsonl", lab.open_store(), lab.Resources()),
-        "nowhere.jsonl",
+    *cases(
+        "resume",
+        ("no file", lambda: lab.resume("nowhere.jsonl", open_store(), lab.Resources()), "nowhere.jsonl"),
+        ("no resources", lambda: lab.resume(recorded(), open_store(), None), "Resources"),
+        ("no store", lambda: lab.resume(recorded(), None, lab.Resources()), "open_store"),
     ),
-    Case("resume: no resources", lambda: lab.resume(recorded(), lab.open_store(), None), "Resources"),
-    Case("resume: no store", lambda: lab.resume(recorded(), None, lab.Resources()), "open_store"),
     Case(
         "fork: a step beyond the end",
         lambda: lab.fork(RUN, len(RUN.events), "x"),
@@ -256,32 +233,22 @@ CASES = [
     Case("fork: a path", lambda: lab.fork("run.jsonl", 0, "x"), "a run is a Trace"),
     Case("fork: a model for resources", lambda: lab.fork(RUN, 1, "x", None, model()), "Resources"),
     # models, documents, tools
-    Case("connect: nothing", lambda: lab.connect(None), "a model is named by a text"),
-    Case("connect: empty", lambda: lab.connect(""), "unknown model"),
-    Case("connect: only the kind", lambda: lab.connect("openai:"), "openai:MODEL"),
-    Case(
-        "connect: an unknown option",
-        lambda: lab.connect("http://127.0.0.1:1/v1#m", wrong=1),
-        "it knows patience",
+    *cases(
+        "connect",
+        ("nothing", lambda: lab.connect(None), "a model is named by a text"),
+        ("empty", lambda: lab.connect(""), "unknown model"),
+        ("only the kind", lambda: lab.connect("openai:"), "openai:MODEL"),
+        ("an unknown option", lambda: lab.connect("http://127.0.0.1:1/v1#m", wrong=1), "it knows patience"),
+        ("a tape with options", lambda: lab.connect("recorded:tape", seconds=3), "it knows model"),
+        ("a huge name", lambda: lab.connect(HUGE), "unknown model"),
     ),
-    Case("connect: a tape with options", lambda: lab.connect("recorded:tape", seconds=3), "it knows model"),
-    Case("connect: a huge name", lambda: lab.connect(HUGE), "unknown model"),
-    Case("read_documents: nothing", lambda: lab.read_documents(None), "from a folder or a file"),
-    Case("read_documents: no folder", lambda: lab.read_documents("nowhere"), "not a folder"),
-    Case(
-        "read_documents: a file of no kind",
-        lambda: lab.read_documents(file("one.xyz", "One")),
-        ".xyz is not read",
-    ),
-    Case(
-        "read_documents: an empty file",
-        lambda: lab.read_documents(file("one.md", "")),
-        "nothing in one.md could be read",
-    ),
-    Case(
-        "read_documents: an empty folder",
-        lambda: (Path("bare").mkdir(), lab.read_documents("bare")),
-        "it is empty",
+    *cases(
+        "read_documents",
+        ("nothing", lambda: lab.read_documents(None), "from a folder or a file"),
+        ("no folder", lambda: lab.read_documents("nowhere"), "not a folder"),
+        ("a file of no kind", lambda: lab.read_documents(file("one.xyz", "One")), ".xyz is not read"),
+        ("an empty file", lambda: lab.read_documents(file("one.md", "")), "nothing in one.md could be read"),
+        ("an empty folder", lambda: (Path("bare").mkdir(), lab.read_documents("bare")), "it is empty"),
     ),
     Case("search: nothing", lambda: lab.search(None), "documents are a list"),
     Case("search: one text", lambda: lab.search("Ada was born."), "documents are a list"),
@@ -294,38 +261,30 @@ CASES = [
     Case("ask_model: nothing", lambda: lab.ask_model(None), "takes a model"),
     Case("ask_model: no tokens", lambda: lab.ask_model(model(), max_tokens=0), "max_tokens must be 1"),
     # graphs
-    Case("graph: a number", lambda: lab.PropertyGraph.of(3), "a list, not 3"),
-    Case("graph: texts for nodes", lambda: lab.PropertyGraph.of(["Ada"]), "a node is Node("),
-    Case("graph: an id that is no text", lambda: lab.PropertyGraph.of([lab.Node(3)]), "a node is Node("),
-    Case(
-        "graph: two nodes of one id",
-        lambda: lab.PropertyGraph.of([lab.Node("a"), lab.Node("a", ("B",))]),
-        "two different nodes",
+    *cases(
+        "graph",
+        ("a number", lambda: PropertyGraph.of(3), "a list, not 3"),
+        ("texts for nodes", lambda: PropertyGraph.of(["Ada"]), "a node is Node("),
+        ("an id that is no text", lambda: PropertyGraph.of([lab.Node(3)]), "a node is Node("),
+        (
+            "two nodes of one id",
+            lambda: PropertyGraph.of([lab.Node("a"), lab.Node("a", ("B",))]),
+            "two different nodes",
+        ),
+        ("an edge to nowhere", lambda: PropertyGraph.of((), [lab.Edge("a", "b", "c")]), "dangling='add'"),
+        ("tuples for edges", lambda: PropertyGraph.of((), [("a", "b", "c")]), "an edge is Edge("),
+        ("another way with dangling", lambda: PropertyGraph.of(dangling="drop"), "refuse"),
     ),
-    Case(
-        "graph: an edge to nowhere",
-        lambda: lab.PropertyGraph.of((), [lab.Edge("a", "b", "c")]),
-        "dangling='add'",
-    ),
-    Case("graph: tuples for edges", lambda: lab.PropertyGraph.of((), [("a", "b", "c")]), "an edge is Edge("),
-    Case("graph: another way with dangling", lambda: lab.PropertyGraph.of(dangling="drop"), "refuse"),
-    Case("triples: nothing", lambda: lab.PropertyGraph.from_triples(None), "triples are a list"),
-    Case(
-        "triples: pairs", lambda: lab.PropertyGraph.from_triples([("a", "b")]), "three texts, not ('a', 'b')"
-    ),
-    Case("triples: a number in one", lambda: lab.PropertyGraph.from_triples([("a", "b", 3)]), "three texts"),
-    Case("triples: a text", lambda: lab.PropertyGraph.from_triples("abc"), "a triple is"),
-    Case(
-        "networkx: ours",
-        lambda: lab.PropertyGraph.from_networkx(GRAPH),
-        "NetworkX graph, not a PropertyGraph",
-    ),
-    Case("networkx: ids alike", lambda: lab.PropertyGraph.from_networkx(nx.Graph([(1, "1")])), "same text"),
-    Case("pandas: lists", lambda: lab.PropertyGraph.from_pandas([], []), "data frame"),
-    Case(
-        "pandas: no columns",
-        lambda: lab.PropertyGraph.from_pandas(pd.DataFrame(), pd.DataFrame(SAME)),
-        "no column id",
+    Case("triples: nothing", lambda: PropertyGraph.from_triples(None), "triples are a list"),
+    Case("triples: pairs", lambda: PropertyGraph.from_triples([("a", "b")]), "three texts, not ('a', 'b')"),
+    Case("triples: a number in one", lambda: PropertyGraph.from_triples([("a", "b", 3)]), "three texts"),
+    Case("triples: a text", lambda: PropertyGraph.from_triples("abc"), "a triple is"),
+    Case("networkx: ours", lambda: PropertyGraph.from_networkx(GRAPH), "NetworkX graph, not a PropertyGraph"),
+    Case("networkx: ids alike", lambda: PropertyGraph.from_networkx(nx.Graph([(1, "1")])), "same text"),
+    *cases(
+        "pandas",
+        ("lists", lambda: PropertyGraph.from_pandas([], []), "data frame"),
+        ("no columns", lambda: PropertyGraph.from_pandas(pd.DataFrame(), pd.DataFrame(SAME)), "no column id"),
     ),
     Case("node: none of that id", lambda: GRAPH.node("Adda"), "did you mean 'Ada'"),
     Case("node: a list", lambda: GRAPH.node(["Ada"]), "unknown node"),
@@ -337,63 +296,51 @@ CASES = [
     Case("apply: nothing", lambda: GRAPH.apply(None), "is a Diff, not None"),
     Case("apply: what does not fit", lambda: GRAPH.apply(lab.Diff(removed_nodes=(lab.Node("Eve"),))), "Eve"),
     # stores
-    Case("open_store: nothing", lambda: lab.open_store(None), "named by its kind"),
-    Case("open_store: an unknown kind", lambda: lab.open_store("sqllite"), "did you mean 'sqlite'"),
-    Case("open_store: an unknown scheme", lambda: lab.open_store("ftp://host"), "unknown store"),
-    Case(
-        "open_store: a port of letters",
-        lambda: lab.open_store("bolt://127.0.0.1:abc"),
-        "'cypher_server' cannot be used",
+    *cases(
+        "open_store",
+        ("nothing", lambda: open_store(None), "named by its kind"),
+        ("an unknown kind", lambda: open_store("sqllite"), "did you mean 'sqlite'"),
+        ("an unknown scheme", lambda: open_store("ftp://host"), "unknown store"),
+        ("a port of letters", lambda: open_store("bolt://127.0.0.1:abc"), "'cypher_server' cannot be used"),
+        (
+            "a port that is none",
+            lambda: open_store("http://127.0.0.1:99999/q"),
+            "cannot be used: Port out of range",
+        ),
+        (
+            "an address of half a number",
+            lambda: open_store("http://[::1/query"),
+            "cannot be used: Invalid IPv6 URL",
+        ),
+        ("no host", lambda: open_store("bolt://"), "names no host: write bolt://HOST"),
     ),
-    Case(
-        "open_store: a port that is none",
-        lambda: lab.open_store("http://127.0.0.1:99999/q"),
-        "cannot be used: Port out of range",
-    ),
-    Case(
-        "open_store: an address of half a number",
-        lambda: lab.open_store("http://[::1/query"),
-        "cannot be used: Invalid IPv6 URL",
-    ),
-    Case("open_store: no host", lambda: lab.open_store("bolt://"), "names no host: write bolt://HOST"),
     Case(
         "ask: a preset that is none",
-        lambda: lab.ask(QUESTION, ADA, model(), preset="nope"),
+        lambda: ask(ADA, model(), preset="nope"),
         "Known: auto, local, paths, reference",
     ),
-    Case("open_store: an unknown option", lambda: lab.open_store("in_memory", wrong=1), "it knows at, "),
-    Case(
-        "open_store: an unknown option of sqlite",
-        lambda: lab.open_store("graph.sqlite", unsafe=True),
-        "it knows at, seconds",
-    ),
-    Case("open_store: an unknown option of fused", lambda: lab.open_store("fused", wrong=1), "it knows"),
-    Case("open_store: two places", lambda: lab.open_store("graph.log", at="other.log"), "says itself"),
-    Case(
-        "open_store: two names of a place",
-        lambda: lab.open_store("sqlite", at="a.db", path="b.db"),
-        "not both",
-    ),
-    Case("open_store: a place for none", lambda: lab.open_store("fused", at="a.log"), "nowhere else"),
-    Case(
-        "open_store: a file for a server", lambda: lab.open_store("cypher_server", at="a.log"), "an address"
-    ),
-    Case(
-        "open_store: a server for a file",
-        lambda: lab.open_store("sqlite", at="bolt://host"),
-        "lives at a file",
-    ),
-    Case("open_store: a server nowhere", lambda: lab.open_store("sparql_server"), "at=URL"),
-    Case("open_store: an empty place", lambda: lab.open_store("in_memory", at=""), "is empty"),
-    Case("open_store: a number for a place", lambda: lab.open_store("in_memory", at=3), "address or a file"),
-    Case("open_store: NaN seconds", lambda: lab.open_store("sqlite", seconds=NAN), "above 0"),
-    Case("open_store: a text for seconds", lambda: lab.open_store("sqlite", seconds="5"), "is a number"),
-    Case("open_store: a text for yes", lambda: lab.open_store("in_memory", unsafe="yes"), "True or False"),
-    Case("open_store: another file", lambda: lab.open_store(file("hello.log", "hello\n")), "hello.log"),
-    Case(
-        "open_store: another database",
-        lambda: lab.open_store(file("hello.sqlite", "hello\n" * 100)),
-        "hello.sqlite",
+    *cases(
+        "open_store",
+        ("an unknown option", lambda: open_store("in_memory", wrong=1), "it knows at, "),
+        (
+            "an unknown option of sqlite",
+            lambda: open_store("graph.sqlite", unsafe=True),
+            "it knows at, seconds",
+        ),
+        ("an unknown option of fused", lambda: open_store("fused", wrong=1), "it knows"),
+        ("two places", lambda: open_store("graph.log", at="other.log"), "says itself"),
+        ("two names of a place", lambda: open_store("sqlite", at="a.db", path="b.db"), "not both"),
+        ("a place for none", lambda: open_store("fused", at="a.log"), "nowhere else"),
+        ("a file for a server", lambda: open_store("cypher_server", at="a.log"), "an address"),
+        ("a server for a file", lambda: open_store("sqlite", at="bolt://host"), "lives at a file"),
+        ("a server nowhere", lambda: open_store("sparql_server"), "at=URL"),
+        ("an empty place", lambda: open_store("in_memory", at=""), "is empty"),
+        ("a number for a place", lambda: open_store("in_memory", at=3), "address or a file"),
+        ("NaN seconds", lambda: open_store("sqlite", seconds=NAN), "above 0"),
+        ("a text for seconds", lambda: open_store("sqlite", seconds="5"), "is a number"),
+        ("a text for yes", lambda: open_store("in_memory", unsafe="yes"), "True or False"),
+        ("another file", lambda: open_store(file("hello.log", "hello\n")), "hello.log"),
+        ("another database", lambda: open_store(file("hello.sqlite", "hello\n" * 100)), "hello.sqlite"),
     ),
     *(Case(f"{kind}: {what}", partial(act, kind), says) for kind in KINDS for what, act, says in TO_A_STORE),
     # retrieval
@@ -401,16 +348,17 @@ CASES = [
     Case("stage % 0", lambda: WORDS % 0, "k must be 1"),
     Case("stage % a text", lambda: WORDS % "five", "whole number"),
     Case("stage >> a function", lambda: WORDS >> len, "is a Stage"),
-    Case("a stage: no function", lambda: lab.Stage("b", None), "a stage is Stage(name, function)"),
-    Case("a stage: turned round", lambda: lab.Stage(len, "b"), "a stage is Stage(name, function)"),
-    Case(
-        "a stage: texts for hits", lambda: giving(lab.Ranking(QUERY, ("d0",))), "gave as a hit a str ('d0')"
-    ),
-    Case("a stage: nothing for a hit", lambda: giving(lab.Ranking(QUERY, (None,))), "gave as a hit None"),
-    Case(
-        "a stage: a text for a score",
-        lambda: giving(lab.Ranking(QUERY, (lab.Hit("d0", "1.0"),))),
-        "which is no number",
+    *cases(
+        "a stage",
+        ("no function", lambda: lab.Stage("b", None), "a stage is Stage(name, function)"),
+        ("turned round", lambda: lab.Stage(len, "b"), "a stage is Stage(name, function)"),
+        ("texts for hits", lambda: giving(lab.Ranking(QUERY, ("d0",))), "gave as a hit a str ('d0')"),
+        ("nothing for a hit", lambda: giving(lab.Ranking(QUERY, (None,))), "gave as a hit None"),
+        (
+            "a text for a score",
+            lambda: giving(lab.Ranking(QUERY, (lab.Hit("d0", "1.0"),))),
+            "which is no number",
+        ),
     ),
     Case(
         "a ranking: no hits",
@@ -419,21 +367,16 @@ CASES = [
     ),
     Case("a ranking: a generator", lambda: lab.Ranking(QUERY, (hit for hit in ())), "not a generator"),
     Case("a ranking: a text for a query", lambda: lab.Ranking("?", ()), "the query of a ranking is a Query"),
-    Case(
-        "ranked: a list",
-        lambda: lab.ranked(QUERY, ["d0"]),
-        "takes a dictionary {document id: score}, not a list",
-    ),
-    Case(
-        "ranked: a text for a score",
-        lambda: lab.ranked(QUERY, {"d0": "1.0"}),
-        "document 'd0' has a str ('1.0')",
-    ),
-    Case("ranked: nothing for a score", lambda: lab.ranked(QUERY, {"d0": None}), "document 'd0' has None"),
-    Case(
-        "ranked: a number for an id",
-        lambda: lab.ranked(QUERY, {0: 1.0, "d1": 2.0}),
-        "the id of a document is a text, not 0",
+    *cases(
+        "ranked",
+        ("a list", lambda: lab.ranked(QUERY, ["d0"]), "takes a dictionary {document id: score}, not a list"),
+        ("a text for a score", lambda: lab.ranked(QUERY, {"d0": "1.0"}), "document 'd0' has a str ('1.0')"),
+        ("nothing for a score", lambda: lab.ranked(QUERY, {"d0": None}), "document 'd0' has None"),
+        (
+            "a number for an id",
+            lambda: lab.ranked(QUERY, {0: 1.0, "d1": 2.0}),
+            "the id of a document is a text, not 0",
+        ),
     ),
     Case("bm25: no title", lambda: bm25([lab.Document("d0", "text", None)]), "the title of 'd0' is None"),
     Case("weighted: nothing", lambda: weighted(), "at least one pair"),
@@ -456,41 +399,28 @@ CASES = [
     Case("vectors: no embedder", lambda: dense(ADA, None), "an embedder is"),
     Case("bm25: duplicate ids", lambda: bm25([*ADA, ADA[0]]), "ids must be unique"),
     # comparing and showing
-    Case(
-        "compare_texts: no skeletons",
-        lambda: lab.compare_texts("a text", "a text", {}, Uneven()),
-        "skeletons are",
-    ),
-    Case(
-        "compare_texts: no embedder",
-        lambda: lab.compare_texts("a text", "a text", SKELETONS, None),
-        "an embedder is",
-    ),
-    Case(
-        "compare_texts: no text",
-        lambda: lab.compare_texts("a text", None, SKELETONS, Uneven()),
-        "texts are compared, not None",
-    ),
-    Case(
-        "compare_texts: no skeleton",
-        lambda: lab.compare_texts("a text", "other", SKELETONS, Uneven()),
-        "no skeleton",
-    ),
-    Case(
-        "compare_texts: an embedder without a dimension",
-        lambda: compared(Partial("name", "digest", "embed")),
-        "which has no dimension",
-    ),
-    Case(
-        "compare_texts: an embedder without a digest",
-        lambda: compared(Partial("name", "embed", "dimension")),
-        "which has no digest",
-    ),
-    Case("compare_texts: the class of an embedder", lambda: compared(Uneven), "an embedder is"),
-    Case(
-        "compare_texts: a verifier that does not align",
-        lambda: compared(Uneven((2, 3)), verifier=len),
-        "a verifier is",
+    *cases(
+        "compare_texts",
+        ("no skeletons", lambda: lab.compare_texts("a text", "a text", {}, Uneven()), "skeletons are"),
+        ("no embedder", lambda: lab.compare_texts("a text", "a text", SKELETONS, None), "an embedder is"),
+        (
+            "no text",
+            lambda: lab.compare_texts("a text", None, SKELETONS, Uneven()),
+            "texts are compared, not None",
+        ),
+        ("no skeleton", lambda: lab.compare_texts("a text", "other", SKELETONS, Uneven()), "no skeleton"),
+        (
+            "an embedder without a dimension",
+            lambda: compared(Partial("name", "digest", "embed")),
+            "which has no dimension",
+        ),
+        (
+            "an embedder without a digest",
+            lambda: compared(Partial("name", "embed", "dimension")),
+            "which has no digest",
+        ),
+        ("the class of an embedder", lambda: compared(Uneven), "an embedder is"),
+        ("a verifier that does not align", lambda: compared(Uneven((2, 3)), verifier=len), "a verifier is"),
     ),
     Case(
         "delta_edges: an embedder without a dimension",
@@ -505,78 +435,70 @@ CASES = [
         lambda: make_skeletons(["Rain falls."], lambda texts: texts, cache=False),
         "a maker is",
     ),
-    Case("plot: a dictionary", lambda: lab.plot({"a": 1}), "a plot is named by a text"),
-    Case(
-        "plot: nothing to plot", lambda: lab.plot("ballots"), "plot('ballots'): missing a required argument"
+    *cases(
+        "plot",
+        ("a dictionary", lambda: lab.plot({"a": 1}), "a plot is named by a text"),
+        ("nothing to plot", lambda: lab.plot("ballots"), "plot('ballots'): missing a required argument"),
+        ("an unknown option", lambda: lab.plot("ballots", [], size=3), "it takes "),
     ),
-    Case("plot: an unknown option", lambda: lab.plot("ballots", [], size=3), "it takes "),
-    Case("show: nothing", lambda: lab.show(None), "not None"),
-    Case("show: a text", lambda: lab.show("run.jsonl"), "show() shows a PropertyGraph"),
-    Case("show: an empty list", lambda: lab.show([]), "empty list"),
-    Case("show: a graph on file", lambda: lab.show("graph.graphml"), "kgot_lab.stores.files.read_graph"),
-    Case("show: pairs", lambda: lab.show([("Ada", "Charles")]), "three texts, not ('Ada', 'Charles')"),
-    Case(
-        "show: triples with numbers", lambda: lab.show([(1, "knows", 2)]), "three texts, not (1, 'knows', 2)"
-    ),
-    Case(
-        "show: a number in a path", lambda: lab.show(NUMBERED, highlight=[0, 1]), "node 0; did you mean '0'"
-    ),
+    Case("show: nothing", lambda: show(None), "not None"),
+    Case("show: a text", lambda: show("run.jsonl"), "show() shows a PropertyGraph"),
+    Case("show: an empty list", lambda: show([]), "empty list"),
+    Case("show: a graph on file", lambda: show("graph.graphml"), "kgot_lab.stores.files.read_graph"),
+    Case("show: pairs", lambda: show([("Ada", "Charles")]), "three texts, not ('Ada', 'Charles')"),
+    Case("show: triples with numbers", lambda: show([(1, "knows", 2)]), "three texts, not (1, 'knows', 2)"),
+    Case("show: a number in a path", lambda: show(NUMBERED, highlight=[0, 1]), "node 0; did you mean '0'"),
     Case(
         "show: two columns of one name",
-        lambda: lab.show(pd.DataFrame([SOME], columns=["source", "source", "target"])),
+        lambda: show(pd.DataFrame([SOME], columns=["source", "source", "target"])),
         "two columns",
     ),
     Case(
         "show: capitals alone",
-        lambda: lab.show(pd.DataFrame([SOME], columns=["source", "Source", "target"])),
+        lambda: show(pd.DataFrame([SOME], columns=["source", "Source", "target"])),
         "two columns",
     ),
-    Case("show: numbers", lambda: lab.show([1, 2, 3]), "not a list"),
-    Case("show: a triple and a pair", lambda: lab.show([("a", "b", "c"), ("a", "b")]), "three texts"),
-    Case("show: an event and a text", lambda: lab.show([RUN.events[0], "x"]), "a run is a Trace"),
-    Case("show: a run without its beginning", lambda: lab.show(RUN.events[3:]), "Started"),
-    Case(
-        "show: another table", lambda: lab.show(pd.DataFrame({"name": ["Ada"], "age": [36]})), "has name, age"
-    ),
+    Case("show: numbers", lambda: show([1, 2, 3]), "not a list"),
+    Case("show: a triple and a pair", lambda: show([("a", "b", "c"), ("a", "b")]), "three texts"),
+    Case("show: an event and a text", lambda: show([RUN.events[0], "x"]), "a run is a Trace"),
+    Case("show: a run without its beginning", lambda: show(RUN.events[3:]), "Started"),
+    Case("show: another table", lambda: show(pd.DataFrame({"name": ["Ada"], "age": [36]})), "has name, age"),
     Case(
         "show: an end that is missing",
-        lambda: lab.show(pd.DataFrame({"source": ["Ada", None], "target": ["London", "x"]})),
+        lambda: show(pd.DataFrame({"source": ["Ada", None], "target": ["London", "x"]})),
         "no source",
     ),
-    Case("show: an unknown option", lambda: lab.show(GRAPH, size=3), "it knows highlight"),
-    Case("show: no height", lambda: lab.show(GRAPH, height=0), "height must be 1"),
-    Case("show: a path that is not there", lambda: lab.show(GRAPH, highlight=["Ada", "Eve"]), "Eve"),
-    Case("show: no hits", lambda: lab.show(WORDS.search("Ada"), limit=0), "limit must be 1"),
+    Case("show: an unknown option", lambda: show(GRAPH, size=3), "it knows highlight"),
+    Case("show: no height", lambda: show(GRAPH, height=0), "height must be 1"),
+    Case("show: a path that is not there", lambda: show(GRAPH, highlight=["Ada", "Eve"]), "Eve"),
+    Case("show: no hits", lambda: show(WORDS.search("Ada"), limit=0), "limit must be 1"),
     Case("stepper: nothing", lambda: lab.stepper(None), "a run is a Trace"),
     Case("stepper: no events", lambda: lab.stepper([]), "no events"),
     Case("stepper: a step beyond the end", lambda: lab.stepper(RUN).fork(999, "x"), "no event 999"),
     Case("html: nothing", lambda: lab.html(None), "html() takes a run"),
     Case("html: a graph", lambda: lab.html(GRAPH), "html() takes a run"),
-    Case("explore: nothing", lambda: lab.explore(None, ADA), "Lanes(text=stage"),
-    Case("explore: an unknown lane", lambda: lab.explore({"words": WORDS}, ADA), "unknown lane"),
-    Case("explore: a text for a lane", lambda: lab.explore({"text": "bm25"}, ADA), "is a Stage"),
-    Case("explore: no lanes", lambda: Lanes(), "at least one lane"),
-    Case("explore: no documents", lambda: lab.explore(WORDS, []), "no documents"),
-    Case(
-        "explore: queries alike",
-        lambda: lab.explore(WORDS, ADA, queries=[lab.Query("a", "q"), lab.Query("b", "q")]),
-        "must be unique",
+    *cases(
+        "explore",
+        ("nothing", lambda: lab.explore(None, ADA), "Lanes(text=stage"),
+        ("an unknown lane", lambda: lab.explore({"words": WORDS}, ADA), "unknown lane"),
+        ("a text for a lane", lambda: lab.explore({"text": "bm25"}, ADA), "is a Stage"),
+        ("no lanes", lambda: Lanes(), "at least one lane"),
+        ("no documents", lambda: lab.explore(WORDS, []), "no documents"),
+        (
+            "queries alike",
+            lambda: lab.explore(WORDS, ADA, queries=[lab.Query("a", "q"), lab.Query("b", "q")]),
+            "must be unique",
+        ),
+        ("NaN", lambda: lab.explore(WORDS, ADA).but(weights=Weights(NAN, 0, 0, 0)), "from 0 to 1"),
+        ("numbers for weights", lambda: lab.explore(WORDS, ADA).but(weights=(1, 0, 0, 0)), "Weights("),
+        (
+            "all zero",
+            lambda: lab.explore(WORDS, ADA).but(weights=Weights(0, 0, 0, 0)).stage,
+            "All weights are 0",
+        ),
+        ("an unknown preset", lambda: lab.explore(WORDS, ADA).but(preset="sparce"), "did you mean 'sparse'"),
+        ("too many hits", lambda: lab.explore(WORDS, ADA).but(k=10_000), "1 to 50"),
     ),
-    Case("explore: NaN", lambda: lab.explore(WORDS, ADA).but(weights=Weights(NAN, 0, 0, 0)), "from 0 to 1"),
-    Case(
-        "explore: numbers for weights", lambda: lab.explore(WORDS, ADA).but(weights=(1, 0, 0, 0)), "Weights("
-    ),
-    Case(
-        "explore: all zero",
-        lambda: lab.explore(WORDS, ADA).but(weights=Weights(0, 0, 0, 0)).stage,
-        "All weights are 0",
-    ),
-    Case(
-        "explore: an unknown preset",
-        lambda: lab.explore(WORDS, ADA).but(preset="sparce"),
-        "did you mean 'sparse'",
-    ),
-    Case("explore: too many hits", lambda: lab.explore(WORDS, ADA).but(k=10_000), "1 to 50"),
     Case("doctor: an unknown piece", lambda: lab.doctor("nothing"), "unknown"),
     Case("doctor: a number", lambda: lab.doctor(3), "unknown"),
     # data

@@ -72,7 +72,7 @@ def test_the_table_the_list_the_imports_for_editors_and_dir_say_the_same():
     for_editors = {
         alias.asname or alias.name: (node.module, alias.name) for node in imports for alias in node.names
     }
-    table = {name: home.partition(":") for name, home in lab._HOMES.items()}
+    table = {name: home.partition(":") for name, home in lab._MODULES.items()}
     assert {
         name: (f"kgot_lab.{module}", there or name) for name, (module, _, there) in table.items()
     } == for_editors
@@ -121,12 +121,10 @@ def test_a_question_is_answered_in_one_line(folder, given):
         "tool": lab.search(ADA, bm25(ADA)),
     }
     made = lab.ask(QUESTION, facts[given], model(), preset=FEW)
-    assert (
-        isinstance(made, lab.Trace)
-        and made.answer == "London"
-        and made.finished
-        and made.question == QUESTION
-    )
+    assert isinstance(made, lab.Trace)
+    assert made.answer == "London"
+    assert made.finished
+    assert made.question == QUESTION
     assert lab.Triple("Ada Lovelace", "born in", "London") in graph_after(made.events).to_triples()
 
 
@@ -180,10 +178,8 @@ def test_the_same_call_goes_on_with_a_run_that_stopped_as_the_error_says(folder,
         assert any(isinstance(event, Wrote) for event in kept)
         assert call().answer == "London"
         lab.ask(QUESTION, facts, whole, preset=FEW)
-        assert (
-            stops.asked == whole.asked + 1
-            and lab.load_run(tmp_path / "run.jsonl").events[: len(kept)] == kept
-        )
+        assert stops.asked == whole.asked + 1
+        assert lab.load_run(tmp_path / "run.jsonl").events[: len(kept)] == kept
         assert lab.verify(lab.load_run(tmp_path / "run.jsonl")) is None
 
 
@@ -215,11 +211,9 @@ def test_a_store_that_is_given_stays_open_and_a_named_one_keeps_the_graph(tmp_pa
         again = lab.ask(
             QUESTION, None, model(forced={"statement": "result = facts()"}), preset=FEW, store=store
         )  # a second question
-        assert (
-            again.answer == "London"
-            and lab.graph_after(again.events[:1]) == store.graph()
-            and not again.events[-1].forced
-        )
+        assert again.answer == "London"
+        assert lab.graph_after(again.events[:1]) == store.graph()
+        assert not again.events[-1].forced
     lab.ask(QUESTION, ADA, model(), preset=FEW, store=tmp_path / "graph.log")
     with lab.open_store(tmp_path / "graph.log") as kept:
         assert kept.schema().edges == 1
@@ -264,12 +258,10 @@ door.lab.ask(door.QUESTION, door.ADA, door.model(), preset=door.FEW).answer
     texts = [content["data"]["text/plain"] for content in shown]
     assert len({content["transient"]["display_id"] for content in shown}) == 1 < len(texts)
     assert [message["msg_type"] for message in heard].count("display_data") == 1
-    assert (
-        QUESTION in texts[0]
-        and "working" in texts[0]
-        and "wrote " in texts[-1]
-        and texts[-1].endswith("finished")
-    )
+    assert QUESTION in texts[0]
+    assert "working" in texts[0]
+    assert "wrote " in texts[-1]
+    assert texts[-1].endswith("finished")
     assert [
         message["content"]["data"]["text/plain"]
         for message in heard
@@ -409,10 +401,8 @@ def test_an_interrupted_run_and_one_without_an_event_go_on_too(tmp_path):
         lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path)
     assert "the same call goes on with it" in stopped.value.__notes__[0]
     path.write_text(path.read_text().splitlines(keepends=True)[0])
-    assert (
-        lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path).answer == "London"
-        and lab.load_run(path).finished
-    )
+    assert lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path).answer == "London"
+    assert lab.load_run(path).finished
 
 
 @pytest.mark.extended

@@ -54,12 +54,10 @@ def test_a_python_that_is_too_old_is_one_line_at_once_and_leaves_no_environment(
         first
         == "kgot_lab needs Python 3.11 or newer, and ./old is 3.10; name a newer one: make PYTHON=python3.12 ..."
     )
-    assert (
-        done.returncode == 2
-        and len(rest) == 1
-        and rest[0].startswith("make: ")
-        and not (checkout / ".venv").exists()
-    )
+    assert done.returncode == 2
+    assert len(rest) == 1
+    assert rest[0].startswith("make: ")
+    assert not (checkout / ".venv").exists()
 
 
 def test_an_environment_that_an_older_python_left_is_noticed(checkout):

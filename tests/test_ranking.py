@@ -27,11 +27,9 @@ def found(rows=(2, 0, 3), scores=(0.5, 0.25, -1.0), kind=np.float32) -> HitColum
 def test_hits_in_columns_equal_the_tuple_of_the_same_hits():
     for one, other in ((found(), TUPLE), (TUPLE, found()), (found(), found(kind=np.float64))):
         assert one == other
-    assert (
-        found() != TUPLE[:2]
-        and found() != found(scores=(0.5, 0.25, -2.0))
-        and found() != found(rows=(2, 1, 3))
-    )
+    assert found() != TUPLE[:2]
+    assert found() != found(scores=(0.5, 0.25, -2.0))
+    assert found() != found(rows=(2, 1, 3))
     assert hash(found()) == hash(TUPLE) and {found(): 1}[TUPLE] == 1
     assert repr(found()) == repr(TUPLE)
 
@@ -58,22 +56,18 @@ def test_a_place_that_is_not_there_is_refused(index):
     [slice(2), slice(0), slice(1, None), slice(-1, None), slice(None, None, -1), slice(0, 9, 2), slice(9, 9)],
 )
 def test_a_slice_is_as_that_of_a_tuple_and_stays_in_columns(part):
-    assert (
-        isinstance(found()[part], HitColumns)
-        and found()[part] == TUPLE[part]
-        and len(found()[part]) == len(TUPLE[part])
-    )
+    assert isinstance(found()[part], HitColumns)
+    assert found()[part] == TUPLE[part]
+    assert len(found()[part]) == len(TUPLE[part])
 
 
 def test_hits_in_columns_can_be_read_like_a_tuple():
     hits = found()
     assert list(hits) == list(TUPLE) and list(reversed(hits)) == list(reversed(TUPLE))
-    assert (
-        Hit("a", 0.25) in hits
-        and Hit("a", 0.5) not in hits
-        and hits.index(Hit("d", -1.0)) == 2
-        and hits.count(Hit("c", 0.5)) == 1
-    )
+    assert Hit("a", 0.25) in hits
+    assert Hit("a", 0.5) not in hits
+    assert hits.index(Hit("d", -1.0)) == 2
+    assert hits.count(Hit("c", 0.5)) == 1
 
 
 # ---------------------------------------------------------------------------------------------------

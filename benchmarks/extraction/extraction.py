@@ -213,7 +213,7 @@ def main() -> None:
 
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     roots = {"networkx": Path(networkx.__file__).parent, "kgot_lab": Path(kgot_lab.__file__).parent}
-    if options.happened or options.pyan:
+    if options.record or options.pyan:
         seen = happened()
         ids, calls = of_graph(roots["networkx"])
         results["this analysis"] = recall(seen, ids, calls)

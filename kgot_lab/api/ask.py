@@ -1,4 +1,4 @@
-"""Answer a question from Python in one line."""
+"""Answer a question from Python in one summary_line."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, recorded_prompts
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event
-from kgot_lab.loop.formatting import line
-from kgot_lab.loop.limits import SMALL, Limits, forecast, limits_for
+from kgot_lab.loop.formatting import summary_line
+from kgot_lab.loop.limits import SMALL_MODELS, Limits, forecast, limits_for
 from kgot_lab.loop.persistence import open_memory_session
-from kgot_lab.loop.replay.replay import Resources, resume, started
-from kgot_lab.loop.trace import Trace, append, load_run, made_by, record
+from kgot_lab.loop.replay.replay import Resources, resume, start_event
+from kgot_lab.loop.trace import Trace, append_events, load_run, model_metadata, record
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
@@ -74,7 +74,7 @@ class CellProgress:
         """Show one more event. The answer is left to the value of the cell."""
         self._count += 1
         if not isinstance(event, Answered):
-            self._lines.append(line(event))
+            self._lines.append(summary_line(event))
         self._show("finished" if isinstance(event, Answered) else "working …")
 
     @property
@@ -185,16 +185,18 @@ def ask(
     require(attachments, Sequence, "attachments are a list of paths")
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
-    with open_memory_session(memory, question) if memory is not None else nullcontext() as asked:
+    with open_memory_session(memory, question) if memory is not None else nullcontext() as session:
         if (
             documents is None
             and not attachments
-            and not _holds_graph(store)
-            and not (asked and asked.begun.facts)
+            and not _has_graph(store)
+            and not (session and session.begun.facts)
         ):
-            more = "attachments=[FILE], an open store that holds a graph, or a memory that holds facts"
+            alternatives = (
+                "attachments=[FILE], an open store that holds a graph, or a memory that holds facts"
+            )
             raise BadInput(
-                f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {more}"
+                f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {alternatives}"
             )
         # first, since without a model an index is useless
         llm = connect(model) if isinstance(model, str) else model
@@ -208,18 +210,18 @@ def ask(
         before = (
             None
             if trace is None or not Path(trace).exists()
-            else _stopped(trace, question, limits if preset != "auto" else None, names)
+            else _load_interrupted(trace, question, limits if preset != "auto" else None, names)
         )
         if isinstance(llm, Recorded):
             llm.rewind(recorded_prompts(trace, llm.name) if trace is not None and before else ())
         tools = _tools(documents, attachments, follow=limits.reading == "paths")
-        tools = asked.tools(tools) if asked else tools
+        tools = session.tools(tools) if session else tools
         with _store(store, before) as opened:
-            goes_on = before is not None and bool(before.events)
-            if asked and not goes_on:
-                asked.fill(opened)
+            is_resumed = before is not None and bool(before.events)
+            if session and not is_resumed:
+                session.fill(opened)
             run = _run(question, llm, opened, tools, limits, names, trace, before)
-        return replace(run, about={**run.about, "memory": asked.learn(run).as_json()}) if asked else run
+        return replace(run, about={**run.about, "memory": session.learn(run).as_json()}) if session else run
 
 
 def _run(
@@ -234,16 +236,25 @@ def _run(
 ) -> Trace:
     """Run a question to its answer, on file if a trace is named, from where it was interrupted before."""
     if trace is not None and before and before.events:
-        return _on_file(resume(trace, store, Resources(tools, llm)), trace, _head(llm, limits))
-    walk = think(question, llm, store, tools, limits, attachments=names)
+        return _run_on_file(
+            resume(trace, store, Resources(tools, llm)), trace, _progress_heading(llm, limits)
+        )
+    events = think(question, llm, store, tools, limits, attachments=names)
     if trace is not None:
-        kept = append(walk, trace) if before else record(walk, trace, about=made_by(llm))
-        return _on_file(kept, trace, _head(llm, limits))
+        recorded = (
+            append_events(events, trace) if before else record(events, trace, metadata=model_metadata(llm))
+        )
+        return _run_on_file(recorded, trace, _progress_heading(llm, limits))
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    return Trace(uuid4().hex[:12], created, tuple(display_progress(walk, _head(llm, limits))), made_by(llm))
+    return Trace(
+        uuid4().hex[:12],
+        created,
+        tuple(display_progress(events, _progress_heading(llm, limits))),
+        model_metadata(llm),
+    )
 
 
-def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Sequence[str]) -> Trace:
+def _load_interrupted(trace: str | Path, question: str, limits: Limits | None, names: Sequence[str]) -> Trace:
     """Load the interrupted run that a call resumes.
 
     Raises TraceError unless it has the same question and limits and no answer. A run that was interrupted
@@ -257,19 +268,19 @@ def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Seq
         ) from None
     if not run.events:
         return run
-    begun, another = started(run.events), "name another file for this one"
-    if begun.question != replace_surrogates(question.strip()) or begun.attachments != tuple(
+    start, advice = start_event(run.events), "name another file for this one"
+    if start.question != replace_surrogates(question.strip()) or start.attachments != tuple(
         map(replace_surrogates, names)
     ):
-        asked = " about ".join(filter(None, (repr(begun.question), ", ".join(begun.attachments))))
-        raise TraceError(f"{trace} holds the run of another question, {asked}: {another}")
+        described = " about ".join(filter(None, (repr(start.question), ", ".join(start.attachments))))
+        raise TraceError(f"{trace} holds the run of another question, {described}: {advice}")
     if run.finished:
         raise TraceError(
-            f"{trace} holds a run that has its answer: load_run({str(trace)!r}) gives it; {another}"
+            f"{trace} holds a run that has its answer: load_run({str(trace)!r}) gives it; {advice}"
         )
-    if limits is not None and begun.limits != json.loads(json.dumps(limits.as_json())):
+    if limits is not None and start.limits != json.loads(json.dumps(limits.as_json())):
         raise TraceError(
-            f"{trace} holds a run with other limits (preset {begun.preset!r}): go on with those, or {another}"
+            f"{trace} holds a run with other limits (preset {start.preset!r}): go on with those, or {advice}"
         )
     return run
 
@@ -279,8 +290,8 @@ def _tools(documents: Facts, attachments: Sequence[str | Path], *, follow: bool)
     if isinstance(documents, str | Path):
         return tools_for(_read(documents), attachments, follow=follow)
     if documents is not None and callable(documents):
-        what = "documents are a folder, a file, a list of Document, or a search tool"
-        require_parts(documents, ("name", "arguments", "description"), what)
+        requirement = "documents are a folder, a file, a list of Document, or a search tool"
+        require_parts(documents, ("name", "arguments", "description"), requirement)
         return [documents, *tools_for((), attachments)]
     if documents is not None:
         return tools_for(checked_documents(documents), attachments, follow=follow)
@@ -313,14 +324,14 @@ def _store(store: str | Path | Store, before: Trace | None) -> Iterator[Store]:
     yield store
 
 
-def _holds_graph(store: object) -> bool:
+def _has_graph(store: object) -> bool:
     return not isinstance(store, str | Path) and hasattr(store, "schema") and bool(store.schema().nodes)
 
 
-def _on_file(walk: Iterator[Event], trace: str | Path, head: str) -> Trace:
+def _run_on_file(events: Iterator[Event], trace: str | Path, head: str) -> Trace:
     """Record a run and load it from its trace. An error that stops it says how to resume."""
     try:
-        for _ in display_progress(walk, head):
+        for _ in display_progress(events, head):
             pass
     except TraceError:
         raise  # of the file itself
@@ -333,6 +344,10 @@ def _on_file(walk: Iterator[Event], trace: str | Path, head: str) -> Trace:
     return load_run(trace)
 
 
-def _head(llm: LLM, limits: Limits) -> str:
+def _progress_heading(llm: LLM, limits: Limits) -> str:
     """Return the cost estimate of a run with a small model, or "" for other models."""
-    return f"estimate, for 2 turns: {forecast(limits, steps=2)}" if llm.name.split(":")[0] in SMALL else ""
+    return (
+        f"estimate, for 2 turns: {forecast(limits, steps=2)}"
+        if llm.name.split(":")[0] in SMALL_MODELS
+        else ""
+    )

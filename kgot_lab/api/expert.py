@@ -22,8 +22,8 @@ from kgot_lab.kgos.query.graph_loading import load_graph
 from kgot_lab.llm import connect
 from kgot_lab.types import LLM, Json
 
-_OWN = "graph"  # how a graph that was given is called in citations
-_SPOKEN = "You answer questions about the knowledge graph that you are shown, and name what limits what you recommend."
+_GRAPH_NAME = "graph"  # how a graph that was given is called in citations
+_DEFAULT_INSTRUCTIONS = "You answer questions about the knowledge graph that you are shown, and name what limits what you recommend."
 
 
 def expert(
@@ -45,17 +45,21 @@ def expert(
     {"retrieval": {"limit": 5}}. Nothing is stored on disk. Raises UnknownName, BadInput, and what `connect`
     raises.
     """
-    shipped = {id.removeprefix("expert_"): told for id, told in shipped_configs()}
+    shipped = {id.removeprefix("expert_"): config for id, config in shipped_configs()}
     if isinstance(knows, str) and knows in shipped:
-        told, graphs = shipped[knows], SHIPPED_GRAPHS
+        config, graphs = shipped[knows], SHIPPED_GRAPHS
     else:
-        if isinstance(knows, str) and not _exists(knows):
+        if isinstance(knows, str) and not _path_exists(knows):
             raise UnknownName("shipped expert or place of a graph", knows, shipped)
         graph = load_graph(str(knows)) if isinstance(knows, str | Path) else as_graph(knows)
         if not len(graph):
             raise BadInput("the graph is empty: there is nothing that an expert could know")
-        told = {"name": "Expert", "kg_db_id": _OWN, "persona": {"name": "Expert", "instructions": _SPOKEN}}
-        graphs = {_OWN: lambda: graph}
+        config = {
+            "name": "Expert",
+            "kg_db_id": _GRAPH_NAME,
+            "persona": {"name": "Expert", "instructions": _DEFAULT_INSTRUCTIONS},
+        }
+        graphs = {_GRAPH_NAME: lambda: graph}
     llm = connect(model) if isinstance(model, str) else model
     require_parts(
         llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives"
@@ -69,13 +73,13 @@ def expert(
     weakref.finalize(service.tables, service.tables.storage.close)  # optional, since all of it is in memory
     return ExpertTalk(
         service,
-        service.create(merge_patch(merge_patch(told, {"persona": _persona(persona)}), settings or {})).id,
+        service.create(merge_patch(merge_patch(config, {"persona": _persona(persona)}), settings or {})).id,
     )
 
 
-def _exists(place: str) -> bool:
+def _path_exists(path: str) -> bool:
     try:
-        return Path(place).expanduser().exists()
+        return Path(path).expanduser().exists()
     except (OSError, RuntimeError):  # name too long, or the home of an unknown user
         return False
 
@@ -97,5 +101,5 @@ def _embedder() -> Embedder | None:
     try:
         return query_embedder()
     except NotInstalled as error:
-        warnings.warn(f"no search by meaning: {error}", stacklevel=3)
+        warnings.warn(f"no dense retrieval: {error}", stacklevel=3)
         return None

@@ -86,23 +86,23 @@ def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
     )
 
 
-def _fork(fork: Fork) -> object:
+def _show_fork(fork: Fork) -> object:
     return stepper(fork.events)
 
 
-def _store(store: Any) -> object:
+def _show_store(store: Any) -> object:
     return show_graph(store.graph())
 
 
-def _beliefs(beliefs: Beliefs, *, height: int = 460) -> object:
+def _show_beliefs(beliefs: Beliefs, *, height: int = 460) -> object:
     return show_graph(PropertyGraph.from_triples(beliefs.facts()), height=height)
 
 
-def _seen(seen: VisibleWorld, *, height: int = 460) -> object:
+def _show_visible_world(seen: VisibleWorld, *, height: int = 460) -> object:
     return show_graph(visible_graph(seen), height=height)
 
 
-def _edges(
+def _show_edges(
     edges: ComputedEdges, *, texts: PropertyGraph | Texts | None = None, aligner: Verifier | None = None
 ) -> object:
     return structure(edges, texts, aligner=aligner)
@@ -113,7 +113,7 @@ class _View(NamedTuple):
     show: Callable[..., object]
 
 
-def _is(*kinds: type) -> Callable[[object], bool]:
+def _is_instance(*kinds: type) -> Callable[[object], bool]:
     return lambda what: isinstance(what, kinds)
 
 
@@ -122,35 +122,35 @@ def _is_store(what: object) -> bool:
 
 
 _VIEWS: Mapping[str, _View] = {
-    "a PropertyGraph": _View(_is(PropertyGraph), show_graph),
+    "a PropertyGraph": _View(_is_instance(PropertyGraph), show_graph),
     "a NetworkX graph": _View(is_networkx, show_graph),
     "a pandas table of edges": _View(is_data_frame, show_graph),
-    "a store": _View(_is_store, _store),
-    "a memory of claims": _View(_is(Beliefs), _beliefs),
-    "a certificate": _View(_is(Certificate), certificate_picture),
-    "a briefing": _View(_is(Briefing), briefing_picture),
-    "what someone sees of a world": _View(_is(VisibleWorld), _seen),
-    "a run": _View(_is(Trace), stepper),
-    "a fork": _View(_is(Fork), _fork),
-    "a ranking": _View(_is(Ranking), ranking_table),
-    "a comparison of two texts": _View(_is(TextPair), structure),
-    "delta edges": _View(_is(ComputedEdges), _edges),
-    "a search over a graph": _View(_is(SearchResult), search_picture),
-    "an impact": _View(_is(Impact), impact_picture),
-    "a profile of two nodes": _View(_is(DimensionProfile), profile_picture),
-    "the answer of a query method": _View(_is(MethodResult), _method_table),
-    "a stage": _View(_is(Stage), pipeline),
-    "a report": _View(_is(Report), report_table),
-    "an editor": _View(_is(Editor), edit),
-    "a talk with an expert": _View(_is(ExpertTalk), show_talk),
-    "the answer of an expert": _View(_is(TalkAnswer), show_thought),
-    "a contest to guess at": _View(_is(Contest), guess_first),
+    "a store": _View(_is_store, _show_store),
+    "a memory of claims": _View(_is_instance(Beliefs), _show_beliefs),
+    "a certificate": _View(_is_instance(Certificate), certificate_picture),
+    "a briefing": _View(_is_instance(Briefing), briefing_picture),
+    "what someone sees of a world": _View(_is_instance(VisibleWorld), _show_visible_world),
+    "a run": _View(_is_instance(Trace), stepper),
+    "a fork": _View(_is_instance(Fork), _show_fork),
+    "a ranking": _View(_is_instance(Ranking), ranking_table),
+    "a comparison of two texts": _View(_is_instance(TextPair), structure),
+    "delta edges": _View(_is_instance(ComputedEdges), _show_edges),
+    "a search over a graph": _View(_is_instance(SearchResult), search_picture),
+    "an impact": _View(_is_instance(Impact), impact_picture),
+    "a profile of two nodes": _View(_is_instance(DimensionProfile), profile_picture),
+    "the answer of a query method": _View(_is_instance(MethodResult), _method_table),
+    "a stage": _View(_is_instance(Stage), pipeline),
+    "a report": _View(_is_instance(Report), report_table),
+    "an editor": _View(_is_instance(Editor), edit),
+    "a talk with an expert": _View(_is_instance(ExpertTalk), show_talk),
+    "the answer of an expert": _View(_is_instance(TalkAnswer), show_thought),
+    "a contest to guess at": _View(_is_instance(Contest), guess_first),
 }
-_LISTS: Mapping[str, _View] = {  # by what the first item is
+_LIST_VIEWS: Mapping[str, _View] = {  # by what the first item is
     "a list of triples": _View(looks_like_triple, show_graph),
-    "a list of edges": _View(_is(Edge), show_graph),
-    "a list of events": _View(_is(Event), stepper),
-    "rows of a table": _View(_is(Mapping), table),
+    "a list of edges": _View(_is_instance(Edge), show_graph),
+    "a list of events": _View(_is_instance(Event), stepper),
+    "rows of a table": _View(_is_instance(Mapping), table),
 }
 
 
@@ -167,22 +167,22 @@ def show(what: object, **options: Any) -> object:
     """
     for name, view in _VIEWS.items():
         if view.fits(what):
-            return _shown(name, view, what, options)
+            return _show_in(name, view, what, options)
     if isinstance(what, Iterable) and not isinstance(what, str | bytes | Mapping):
         items = list(what)
         if not items:
             raise BadInput(f"there is nothing to show in an empty {type(what).__name__}")
-        for name, view in _LISTS.items():
+        for name, view in _LIST_VIEWS.items():
             if view.fits(items[0]):
-                return _shown(name, view, items, options)
+                return _show_in(name, view, items, options)
     if isinstance(what, str | Path):
-        how = "a graph on file is read by kgot_lab.stores.files.read_graph(path), a run by load_run(path)"
+        advice = "a graph on file is read by kgot_lab.stores.files.read_graph(path), a run by load_run(path)"
         raise BadInput(
-            f"show() shows a PropertyGraph, a run and other things that are loaded, not {describe_value(what)}: {how}"
+            f"show() shows a PropertyGraph, a run and other things that are loaded, not {describe_value(what)}: {advice}"
         )
-    raise BadInput(f"show() shows {', '.join((*_VIEWS, *_LISTS))}; not {describe_value(what)}")
+    raise BadInput(f"show() shows {', '.join((*_VIEWS, *_LIST_VIEWS))}; not {describe_value(what)}")
 
 
-def _shown(name: str, view: _View, what: object, options: Mapping[str, Any]) -> object:
+def _show_in(name: str, view: _View, what: object, options: Mapping[str, Any]) -> object:
     require_options(view.show, options, f"the view of {name}")
     return view.show(what, **options)

@@ -68,25 +68,32 @@ def _answer_with_memory(
     from kgot_lab.loop.replay.replay import Resources
 
     documents = Path(configuration.documents) if configuration.documents else None
-    choice, chosen = configuration.store, configuration.tools
-    begins = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
-    if not (documents or attached or begins or chosen.web or chosen.mirror or chosen.names != "auto"):
-        more = "begin with a graph (--graph FILE, or --memory FILE where facts hold in it), or allow more tools (--web, --tool NAME)"
+    choice, tool_choice = configuration.store, configuration.tools
+    has_graph = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
+    if not (
+        documents
+        or attached
+        or has_graph
+        or tool_choice.web
+        or tool_choice.mirror
+        or tool_choice.names != "auto"
+    ):
+        alternatives = "begin with a graph (--graph FILE, or --memory FILE where facts hold in it), or allow more tools (--web, --tool NAME)"
         raise BadInput(
-            f"there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE, {more}"
+            f"there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE, {alternatives}"
         )
     if outputs.tape is not None and configuration.execution_model:
         raise BadInput(_ONE_MODEL_PER_TAPE)
     path = outputs.trace or terminal.new_trace_path()
-    saved = Path(choice.save) if choice.save else None
+    save_path = Path(choice.save) if choice.save else None
     terminal.require_distinct_paths(
         trace=path, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=configuration.model,
         execution_model=configuration.execution_model, graph=choice.graph, memory=configuration.memory,
-        save_graph=saved if choice.graph is None or saved != Path(choice.graph) else None,
+        save_graph=save_path if choice.graph is None or save_path != Path(choice.graph) else None,
     )  # fmt: skip
     terminal.check_page_path(outputs.html, documents)
     terminal.check_new_trace(path)
-    place = output_files.save_target(choice)
+    target = output_files.save_target(choice)
     output_files.check_snapshots(configuration.snapshots, begins=True)
     spending = question_setup.shared_spending(configuration)
     limits = configuration.limits_for(terminal.actual_model_name(configuration.model, configuration.models))
@@ -95,35 +102,33 @@ def _answer_with_memory(
     planning = terminal.connect_model(
         configuration.model, spending, outputs.tape, models=configuration.models
     )
-    other = configuration.execution_model
-    execution = terminal.connect_model(other, spending, models=configuration.models) if other else None
-    at_hand = question_setup.collect_tool_inputs(
-        configuration, passages, attached, planning, limits, spending
-    )
-    question_setup.check_prices(configuration, planning, execution, at_hand.vision)
+    executor = configuration.execution_model
+    execution = terminal.connect_model(executor, spending, models=configuration.models) if executor else None
+    inputs = question_setup.collect_tool_inputs(configuration, passages, attached, planning, limits, spending)
+    question_setup.check_prices(configuration, planning, execution, inputs.vision)
     # nothing to fetch with: the graph is asked as it is
-    alone = begins and not (documents or attached) and chosen == type(chosen)()
-    if alone and graph is not None and not len(graph):
+    graph_only = has_graph and not (documents or attached) and tool_choice == type(tool_choice)()
+    if graph_only and graph is not None and not len(graph):
         raise BadInput(
             f"the graph in {choice.graph} is empty, so it answers nothing: name another, or documents with --documents DIR"
         )
-    tools = [] if alone else question_setup.available_tools(at_hand, configuration, limits)
+    tools = [] if graph_only else question_setup.available_tools(inputs, configuration, limits)
     if memory is not None:
         tools, graph = memory.tools(tools), memory.begun.graph if memory.begun.facts else None
         remembering.print_initial_graph(memory, configuration.memory)
     store = question_setup.open_run_store(choice, graph)
-    if named := getattr(store, "namespace", None):
-        configuration = configuration.with_flags({"store.namespace": named})
-    page = question_setup.print_configuration(configuration, limits)
+    if namespace := getattr(store, "namespace", None):
+        configuration = configuration.with_flags({"store.namespace": namespace})
+    yaml_text = question_setup.print_configuration(configuration, limits)
     question_setup.print_forecast(planning, limits)
     task = QuestionTask(
-        question, Resources(tools, planning, execution), limits, {"configuration": page}, attached
+        question, Resources(tools, planning, execution), limits, {"configuration": yaml_text}, attached
     )
     run_task(
         task,
         store,
         ResumeCommand("resume", path, _resume_arguments(configuration, attached, outputs)),
-        Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=place),
+        Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=target),
         configuration,
         memory,
     )
@@ -133,14 +138,14 @@ def _resume_arguments(
     configuration: Configuration, attached: Sequence[Path], outputs: Outputs
 ) -> dict[str, object]:
     """Return the options of the `resume` command that continues a run."""
-    choice, chosen, budget = configuration.store, configuration.tools, configuration.budget
+    choice, tool_choice, budget = configuration.store, configuration.tools, configuration.budget
     return {
         "documents": configuration.documents, "attach": list(attached) or None, "execution_model": configuration.execution_model,
         "html": outputs.html, "json": outputs.as_json, "unsafe": choice.unsafe, "models": configuration.models,
         "model": configuration.model if configuration.model != "local" else None,
         "store": choice.kind, "at": choice.at if choice.graph is None or not choice.keep else choice.graph,
         "namespace": choice.namespace if choice.kind or choice.at or choice.keep else None,
-        "web": chosen.web, "mirror": chosen.mirror, "tape": outputs.tape,
+        "web": tool_choice.web, "mirror": tool_choice.mirror, "tape": outputs.tape,
         "max_calls": budget.calls, "max_seconds": budget.seconds, "max_dollars": budget.dollars,
     }  # fmt: skip
 
@@ -148,14 +153,14 @@ def _resume_arguments(
 def run_task(
     task: QuestionTask,
     store: Store,
-    again: ResumeCommand,
+    resume_command: ResumeCommand,
     outputs: Outputs,
     configuration: Configuration | None = None,
     memory: MemorySession | None = None,
 ) -> None:
     """Run the loop with its events on file and on screen, and close the store at the end."""
     from kgot_lab.loop.controller import think
-    from kgot_lab.loop.trace import made_by, record
+    from kgot_lab.loop.trace import model_metadata, record
 
     assert task.live.planning is not None and outputs.trace is not None
     with closing(store) as opened:
@@ -163,32 +168,34 @@ def run_task(
             task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution,
             attachments=[file.name for file in task.attached],
         )  # fmt: skip
-        kept = record(events, outputs.trace, about={**made_by(task.live.planning), **task.about})
+        recorded = record(
+            events, outputs.trace, metadata={**model_metadata(task.live.planning), **task.about}
+        )
         if configuration is not None:
-            kept = output_files.with_snapshots(kept, configuration.snapshots, outputs.trace)
+            recorded = output_files.with_snapshots(recorded, configuration.snapshots, outputs.trace)
         certify = configuration is not None and configuration.certify
-        seen = show_run(
-            kept,
+        shown = show_run(
+            recorded,
             outputs.trace,
-            again,
+            resume_command,
             html=outputs.html,
             as_json=outputs.as_json,
             memory=memory,
             certify=certify,
         )
         if configuration is not None:
-            _save_final_graph(opened, configuration.store, outputs, seen)
+            _save_final_graph(opened, configuration.store, outputs, shown)
 
 
 def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, events: Sequence[Event]) -> None:
     """Save the graph if requested, and report if the store holds another graph than the run made."""
-    place = outputs.saved
-    if place is not None and outputs.trace is not None:
+    target = outputs.saved
+    if target is not None and outputs.trace is not None:
         with regenerate_hint(
             outputs.trace,
-            command_line("resume", outputs.trace, save_graph=place.free_path if place.taken else None),
+            command_line("resume", outputs.trace, save_graph=target.free_path if target.is_changed else None),
         ):
-            output_files.save_graph(store.graph(), events, place)
+            output_files.save_graph(store.graph(), events, target)
     question_setup.print_store_differences(store, choice, events)
 
 
@@ -219,12 +226,12 @@ def _resume_with_memory(
 ) -> None:
     from kgot_lab.cli.configuration import traced_configuration
     from kgot_lab.loop.certificate import certificate_of_run
-    from kgot_lab.loop.replay.forks import by_hand
-    from kgot_lab.loop.replay.replay import Resources, limits_of, resume
+    from kgot_lab.loop.replay.forks import edited_index
+    from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume
     from kgot_lab.stores import reopen_store
 
     run, begun = terminal.load_question_run(trace)
-    begun_as = traced_configuration(run.about)
+    recorded_configuration = traced_configuration(run.about)
     choice = configuration.store
     documents = Path(configuration.documents) if configuration.documents else None
     terminal.require_distinct_paths(
@@ -233,17 +240,17 @@ def _resume_with_memory(
     )  # fmt: skip
     terminal.check_page_path(outputs.html, documents)
     # events before a fork were paid for by its original run
-    spending = question_setup.shared_spending(configuration, run.events[max(by_hand(run), 0) :])
-    used = {
+    spending = question_setup.shared_spending(configuration, run.events[max(edited_index(run), 0) :])
+    given_options = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
         "max_seconds": configuration.budget.seconds, "max_dollars": configuration.budget.dollars,
     }  # fmt: skip
     if run.finished:
-        idle = " and ".join(
-            f"--{option.replace('_', '-')}" for option, given in used.items() if given is not None
+        unused = " and ".join(
+            f"--{option.replace('_', '-')}" for option, value in given_options.items() if value is not None
         )
-        terminal.say(f"this run has its answer; nothing is left to do{idle and f', and {idle} not used'}")
+        terminal.say(f"this run has its answer; nothing is left to do{unused and f', and {unused} not used'}")
         certificate = certificate_of_run(run) if configuration.certify else None
         learnt = None if memory is None else memory.learn(run)
         terminal.show_answer(
@@ -254,70 +261,77 @@ def _resume_with_memory(
         for _ in output_files.with_snapshots(run.events, configuration.snapshots, trace):
             pass
         if choice.save:
-            asked = choice.save != begun_as.store.save
-            output_files.rewrite_graph(run.events, Path(choice.save), asked=asked)
+            is_named = choice.save != recorded_configuration.store.save
+            output_files.rewrite_graph(run.events, Path(choice.save), is_named=is_named)
         return
-    begun_so = "configuration" in run.about  # then the head of the trace says how the models were named
-    other = execution or (
+    # then the head of the trace says how the models were named
+    has_configuration = "configuration" in run.about
+    executor = execution or (
         configuration.execution_model
-        if begun_so
+        if has_configuration
         else begun.execution
         if begun.execution != begun.planning
         else None
     )
-    if outputs.tape is not None and other:
+    if outputs.tape is not None and executor:
         raise BadInput(_ONE_MODEL_PER_TAPE)
-    connect = terminal.connect_model if model or begun_so else terminal.reconnect_model
-    name = model or (configuration.model if begun_so else begun.planning)
+    connect = terminal.connect_model if model or has_configuration else terminal.reconnect_model
+    name = model or (configuration.model if has_configuration else begun.planning)
     planning = connect(name, spending, outputs.tape, trace=trace, models=configuration.models)
-    connect = terminal.connect_model if execution or begun_so else terminal.reconnect_model
-    executing = connect(other, spending, trace=trace, models=configuration.models) if other else None
-    again = ResumeCommand(
+    connect = terminal.connect_model if execution or has_configuration else terminal.reconnect_model
+    execution_llm = (
+        connect(executor, spending, trace=trace, models=configuration.models) if executor else None
+    )
+    resume_command = ResumeCommand(
         "resume", trace,
         {
             "documents": documents, "attach": list(attached) or None, "html": outputs.html, "json": outputs.as_json,
             "unsafe": choice.unsafe, "web": configuration.tools.web, "mirror": configuration.tools.mirror,
-            "save_graph": choice.save if choice.save != begun_as.store.save else None,
-            "snapshots": configuration.snapshots if configuration.snapshots != begun_as.snapshots else None,
-            "certify": configuration.certify and not begun_as.certify, **used,
+            "save_graph": choice.save if choice.save != recorded_configuration.store.save else None,
+            "snapshots": configuration.snapshots if configuration.snapshots != recorded_configuration.snapshots else None,
+            "certify": configuration.certify and not recorded_configuration.certify, **given_options,
         },
     )  # fmt: skip
-    limits, passages = limits_of(begun), terminal.run_documents(run, documents)
-    at_hand = question_setup.collect_tool_inputs(
-        configuration, passages, attached, planning, limits, spending
-    )
-    question_setup.check_prices(configuration, planning, executing, at_hand.vision)
-    tools = question_setup.tools_of_resumed_run(at_hand, configuration, begun)
+    limits, passages = recorded_limits(begun), terminal.run_documents(run, documents)
+    inputs = question_setup.collect_tool_inputs(configuration, passages, attached, planning, limits, spending)
+    question_setup.check_prices(configuration, planning, execution_llm, inputs.vision)
+    tools = question_setup.tools_of_resumed_run(inputs, configuration, begun)
     tools = tools if memory is None else memory.tools(tools)
     saved = output_files.resumed_save_target(choice, begun.start)
     output_files.check_snapshots(configuration.snapshots, begins=False)
-    place = (
+    location = (
         (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None)
         if choice.kind or choice.at
         else None
     )
     opened = (
-        reopen_store(*place, unsafe=choice.unsafe, namespace=choice.namespace)
-        if place
+        reopen_store(*location, unsafe=choice.unsafe, namespace=choice.namespace)
+        if location
         else terminal.open_replay_store(begun, choice.unsafe)
     )
     with closing(opened) as store:
         question_setup.print_namespace(store)
         try:
-            walk = resume(trace, store, Resources(tools, planning, executing))
+            events = resume(trace, store, Resources(tools, planning, execution_llm))
         except BadInput as error:
-            if place is None or not store.schema().nodes:
+            if location is None or not store.schema().nodes:
                 raise
             elsewhere = "--namespace NEW" if getattr(store, "namespace", "") else "--at ANOTHER"
             raise BadInput(
                 f"{error}. {elsewhere} goes on with the run elsewhere, and leaves this graph as it is"
             ) from error
-        kept = output_files.with_snapshots(walk, configuration.snapshots, trace)
+        recorded = output_files.with_snapshots(events, configuration.snapshots, trace)
         certify = configuration.certify
-        seen = show_run(
-            kept, trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory, certify=certify
+        shown = show_run(
+            recorded,
+            trace,
+            resume_command,
+            html=outputs.html,
+            as_json=outputs.as_json,
+            memory=memory,
+            certify=certify,
         )
-        _save_final_graph(store, choice, replace(outputs, trace=trace, saved=saved), seen)
+        _save_final_graph(store, choice, replace(outputs, trace=trace, saved=saved), shown)
 
 
 # Grow a graph from documents with output to file and screen, for new and resumed extractions.
@@ -325,13 +339,8 @@ def _resume_with_memory(
 _OTHER_GRAPH = (
     "holds another graph than this extraction made, which would be lost: name another file with --out FILE"
 )
-EXTRACTION_FIELDS = (
-    "model",
-    "models",
-    "preset",
-    "limits",
-    "budget",
-)  # what an extraction takes of a configuration
+# what an extraction takes of a configuration
+EXTRACTION_FIELDS = ("model", "models", "preset", "limits", "budget")
 
 
 def extract_graph(
@@ -339,75 +348,81 @@ def extract_graph(
     configuration: Configuration,
     out: Path,
     trace: Path | None,
-    again: Mapping[str, object],
+    resume_options: Mapping[str, object],
     *,
-    go_on: bool,
+    is_resumed: bool,
 ) -> None:
     """Write the facts of all documents into a graph file, with every event on file.
 
     `again` holds the options of the command that resumes.
     """
-    from kgot_lab.loop.limits import forecast_of_texts
-    from kgot_lab.loop.replay.extract import extract, left_to_read
-    from kgot_lab.loop.replay.replay import started
-    from kgot_lab.loop.trace import append, graph_after, load_run, made_by, record
+    from kgot_lab.loop.limits import forecast_extraction
+    from kgot_lab.loop.replay.extract import extract, unread_documents
+    from kgot_lab.loop.replay.replay import start_event
+    from kgot_lab.loop.trace import append_events, graph_after, load_run, model_metadata, record
     from kgot_lab.stores import InMemory
     from kgot_lab.stores.files import check_graph_file
 
     path, model = trace or terminal.new_trace_path(), configuration.model
     terminal.require_distinct_paths(trace=path, out=out, model=model)
-    if out.exists() and not go_on:
+    if out.exists() and not is_resumed:
         raise BadInput(f"{out} exists already: name another file with --out FILE")
     check_graph_file(out)
-    terminal.check_new_trace(None if go_on else path)
-    done = load_run(path).events if go_on else ()
-    if done and started(done).question:
+    terminal.check_new_trace(None if is_resumed else path)
+    done = load_run(path).events if is_resumed else ()
+    if done and start_event(done).question:
         raise BadInput(
             f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it"
         )
-    going_on = ResumeCommand("extract", documents, {**again, "trace": path, "resume": True})
-    read = graph_after(done)
-    place = output_files.check_save_target(
-        out, "--out", lambda there: "" if _contains_graph(read, there) else _OTHER_GRAPH
+    resume_command = ResumeCommand("extract", documents, {**resume_options, "trace": path, "resume": True})
+    grown = graph_after(done)
+    target = output_files.check_save_target(
+        out, "--out", lambda existing: "" if _contains_graph(grown, existing) else _OTHER_GRAPH
     )
     limits = configuration.limits_for(terminal.actual_model_name(model, configuration.models))
     passages = terminal.read_folder(documents)
-    left = left_to_read(passages, limits, done)
-    if done and not left:
+    unread = unread_documents(passages, limits, done)
+    if done and not unread:
         terminal.say("nothing is left to do: every document is read")
-        with regenerate_hint(path, _with_free_output(going_on, place)):
-            output_files.save_graph(read, done, place)
+        with regenerate_hint(path, _with_free_output(resume_command, target)):
+            output_files.save_graph(grown, done, target)
         return
     spending = question_setup.shared_spending(configuration, done)
-    llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
+    llm = terminal.connect_model(
+        model, spending, trace=path if is_resumed else None, models=configuration.models
+    )
     question_setup.check_prices(configuration, llm)
-    page = question_setup.print_configuration(configuration, limits)
-    forecast = forecast_of_texts(limits, [each.text for each in left], rate=question_setup.model_rate(llm))
+    yaml_text = question_setup.print_configuration(configuration, limits)
+    forecast = forecast_extraction(
+        limits, [document.text for document in unread], rate=question_setup.model_rate(llm)
+    )
     terminal.say(f"estimate, for {'what is left of the' if done else 'all'} documents: {forecast}")
     with InMemory() as store:
         events = extract(passages, llm, store, limits, done=done)
-        begun = time.perf_counter()
-        kept = (
-            append(events, path)
-            if go_on
-            else record(events, path, about={**made_by(llm), "configuration": page})
+        started_at = time.perf_counter()
+        recorded = (
+            append_events(events, path)
+            if is_resumed
+            else record(events, path, metadata={**model_metadata(llm), "configuration": yaml_text})
         )
-        with resume_hint(path, going_on):
-            for event in kept:
-                terminal.show_event(event, begun)
-        with regenerate_hint(path, _with_free_output(going_on, place)):
-            output_files.save_graph(store.graph(), load_run(path).events, place)
+        with resume_hint(path, resume_command):
+            for event in recorded:
+                terminal.show_event(event, started_at)
+        with regenerate_hint(path, _with_free_output(resume_command, target)):
+            output_files.save_graph(store.graph(), load_run(path).events, target)
         terminal.say(f"the run is in {path}")
 
 
-def _with_free_output(going_on: ResumeCommand, place: output_files.SavedGraph) -> ResumeCommand:
+def _with_free_output(resume_command: ResumeCommand, target: output_files.SavedGraph) -> ResumeCommand:
     """Return the resume command, with another output file if the path is now taken."""
     return (
-        replace(going_on, options={**going_on.options, "out": place.free_path}) if place.taken else going_on
+        replace(resume_command, options={**resume_command.options, "out": target.free_path})
+        if target.is_changed
+        else resume_command
     )
 
 
-def _contains_graph(graph: PropertyGraph, there: PropertyGraph) -> bool:
+def _contains_graph(graph: PropertyGraph, part: PropertyGraph) -> bool:
     """Return whether a graph contains all nodes and edges of another one."""
-    edges = {edge.identity for edge in there.edges} - {edge.identity for edge in graph.edges}
-    return not edges and set(there.ids) <= set(graph.ids)
+    edges = {edge.identity for edge in part.edges} - {edge.identity for edge in graph.edges}
+    return not edges and set(part.ids) <= set(graph.ids)

@@ -78,8 +78,8 @@ class _CommandGroup(TyperGroup):
             return super().invoke(ctx)
         except Exception as error:
             # an error of usage, whose class has no public name
-            if isinstance(said := getattr(error, "message", None), str):
-                error.message = mask_secrets(said)  # type: ignore[attr-defined]
+            if isinstance(message := getattr(error, "message", None), str):
+                error.message = mask_secrets(message)  # type: ignore[attr-defined]
             raise
 
 
@@ -127,27 +127,27 @@ def _signals_as_interrupts() -> Iterator[None]:
     A second signal ends the program at once. The exit code tells which signal it was, by the convention of
     shells.
     """
-    heard: list[int] = []
+    received: list[int] = []
 
     def stop(number: int, _: object) -> None:
         signal.signal(number, signal.SIG_DFL)  # a second one ends at once
-        heard.append(number)
+        received.append(number)
         raise KeyboardInterrupt
 
-    before = {}
+    previous = {}
     if threading.current_thread() is threading.main_thread():
         for number in (getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)):
             # nohup has a program ignore what a closed terminal sends
             if signal.getsignal(number) is signal.SIG_DFL:
-                before[number] = signal.signal(number, stop)
+                previous[number] = signal.signal(number, stop)
     try:
         yield
-    except SystemExit as ended:
-        if heard and ended.code == terminal.INTERRUPTED:
-            raise SystemExit(128 + heard[0]) from None
+    except SystemExit as exit_error:
+        if received and exit_error.code == terminal.INTERRUPTED:
+            raise SystemExit(128 + received[0]) from None
         raise
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 
@@ -161,17 +161,15 @@ def _redirect_if_closed(stream: TextIO | None) -> bool:
     try:
         stream.flush()
     except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        null_device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_device, stream.fileno())
+        os.close(null_device)
         return True
     return False
 
 
 @app.callback(invoke_without_command=True)
-def _print_version(
-    version: bool = option("print the version and stop", "--version", default=False),
-) -> None:
+def _print_version(version: bool = option("print the version and stop", "--version", default=False)) -> None:
     if version:
         typer.echo(__version__)
         raise typer.Exit
@@ -205,7 +203,7 @@ def ask(
 def demo(
     trace: Path | None = options.TRACE_FILE,
     more: int = option("how many further questions to ask (up to 2)", default=0, min=0, max=2),
-    replayed: bool = option("show the recorded run, without the model", "--replay", default=False),
+    is_replay: bool = option("show the recorded run, without the model", "--replay", default=False),
 ) -> None:
     """Run the demo question on the bundled HotpotQA passages with a live local model.
 
@@ -216,21 +214,21 @@ def demo(
     from kgot_lab.loop.replay.replay import Resources
     from kgot_lab.stores import InMemory
 
-    if replayed and more:
+    if is_replay and more:
         raise BadInput(
             "--replay shows the one run that is recorded, and --more asks a live model: leave out one of them"
         )
-    if replayed and trace is not None:
+    if is_replay and trace is not None:
         raise BadInput("--replay asks nothing and writes no trace: leave out --replay or --trace")
-    first = trace or (None if replayed else terminal.new_trace_path())
+    first = trace or (None if is_replay else terminal.new_trace_path())
     terminal.check_new_trace(first)
-    if not replayed:
+    if not is_replay:
         try:
             llm = terminal.local_model()
         except (ModelMissing, NotInstalled) as error:
             terminal.say(f"no live model: {error}\nReplaying a recorded run of the same model instead.\n")
-            replayed = True
-    if replayed:
+            is_replay = True
+    if is_replay:
         if more:
             terminal.say("note: there is one recorded run, so --more asks for nothing here")
         _replay_demo()
@@ -245,11 +243,11 @@ def demo(
             else terminal.new_trace_path()
         )
         html = path.with_suffix(".html")
-        again = ResumeCommand("resume", path, {"html": html})
+        resume_command = ResumeCommand("resume", path, {"html": html})
         run_task(
             QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO_DOCUMENTS}),
             InMemory(),
-            again,
+            resume_command,
             Outputs(path, html=html),
         )
         typer.echo(f"gold answer: {question.answer}\n")
@@ -268,13 +266,13 @@ def extract(
     out: Path = option("the graph, as a snapshot file (JSON lines)", default=Path("graph.jsonl")),
     trace: Path | None = options.TRACE_FILE,
     config: Path | None = options.CONFIG_FILE,
-    go_on: bool = option("go on with the extraction in the trace file", "--resume", default=False),
+    is_resumed: bool = option("go on with the extraction in the trace file", "--resume", default=False),
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
     from kgot_lab.cli.answering import EXTRACTION_FIELDS, extract_graph
     from kgot_lab.cli.configuration import parse_limits, read_configuration
 
-    if go_on and trace is None:
+    if is_resumed and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
     configuration = question_setup.restrict_configuration(
         "extract", read_configuration(config), EXTRACTION_FIELDS
@@ -286,8 +284,15 @@ def extract(
             "limits": parse_limits(settings or [], {}),
         }
     )
-    again = {**vars(models), "preset": preset, "set": settings, "out": out, "trace": trace, "config": config}
-    extract_graph(documents, configuration, out, trace, again, go_on=go_on)
+    resume_options = {
+        **vars(models),
+        "preset": preset,
+        "set": settings,
+        "out": out,
+        "trace": trace,
+        "config": config,
+    }
+    extract_graph(documents, configuration, out, trace, resume_options, is_resumed=is_resumed)
 
 
 @app.command()
@@ -346,11 +351,11 @@ def show(
 @app.command()
 def verify(trace: Path = argument("a run on file")) -> None:
     """Execute a recorded run again on its recorded replies and tool results, and name the first difference."""
-    from kgot_lab.loop.replay.replay import verify as verifying
+    from kgot_lab.loop.replay.replay import verify as verify_run
 
-    run, begun = terminal.load_question_run(trace)
-    with closing(terminal.open_replay_store(begun)) as store:
-        difference = verifying(run.events, store)
+    run, start = terminal.load_question_run(trace)
+    with closing(terminal.open_replay_store(start)) as store:
+        difference = verify_run(run.events, store)
     if difference is not None:
         raise LabError(str(difference))
     typer.echo(

@@ -71,7 +71,7 @@ class _ModelOptions:
 def bench_questions(
     *,
     scope: _ScopeOptions,
-    use: _ModelOptions,
+    model_options: _ModelOptions,
     folder: Path | None = option(f"folder of plan, traces and results (default: {_COMPARISON_FOLDER})"),
     estimate: bool = option("say how long the rest will take; nothing is asked", default=False),
     table: bool = option("show the results so far; nothing is asked", default=False),
@@ -88,7 +88,7 @@ def bench_questions(
 
     suffix = "-ablations" * scope.ablate + "-develop" * scope.develop
     folder = folder or _COMPARISON_FOLDER.with_name(_COMPARISON_FOLDER.name + suffix)
-    only, sets, reuse = scope.only or (), scope.sets or (), use.reuse or ()
+    only, sets, reuse = scope.only or (), scope.sets or (), model_options.reuse or ()
     if scope.limit is not None:
         require_count(scope.limit, 1, "--limit", "so many questions of each set are asked")
     if scope.minutes is not None:
@@ -97,30 +97,30 @@ def bench_questions(
         raise BadInput("--estimate says what is left and --table what is there: leave out one of them")
     if table:
         flags = {"--only": only, "--set": sets, "--limit": scope.limit, "--minutes": scope.minutes}
-        _refuse_with_table({**flags, "--model": use.model, "--reuse": reuse})
+        _refuse_with_table({**flags, "--model": model_options.model, "--reuse": reuse})
         _show_results(folder)
         return
     design = Design(develop_samples(), develop=True) if scope.develop else Design()
     if scope.ablate:
         design = replace(design, systems=ABLATIONS, pairs=ABLATION_PAIRS, aims=())
-    chosen = ComparisonSlice(only, sets, scope.limit)
+    selection = ComparisonSlice(only, sets, scope.limit)
     # before a model is connected: what is named must be there
-    asked = _RequestedAnswers(chosen, scope.minutes, len(list(questions_in_turn(design, chosen))))
+    requested = _RequestedAnswers(selection, scope.minutes, len(list(questions_in_turn(design, selection))))
     on_file = count_replies(reuse, design.samples)
     _report_missing_systems(design, only)
     if estimate:
-        check_comparison(design.plan(use.connect() if use.model else None), folder)
-        typer.echo(_forecast(design, folder, chosen))
+        check_comparison(design.plan(model_options.connect() if model_options.model else None), folder)
+        typer.echo(_forecast(design, folder, selection))
         return
     terminal.check_writable(folder / "plan.json")
     if reuse:
         terminal.say(f"{format_count(on_file, 'reply', 'replies')} on file in {', '.join(map(str, reuse))}")
-    _answer_missing(design, folder, asked, use)
+    _answer_missing(design, folder, requested, model_options)
 
 
-def _refuse_with_table(given: dict[str, object]) -> None:
-    if named := [flag for flag, value in given.items() if value]:
-        raise BadInput(f"--table shows all that is on file: leave {named[0]} out")
+def _refuse_with_table(flags: dict[str, object]) -> None:
+    if conflicting := [flag for flag, value in flags.items() if value]:
+        raise BadInput(f"--table shows all that is on file: leave {conflicting[0]} out")
 
 
 def _report_missing_systems(design: Design, only: Sequence[str]) -> None:
@@ -139,64 +139,68 @@ class _RequestedAnswers:
     total: int
 
 
-def _answer_missing(design: Design, folder: Path, asked: _RequestedAnswers, use: _ModelOptions) -> None:
+def _answer_missing(
+    design: Design, folder: Path, requested: _RequestedAnswers, model_options: _ModelOptions
+) -> None:
     """Answer what is missing, and say how to resume if it is stopped."""
     from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing_answers
     from kgot_lab.benchmark.questions.batch import lock_folder
 
     with lock_folder(folder):
-        sitting = ComparisonRun(design, folder, use.connect(), use.unsafe, use.reuse or ())
-        sitting.keep_plan()
-        terminal.say(_forecast(design, folder, asked.chosen))
+        run = ComparisonRun(
+            design, folder, model_options.connect(), model_options.unsafe, model_options.reuse or ()
+        )
+        run.keep_plan()
+        terminal.say(_forecast(design, folder, requested.chosen))
         try:
             with terminal.report_interruption(folder):
-                failed = _answer_all(sitting, asked, len(missing_answers(design, folder, asked.chosen)))
+                failed = _answer_all(run, requested, len(missing_answers(design, folder, requested.chosen)))
         finally:
-            if use.reuse:
+            if model_options.reuse:
                 terminal.say(
-                    f"{format_count(sitting.reused, 'reply', 'replies')} taken from file instead of asking again"
+                    f"{format_count(run.reused, 'reply', 'replies')} taken from file instead of asking again"
                 )
-        still = len(missing_answers(design, folder, asked.chosen)) - len(failed)
-        if still < asked.total:
+        remaining = len(missing_answers(design, folder, requested.chosen)) - len(failed)
+        if remaining < requested.total:
             _show_results(folder)
-        if still:
+        if remaining:
             terminal.say(
-                f"{still:,} of {asked.total:,} answers are still to be given. {terminal.progress_note(folder)}"
+                f"{remaining:,} of {requested.total:,} answers are still to be given. {terminal.progress_note(folder)}"
             )
     if failed:
-        terminal.say(terminal.format_failures(len(failed), sum(map(sitting.is_damaged, failed)), "answer"))
+        terminal.say(terminal.format_failures(len(failed), sum(map(run.is_damaged, failed)), "answer"))
         raise typer.Exit(1)
 
 
-def _answer_all(sitting: ComparisonRun, asked: _RequestedAnswers, left: int) -> list[PendingQuestion]:
+def _answer_all(run: ComparisonRun, requested: _RequestedAnswers, missing: int) -> list[PendingQuestion]:
     """Show a progress bar while answering, and return the questions that ended in an error."""
-    done = asked.total - left
+    done = requested.total - missing
     failed: list[PendingQuestion] = []
     with terminal.progress_bar("answers") as progress:
 
         def report(due: PendingQuestion, event: Event) -> None:
             progress(
                 done,
-                asked.total,
+                requested.total,
                 f"{due.set} {printable_line(due.question.id)}, {due.system}, step {event.step}",
             )
 
-        for due, receipt in sitting.answer_missing(asked.chosen, asked.minutes, report):
+        for due, result in run.answer_missing(requested.chosen, requested.minutes, report):
             done += 1
-            if receipt.error:
+            if result.error:
                 failed.append(due)
-            said = (
-                receipt.error
-                or f"{receipt.end}, {short_repr(receipt.predicted)}; right is {short_repr(receipt.gold)}"
+            outcome = (
+                result.error
+                or f"{result.end}, {short_repr(result.predicted)}; right is {short_repr(result.gold)}"
             )
-            terminal.say(f"{due.set} {due.question.id}, {due.system}: {said}")
+            terminal.say(f"{due.set} {due.question.id}, {due.system}: {outcome}")
     return failed
 
 
-def _forecast(design: Design, folder: Path, chosen: ComparisonSlice) -> str:
+def _forecast(design: Design, folder: Path, selection: ComparisonSlice) -> str:
     from kgot_lab.benchmark.comparison.comparison_run import estimate_remaining, forecast_grid
 
-    rows = estimate_remaining(design, folder, chosen)
+    rows = estimate_remaining(design, folder, selection)
     return forecast_grid(rows).text if rows else "nothing is left to answer"
 
 
@@ -217,9 +221,9 @@ def _show_results(folder: Path) -> None:
     )
     write_atomically(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
     typer.echo("\n\n".join(grid.text for grid in grids))
-    also = f"; {folder}/lost.json from traces, which may go then" if stages else ""
+    note = f"; {folder}/lost.json from traces, which may go then" if stages else ""
     typer.echo(
-        f"\nwritten: {folder}/results.md and results.json, from plan.json and a receipt for each answer{also}"
+        f"\nwritten: {folder}/results.md and results.json, from plan.json and a result for each answer{note}"
     )
 
 
@@ -269,7 +273,7 @@ class _VariantOptions:
 def bench(
     *,
     measure: _MeasureOptions,
-    other: _VariantOptions,
+    variant: _VariantOptions,
     names: list[str] | None = argument(
         f"{_SETS}; {_SET_SUFFIXES}; beir/...; or a folder of yours", default=None
     ),
@@ -284,22 +288,24 @@ def bench(
     Another benchmark: kgot-lab bench questions (does the graph pay?). A folder of yours with that name is
     ./questions here.
     """
-    chosen = measure.only or measure.develop or measure.plan or measure.dask
-    if other.families:
-        if chosen or other.scale or other.sizes:
+    is_restricted = measure.only or measure.develop or measure.plan or measure.dask
+    if variant.families:
+        if is_restricted or variant.scale or variant.sizes:
             raise BadInput(
                 "--families has its own systems and plan; it goes with --folder, --embedder, --table"
             )
-        typer.echo(_compare_families(folder, names or [], embedder, other.table))
+        typer.echo(_compare_families(folder, names or [], embedder, variant.table))
         return
-    if other.table:
+    if variant.table:
         raise BadInput("--table goes with --families")
     terminal.check_writable(folder / "plan.json")
-    if other.scale:
-        if names or chosen or embedder:
-            others = "data sets, --only, --develop, --plan, --dask and --embedder"
-            raise BadInput(f"--scale makes its own passages, and measures this computer; leave out {others}")
-        sizes = other.sizes
+    if variant.scale:
+        if names or is_restricted or embedder:
+            inapplicable = "data sets, --only, --develop, --plan, --dask and --embedder"
+            raise BadInput(
+                f"--scale makes its own passages, and measures this computer; leave out {inapplicable}"
+            )
+        sizes = variant.sizes
         if sizes and min(sizes) < _MIN_PASSAGES:
             raise BadInput(f"--size takes {_MIN_PASSAGES} passages or more, not {min(sizes)}")
         rows = _report_stop(folder, lambda: measure_scaling(folder / "scale.jsonl", sizes))
@@ -308,7 +314,7 @@ def bench(
             if "error" in row:
                 terminal.say(f"{row['lane']} over {row['passages']:,} passages failed: {row['error']}")
         return
-    if other.sizes:
+    if variant.sizes:
         raise BadInput("--size goes with --scale")
     reports = _report_stop(
         folder,
@@ -321,7 +327,7 @@ def bench(
     for line in format_reruns(reports):
         terminal.say(line)
     typer.echo(
-        f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set"
+        f"written: {folder}/report.html, .md, .tex, .csv, .json, and per-query results of every system and data set"
     )
 
 
@@ -335,9 +341,9 @@ def _compare_families(folder: Path, names: Sequence[str], embedder: str | None, 
     with terminal.progress_bar("the five families") as progress:
         vectors = None if table else embedder_by_name(embedder or "minilm")
         options: dict[str, Any] = {"names": names, "embedder": vectors, "table": table}
-        made = _report_stop(folder, lambda: bench_families(folder, progress=progress, **options))
-    write_atomically(folder / "summary.md", made.markdown + "\n", "the table")
-    return f"{made.text}\n\nwritten: {folder}/summary.md, and per-query results of every system and data set"
+        table_of_families = _report_stop(folder, lambda: bench_families(folder, progress=progress, **options))
+    write_atomically(folder / "summary.md", table_of_families.markdown + "\n", "the table")
+    return f"{table_of_families.text}\n\nwritten: {folder}/summary.md, and per-query results of every system and data set"
 
 
 def check_installed() -> None:
@@ -380,7 +386,7 @@ def run_reports(
     from kgot_lab.evaluation.results import Plan
     from kgot_lab.io.dask_workers import dask_client
 
-    given = Plan.load(plan) if plan else None
+    plan_given = Plan.load(plan) if plan else None
 
     with terminal.progress_bar("the benchmark") as progress, terminal.progress_bar("vectors") as embedding:
         vectors = embedder_by_name(
@@ -392,7 +398,7 @@ def run_reports(
                 "names": names or DATASETS,
                 "only": only,
                 "develop": develop,
-                "plan": given,
+                "plan": plan_given,
             }
             reports = run_benchmark(folder, vectors, progress=progress, client=client, **chosen)
     write_reports(reports, folder)
@@ -404,10 +410,10 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
     from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, judge_claims
     from kgot_lab.viz.html import write_recall_page
 
-    whole = [report for report in reports if report.dataset.name != _STEP_QUESTIONS]
+    full_sets = [report for report in reports if report.dataset.name != _STEP_QUESTIONS]
     complete = [
         report
-        for report in whole
+        for report in full_sets
         if all({claim.better, claim.worse} <= set(report.scores) for claim in PUBLISHED_CLAIMS)
     ]
     claims = [judge_claims(complete).markdown()] if complete else []
@@ -415,7 +421,7 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
     for ending, text in {
         "md": "\n\n".join([*(report.markdown() for report in reports), *claims]),
         "tex": "\n\n".join(report.latex() for report in reports),
-        "csv": "\n".join([heads[0][0], "".join(rest for _, rest in heads)]),
+        "csv": "\n".join([heads[0][0], "".join(body for _, body in heads)]),
         "json": "[\n" + ",\n".join(report.json() for report in reports) + "]\n",
     }.items():
         write_atomically(folder / f"report.{ending}", text, "the report")
@@ -435,11 +441,20 @@ def scaling_grid(rows: Sequence[GrowthRow]) -> Grid:
     """Tabulate the growth of time and memory."""
     from kgot_lab.evaluation.tables import Cell, Grid
 
-    shown = ("index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "recall@10")
-    columns = ("lane", "passages", "index, s", "peak, MB", "index, MB", "median, ms", "p95, ms", "recall@10")
+    measures = ("index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "recall@10")
+    columns = (
+        "retriever",
+        "passages",
+        "index, s",
+        "peak, MB",
+        "index, MB",
+        "median, ms",
+        "p95, ms",
+        "recall@10",
+    )
 
     def cells(row: GrowthRow) -> tuple[Cell, ...]:
-        measured = [f"{row[name]:,.2f}" if name in row else "failed" for name in shown]
+        measured = [f"{row[name]:,.2f}" if name in row else "failed" for name in measures]
         return Cell(row["lane"]), Cell(f"{row['passages']:,}"), *map(Cell, measured)
 
     return Grid("How time and memory grow: synthetic passages, one thread", columns, tuple(map(cells, rows)))
@@ -466,8 +481,8 @@ class _BenchmarkGroup(TyperGroup):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        named = args if args and args[0] in self.commands else [_RECALL, *args]
-        return list(super().parse_args(ctx, named))
+        arguments = args if args and args[0] in self.commands else [_RECALL, *args]
+        return list(super().parse_args(ctx, arguments))
 
 
 _RECALL = "recall"

@@ -76,36 +76,36 @@ class Configuration(_StrictModel):
 
         Values may be paths. None means that a flag was not given. Raises BadInput for an invalid value.
         """
-        told = self.model_dump()
+        values = self.model_dump()
         for name, value in flags.items():
             if value is None or value is False or value == {}:
                 continue
             part, _, field = name.partition(".")
-            given: Any = str(value) if isinstance(value, Path) else value
+            new_value: Any = str(value) if isinstance(value, Path) else value
             if name == "limits":
-                told["limits"] = _merge_limits(told["limits"], given)
+                values["limits"] = _merge_limits(values["limits"], new_value)
             elif field:
-                told[part][field] = given
+                values[part][field] = new_value
             else:
-                told[name] = given
-        return _validate(told, "the command")
+                values[name] = new_value
+        return _validate(values, "the command")
 
     def only(self, fields: Collection[str]) -> tuple[Configuration, list[str]]:
         """Return the configuration with only these fields, and the names of the other fields that were set.
 
         A field is named as "tools.web", or "budget" for all of it.
         """
-        told, left = self.model_dump(exclude_unset=True), list[str]()
-        for name, value in list(told.items()):
+        values, dropped = self.model_dump(exclude_unset=True), list[str]()
+        for name, value in list(values.items()):
             inner = getattr(type(self).model_fields[name].annotation, "model_fields", None)
             for field in list(value) if inner and name not in fields else []:
                 if f"{name}.{field}" not in fields:
-                    left.append(f"{name}.{field}")
+                    dropped.append(f"{name}.{field}")
                     del value[field]
             if not inner and name not in fields:
-                left.append(name)
-                del told[name]
-        return _validate(told, "the configuration"), left
+                dropped.append(name)
+                del values[name]
+        return _validate(values, "the configuration"), dropped
 
     def limits_for(self, name: str) -> Limits:
         """Return the limits for a model. Raises UnknownName and BadInput for invalid settings."""
@@ -124,27 +124,27 @@ class Configuration(_StrictModel):
         It holds the model, the chosen preset and what differs from the defaults. The full limits are in the
         first event of a run. Passwords and keys in addresses are left out.
         """
-        said = self.model_dump(exclude_defaults=True, mode="json")
-        told = _mask_value({"model": self.model, **said, "preset": limits.preset.rstrip("*")})
-        return yaml.safe_dump(told, sort_keys=False, allow_unicode=True)
+        changed = self.model_dump(exclude_defaults=True, mode="json")
+        page = _mask_value({"model": self.model, **changed, "preset": limits.preset.rstrip("*")})
+        return yaml.safe_dump(page, sort_keys=False, allow_unicode=True)
 
 
 def _mask_value(value: Any) -> Any:
     """Mask the passwords and keys in the addresses of a value, at any depth."""
     if isinstance(value, dict):
-        return {name: _mask_value(each) for name, each in value.items()}
+        return {name: _mask_value(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_mask_value(each) for each in value]
+        return [_mask_value(item) for item in value]
     return mask_secrets(value) if isinstance(value, str) else value
 
 
-def _merge_limits(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_limits(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two sets of limits, where the second takes precedence. Limits by role are merged too."""
-    both = {**one, **other}
-    for name in one.keys() & other.keys():
-        if isinstance(one[name], dict) and isinstance(other[name], dict):
-            both[name] = {**one[name], **other[name]}
-    return both
+    merged = {**base, **overrides}
+    for name in base.keys() & overrides.keys():
+        if isinstance(base[name], dict) and isinstance(overrides[name], dict):
+            merged[name] = {**base[name], **overrides[name]}
+    return merged
 
 
 def read_configuration(path: Path | None) -> Configuration:
@@ -155,16 +155,16 @@ def read_configuration(path: Path | None) -> Configuration:
     if path is None:
         return Configuration()
     try:
-        given = yaml.safe_load(read_regular_text(path))
+        data = yaml.safe_load(read_regular_text(path))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise BadInput(f"the configuration {path} cannot be read: {' '.join(str(error).split())}") from None
-    if given is None:
-        given = {}
-    if not isinstance(given, dict):
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
         raise BadInput(
-            f"the configuration {path} is a list of fields with values, such as `model: local`, not {type(given).__name__}"
+            f"the configuration {path} is a list of fields with values, such as `model: local`, not {type(data).__name__}"
         )
-    return _validate(given, str(path))
+    return _validate(data, str(path))
 
 
 def traced_configuration(about: Mapping[str, Any]) -> Configuration:
@@ -172,29 +172,29 @@ def traced_configuration(about: Mapping[str, Any]) -> Configuration:
 
     The options that wipe or keep a store are cleared, since they applied to the start.
     """
-    told = yaml.safe_load(str(about.get("configuration", ""))) or {}
-    begun = _validate(told, "the head of the trace") if isinstance(told, dict) else Configuration()
-    store = begun.store.model_copy(update={"wipe": False, "graph": None})
-    if begun.store.graph is not None and begun.store.keep:
-        store = store.model_copy(update={"at": begun.store.graph})
+    data = yaml.safe_load(str(about.get("configuration", ""))) or {}
+    recorded = _validate(data, "the head of the trace") if isinstance(data, dict) else Configuration()
+    store = recorded.store.model_copy(update={"wipe": False, "graph": None})
+    if recorded.store.graph is not None and recorded.store.keep:
+        store = store.model_copy(update={"at": recorded.store.graph})
     elif (
-        begun.store.graph is not None and "://" in begun.store.graph
+        recorded.store.graph is not None and "://" in recorded.store.graph
     ):  # the namespace is the one the graph was read from
         store = store.model_copy(update={"namespace": None})
-    return begun.model_copy(update={"store": store.model_copy(update={"keep": False}), "limits": {}})
+    return recorded.model_copy(update={"store": store.model_copy(update={"keep": False}), "limits": {}})
 
 
-def _validate(given: Mapping[str, Any], where: str) -> Configuration:
+def _validate(data: Mapping[str, Any], source: str) -> Configuration:
     try:
-        return Configuration.model_validate(given)
+        return Configuration.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(step) for step in first["loc"])
         if first["type"] == "extra_forbidden":
             raise BadInput(
-                f"{where}: there is no field {field!r}; there are: {', '.join(_field_names())}"
+                f"{source}: there is no field {field!r}; there are: {', '.join(_field_names())}"
             ) from None
-        raise BadInput(f"{where}: {': '.join(field_problem(error))}") from None
+        raise BadInput(f"{source}: {': '.join(field_problem(error))}") from None
 
 
 def _field_names() -> list[str]:
@@ -208,7 +208,7 @@ def parse_limits(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any
 
     Raises BadInput for a setting of another form.
     """
-    given = {name: value for name, value in flags.items() if value is not None}
+    limits = {name: value for name, value in flags.items() if value is not None}
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or not name.strip():
@@ -220,5 +220,5 @@ def parse_limits(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any
         except yaml.YAMLError:
             raise BadInput(f"the value of the limit {name.strip()} cannot be read: {text}") from None
         part, _, role = name.strip().partition(".")
-        given = _merge_limits(given, {part: {role: value} if role else value})
-    return given
+        limits = _merge_limits(limits, {part: {role: value} if role else value})
+    return limits

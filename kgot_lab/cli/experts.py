@@ -40,10 +40,14 @@ def proposals_location(store: str | None) -> str:
 
     It is the same server, in a schema of their own, or a file of its own beside that of the experts.
     """
-    place = experts_location(store)
-    if "://" in place or place == ":memory:":
-        return place
-    return place.removesuffix(".db") + ".proposals.db" if place.endswith(".db") else f"{place}.proposals"
+    location = experts_location(store)
+    if "://" in location or location == ":memory:":
+        return location
+    return (
+        location.removesuffix(".db") + ".proposals.db"
+        if location.endswith(".db")
+        else f"{location}.proposals"
+    )
 
 
 def open_service(
@@ -68,17 +72,19 @@ def open_service(
 
     if graphs is not None and not graphs.is_dir():
         raise BadInput(f"{graphs} is no folder: name the folder that the graphs lie in")
-    named = load_models(models) if models else {}
-    check_spec(model, named) if model not in named else None
+    registry = load_models(models) if models else {}
+    check_spec(model, registry) if model not in registry else None
 
-    def say(told: str) -> None:
-        terminal.say(omit_quotes(told))  # what is printed is the log of the server
+    def say(text: str) -> None:
+        terminal.say(omit_quotes(text))  # what is printed is the log of the server
 
-    makers = {each: (lambda each=each: connect(each, models=named, say=say)) for each in (model, *named)}
+    makers = {
+        name: (lambda name=name: connect(name, models=registry, say=say)) for name in (model, *registry)
+    }
     try:
         embedder = query_embedder() if searching else None
     except NotInstalled as error:
-        terminal.say(f"note: no search by meaning: {error}")
+        terminal.say(f"note: no dense retrieval: {error}")
         embedder = None
     folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(experts_location(store))
     service = ExpertService(tables, folder, ExpertModels(makers, model), embedder=embedder)
@@ -98,8 +104,7 @@ def open_review_queue(
 
 
 experts = typer.Typer(
-    help="List, publish and fetch experts, show drift, and revoke tokens.",
-    no_args_is_help=True,
+    help="List, publish and fetch experts, show drift, and revoke tokens.", no_args_is_help=True
 )
 EXPERT_STORE = option("storage of experts and conversations: a file, or postgresql://HOST/NAME", "--store")
 GRAPH_FOLDER = option("the folder of graphs that `kgot-lab serve` is started with", "--graphs")
@@ -117,14 +122,19 @@ def list_experts(
     from kgot_lab.experts.federation.marketplace import list_marketplace
 
     if market is None:
-        held = open_service(None, store, searching=False).tables.experts()
+        stored = open_service(None, store, searching=False).tables.experts()
         rows = [
-            {"id": each.id, "name": each.name, "description": each.description, "graphs": list(each.graphs)}
-            for each in held
+            {
+                "id": expert.id,
+                "name": expert.name,
+                "description": expert.description,
+                "graphs": list(expert.graphs),
+            }
+            for expert in stored
         ]
         print_rows(rows, as_json, lambda row: f"{row['id']}: {row['name']} ({', '.join(row['graphs'])})")
         return
-    rows = [each.to_json() for each in list_marketplace(market)]
+    rows = [expert.to_json() for expert in list_marketplace(market)]
     print_rows(
         rows,
         as_json,
@@ -155,10 +165,10 @@ def publish_expert(
             "experts are published in a folder: name it, and put it behind an address by a server of files"
         )
     service = open_review_queue(graphs, store).service
-    told = expert_to_json(service.expert(expert), service.graphs)
+    config = expert_to_json(service.expert(expert), service.graphs)
     measured = flatten_scores(expert_scores(service, expert)["measured"] or {}) | _parse_scores(score or [])
-    listed = publish_to_marketplace(market, json.dumps(told, ensure_ascii=False, indent=1), measured or None)
-    typer.echo(f"{listed.file}  sha256 {listed.sha256}")
+    entry = publish_to_marketplace(market, json.dumps(config, ensure_ascii=False, indent=1), measured or None)
+    typer.echo(f"{entry.file}  sha256 {entry.sha256}")
 
 
 @experts.command("fetch")
@@ -177,30 +187,30 @@ def fetch_expert(
     from kgot_lab.experts.federation.marketplace import fetch_from_marketplace
     from kgot_lab.experts.portable import adapt_expert
 
-    ours = dict(_split_assignment(each, "--graph is THEIRS=OURS") for each in standing_for or [])
-    told = fetch_from_marketplace(market, name)
+    replacements = dict(_split_assignment(pair, "--graph is THEIRS=OURS") for pair in standing_for or [])
+    envelope = fetch_from_marketplace(market, name)
     service = open_review_queue(graphs, store, models).service
-    found = adapt_expert(told, service, graphs=ours)
-    for warning in found.warnings:
+    fetched = adapt_expert(envelope, service, graphs=replacements)
+    for warning in fetched.warnings:
         terminal.say(f"note: {warning}")
-    typer.echo("it fits" if dry else service.add(found.config).id)
+    typer.echo("it fits" if dry else service.add(fetched.config).id)
 
 
-def _parse_scores(told: list[str]) -> dict[str, float]:
+def _parse_scores(pairs: list[str]) -> dict[str, float]:
     """Parse scores from NAME=NUMBER. Raises BadInput for another form."""
-    found = {}
-    for name, number in (_split_assignment(each, "--score is NAME=NUMBER") for each in told):
+    scores = {}
+    for name, number in (_split_assignment(each, "--score is NAME=NUMBER") for each in pairs):
         try:
-            found[name] = float(number)
+            scores[name] = float(number)
         except ValueError:
             raise BadInput(f"--score is NAME=NUMBER, and {number!r} is no number") from None
-    return found
+    return scores
 
 
-def _split_assignment(told: str, wanted: str) -> tuple[str, str]:
-    name, sign, value = told.partition("=")
+def _split_assignment(text: str, requirement: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
     if not sign or not name.strip() or not value.strip():
-        raise BadInput(f"{wanted}, not {told!r}")
+        raise BadInput(f"{requirement}, not {text!r}")
     return name.strip(), value.strip()
 
 
@@ -217,8 +227,8 @@ def list_tokens(store: str | None = EXPERT_STORE, as_json: bool = options.AS_JSO
 
     with _existing_tables(store) as tables:
         rows = [
-            {"tenant": each.tenant, "role": each.role, "made": each.made.isoformat(timespec="seconds")}
-            for each in valid_tokens(tables)
+            {"tenant": token.tenant, "role": token.role, "made": token.made.isoformat(timespec="seconds")}
+            for token in valid_tokens(tables)
         ]
     print_rows(rows, as_json, lambda row: f"{row['tenant']}  {row['role']}  {row['made']}")
     terminal.say(format_count(len(rows), "token"))
@@ -232,10 +242,10 @@ def revoke_tenant(
     from kgot_lab.experts.http.tokens import revoke_tokens
 
     with _existing_tables(store) as tables:
-        held = revoke_tokens(tables, tenant)
-    if not held:
+        revoked = revoke_tokens(tables, tenant)
+    if not revoked:
         raise BadInput(f"{tenant} has no token that holds: kgot-lab experts tokens lists those that do")
-    typer.echo(f"{format_count(held, 'token')} of {tenant} withdrawn")
+    typer.echo(f"{format_count(revoked, 'token')} of {tenant} revoked")
 
 
 @contextmanager
@@ -246,12 +256,12 @@ def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
     """
     from kgot_lab.experts.repository import open_experts
 
-    place = experts_location(store)
-    if "://" not in place and not Path(place).is_file():
+    location = experts_location(store)
+    if "://" not in location and not Path(location).is_file():
         raise BadInput(
-            f"no experts are kept in {place}: name the --store that kgot-lab serve is started with"
+            f"no experts are kept in {location}: name the --store that kgot-lab serve is started with"
         )
-    tables = open_experts(place)
+    tables = open_experts(location)
     try:
         yield tables
     finally:
@@ -279,24 +289,24 @@ def show_drift(
     rows = [
         {
             "graph": name,
-            "node": each.node,
-            "dimension": each.dimension,
-            "value": each.value,
-            "way": each.way,
-            "against": each.against,
-            "agreeing": each.agreeing,
-            "p": each.p,
-            "says": str(each),
-            **({"words": [one.words for one in each.evidence]} if words else {}),
+            "node": drift.node,
+            "dimension": drift.dimension,
+            "value": drift.value,
+            "way": drift.way,
+            "against": drift.against,
+            "agreeing": drift.agreeing,
+            "p": drift.p,
+            "says": str(drift),
+            **({"words": [statement.words for statement in drift.evidence]} if words else {}),
         }
         for name, report in reports.items()
-        for each in report.found
+        for drift in report.found
     ]
     print_rows(
         rows,
         as_json,
         lambda row: "  ".join(
-            [f"{row['graph']}: {row['says']}", *(f'"{each}"' for each in row.get("words", ()))]
+            [f"{row['graph']}: {row['says']}", *(f'"{drift}"' for drift in row.get("words", ()))]
         ),
     )
     watched = sum(report.watched for report in reports.values())

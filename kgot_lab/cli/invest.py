@@ -119,11 +119,11 @@ def record_position(
             if user not in places.accounts.users():
                 places.accounts.set_profile(user)
             places.accounts.set_position(user, symbol, shares, cost)
-        meant = places.graph.view().symbols_meant(symbol)
-        if symbol.strip().upper() not in meant:
+        known_symbols = places.graph.view().symbols_meant(symbol)
+        if symbol.strip().upper() not in known_symbols:
             others = (
-                f"it is the ticker of who issued {' and '.join(meant)}"
-                if meant
+                f"it is the ticker of who issued {' and '.join(known_symbols)}"
+                if known_symbols
                 else "a signal reaches it once news has named it"
             )
             terminal.say(

@@ -57,8 +57,8 @@ def question_memory(
         raise BadInput(
             "--memory is what the question begins with, and so is --graph or a kept store: leave one of them out"
         )
-    at = None if configuration.as_of is None else parse_time(configuration.as_of)
-    return open_memory_session(configuration.memory, question, at=at)
+    time = None if configuration.as_of is None else parse_time(configuration.as_of)
+    return open_memory_session(configuration.memory, question, at=time)
 
 
 def print_initial_graph(memory: MemorySession, where: str | None) -> None:
@@ -143,35 +143,40 @@ def explain_fact(
     Shows its claims, their sources and readers, since when it holds, and which answers rest on it.
     """
     with opened_memory(context) as claims:
-        meant = _find_fact(claims, fact)
+        triple = _find_fact(claims, fact)
         rows: list[dict[str, Any]] = [
             {
                 "claim": claim.id, "source": claim.source, "sentence": claim.span.text if claim.span else "",
                 "start": claim.span.start if claim.span else None, "end": claim.span.end if claim.span else None,
                 "said_by": claim.said_by, "confidence": claim.confidence, "since": claims.history(claim.id)[0].known_from.isoformat(),
             }
-            for claim in claims.supports_of(meant)
+            for claim in claims.supports_of(triple)
         ]  # fmt: skip
-        answers = claims.answers_on(meant)
-        known = bool(rows) or meant in claims.recorded_facts()
+        answers = claims.answers_on(triple)
+        is_recorded = bool(rows) or triple in claims.recorded_facts()
     if as_json:
-        told = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in answers]
-        typer.echo(json.dumps({**fact_to_json(meant), "holds": bool(rows), "claims": rows, "answers": told}))
+        answer_rows = [
+            {"question": answer.id, "answer": answer.text, "at": answer.at.isoformat()} for answer in answers
+        ]
+        typer.echo(
+            json.dumps({**fact_to_json(triple), "holds": bool(rows), "claims": rows, "answers": answer_rows})
+        )
         return
     typer.echo(
         printable_line(
-            f"{meant}" + ("" if rows else "   (does not hold)" if known else "   (nothing is known of it)")
+            f"{triple}"
+            + ("" if rows else "   (does not hold)" if is_recorded else "   (nothing is known of it)")
         )
     )
     for row in rows:
-        read = f", read by {row['said_by']}" if row["said_by"] else ""
+        reader = f", read by {row['said_by']}" if row["said_by"] else ""
         typer.echo(
             printable_line(
-                f"  {row['source']} “{row['sentence']}” ({row['confidence']:.2f}{read}, known since {row['since'][:16]})"
+                f"  {row['source']} “{row['sentence']}” ({row['confidence']:.2f}{reader}, known since {row['since'][:16]})"
             )
         )
-    for each in answers:
-        typer.echo(printable_line(f"  an answer rests on it: {each.id} {each.text}"))
+    for answer in answers:
+        typer.echo(printable_line(f"  an answer rests on it: {answer.id} {answer.text}"))
 
 
 @memories.command("retract")
@@ -186,14 +191,14 @@ def retract_claims(
         raise BadInput("say what is retracted: --source ID or --fact FACT, one of them")
     with opened_memory(context) as claims:
         if source is not None:
-            told = claims.retract_source(_find_source(claims, source), by=BY_COMMAND)
+            effects = claims.retract_source(_find_source(claims, source), by=BY_COMMAND)
         else:
-            told = claims.retract_fact(
+            effects = claims.retract_fact(
                 _require_recorded(claims, _find_fact(claims, fact or "")), by=BY_COMMAND
             )
-    if told.change is None:
+    if effects.change is None:
         terminal.say("nothing was changed: it is retracted already")
-    _print_effects(told, as_json)
+    _print_effects(effects, as_json)
 
 
 @memories.command("undo")
@@ -204,8 +209,8 @@ def undo_change(
 ) -> None:
     """Undo a change, also an undo."""
     with opened_memory(context) as claims:
-        told = claims.undo(number, by=BY_COMMAND)
-    _print_effects(told, as_json)
+        effects = claims.undo(number, by=BY_COMMAND)
+    _print_effects(effects, as_json)
 
 
 @memories.command("log")
@@ -214,15 +219,15 @@ def list_changes(context: typer.Context, as_json: bool = options.AS_JSON) -> Non
     with opened_memory(context) as claims:
         rows = [
             {
-                "change": each.id,
-                "at": each.at.isoformat(),
-                "by": each.by,
-                "action": each.action,
-                "of": list(each.of),
-                "undoes": each.undoes,
-                "erased": each.erased,
+                "change": change.id,
+                "at": change.at.isoformat(),
+                "by": change.by,
+                "action": change.action,
+                "of": list(change.of),
+                "undoes": change.undoes,
+                "erased": change.erased,
             }
-            for each in claims.log()
+            for change in claims.log()
         ]
 
     def line(row: dict[str, Any]) -> str:
@@ -248,28 +253,30 @@ def erase_claims(
     if (source is None) == (fact is None):
         raise BadInput("say what is erased: --source ID or --fact FACT, one of them")
     with opened_memory(context) as claims:
-        meant = None if fact is None else _require_recorded(claims, _find_fact(claims, fact))
-        named = "" if source is None else _find_source(claims, source)
-        what = f"the fact {meant}" if meant is not None else f"the source {named}"
-        runs = _learning_runs(claims, claims.from_source(named) if meant is None else claims.claims_on(meant))
+        triple = None if fact is None else _require_recorded(claims, _find_fact(claims, fact))
+        source_name = "" if source is None else _find_source(claims, source)
+        description = f"the fact {triple}" if triple is not None else f"the source {source_name}"
+        runs = _learning_runs(
+            claims, claims.from_source(source_name) if triple is None else claims.claims_on(triple)
+        )
         if not yes and not typer.confirm(
-            printable_line(f"Erase {what} from {mask_secrets(context.obj)} for good?"), err=True
+            printable_line(f"Erase {description} from {mask_secrets(context.obj)} for good?"), err=True
         ):
             raise BadInput("nothing was erased")
-        told = (
-            claims.erase_source(named, by=BY_COMMAND)
-            if meant is None
-            else claims.erase_fact(meant, by=BY_COMMAND)
+        erased = (
+            claims.erase_source(source_name, by=BY_COMMAND)
+            if triple is None
+            else claims.erase_fact(triple, by=BY_COMMAND)
         )
     result = {
-        "change": told.change,
-        "facts": told.facts,
-        "claims": told.claims,
-        "answers": told.answers,
+        "change": erased.change,
+        "facts": erased.facts,
+        "claims": erased.claims,
+        "answers": erased.answers,
         "runs": runs,
     }
-    said = f"erased: {format_count(told.facts, 'fact')}, {format_count(told.claims, 'claim')}, {format_count(told.answers, 'answer')}"
-    typer.echo(json.dumps(result) if as_json else said)
+    summary = f"erased: {format_count(erased.facts, 'fact')}, {format_count(erased.claims, 'claim')}, {format_count(erased.answers, 'answer')}"
+    typer.echo(json.dumps(result) if as_json else summary)
     if runs:
         terminal.say(
             f"its text may still stand in the traces and tapes of {', '.join(runs)}, which are not the memory's: delete those too"
@@ -284,8 +291,8 @@ def opened_memory(context: typer.Context) -> Iterator[Claims]:
     """Open the memory that a command names. Raises BadInput if the file is no memory."""
     from kgot_lab.memory.claims.claims import open_claims
 
-    with open_claims(context.obj, new=False) as claims:
-        yield claims
+    with open_claims(context.obj, new=False) as opened:
+        yield opened
 
 
 def _find_fact(claims: Claims, text: str) -> Triple:
@@ -320,17 +327,17 @@ def _find_fact(claims: Claims, text: str) -> Triple:
 
 def _learning_runs(claims: Claims, erased: Iterable[Claim]) -> list[str]:
     """Return the runs that learnt some claims, in order. Their own traces are not part of the memory."""
-    who = dict.fromkeys(stood.by for claim in erased for stood in claims.history(claim.id))
-    return [by for by in who if by.startswith("run ")]
+    authors = dict.fromkeys(version.by for claim in erased for version in claims.history(claim.id))
+    return [author for author in authors if author.startswith("run ")]
 
 
-def _require_recorded(claims: Claims, fact: Triple) -> Triple:
+def _require_recorded(claims: Claims, triple: Triple) -> Triple:
     """Return a fact if it was ever recorded, whether or not it holds. Raises BadInput otherwise."""
-    if claims.canonical_fact(fact) not in set(map(claims.canonical_fact, claims.recorded_facts())):
+    if claims.canonical_fact(triple) not in set(map(claims.canonical_fact, claims.recorded_facts())):
         raise BadInput(
-            f"nothing is known of {fact}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds"
+            f"nothing is known of {triple}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds"
         )
-    return fact
+    return triple
 
 
 def _find_source(claims: Claims, text: str) -> str:
@@ -342,45 +349,50 @@ def _find_source(claims: Claims, text: str) -> str:
     if name in known:
         return name
     passages = [source for source in known if source.startswith(f"{name}#")]
-    near = passages or get_close_matches(name, known, n=3)
-    told = (
-        f"; its passages are sources: {', '.join(near)}"
+    suggestions = passages or get_close_matches(name, known, n=3)
+    advice = (
+        f"; its passages are sources: {', '.join(suggestions)}"
         if passages
-        else f"; near it is {' or '.join(near)}"
-        if near
+        else f"; near it is {' or '.join(suggestions)}"
+        if suggestions
         else ""
     )
     raise BadInput(
-        f"nothing was learnt from {name!r}, so nothing was changed{told}. `kgot-lab memory FILE facts` names the sources"
+        f"nothing was learnt from {name!r}, so nothing was changed{advice}. `kgot-lab memory FILE facts` names the sources"
     )
 
 
-def _print_effects(told: ChangeEffect, as_json: bool) -> None:
+def _print_effects(effects: ChangeEffect, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(effects_to_json(told)))
+        typer.echo(json.dumps(effects_to_json(effects)))
         return
-    for line in effect_lines(told):
+    for line in effect_lines(effects):
         typer.echo(line)
 
 
-def effects_to_json(told: ChangeEffect) -> dict[str, Any]:
+def effects_to_json(effects: ChangeEffect) -> dict[str, Any]:
     """Convert the effects of a change to plain JSON values."""
-    answers = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in told.answers]
+    answers = [
+        {"question": answer.id, "answer": answer.text, "at": answer.at.isoformat()}
+        for answer in effects.answers
+    ]
     return {
-        "change": told.change,
-        "fallen": [*map(fact_to_json, told.facts)],
-        "risen": [*map(fact_to_json, told.risen)],
+        "change": effects.change,
+        "fallen": [*map(fact_to_json, effects.facts)],
+        "risen": [*map(fact_to_json, effects.risen)],
         "answers": answers,
     }
 
 
-def effect_lines(told: ChangeEffect) -> Iterator[str]:
+def effect_lines(effects: ChangeEffect) -> Iterator[str]:
     """Format the effects of a change as printable lines."""
-    number = f"change {told.change}: " if told.change is not None else ""
-    yield f"{number}{told}"
-    for what, facts in (("fell", told.facts), ("holds", told.risen)):
+    number = f"change {effects.change}: " if effects.change is not None else ""
+    yield f"{number}{effects}"
+    for what, facts in (("fell", effects.facts), ("holds", effects.risen)):
         yield from (printable_line(f"  {what}: {fact}") for fact in facts)
-    yield from (printable_line(f"  an answer rested on it: {each.id} {each.text}") for each in told.answers)
+    yield from (
+        printable_line(f"  an answer rested on it: {answer.id} {answer.text}") for answer in effects.answers
+    )
 
 
 def fact_to_json(fact: Triple) -> dict[str, str]:
@@ -410,8 +422,7 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[s
 
 
 def certify_run(
-    trace: Path = argument("the trace of a run that has its answer"),
-    as_json: bool = options.AS_JSON,
+    trace: Path = argument("the trace of a run that has its answer"), as_json: bool = options.AS_JSON
 ) -> None:
     """Certify the answer of a run.
 
@@ -419,18 +430,18 @@ def certify_run(
     """
     from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered
-    from kgot_lab.loop.replay.replay import started
+    from kgot_lab.loop.replay.replay import start_event
     from kgot_lab.loop.trace import load_run
     from kgot_lab.memory.claims.certificate import certificate_to_json
 
     run = load_run(trace)
     certificate = certificate_of_run(run)
     answer = next(event.text for event in reversed(run.events) if isinstance(event, Answered))
-    told = certificate_to_json(started(run.events).question, answer, certificate)
+    certificate_json = certificate_to_json(start_event(run.events).question, answer, certificate)
     if as_json:
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(certificate_json))
         return
-    for line in terminal.certificate_lines(told):
+    for line in terminal.certificate_lines(certificate_json):
         typer.echo(printable_line(line))
 
 
@@ -446,13 +457,15 @@ def list_answers(
     with opened_memory(context) as claims, claims.storage.reading():
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims.as_of(at, at) if at is not None else claims
-        noted = [
-            (each, facts) for each, facts in claims.recorded_answers().items() if at is None or each.at <= at
+        recorded = [
+            (answer, facts)
+            for answer, facts in claims.recorded_answers().items()
+            if at is None or answer.at <= at
         ]
         rows = [
-            certificate_to_json(each.id, each.text, certify(beliefs, facts, at=at))
-            | {"at": each.at.isoformat()}
-            for each, facts in noted
+            certificate_to_json(answer.id, answer.text, certify(beliefs, facts, at=at))
+            | {"at": answer.at.isoformat()}
+            for answer, facts in recorded
         ]
     if as_json:
         typer.echo(json.dumps(rows))
@@ -460,8 +473,8 @@ def list_answers(
     for row in rows:
         for line in terminal.certificate_lines(row):
             typer.echo(printable_line(line))
-    by = [
+    counts = [
         f"{sum(row['ruling'] == ruling for row in rows)} {ruling}"
         for ruling in ("passes", "hedged", "withheld")
     ]
-    terminal.say(f"{format_count(len(rows), 'answer')}: {', '.join(by)}")
+    terminal.say(f"{format_count(len(rows), 'answer')}: {', '.join(counts)}")

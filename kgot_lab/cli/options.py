@@ -51,7 +51,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     def run(**values: Any) -> None:
         grouped = {
-            name: group(**{each.name: values.pop(each.name) for each in fields(group)})
+            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
             for name, group in groups.items()
         }
         command(**values, **grouped)
@@ -65,14 +65,14 @@ def set_signature(
     """Give a function the name, the help and the parameters that typer reads as if they were written in it."""
     run.__name__, run.__doc__ = name, help
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
 def group_parameters(group: type) -> list[inspect.Parameter]:
     """List the options of a group as parameters."""
     types = get_type_hints(group)
-    return [typer_parameter(each.name, types[each.name], each.default) for each in fields(group)]
+    return [typer_parameter(field.name, types[field.name], field.default) for field in fields(group)]
 
 
 def typer_parameter(name: str, type: Any, default: Any) -> inspect.Parameter:
@@ -244,8 +244,8 @@ def configuration_flags(*groups: Any) -> dict[str, Any]:
     """
     from kgot_lab.cli.terminal import make_budget
 
-    given = {each.name: getattr(group, each.name) for group in groups for each in fields(group)}
-    flags = {field: given[name] for name, field in _CONFIGURATION_FIELDS.items() if name in given}
+    values = {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
+    flags = {field: values[name] for name, field in _CONFIGURATION_FIELDS.items() if name in values}
     if names := flags.get("tools.names"):
         flags["tools.names"] = "all" if names == ["all"] else tuple(names)
     for group in groups:

@@ -37,7 +37,7 @@ class SavedGraph:
     form: str = ""
 
     @property
-    def taken(self) -> bool:
+    def is_changed(self) -> bool:
         """Whether something else wrote, or deleted, the file since."""
         return _file_digest(self.path) != self.held
 
@@ -58,8 +58,8 @@ def check_save_target(path: Path, option: str, why_not: Callable[[PropertyGraph]
 
     terminal.check_writable(path)
     check_graph_file(path)
-    held = _file_digest(path)
-    if not held:
+    digest = _file_digest(path)
+    if not digest:
         return SavedGraph(path)
     try:
         graph = read_named_graph(path).graph
@@ -67,25 +67,27 @@ def check_save_target(path: Path, option: str, why_not: Callable[[PropertyGraph]
         raise BadInput(
             f"{option} {path} is there and holds no graph, and would be lost: name another file"
         ) from None
-    if told := why_not(graph):
-        raise BadInput(f"{option} {path} {told}")
-    form = lossless_format(path)
-    if not form:
-        told = "is not as this program writes a graph, so parts of it (IRIs, languages, types, defaults, remarks) would be lost"
-        raise BadInput(f"{option} {path} {told}: name another file")
-    return SavedGraph(path, held, form)
+    if reason := why_not(graph):
+        raise BadInput(f"{option} {path} {reason}")
+    file_format = lossless_format(path)
+    if not file_format:
+        reason = "is not as this program writes a graph, so parts of it (IRIs, languages, types, defaults, remarks) would be lost"
+        raise BadInput(f"{option} {path} {reason}: name another file")
+    return SavedGraph(path, digest, file_format)
 
 
 def save_target(choice: StoreChoice) -> SavedGraph | None:
     """Return where the graph of a new run is saved, or None if it is not saved. Raises BadInput."""
     if choice.save is None:
         return None
-    begun = None if choice.graph is None or "://" in choice.graph else Path(choice.graph).resolve()
-    same = begun == Path(choice.save).resolve()
-    return check_save_target(Path(choice.save), "--save-graph", lambda _: "" if same else _WOULD_BE_LOST)
+    initial_path = None if choice.graph is None or "://" in choice.graph else Path(choice.graph).resolve()
+    is_initial = initial_path == Path(choice.save).resolve()
+    return check_save_target(
+        Path(choice.save), "--save-graph", lambda _: "" if is_initial else _WOULD_BE_LOST
+    )
 
 
-def resumed_save_target(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph | None:
+def resumed_save_target(choice: StoreChoice, initial: PropertyGraph) -> SavedGraph | None:
     """Return where the graph of a resumed run is saved, or None if it is not saved.
 
     It must be a new file, or one that still holds the initial graph of the run. Raises BadInput otherwise.
@@ -93,48 +95,55 @@ def resumed_save_target(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph
     if choice.save is None:
         return None
     return check_save_target(
-        Path(choice.save), "--save-graph", lambda there: "" if there == begun else _OTHER_GRAPH
+        Path(choice.save), "--save-graph", lambda existing: "" if existing == initial else _OTHER_GRAPH
     )
 
 
-def save_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph) -> None:
+def save_graph(graph: PropertyGraph, events: Sequence[Event], target: SavedGraph) -> None:
     """Write the graph of a run, with the supporting sentences on its edges.
 
     The format follows the file ending: JSON lines, GraphML or Turtle. Raises BadInput if the file changed
     since the command began, without touching it.
     """
-    from kgot_lab.loop.evidence import sourced
+    from kgot_lab.loop.evidence import add_supports
     from kgot_lab.stores.files import write_graph
 
-    form = place.form or ("networkx" if place.path.suffix.lower() in {".json", ".jsonl"} else None)
-    if not _write_if_unchanged(place, lambda: write_graph(sourced(graph, events), place.path, form)):
-        raise BadInput(f"{place.path} was written by another command in the meantime, and stays as it is")
-    terminal.say(f"{graph} written to {place.path}")
+    file_format = target.form or ("networkx" if target.path.suffix.lower() in {".json", ".jsonl"} else None)
+    if not _write_if_unchanged(
+        target, lambda: write_graph(add_supports(graph, events), target.path, file_format)
+    ):
+        raise BadInput(f"{target.path} was written by another command in the meantime, and stays as it is")
+    terminal.say(f"{graph} written to {target.path}")
 
 
-def rewrite_graph(events: Sequence[Event], path: Path, *, asked: bool) -> None:
+def rewrite_graph(events: Sequence[Event], path: Path, *, is_named: bool) -> None:
     """Write the graph of a finished run if the file is missing or still holds the initial graph of the run.
 
     A file with another graph is not changed. This is reported, or raises BadInput if the file was named
     explicitly.
     """
-    from kgot_lab.loop.evidence import sourced
-    from kgot_lab.loop.replay.replay import started
-    from kgot_lab.loop.trace import graph_after, not_following, parted_at, up_to_parting
+    from kgot_lab.loop.evidence import add_supports
+    from kgot_lab.loop.replay.replay import start_event
+    from kgot_lab.loop.trace import (
+        consistent_events,
+        first_inconsistent_write,
+        graph_after,
+        inconsistency_message,
+    )
     from kgot_lab.stores.files import read_named_graph
 
-    graph, begun = graph_after(up_to_parting(events)), started(events).start
-    if (parted := parted_at(events)) is not None:
+    graph, initial = graph_after(consistent_events(events)), start_event(events).start
+    if (diverged_at := first_inconsistent_write(events)) is not None:
         terminal.say(
-            f"note: the graph of this run is known up to event {parted} alone: {not_following(parted)}"
+            f"note: the graph of this run is known up to event {diverged_at} alone: {inconsistency_message(diverged_at)}"
         )
-    there = read_named_graph(path).graph if path.exists() else None
-    if there is not None and (not begun or graph == begun or there != begun):
-        if there != sourced(graph, events):
-            told = f"{path} holds another graph than this run made, and stays as it is: --save-graph OTHER keeps that of the run"
-            if asked:
-                raise BadInput(told)
-            terminal.say(f"note: {told}")
+    existing = read_named_graph(path).graph if path.exists() else None
+    if existing is not None and (not initial or graph == initial or existing != initial):
+        if existing != add_supports(graph, events):
+            message = f"{path} holds another graph than this run made, and stays as it is: --save-graph OTHER keeps that of the run"
+            if is_named:
+                raise BadInput(message)
+            terminal.say(f"note: {message}")
         return
     save_graph(graph, events, check_save_target(path, "--save-graph", lambda _: ""))
 
@@ -152,26 +161,26 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
     from kgot_lab.graph.changes import MutableGraph
     from kgot_lab.loop.events import Started, Wrote
 
-    truth, number, ours = MutableGraph(), 0, True
+    state, number, is_ours = MutableGraph(), 0, True
     for event in events:
         if isinstance(event, Started):
-            truth = MutableGraph(event.start.nodes, event.start.edges)
-        if isinstance(event, Wrote) and ours:
+            state = MutableGraph(event.start.nodes, event.start.edges)
+        if isinstance(event, Wrote) and is_ours:
             try:
-                truth.apply(event.diff)
+                state.apply(event.diff)
             except BadInput:  # the run continues, with its writes in store and trace
-                ours = False
+                is_ours = False
                 terminal.say(
                     "note: no more snapshots: a write does not follow on those before it, so another command writes there too"
                 )
-        if isinstance(event, Wrote) and ours:
+        if isinstance(event, Wrote) and is_ours:
             number += 1
             path = Path(folder) / f"snapshot_{number}.json"
-            ours = _matches_snapshot(PropertyGraph.of(truth.nodes.values(), truth.edges.values()), path)
-            if not ours:
-                again = command_line("resume", trace, snapshots=SavedGraph(Path(folder)).free_path)
+            is_ours = _matches_snapshot(PropertyGraph.of(state.nodes.values(), state.edges.values()), path)
+            if not is_ours:
+                resume_with = command_line("resume", trace, snapshots=SavedGraph(Path(folder)).free_path)
                 terminal.say(
-                    f"note: {path} is of another run, so none is written from here on; when the run has ended: {again}"
+                    f"note: {path} is of another run, so none is written from here on; when the run has ended: {resume_with}"
                 )
         yield event
 
@@ -201,35 +210,35 @@ def _matches_snapshot(graph: PropertyGraph, path: Path) -> bool:
         return False
 
 
-def _write_if_unchanged(place: SavedGraph, write: Callable[[], None]) -> bool:
+def _write_if_unchanged(target: SavedGraph, write: Callable[[], None]) -> bool:
     """Write a file if its path is unchanged, and return whether it was. Of two commands, only one writes."""
     try:
-        if place.held:
-            return _overwrite_locked(place, write)
+        if target.held:
+            return _overwrite_locked(target, write)
         with suppress(FileExistsError):  # reported when the file is created, if it is no folder
-            place.path.parent.mkdir(parents=True, exist_ok=True)
-        place.path.open("xb").close()
+            target.path.parent.mkdir(parents=True, exist_ok=True)
+        target.path.open("xb").close()
     except FileExistsError:
         return False
     except OSError as error:
-        raise BadInput(f"cannot write {place.path}: {error.strerror or error}") from error
+        raise BadInput(f"cannot write {target.path}: {error.strerror or error}") from error
     try:
         write()
     except BaseException:
-        place.path.unlink(missing_ok=True)
+        target.path.unlink(missing_ok=True)
         raise
     return True
 
 
-def _overwrite_locked(place: SavedGraph, write: Callable[[], None]) -> bool:
+def _overwrite_locked(target: SavedGraph, write: Callable[[], None]) -> bool:
     """Overwrite a file that has not changed, under a lock against other commands."""
     from kgot_lab.io.processes import lock_file
 
     try:
-        with place.path.open("rb") as file:
+        with target.path.open("rb") as file:
             if os.name != "nt":  # where a file that is open cannot be replaced
                 lock_file(file)
-            if place.taken or not os.path.samestat(os.fstat(file.fileno()), place.path.stat()):
+            if target.is_changed or not os.path.samestat(os.fstat(file.fileno()), target.path.stat()):
                 return False
             write()
             return True

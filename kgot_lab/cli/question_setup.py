@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event, Started
     from kgot_lab.loop.limits import Limits
     from kgot_lab.stores.protocol import Store
-    from kgot_lab.tools.offered import AtHand
+    from kgot_lab.tools.offered import ToolResources
     from kgot_lab.tools.tool import Tool
     from kgot_lab.types import LLM, Document
 
@@ -33,8 +33,8 @@ def shared_spending(configuration: Configuration, done: Iterable[Event] = ()) ->
 
     budget = configuration.budget
     spending = Spending(terminal.make_budget(budget.calls, budget.seconds, budget.dollars))
-    before = ledger(done)
-    spending.charge(before.total, calls=len(before.entries))
+    earlier = ledger(done)
+    spending.charge(earlier.total, calls=len(earlier.entries))
     return spending
 
 
@@ -42,7 +42,7 @@ _BASIC_TOOLS = {"search", "read_attachment"}  # what a small model gets
 
 
 def available_tools(
-    at_hand: AtHand,
+    at_hand: ToolResources,
     configuration: Configuration,
     limits: Limits | None = None,
     *,
@@ -57,28 +57,32 @@ def available_tools(
     """
     from kgot_lab.tools.offered import offered_tools
 
-    chosen = configuration.tools
-    wanted = named if named is not None else chosen.names if isinstance(chosen.names, tuple) else None
-    plainly = wanted is None and limits is not None and limits.few_tools and chosen == type(chosen)()
-    if plainly or (wanted is not None and set(wanted) <= _BASIC_TOOLS):
-        plain = terminal.make_tools(
+    tool_choice = configuration.tools
+    requested = (
+        named if named is not None else tool_choice.names if isinstance(tool_choice.names, tuple) else None
+    )
+    is_basic = (
+        requested is None and limits is not None and limits.few_tools and tool_choice == type(tool_choice)()
+    )
+    if is_basic or (requested is not None and set(requested) <= _BASIC_TOOLS):
+        basic = terminal.make_tools(
             at_hand.documents, [Path(file) for file in at_hand.attachments], follow=at_hand.follow
         )
-        if wanted is None or set(wanted) <= {tool.name for tool in plain}:
-            return [tool for tool in plain if wanted is None or tool.name in wanted]
+        if requested is None or set(requested) <= {tool.name for tool in basic}:
+            return [tool for tool in basic if requested is None or tool.name in requested]
     offered = terminal.call_with_notes(lambda: offered_tools(at_hand))
     found = {tool.name: tool for tool in offered.tools}
-    if wanted is None:
-        for each in offered.missing:
-            terminal.say(f"note: not offered here: {each}")
+    if requested is None:
+        for missing_tool in offered.missing:
+            terminal.say(f"note: not offered here: {missing_tool}")
         return list(found.values())
-    reasons = {each.name: each.why for each in offered.missing}
-    for name in wanted:
+    reasons = {missing_tool.name: missing_tool.why for missing_tool in offered.missing}
+    for name in requested:
         if name not in found and name in reasons:
             raise BadInput(f"the tool {name} cannot work here: {reasons[name]}")
         if name not in found:
             raise UnknownName("tool", name, [*found, *reasons])
-    return [found[name] for name in wanted]
+    return [found[name] for name in requested]
 
 
 def collect_tool_inputs(
@@ -88,27 +92,27 @@ def collect_tool_inputs(
     llm: LLM,
     limits: Limits,
     spending: Spending,
-) -> AtHand:
+) -> ToolResources:
     """Collect what tools can be made from."""
     from kgot_lab.sandbox import Calculator
-    from kgot_lab.tools.offered import AtHand
+    from kgot_lab.tools.offered import ToolResources
     from kgot_lab.tools.web.archives import Mirror
 
-    chosen = configuration.tools
-    check_engine(chosen)
-    if chosen.mirror:
-        Mirror(chosen.mirror)
-    seeing = (
-        terminal.connect_model(chosen.vision_model, spending, models=configuration.models)
-        if chosen.vision_model
+    tool_choice = configuration.tools
+    check_engine(tool_choice)
+    if tool_choice.mirror:
+        Mirror(tool_choice.mirror)
+    vision = (
+        terminal.connect_model(tool_choice.vision_model, spending, models=configuration.models)
+        if tool_choice.vision_model
         else None
     )
     # opens its sandbox when it is first used
     calculator = Calculator(unsafe=configuration.store.unsafe, seconds=limits.python_seconds)
-    return AtHand(
-        documents, list(attached), llm=llm, vision=seeing, computer=calculator, web=chosen.web,
-        mirror=chosen.mirror, engine=chosen.engine, unpack_into=Path(chosen.unpack_into) if chosen.unpack_into else None,
-        speech=chosen.speech_model, spending=spending, follow=limits.reading == "paths",
+    return ToolResources(
+        documents, list(attached), llm=llm, vision=vision, computer=calculator, web=tool_choice.web,
+        mirror=tool_choice.mirror, engine=tool_choice.engine, unpack_into=Path(tool_choice.unpack_into) if tool_choice.unpack_into else None,
+        speech=tool_choice.speech_model, spending=spending, follow=limits.reading == "paths",
     )  # fmt: skip
 
 
@@ -135,8 +139,8 @@ def initial_graph(choice: StoreChoice) -> PropertyGraph | None:
         return None
     with closing(
         open_store(choice.graph, namespace=choice.namespace, **environment_login(choice.graph))
-    ) as kept:
-        return kept.graph()
+    ) as stored:
+        return stored.graph()
 
 
 def open_run_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
@@ -165,21 +169,23 @@ def open_run_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
 
 def print_namespace(store: Store) -> None:
     """Say in which of a server's graphs a run grows its own."""
-    if named := getattr(store, "namespace", ""):
-        terminal.say(f"the graph grows in the namespace {named}")
+    if namespace := getattr(store, "namespace", ""):
+        terminal.say(f"the graph grows in the namespace {namespace}")
 
 
 def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[Event]) -> None:
     """Report if a store that outlives a run ends with another graph than the run's writes give."""
-    from kgot_lab.loop.trace import graph_after, not_following, parted_at
+    from kgot_lab.loop.trace import first_inconsistent_write, graph_after, inconsistency_message
 
-    place = getattr(store, "namespace", "") or choice.at
-    parted = parted_at(events) if place else None
-    if parted is not None:
-        terminal.say(f"note: {place} holds something else than this run wrote: {not_following(parted)}")
-    elif place and store.graph() != graph_after(events):
+    location = getattr(store, "namespace", "") or choice.at
+    diverged = first_inconsistent_write(events) if location else None
+    if diverged is not None:
         terminal.say(
-            f"note: {place} holds something else than this run wrote, which its trace has: another command writes there too"
+            f"note: {location} holds something else than this run wrote: {inconsistency_message(diverged)}"
+        )
+    elif location and store.graph() != graph_after(events):
+        terminal.say(
+            f"note: {location} holds something else than this run wrote, which its trace has: another command writes there too"
         )
 
 
@@ -203,7 +209,7 @@ def load_graph_file(where: str) -> PropertyGraph:
     The file is a snapshot, GraphML, Turtle, a trace, the file of a store, or SQLite. Raises BadInput.
     """
     from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
-    from kgot_lab.loop.evidence import sourced
+    from kgot_lab.loop.evidence import add_supports
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_named_graph
 
@@ -214,32 +220,32 @@ def load_graph_file(where: str) -> PropertyGraph:
         )
     if is_trace(path):
         events = load_run(path).events
-        return sourced(graph_after(events), events)
+        return add_supports(graph_after(events), events)
     read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
     if read.note:
         terminal.say(f"note: {where}: {read.note}")
     return read.graph
 
 
-def check_engine(chosen: ToolChoice) -> None:
+def check_engine(tool_choice: ToolChoice) -> None:
     """Check that the selected search engine can be used when web access is on.
 
     Raises UnknownName, BadInput, NotInstalled.
     """
     from kgot_lab.tools.web.engines import check_engine_name, web_engine
 
-    check_engine_name(chosen.engine)
-    if chosen.engine and chosen.web and not chosen.mirror:
-        web_engine(os.environ, chosen.engine)
+    check_engine_name(tool_choice.engine)
+    if tool_choice.engine and tool_choice.web and not tool_choice.mirror:
+        web_engine(os.environ, tool_choice.engine)
 
 
 def restrict_configuration(
     command: str, configuration: Configuration, fields: Collection[str]
 ) -> Configuration:
     """Return the configuration with only the fields that a command uses, and print a note on the others."""
-    used, left = configuration.only(fields)
-    if left:
-        terminal.say(f"note: kgot-lab {command} does not use {', '.join(left)} of the configuration")
+    used, unused = configuration.only(fields)
+    if unused:
+        terminal.say(f"note: kgot-lab {command} does not use {', '.join(unused)} of the configuration")
     return used
 
 
@@ -256,9 +262,9 @@ def check_prices(configuration: Configuration, *models: LLM | None) -> None:
 
     for llm in models if configuration.budget.dollars is not None else ():
         if llm is not None and requested_price(llm) is None:
-            how = "in a file of models (--models), below its name: price: {prompt: …, completion: …} in US dollars a million tokens"
+            advice = "in a file of models (--models), below its name: price: {prompt: …, completion: …} in US dollars a million tokens"
             raise BadInput(
-                f"the price of {llm.name} is not known, so --max-dollars cannot be kept: give it {how}, or limit calls or seconds"
+                f"the price of {llm.name} is not known, so --max-dollars cannot be kept: give it {advice}, or limit calls or seconds"
             )
 
 
@@ -279,16 +285,16 @@ def model_rate(llm: LLM) -> Rate:
     return Rate(price=requested_price(llm))
 
 
-def tools_of_resumed_run(at_hand: AtHand, configuration: Configuration, begun: Started) -> list[Tool]:
+def tools_of_resumed_run(at_hand: ToolResources, configuration: Configuration, start: Started) -> list[Tool]:
     """Return the tools of a resumed run.
 
     Raises BadInput if one of them cannot work, saying which options to give again.
     """
     try:
-        return available_tools(at_hand, configuration, named=list(begun.tools))
+        return available_tools(at_hand, configuration, named=list(start.tools))
     except BadInput as error:
         files = (
-            f" and its files ({', '.join(begun.attachments)}) with --attach FILE" if begun.attachments else ""
+            f" and its files ({', '.join(start.attachments)}) with --attach FILE" if start.attachments else ""
         )
-        named = f"the run used {', '.join(sorted(begun.tools))}: name its documents again with --documents DIR{files}"
-        raise BadInput(f"{named} ({error})") from error
+        advice = f"the run used {', '.join(sorted(start.tools))}: name its documents again with --documents DIR{files}"
+        raise BadInput(f"{advice} ({error})") from error

@@ -122,22 +122,22 @@ def answer_questions(
     if run.system != "loop":
         _refuse_loop_options(run.system, flags)
     budget = Budget(models.max_calls, models.max_tokens, models.max_seconds, models.max_dollars)
-    used = _LOOP_FIELDS if run.system == "loop" else _BASELINE_FIELDS
-    page = question_setup.restrict_configuration("questions", read_configuration(limits.config), used)
+    used_fields = _LOOP_FIELDS if run.system == "loop" else _BASELINE_FIELDS
+    page = question_setup.restrict_configuration("questions", read_configuration(limits.config), used_fields)
     configuration = page.with_flags({**flags, "format": "gaia"})
     budget = replace(budget, **configuration.budget.model_dump())
-    place = run.folder or _RUNS_FOLDER / f"{Path(name).stem}-{run.system}"
+    folder = run.folder or _RUNS_FOLDER / f"{Path(name).stem}-{run.system}"
     count = DUMMY if selected.dummy else selected.limit
     selection = Selection(selected.part, selected.level, selected.sample, selected.seed, count)
-    _answer(name, selection, place, configuration, run, budget)
+    _answer(name, selection, folder, configuration, run, budget)
 
 
 def _answer(
     name: str,
     selection: Selection,
-    place: Path,
+    folder: Path,
     configuration: Configuration,
-    how: _RunOptions,
+    run_options: _RunOptions,
     budget: Budget,
 ) -> None:
     """Answer the selected questions in their folder, after all checks that need no model."""
@@ -146,38 +146,44 @@ def _answer(
     from kgot_lab.benchmark.questions.plan import AnswerSettings, check_run, prepare_run
     from kgot_lab.benchmark.questions.sets import open_questions
 
-    chosen, registry = configuration.tools, configuration.models
-    pages = str(Path(chosen.mirror).resolve()) if chosen.mirror else ""
-    web = WebSources(chosen.web, pages, chosen.engine)
+    tool_choice, registry = configuration.tools, configuration.models
+    pages = str(Path(tool_choice.mirror).resolve()) if tool_choice.mirror else ""
+    web = WebSources(tool_choice.web, pages, tool_choice.engine)
     limits = configuration.limits_for(terminal.actual_model_name(configuration.model, registry))
-    question_setup.check_engine(chosen)
-    terminal.check_writable(place / "plan.json")
+    question_setup.check_engine(tool_choice)
+    terminal.check_writable(folder / "plan.json")
     tools = web_tools(web)
     with (
-        open_questions(name) as whole,
-        lock_folder(place),
+        open_questions(name) as question_set,
+        lock_folder(folder),
         TemporaryDirectory(prefix="kgot_lab_") as unpacked,
     ):
-        selection.select(whole)
-        read = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
+        selection.select(question_set)
+        documents = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
         unsafe = configuration.store.unsafe
-        if chosen.vision_model or not limits.few_tools:
-            tools = all_working_tools(tools, limits, Path(unpacked), unsafe=unsafe, web=chosen.web)
-        by = AnswerSettings(
-            how.system, None, limits, store=configuration.store.kind or "in_memory", unsafe=unsafe, documents=read, tools=tools,
+        if tool_choice.vision_model or not limits.few_tools:
+            tools = all_working_tools(tools, limits, Path(unpacked), unsafe=unsafe, web=tool_choice.web)
+        answerers = AnswerSettings(
+            run_options.system, None, limits, store=configuration.store.kind or "in_memory", unsafe=unsafe, documents=documents, tools=tools,
             web=web,
         )  # fmt: skip
-        check_run(whole, selection, by, place, graded=how.grader is not None)
+        check_run(question_set, selection, answerers, folder, graded=run_options.grader is not None)
         question_setup.print_configuration(configuration, limits)
-        names = (configuration.model, configuration.execution_model, how.grader, chosen.vision_model)
-        planning, execution, grader, vision = (
-            terminal.connect_model(each, models=registry) if each else None for each in names
+        names = (
+            configuration.model,
+            configuration.execution_model,
+            run_options.grader,
+            tool_choice.vision_model,
         )
-        by = replace(by, planning=planning, execution=execution, grader=grader, vision=vision)
-        ready = prepare_run(whole, selection, by, place, budget)
-        _answer_all(ready, how.parallel)
-        _show_results(ready.run, how.as_json)
-        if failed := [receipt.id for receipt in _selected_results(ready.run) if receipt.error]:
+        planning, execution, grader, vision = (
+            terminal.connect_model(model_name, models=registry) if model_name else None
+            for model_name in names
+        )
+        answerers = replace(answerers, planning=planning, execution=execution, grader=grader, vision=vision)
+        ready = prepare_run(question_set, selection, answerers, folder, budget)
+        _answer_all(ready, run_options.parallel)
+        _show_results(ready.run, run_options.as_json)
+        if failed := [result.id for result in _selected_results(ready.run) if result.error]:
             terminal.say(
                 terminal.format_failures(len(failed), sum(map(ready.run.is_damaged, failed)), "question")
             )
@@ -191,11 +197,11 @@ _LOOP_ONLY = {
 }  # fmt: skip
 
 
-def _refuse_loop_options(system: str, given: Mapping[str, object]) -> None:
+def _refuse_loop_options(system: str, flags: Mapping[str, object]) -> None:
     """Raise BadInput for the first given option that does not apply to a system without a graph and tools."""
-    if named := next((flag for field, flag in _LOOP_ONLY.items() if given[field]), ""):
+    if flag := next((flag for field, flag in _LOOP_ONLY.items() if flags[field]), ""):
         raise BadInput(
-            f"{named} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop"
+            f"{flag} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop"
         )
 
 
@@ -210,8 +216,8 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
     missing, total = len(run.missing()), len(run.questions.questions)
     if missing < total:
         terminal.say(f"{total - missing} of {total} questions are answered already, in {run.folder}")
-    for what, cost in estimate_rest(run).items():
-        terminal.say(f"estimate, for {what}: {cost}")
+    for what_next, cost in estimate_rest(run).items():
+        terminal.say(f"estimate, for {what_next}: {cost}")
     try:
         with (
             terminal.report_interruption(run.folder, spending.budget),
@@ -220,50 +226,52 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
             done = total - missing
 
             def report(question: Question, event: Event) -> None:
-                what = f"{printable_line(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
-                progress(done, total, what)
+                what_next = f"{printable_line(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
+                progress(done, total, what_next)
 
-            for receipt in run.answer_missing(parallel, report):
+            for result in run.answer_missing(parallel, report):
                 done += 1
                 progress(done, total, f"{spending.calls:,} calls, ${spending.spent.cost:.2f}")
-                terminal.say(_format_result(receipt))
+                terminal.say(_format_result(result))
     finally:
         with terminal.report_interruption(run.folder):
             note_untraced(run.folder, spending)
             write_totals(run.folder)
 
 
-def _format_result(receipt: QuestionResult) -> str:
+def _format_result(result: QuestionResult) -> str:
     """Format a question's result on one line: its outcome, the grader's words, the answer and the right
     answer.
     """
-    if receipt.error:
-        return f"{printable_line(receipt.id)}: {printable_line(receipt.error)}"
-    graded = f" (the grader said {short_repr(receipt.span)})" if receipt.grade else ""
-    told = f"{printable_line(short_repr(receipt.predicted))}; right is {printable_line(short_repr(receipt.gold))}"
-    return f"{printable_line(receipt.id)}: {receipt.end}{graded}, {told}"
+    if result.error:
+        return f"{printable_line(result.id)}: {printable_line(result.error)}"
+    graded = f" (the grader said {short_repr(result.span)})" if result.grade else ""
+    answers = (
+        f"{printable_line(short_repr(result.predicted))}; right is {printable_line(short_repr(result.gold))}"
+    )
+    return f"{printable_line(result.id)}: {result.end}{graded}, {answers}"
 
 
 def _selected_results(run: QuestionRun) -> list[QuestionResult]:
     """Return the results of the selected questions."""
-    chosen = {question.id for question in run.questions.questions}
-    return [receipt for id, receipt in run.results.items() if id in chosen]
+    selected = {question.id for question in run.questions.questions}
+    return [result for id, result in run.results.items() if id in selected]
 
 
 def _show_results(run: QuestionRun, as_json: bool) -> None:
     """Print the results of a run and write them to a file."""
     from kgot_lab.benchmark.questions.report import graded_grid, results_grid, results_json
 
-    receipts = _selected_results(run)
-    results = results_json(receipts)
+    results_shown = _selected_results(run)
+    results = results_json(results_shown)
     write_atomically(run.folder / "results.json", json.dumps(results, indent=1) + "\n", "the results")
     if as_json:
         typer.echo(json.dumps({**results, "folder": str(run.folder)}))
         return
     typer.echo(
-        results_grid(receipts, f"{run.questions.name}, {run.system}, {run.equipment.planning.name}").text
+        results_grid(results_shown, f"{run.questions.name}, {run.system}, {run.equipment.planning.name}").text
     )
-    if (graded := graded_grid(receipts)) is not None:
+    if (graded := graded_grid(results_shown)) is not None:
         typer.echo(f"\n{graded.text}")
     elif run.questions.scored_by == "grader":
         typer.echo(

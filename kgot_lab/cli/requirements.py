@@ -12,9 +12,9 @@ from kgot_lab.llm.local import require_engine
 from kgot_lab.llm.model_file import find_model
 
 
-def require_or_exit(there: object, sentence: str) -> None:
+def require_or_exit(condition: object, sentence: str) -> None:
     """Exit with a message and code 2 unless `there` is true."""
-    if not there:
+    if not condition:
         sys.stderr.write(f"{sentence}\n")
         raise SystemExit(2)
 

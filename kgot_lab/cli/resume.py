@@ -43,9 +43,9 @@ def command_line(verb: str, *arguments: object, **options: object) -> str:
     Options without a value are left out, and a list repeats its option.
     """
     words = ["kgot-lab", verb, *map(str, arguments)]
-    for name, given in options.items():
+    for name, option_value in options.items():
         flag = "--" + name.replace("_", "-")
-        for value in given if isinstance(given, list) else [given]:
+        for value in option_value if isinstance(option_value, list) else [option_value]:
             if value is not None and value is not False:
                 words += [flag] if value is True else [flag, str(value)]
     return shlex.join(words)
@@ -62,7 +62,7 @@ class ResumeCommand:
     def __str__(self) -> str:
         return command_line(self.name, self.first, **self.options)
 
-    def after(self, error: Exception) -> str:
+    def advice_after(self, error: Exception) -> str:
         """Return how to resume after an error.
 
         A budget applies to the whole run, so an exhausted one must be raised. A recorded model that ran out
@@ -88,7 +88,7 @@ class ResumeCommand:
 
 
 @contextmanager
-def resume_hint(path: Path, again: ResumeCommand) -> Iterator[None]:
+def resume_hint(path: Path, resume_command: ResumeCommand) -> Iterator[None]:
     """Report, on an interruption, where the run is stored and how to resume it.
 
     Handles Ctrl-C and errors of a model, the budget, the sandbox or a disk.
@@ -98,14 +98,20 @@ def resume_hint(path: Path, again: ResumeCommand) -> Iterator[None]:
     except TraceLocked:
         raise  # the run in the file is another's: nothing of this one is there to go on with
     except KeyboardInterrupt:
-        say(f"\nStopped. {_progress_note(path)}{f' Go on with: {again}' if _is_resumable(path) else ''}")
+        say(
+            f"\nStopped. {_progress_note(path)}{f' Go on with: {resume_command}' if _is_resumable(path) else ''}"
+        )
         raise typer.Exit(INTERRUPTED) from None
     except (LLMError, NotInstalled, OutOfMemory, SandboxError, StoreUnavailable, TraceError) as error:
-        told = f"{str(error).rstrip('.')}{'' if str(error).endswith('?') else '.'} {_progress_note(path)}"
-        raise LabError(f"{told} {again.after(error)}" if _is_resumable(path) else told) from error
+        message = f"{str(error).rstrip('.')}{'' if str(error).endswith('?') else '.'} {_progress_note(path)}"
+        raise LabError(
+            f"{message} {resume_command.advice_after(error)}" if _is_resumable(path) else message
+        ) from error
     except OSError as error:
-        told = f"{format_os_error(error)}. {_progress_note(path)}"
-        raise LabError(f"{told} Go on with: {again}" if _is_resumable(path) else told) from error
+        message = f"{format_os_error(error)}. {_progress_note(path)}"
+        raise LabError(
+            f"{message} Go on with: {resume_command}" if _is_resumable(path) else message
+        ) from error
 
 
 def _is_resumable(path: Path) -> bool:
@@ -113,10 +119,10 @@ def _is_resumable(path: Path) -> bool:
 
     It cannot if another command wrote into its namespace.
     """
-    from kgot_lab.loop.trace import load_run, parted_at
+    from kgot_lab.loop.trace import first_inconsistent_write, load_run
 
     try:
-        return path.exists() and parted_at(load_run(path).events) is None
+        return path.exists() and first_inconsistent_write(load_run(path).events) is None
     except LabError:  # errors in the file are reported on resume
         return True
 
@@ -132,7 +138,7 @@ def _progress_note(path: Path) -> str:
 def show_run(
     events: Iterator[Event],
     path: Path,
-    again: ResumeCommand,
+    resume_command: ResumeCommand,
     *,
     html: Path | None = None,
     as_json: bool = False,
@@ -148,35 +154,37 @@ def show_run(
     from kgot_lab.loop.events import Answered
     from kgot_lab.loop.trace import load_run
 
-    seen: list[Event] = []
-    begun = time.perf_counter()
-    with resume_hint(path, again):
+    shown: list[Event] = []
+    started_at = time.perf_counter()
+    with resume_hint(path, resume_command):
         for event in events:
-            seen.append(event)
+            shown.append(event)
             if not (certify and isinstance(event, Answered)):
-                show_event(event, begun, to_stderr=as_json or certify)
+                show_event(event, started_at, to_stderr=as_json or certify)
         certificate = certificate_of_run(load_run(path)) if certify else None
         show_answer(
-            seen,
+            shown,
             path,
             as_json=as_json,
             learnt=None if memory is None else memory.learn(load_run(path)),
             certificate=certificate,
         )
-    with regenerate_hint(path, command_line("resume", path, html=html, certify=again.options.get("certify"))):
-        write_page(seen, html, certificate)
-    return seen
+    with regenerate_hint(
+        path, command_line("resume", path, html=html, certify=resume_command.options.get("certify"))
+    ):
+        write_page(shown, html, certificate)
+    return shown
 
 
 @contextmanager
-def regenerate_hint(path: Path, how: object) -> Iterator[None]:
+def regenerate_hint(path: Path, regenerate_command: object) -> Iterator[None]:
     """Report the command that regenerates an output which cannot be written. The run itself is stored."""
     try:
         yield
     except (BadInput, OSError) as error:
-        told = format_os_error(error) if isinstance(error, OSError) else str(error).rstrip(".")
+        reason = format_os_error(error) if isinstance(error, OSError) else str(error).rstrip(".")
         raise LabError(
-            f"{told}. The whole run is in {path}. Without asking anything once more, it is made by: {how}"
+            f"{reason}. The whole run is in {path}. Without asking anything once more, it is made by: {regenerate_command}"
         ) from error
 
 
@@ -206,8 +214,8 @@ class _LiveOptions(options.BudgetOptions):
 def fork_run(
     *,
     trace: Path = argument("a run on file"),
-    changed: _ChangeOptions,
-    use: _LiveOptions,
+    change_options: _ChangeOptions,
+    live_options: _LiveOptions,
     event: int = argument("the number of the event to change, as --list shows it", default=-1),
     out: Path | None = option("where the fork is written (default: beside the run)"),
 ) -> None:
@@ -217,18 +225,20 @@ def fork_run(
     """
     from kgot_lab.cli.configuration import traced_configuration
     from kgot_lab.loop.formatting import caption
-    from kgot_lab.loop.replay.forks import change_of, changeable, forked, recorded_fork
-    from kgot_lab.loop.replay.replay import Resources, limits_of, without_losses
+    from kgot_lab.loop.replay.forks import changeable_part, changeable_text, fork_to_file, recorded_fork
+    from kgot_lab.loop.replay.replay import Resources, recorded_limits, without_failed_calls
     from kgot_lab.loop.trace import load_run
 
-    run, begun = terminal.load_question_run(trace)
-    if changed.listed:
-        for number, each in enumerate(run.events):
-            if changeable(each):
-                told = f"{caption(each)}: {' '.join(change_of(run.events, number).split())[:80]}"
-                typer.echo(f"{number:5}  {changeable(each):9}  {printable_line(told)}")
+    run, start = terminal.load_question_run(trace)
+    if change_options.listed:
+        for number, forked_event in enumerate(run.events):
+            if changeable_part(forked_event):
+                shown = (
+                    f"{caption(forked_event)}: {' '.join(changeable_text(run.events, number).split())[:80]}"
+                )
+                typer.echo(f"{number:5}  {changeable_part(forked_event):9}  {printable_line(shown)}")
         return
-    change, change_file = changed.change, changed.change_file
+    change, change_file = change_options.change, change_options.change_file
     if (change is None) == (change_file is None):
         raise BadInput(
             "say what the event is changed to: --change TEXT or --change-file FILE; --list shows what can be changed"
@@ -238,44 +248,51 @@ def fork_run(
             change = read_regular_text(change_file, "utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{change_file} cannot be read: {error}") from error
-    if not 0 <= event < len(run.events) or not changeable(run.events[event]):
+    if not 0 <= event < len(run.events) or not changeable_part(run.events[event]):
         raise BadInput(f"event {event} cannot be changed: kgot-lab fork {trace} --list shows which can")
     assert change is not None
     change = decode_argument(change, "the change")
-    if change == change_of(run.events, event):
+    if change == changeable_text(run.events, event):
         raise BadInput(f"event {event} says just that already: nothing would be changed")
     path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")
     terminal.require_distinct_paths(trace=trace, out=path)
     terminal.check_new_trace(path)
-    configuration = traced_configuration(run.about).with_flags(options.configuration_flags(use))
+    configuration = traced_configuration(run.about).with_flags(options.configuration_flags(live_options))
     folder = Path(configuration.documents) if configuration.documents else None
     live, head = Resources(), {"written": "the change was written on the command line"}
-    if use.model is not None:
+    if live_options.model is not None:
         spending = question_setup.shared_spending(configuration)
-        llm = terminal.connect_model(use.model, spending, models=configuration.models)
+        llm = terminal.connect_model(live_options.model, spending, models=configuration.models)
         passages = terminal.run_documents(run, folder)
         at_hand = question_setup.collect_tool_inputs(
-            configuration, passages, use.attach or [], llm, limits_of(begun), spending
+            configuration, passages, live_options.attach or [], llm, recorded_limits(start), spending
         )
         question_setup.check_prices(configuration, llm, at_hand.vision)
-        live = Resources(question_setup.tools_of_resumed_run(at_hand, configuration, begun), llm)
-        question_setup.print_forecast(llm, limits_of(begun))
-    if use.model is not None or "configuration" in run.about:
-        head["configuration"] = _local_configuration(configuration, use.model).to_yaml(limits_of(begun))
+        live = Resources(question_setup.tools_of_resumed_run(at_hand, configuration, start), llm)
+        question_setup.print_forecast(llm, recorded_limits(start))
+    if live_options.model is not None or "configuration" in run.about:
+        head["configuration"] = _local_configuration(configuration, live_options.model).to_yaml(
+            recorded_limits(start)
+        )
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
-    again = ResumeCommand("resume", path, {**vars(use), "documents": folder, "model": use.model or "MODEL"})
+    resume_command = ResumeCommand(
+        "resume", path, {**vars(live_options), "documents": folder, "model": live_options.model or "MODEL"}
+    )
     missing: list[str] = []
-    kept = forked(run, event, change, path, live=live, about=head)
-    unchanged = len(without_losses(run.events[:event]))
-    with resume_hint(path, again):
-        for number, each in enumerate(kept if use.model else _until_missing(kept, missing)):
+    recorded = fork_to_file(run, event, change, path, live=live, about=head)
+    unchanged = len(without_failed_calls(run.events[:event]))
+    with resume_hint(path, resume_command):
+        for number, forked_event in enumerate(
+            recorded if live_options.model else _until_missing(recorded, missing)
+        ):
             if number >= unchanged:
-                terminal.show_event(each)
-    made = recorded_fork(run, load_run(path))
-    typer.echo(printable_line(repr(replace(made, stopped="".join(missing)))))
+                terminal.show_event(forked_event)
+    summary = recorded_fork(run, load_run(path))
+    typer.echo(printable_line(repr(replace(summary, stopped="".join(missing)))))
     terminal.say(
-        f"the fork is in {path}" + ("" if made.answer else f". Go on with a model in place of MODEL: {again}")
+        f"the fork is in {path}"
+        + ("" if summary.answer else f". Go on with a model in place of MODEL: {resume_command}")
     )
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kgot_lab.types import Triple
 
 _MAX_FACTS = 10  # facts under a heading
-_MAX_CHARACTERS = 1_000  # characters of a text on the card of a claim: the keys stay in view
+_MAX_LENGTH = 1_000  # characters of a text on the card of a claim: the keys stay in view
 _VERDICT_DONE = {"accept": "accepted", "reject": "rejected", "override": "overridden"}
 _KEY_HELP = "a accept, r reject, o override, s skip, k back, u undo, q quit"
 _VERDICT_KEYS = {"a": "accept", "r": "reject"}
@@ -65,12 +65,12 @@ def list_waiting(
         id = reviewer.find_waiting(decode_argument(claim, "the id"))
         queued = next(each for each in reviewer.queue if each.claim.id == id)
         weighed = reviewer.weighed(queued)
-    others = {
+    weighing = {
         "calibrated": weighed.calibrated,
         "single": weighed.single,
         "others": [*map(fact_to_json, weighed.others)],
     }
-    typer.echo(json.dumps(_row(queued) | others) if as_json else "\n".join(_claim_card(queued, weighed)))
+    typer.echo(json.dumps(_row(queued) | weighing) if as_json else "\n".join(_claim_card(queued, weighed)))
 
 
 def decide_claim(
@@ -90,7 +90,7 @@ def decide_claim(
     with opened_memory(context) as claims:
         reviewer = _reviewer(claims, by)
         id = reviewer.find_waiting(decode_argument(claim, "the id"))
-        told = reviewer.decide(
+        effects = reviewer.decide(
             id,
             verdict,
             confidence=confidence,
@@ -99,11 +99,11 @@ def decide_claim(
         fact = claims.claim(id).fact
     if as_json:
         typer.echo(
-            json.dumps({"claim": id, **fact_to_json(fact), "verdict": verdict, **effects_to_json(told)})
+            json.dumps({"claim": id, **fact_to_json(fact), "verdict": verdict, **effects_to_json(effects)})
         )
         return
     typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {fact}"))
-    typer.echo("\n".join(effect_lines(told)))
+    typer.echo("\n".join(effect_lines(effects)))
 
 
 def review_claims(context: typer.Context, by: str = BY_OPTION) -> None:
@@ -153,10 +153,10 @@ def _apply_key(reviewer: Reviewer, key: str, queued: QueuedClaim) -> None:
     if key in _MOVE_KEYS:
         reviewer.move(_MOVE_KEYS[key])
     elif key == "u":
-        again = reviewer.undo()
+        restored = reviewer.undo()
         typer.echo(
-            printable_line(f"taken back: {again.fact} waits again")
-            if again
+            printable_line(f"taken back: {restored.fact} waits again")
+            if restored
             else "no decision of yours to take back"
         )
     elif key in _VERDICT_KEYS:
@@ -166,9 +166,9 @@ def _apply_key(reviewer: Reviewer, key: str, queued: QueuedClaim) -> None:
 
 
 def _decide(reviewer: Reviewer, queued: QueuedClaim, verdict: str, **instead: Any) -> None:
-    told = reviewer.decide(queued.claim.id, verdict, **instead)
+    effects = reviewer.decide(queued.claim.id, verdict, **instead)
     typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {queued.claim.fact}"))
-    typer.echo("\n".join(effect_lines(told)))
+    typer.echo("\n".join(effect_lines(effects)))
     reviewer.reload()
 
 
@@ -179,10 +179,10 @@ def _override(reviewer: Reviewer, queued: QueuedClaim) -> None:
             "another object (empty: another confidence)", default="", show_default=False
         ):
             _decide(reviewer, queued, "override", object=decode_argument(object, "the object"))
-        elif given := typer.prompt(
+        elif confidence := typer.prompt(
             "another confidence, 0 to 1 (empty: neither)", default="", show_default=False
         ):
-            _decide(reviewer, queued, "override", confidence=_parse_confidence(given))
+            _decide(reviewer, queued, "override", confidence=_parse_confidence(confidence))
     except typer.Abort:  # Ctrl-C, or a signal that ends the program
         raise KeyboardInterrupt from None
 
@@ -243,9 +243,9 @@ def _claim_card(queued: QueuedClaim, weighed: DecisionEvidence) -> Iterator[str]
     valid = format_period(claim.valid_from, claim.valid_until)
     yield _truncate(str(claim.fact))
     yield _truncate(f"  “{span.text}”" if span and span.text else "  no sentence is noted that says it")
-    where = f", characters {span.start:,} to {span.end:,}" if span else ""
+    position = f", characters {span.start:,} to {span.end:,}" if span else ""
     yield _truncate(
-        f"  from {claim.source}{where}"
+        f"  from {claim.source}{position}"
         + f"; said by {claim.said_by}" * bool(claim.said_by)
         + f"; true {valid}" * bool(valid)
     )
@@ -257,18 +257,18 @@ def _claim_card(queued: QueuedClaim, weighed: DecisionEvidence) -> Iterator[str]
     yield from _fact_lines("it contradicts" if weighed.single else "also holds", weighed.others)
 
 
-def _fact_lines(what: str, facts: Sequence[Triple]) -> Iterator[str]:
-    yield from (_truncate(f"  {what}: {fact}") for fact in facts[:_MAX_FACTS])
+def _fact_lines(label: str, facts: Sequence[Triple]) -> Iterator[str]:
+    yield from (_truncate(f"  {label}: {fact}") for fact in facts[:_MAX_FACTS])
     if len(facts) > _MAX_FACTS:
-        yield f"  {what}: and {len(facts) - _MAX_FACTS:,} more"
+        yield f"  {label}: and {len(facts) - _MAX_FACTS:,} more"
 
 
 def _truncate(text: str) -> str:
     line = printable_line(text)
     return (
         line
-        if len(line) <= _MAX_CHARACTERS
-        else f"{line[:_MAX_CHARACTERS]}… ({len(line) - _MAX_CHARACTERS:,} more characters)"
+        if len(line) <= _MAX_LENGTH
+        else f"{line[:_MAX_LENGTH]}… ({len(line) - _MAX_LENGTH:,} more characters)"
     )
 
 
@@ -290,13 +290,13 @@ def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> N
     ]
     rows += [
         {
-            "relation": each.relation,
+            "relation": suggestion.relation,
             "declared": None,
-            "suggested": each.cardinality,
-            "subjects": each.subjects,
-            "several": each.several,
+            "suggested": suggestion.cardinality,
+            "subjects": suggestion.subjects,
+            "several": suggestion.several,
         }
-        for each in suggested
+        for suggestion in suggested
     ]
 
     def line(row: dict[str, Any]) -> str:
@@ -347,20 +347,21 @@ def show_changes(
         now = at if at is not None else claims.now()
     rows = [
         {
-            "objects": [fact.object for fact in each.facts],
-            "from": _iso_time(each.since),
-            "until": _iso_time(each.until),
-            "contested": each.contested,
-            "now": (each.since is None or each.since <= now) and (each.until is None or now < each.until),
+            "objects": [fact.object for fact in period.facts],
+            "from": _iso_time(period.since),
+            "until": _iso_time(period.until),
+            "contested": period.contested,
+            "now": (period.since is None or period.since <= now)
+            and (period.until is None or now < period.until),
         }
-        for each in periods
-        if each.facts
+        for period in periods
+        if period.facts
     ]
 
     def line(row: dict[str, Any]) -> str:
         ends = [f"{word} {row[word][:10]}" for word in ("from", "until") if row[word]]
-        told = f"{'; '.join(row['objects'])}   {' '.join(ends) or 'at any time'}"
-        return f"{'*' if row['now'] else ' '} {told}{'   contested' if row['contested'] else ''}"
+        objects = f"{'; '.join(row['objects'])}   {' '.join(ends) or 'at any time'}"
+        return f"{'*' if row['now'] else ' '} {objects}{'   contested' if row['contested'] else ''}"
 
     print_rows(rows, as_json, line)
     if not rows:
@@ -379,8 +380,8 @@ def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
         for other, kept in sorted(merged.items())
     ]
     rows += [
-        {"kept": each.kept, "other": each.other, "merged": False, "reasons": list(each.reasons)}
-        for each in proposed
+        {"kept": proposal.kept, "other": proposal.other, "merged": False, "reasons": list(proposal.reasons)}
+        for proposal in proposed
     ]
 
     def line(row: dict[str, Any]) -> str:
@@ -401,9 +402,9 @@ def merge_names(
 ) -> None:
     """Merge a name into another. Facts keep their own names, so `unmerge` undoes it exactly."""
     with opened_memory(context) as claims:
-        one, two = _require_name(claims, kept), _require_name(claims, other)
-        change = claims.merge(one, two, by=by)
-    _print_change(change, as_json, f"{two} is read as {one}")
+        kept_name, other_name = _require_name(claims, kept), _require_name(claims, other)
+        change = claims.merge(kept_name, other_name, by=by)
+    _print_change(change, as_json, f"{other_name} is read as {kept_name}")
 
 
 def unmerge_name(
@@ -429,13 +430,15 @@ def _require_name(claims: Claims, text: str) -> str:
     return name
 
 
-def _print_change(change: int | None, as_json: bool, told: str) -> None:
+def _print_change(change: int | None, as_json: bool, message: str) -> None:
     if as_json:
         typer.echo(json.dumps({"change": change}))
     else:
         typer.echo(
             printable_line(
-                f"change {change}: {told}" if change is not None else f"nothing was changed: {told} already"
+                f"change {change}: {message}"
+                if change is not None
+                else f"nothing was changed: {message} already"
             )
         )
 

@@ -51,16 +51,16 @@ def say(text: str) -> None:
         typer.echo("\n".join(map(printable_line, mask_known_keys(mask_secrets(text)).split("\n"))), err=True)
 
 
-def format_failures(failed: int, damaged: int, what: str) -> str:
+def format_failures(failed: int, damaged: int, noun: str) -> str:
     """Format a message on answers that ended in an error, with the remedy.
 
     Of the `failed` answers, `damaged` have a trace that cannot be read.
     """
-    ended = f"{format_count(failed, what)} ended in an error"
+    message = f"{format_count(failed, noun)} ended in an error"
     if failed > damaged:
-        again = f"asks for {'it' if failed == 1 else 'them'} again"
-        ended += f"; the same command {again}{f', but for the damaged {damaged}' if damaged else ''}"
-    return f"{ended}; a damaged trace has to be restored or deleted first" if damaged else ended
+        retried = f"asks for {'it' if failed == 1 else 'them'} again"
+        message += f"; the same command {retried}{f', but for the damaged {damaged}' if damaged else ''}"
+    return f"{message}; a damaged trace has to be restored or deleted first" if damaged else message
 
 
 def format_os_error(error: OSError) -> str:
@@ -109,12 +109,12 @@ def actual_model_name(model: str, models: str | None = None) -> str:
     The name of a recorded model is in its file, and that of an entry in a models file is the one it refers
     to.
     """
-    from kgot_lab.llm import connect as connecting
+    from kgot_lab.llm import connect as connect_spec
     from kgot_lab.llm.models import load_models
 
-    named = load_models(models) if models else {}
-    meant = named[model].model if model in named else model
-    return connecting(meant).name if meant.startswith("recorded:") else meant
+    registry = load_models(models) if models else {}
+    specification = registry[model].model if model in registry else model
+    return connect_spec(specification).name if specification.startswith("recorded:") else specification
 
 
 def connect_model(
@@ -130,22 +130,22 @@ def connect_model(
     The local model is downloaded if necessary. With the trace of a resumed run, recorded replies continue
     after those already used, and earlier replies are on the tape too. Raises LabError.
     """
-    from kgot_lab.llm import connect as connecting
+    from kgot_lab.llm import connect as connect_spec
     from kgot_lab.llm.budget import Budget, Budgeted, Spending
     from kgot_lab.llm.models import load_models
     from kgot_lab.llm.recorded import Recorded, Recorder, recorded_prompts
 
-    named = load_models(models) if models else {}
-    meant = named[spec].model if spec in named else spec
-    if meant == "local":
+    registry = load_models(models) if models else {}
+    specification = registry[spec].model if spec in registry else spec
+    if specification == "local":
         local_model()  # fetched where it is missing
-    llm = connecting(spec, models=named, say=say)  # waits for a server should be seen
-    asked = recorded_prompts(trace, llm.name) if trace is not None else []
+    llm = connect_spec(spec, models=registry, say=say)  # waits for a server should be seen
+    recorded = recorded_prompts(trace, llm.name) if trace is not None else []
     if isinstance(llm, Recorded):
-        llm.rewind(asked)
+        llm.rewind(recorded)
     limits = budget.budget if isinstance(budget, Spending) else budget
     llm = Budgeted(llm, budget) if budget is not None and limits != Budget() else llm
-    return llm if tape is None else Recorder(llm, tape, asked=asked)
+    return llm if tape is None else Recorder(llm, tape, asked=recorded)
 
 
 def reconnect_model(
@@ -174,7 +174,7 @@ def make_budget(calls: int | None, seconds: float | None, dollars: float | None)
     """Return the budget that a command is given. Raises BadInput if it allows no call."""
     from kgot_lab.llm.budget import Budget
 
-    for name, given, least, allowed in (
+    for name, value, least, allowed in (
         ("calls", calls, "1 or more", calls is None or calls >= 1),
         ("seconds", seconds, "more than 0", seconds is None or seconds > 0),
         (
@@ -185,7 +185,7 @@ def make_budget(calls: int | None, seconds: float | None, dollars: float | None)
         ),  # with none at all, models that cost nothing can be asked
     ):
         if not allowed:
-            raise BadInput(f"--max-{name} is {least}, not {given:g}: nothing could be asked")
+            raise BadInput(f"--max-{name} is {least}, not {value:g}: nothing could be asked")
     return Budget(calls=calls, seconds=seconds, dollars=dollars)
 
 
@@ -194,12 +194,12 @@ def local_model() -> LLM:
 
     Raises NotInstalled before anything large is downloaded, and ModelMissing if there is no model file.
     """
-    from kgot_lab.llm import connect as connecting
+    from kgot_lab.llm import connect as connect_spec
     from kgot_lab.llm.local import require_engine
 
     require_engine()
     ensure_model()
-    return connecting("local")
+    return connect_spec("local")
 
 
 def ensure_model() -> Path:
@@ -238,7 +238,7 @@ def ensure_model() -> Path:
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("model", total=None)
-        return fetch_model(say=lambda there, total: progress.update(task, completed=there, total=total))
+        return fetch_model(say=lambda received, total: progress.update(task, completed=received, total=total))
 
 
 # --- documents, tools and files ---
@@ -266,11 +266,11 @@ def run_documents(run: Trace, folder: Path | None) -> list[Document]:
     return hotpotqa().documents if run.about.get("documents") == DEMO_DOCUMENTS else []
 
 
-def open_replay_store(begun: Started, unsafe: bool = False) -> Store:
+def open_replay_store(start: Started, unsafe: bool = False) -> Store:
     """Open an empty local store for the query languages of a recorded run."""
     from kgot_lab.stores import open_for
 
-    return open_for(begun.dialect, *begun.readers, unsafe=unsafe)
+    return open_for(start.dialect, *start.readers, unsafe=unsafe)
 
 
 @contextmanager
@@ -289,9 +289,9 @@ def progress_bar(name: str) -> Iterator[BenchmarkProgress]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as shown:
-        task = shown.add_task(name, total=None, visible=False)
-        yield lambda done, total, what: shown.update(
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(name, total=None, visible=False)
+        yield lambda done, total, what: progress.update(
             task, completed=done, total=total, description=what, visible=True
         )
 
@@ -303,10 +303,10 @@ def make_tools(passages: Sequence[Document], attached: Sequence[Path], *, follow
     """
     from kgot_lab.tools.search import tools_for
 
-    with progress_bar("passages") as shown:
+    with progress_bar("passages") as progress:
 
         def report(done: int, total: int) -> None:
-            shown(done, total, "passages with a vector")
+            progress(done, total, "passages with a vector")
 
         return call_with_notes(lambda: tools_for(passages, attached, follow=follow, progress=report))
 
@@ -315,10 +315,10 @@ def call_with_notes(make: Callable[[], _Result]) -> _Result:
     """Call a function and print its warnings as notes, without repeats."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = make()
+        result = make()
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         say(f"note: {text}")
-    return made
+    return result
 
 
 def load_question_run(trace: Path) -> tuple[Trace, Started]:
@@ -326,18 +326,18 @@ def load_question_run(trace: Path) -> tuple[Trace, Started]:
 
     Raises TraceError, and BadInput for an extraction or the trace of a baseline.
     """
-    from kgot_lab.loop.replay.replay import started
+    from kgot_lab.loop.replay.replay import start_event
     from kgot_lab.loop.trace import load_run
 
     run = load_run(trace)
-    begun = started(run.events)
-    if begun.question and not begun.dialect:
-        told = f"the trace of a baseline ({begun.preset}); there is no loop to walk again"
-        raise BadInput(f"{trace} is {told}: kgot-lab show {trace} shows it")
-    if not begun.question:
-        again = f"kgot-lab extract DIR --resume --trace {trace}"
-        raise BadInput(f"{trace} is an extraction, not the run of a question; {again} goes on with it")
-    return run, begun
+    start = start_event(run.events)
+    if start.question and not start.dialect:
+        description = f"the trace of a baseline ({start.preset}); there is no loop to walk again"
+        raise BadInput(f"{trace} is {description}: kgot-lab show {trace} shows it")
+    if not start.question:
+        resume_with = f"kgot-lab extract DIR --resume --trace {trace}"
+        raise BadInput(f"{trace} is an extraction, not the run of a question; {resume_with} goes on with it")
+    return run, start
 
 
 def new_trace_path() -> Path:
@@ -409,32 +409,32 @@ def require_distinct_paths(**files: object) -> None:
     """
     from kgot_lab.loop.trace import snapshot_path
 
-    named: list[tuple[str, Path]] = []
-    for option, given in files.items():
-        if option == "trace" and given:
-            named.append(("the graph that the run begins with", snapshot_path(Path(str(given))).resolve()))
-        for value in given if isinstance(given, list) else [given]:
+    paths: list[tuple[str, Path]] = []
+    for option, values in files.items():
+        if option == "trace" and values:
+            paths.append(("the graph that the run begins with", snapshot_path(Path(str(values))).resolve()))
+        for value in values if isinstance(values, list) else [values]:
             text = str(value or "").removeprefix("recorded:")
             if text and "://" not in text:
                 # as in recorded:FILE#MODEL
-                path = Path(text) if Path(text).exists() else Path(text.partition("#")[0])
-                named.append((option.replace("_", "-"), path.resolve()))
-    for (one, path), (other, its) in combinations(named, 2):
-        if path == its and (one, other) != ("attach", "attach"):
+                resolved = Path(text) if Path(text).exists() else Path(text.partition("#")[0])
+                paths.append((option.replace("_", "-"), resolved.resolve()))
+    for (first, resolved), (second, second_path) in combinations(paths, 2):
+        if resolved == second_path and (first, second) != ("attach", "attach"):
             raise BadInput(
-                f"{one} and {other} are the same file, {path.name}: one would be written over the other; name two files"
+                f"{first} and {second} are the same file, {resolved.name}: one would be written over the other; name two files"
             )
 
 
 # --- showing a run ---
 
 
-def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:
-    """Print an event as a line or two, with the seconds since `begun`."""
-    from kgot_lab.loop.formatting import line
+def show_event(event: Event, started_at: float | None = None, *, to_stderr: bool = False) -> None:
+    """Print an event as a summary_line or two, with the seconds since `begun`."""
+    from kgot_lab.loop.formatting import summary_line
 
-    clock = f"{time.perf_counter() - begun:6.1f} s  " if begun is not None else ""
-    typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
+    clock = f"{time.perf_counter() - started_at:6.1f} s  " if started_at is not None else ""
+    typer.echo(clock + summary_line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
 
 
 def show_answer(
@@ -449,42 +449,47 @@ def show_answer(
 
     With a certificate, the answer is shown as far as that allows. If it is withheld, so is its evidence.
     """
-    from kgot_lab.loop.certificate import certified_text
+    from kgot_lab.loop.certificate import certified_events
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.formatting import format_fact
-    from kgot_lab.loop.replay.replay import started
+    from kgot_lab.loop.replay.replay import start_event
     from kgot_lab.loop.state import ledger
     from kgot_lab.memory.claims.certificate import certificate_to_json
 
-    given = next(event for event in reversed(events) if isinstance(event, Answered))
+    answered = next(event for event in reversed(events) if isinstance(event, Answered))
     certified = (
         None
         if certificate is None
-        else certificate_to_json(started(events).question, given.text, certificate)
+        else certificate_to_json(start_event(events).question, answered.text, certificate)
     )
-    final = given
+    shown = answered
     if certificate is not None:
-        (final,) = (event for event in certified_text([given], certificate) if isinstance(event, Answered))
+        (shown,) = (
+            event for event in certified_events([answered], certificate) if isinstance(event, Answered)
+        )
         if certificate.ruling == "withheld" and learnt is not None:
             learnt = replace(learnt, old=(), new=(), unheld=())
-    found = {
+    sources = {
         document.id: document
         for event in events
         if isinstance(event, ToolReturned)
         for document in event.sources
     }
-    passages = [found[id] for id in final.passages if id in found]
+    passages = [sources[id] for id in shown.passages if id in sources]
     costs = ledger(events)
     total = costs.total
     if as_json:
-        begun = started(events)
+        start = start_event(events)
         result = {
-            "question": begun.question, "answer": given.text, "forced": given.forced, "evidence": list(final.evidence),
+            "question": start.question, "answer": answered.text, "forced": answered.forced, "evidence": list(shown.evidence),
             "passages": [{"id": document.id, "title": document.title} for document in passages],
-            "supports": [[{"document": support.source, "sentence": support.sentence} for support in each] for each in final.supports],
-            "preset": begun.preset, "model": begun.planning, "calls": len(costs.entries),
+            "supports": [
+                [{"document": support.source, "sentence": support.sentence} for support in fact_supports]
+                for fact_supports in shown.supports
+            ],
+            "preset": start.preset, "model": start.planning, "calls": len(costs.entries),
             "prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens,
-            "calls_without_told_tokens": costs.untold, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
+            "calls_without_told_tokens": costs.without_usage, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
         }  # fmt: skip
         result |= {} if learnt is None else {"memory": learnt.as_json()}
         typer.echo(
@@ -495,26 +500,26 @@ def show_answer(
             )
         )
         return
-    answer = "\n        ".join(map(printable_line, final.text.splitlines()))
-    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {final.why_guess})" if final.forced else ""))
+    answer = "\n        ".join(map(printable_line, shown.text.splitlines()))
+    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {shown.guess_reason})" if shown.forced else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
-        for told in list(certificate_lines(certified))[2:]:
-            typer.echo(printable_line(told))
-    if final.evidence:
+        for tokens_text in list(certificate_lines(certified))[2:]:
+            typer.echo(printable_line(tokens_text))
+    if shown.evidence:
         typer.echo(
             "It was read from these facts of the graph:"
-            if final.forced
+            if shown.forced
             else "It rests on these facts of the graph:"
         )
-    for number, fact in enumerate(final.evidence):
-        supports = final.supports[number] if number < len(final.supports) else ()
-        words, said = format_fact(str(fact), supports)
-        typer.echo("  " + printable_line(words if words == str(fact) else " ".join([words, *said])))
+    for number, fact in enumerate(shown.evidence):
+        supports = shown.supports[number] if number < len(shown.supports) else ()
+        words, citations = format_fact(str(fact), supports)
+        typer.echo("  " + printable_line(words if words == str(fact) else " ".join([words, *citations])))
         for support in supports if words == str(fact) else ():
-            title = found[support.source].title if support.source in found else ""
-            where = (title, f"[{support.source}]" if support.source else "")
-            typer.echo(printable_line(" ".join(["     ", f"“{support.sentence}”", *filter(None, where)])))
+            title = sources[support.source].title if support.source in sources else ""
+            reference = (title, f"[{support.source}]" if support.source else "")
+            typer.echo(printable_line(" ".join(["     ", f"“{support.sentence}”", *filter(None, reference)])))
     if passages:
         typer.echo(
             "taken from:\n"
@@ -523,41 +528,41 @@ def show_answer(
                 for document in passages
             )
         )
-    for told in [] if learnt is None else learnt_lines(learnt):
-        typer.echo(printable_line(told))
+    for tokens_text in [] if learnt is None else learnt_lines(learnt):
+        typer.echo(printable_line(tokens_text))
     tokens, dollars = f"{total.prompt_tokens} + {total.completion_tokens} tokens", f"${total.cost:.4f}"
-    if costs.untold:
-        told = f"{tokens} and those" if total.prompt_tokens else "tokens"
-        tokens = f"{told} that the server does not tell for {costs.untold} of them"
+    if costs.without_usage:
+        tokens_text = f"{tokens} and those" if total.prompt_tokens else "tokens"
+        tokens = f"{tokens_text} that the server does not tell for {costs.without_usage} of them"
         dollars = f"{dollars} and what those cost" if total.cost else "dollars not told"
     spent = f"{tokens}, {total.seconds:.0f} s, {dollars}"
     typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
 
 
-def certificate_lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """Format a certificate from `certificate_parts`.
+def certificate_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
+    """Format a certificate from `certificate_to_json`.
 
-    The lines are the verdict with the question, the text that may be shown, and one line for each needed
+    The lines are the verdict with the question, the text that may be shown, and one summary_line for each needed
     fact.
     """
-    yield f"{told['ruling']}: {told['question']}"
-    yield f"  {told['told']}"
-    for fact in told["facts"]:
+    yield f"{certificate['ruling']}: {certificate['question']}"
+    yield f"  {certificate['told']}"
+    for fact in certificate["facts"]:
         sources = f"   [{', '.join(fact['sources'])}]" if fact["sources"] else ""
         yield f"    {fact['state']}: {fact['subject'] or '?'} – {fact['relation']} – {fact['object'] or '?'}{sources}"
 
 
 def learnt_lines(learnt: LearntRun) -> Iterator[str]:
     """Format what a run knew before about its evidence, what is new, and what the memory learnt."""
-    for each in learnt.old:
-        yield f"known since {each.since.strftime('%Y-%m-%d %H:%M UTC')} from {', '.join(each.sources)}: {each.fact}"
+    for known_fact in learnt.old:
+        yield f"known since {known_fact.since.strftime('%Y-%m-%d %H:%M UTC')} from {', '.join(known_fact.sources)}: {known_fact.fact}"
     yield from (f"new: {fact}" for fact in learnt.new)
     yield from (f"not held by the memory: {fact}" for fact in learnt.unheld)
     yield from (f"note: {remark}" for remark in learnt.remarks)
-    told = learnt.learnt
-    more = ((told.known, "known"), (told.queued, "to review"), (told.left, "left out, as retracted"))
-    said = ", ".join(f"{number} {what}" for number, what in more if number)
-    yield f"memory: {format_count(told.new, 'new claim')}{f' ({said})' if said else ''}; {format_count(learnt.held, 'fact')} in all"
+    counts = learnt.learnt
+    extras = ((counts.known, "known"), (counts.queued, "to review"), (counts.left, "left out, as retracted"))
+    details = ", ".join(f"{number} {what}" for number, what in extras if number)
+    yield f"memory: {format_count(counts.new, 'new claim')}{f' ({details})' if details else ''}; {format_count(learnt.held, 'fact')} in all"
 
 
 def write_page(events: Sequence[Event], html: Path | None, certificate: Certificate | None = None) -> None:
@@ -567,14 +572,16 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     """
     if html is None:
         return
-    from kgot_lab.loop.certificate import certified_text
-    from kgot_lab.loop.trace import not_following, parted_at, up_to_parting
+    from kgot_lab.loop.certificate import certified_events
+    from kgot_lab.loop.trace import consistent_events, first_inconsistent_write, inconsistency_message
     from kgot_lab.viz.html import html as html_of
 
-    if (parted := parted_at(events)) is not None:
-        say(f"note: the page shows the graph of this run up to event {parted}: {not_following(parted)}")
-    shown = up_to_parting(events)
-    say(f"page: {html_of(shown if certificate is None else certified_text(shown, certificate)).save(html)}")
+    if (diverged := first_inconsistent_write(events)) is not None:
+        say(
+            f"note: the page shows the graph of this run up to event {diverged}: {inconsistency_message(diverged)}"
+        )
+    shown = consistent_events(events)
+    say(f"page: {html_of(shown if certificate is None else certified_events(shown, certificate)).save(html)}")
 
 
 def log_warnings() -> None:

@@ -39,10 +39,10 @@ class Finding:
 _NO_MEMORY = (
     "there is too little memory to start it: free some, or raise the limit of this process (ulimit -v)"
 )
-_Piece = tuple[str, Callable[[], str], bool]  # name, test, and whether it is required
+_Component = tuple[str, Callable[[], str], bool]  # name, test, and whether it is required
 
 
-def check_components(pieces: Sequence[_Piece] | None = None) -> Iterator[Finding]:
+def check_components(pieces: Sequence[_Component] | None = None) -> Iterator[Finding]:
     """Test the components, by default all, one after the other. Each is actually run."""
     for piece, probe, needed in COMPONENTS if pieces is None else pieces:
         try:
@@ -91,7 +91,7 @@ def _row(finding: Finding) -> str:
     return f'<tr><th scope="row" style="{_LEFT}">{escape(finding.piece)}</th>{"".join(cells)}</tr>'
 
 
-def diagnose(*names: str, more: Sequence[_Piece] = ()) -> Diagnosis:
+def diagnose(*names: str, more: Sequence[_Component] = ()) -> Diagnosis:
     """Test the named components, by default all, and then `more`.
 
     In a notebook cell the result is shown as a table. Raises UnknownName for an unknown component.
@@ -174,17 +174,17 @@ def _widgets() -> str:
         if not any((folder / part / "package.json").is_file() for folder in folders)
     ]
     if lacking:
-        raise LabError(_cannot_draw(python, lacking, folders))
-    there = "with their parts where JupyterLab looks"  # without the folder, which would identify a machine in a stored notebook
-    return f"anywidget {versions['anywidget']} and ipywidgets {versions['ipywidgets']}, {there}"
+        raise LabError(_widget_problem(python, lacking, folders))
+    where_found = "with their parts where JupyterLab looks"  # without the folder, which would identify a machine in a stored notebook
+    return f"anywidget {versions['anywidget']} and ipywidgets {versions['ipywidgets']}, {where_found}"
 
 
-def _cannot_draw(python: Path, lacking: Sequence[str], folders: Sequence[Path]) -> str:
-    where = f"the JupyterLab of {environment_of(python)} lacks its part of {_listed(lacking)}"
+def _widget_problem(python: Path, lacking: Sequence[str], folders: Sequence[Path]) -> str:
+    location = f"the JupyterLab of {environment_of(python)} lacks its part of {_listed(lacking)}"
     if environment_of(python) != Path(sys.prefix).resolve():
-        where += f"; it is another environment than this notebook's kernel, {sys.prefix}"
-    how = f"{python} -m pip install --force-reinstall --no-deps {' '.join(lacking)}"
-    return f"live views cannot draw: {where}. Do: {how} and start JupyterLab again. Looked in {', '.join(map(str, folders))}"
+        location += f"; it is another environment than this notebook's kernel, {sys.prefix}"
+    advice = f"{python} -m pip install --force-reinstall --no-deps {' '.join(lacking)}"
+    return f"live views cannot draw: {location}. Do: {advice} and start JupyterLab again. Looked in {', '.join(map(str, folders))}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -272,13 +272,13 @@ def find_chromium() -> str:
 def _browser() -> str:
     program = find_chromium()
     playwright = _version("playwright", "Playwright, which drives the browser tests", "test")
-    said = subprocess.run(
+    version_line = subprocess.run(
         [program, "--version"], capture_output=True, text=True, timeout=30, check=True
     ).stdout.strip()
-    return f"{said}, driven by Playwright {playwright} in the browser tests"
+    return f"{version_line}, driven by Playwright {playwright} in the browser tests"
 
 
-COMPONENTS: tuple[_Piece, ...] = (
+COMPONENTS: tuple[_Component, ...] = (
     ("bundled data", _data, True),
     ("sandbox", _sandbox, True),
     ("in-memory store", _store, True),

@@ -61,7 +61,7 @@ def check_file(path: Path | str) -> Health:
             path,
             kind,
             False,
-            f"{_unread(error)}, so nobody can say: see that the disk is sound, and try again",
+            f"{_read_error(error)}, so nobody can say: see that the disk is sound, and try again",
         )
     except (LabError, sqlite3.Error, UnicodeDecodeError) as error:
         return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
@@ -77,10 +77,10 @@ def salvage_file(path: Path | str) -> SalvageResult:
     from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 
     kind = _kind_of(path := Path(path))
-    ways: dict[str, Callable[[Path], SalvageResult]] = {_LOG: salvage_log, _GRAPH: salvage_sqlite}
-    if kind not in ways:
+    salvagers: dict[str, Callable[[Path], SalvageResult]] = {_LOG: salvage_log, _GRAPH: salvage_sqlite}
+    if kind not in salvagers:
         raise BadInput(f"{path} is {kind}: only a log and an SQLite graph can be salvaged; restore a copy")
-    return ways[kind](path)
+    return salvagers[kind](path)
 
 
 def _kind_of(path: Path) -> str:
@@ -97,8 +97,8 @@ def _kind_of(path: Path) -> str:
         return _LOG
     if head.startswith(b"SQLite format 3"):
         return _MEMORY if head[_APPLICATION] == CLAIMS_LAYOUT.application.to_bytes(4) else _sqlite_kind(path)
-    if told := _NUMBERED.match(head):
-        return _TRACE if told[1] == b"trace" else _TAPE
+    if match := _NUMBERED.match(head):
+        return _TRACE if match[1] == b"trace" else _TAPE
     if path.suffix.lower() != ".graphml":  # GraphML may be in UTF-16
         refuse_wide_encoding(head, path)
     if path.suffix.lower() in {".graphml", ".ttl"}:
@@ -125,7 +125,7 @@ def _json_kind(path: Path) -> str:
             line = file.readline(_LONGEST).removeprefix(codecs.BOM_UTF8)
             if line.strip() and (kind := _kind_of_line(line)):
                 return kind
-    known = "a trace, tape, ledger, graph or receipts of questions"
+    known = "a trace, tape, ledger, graph or results of questions"
     raise BadInput(
         f"{path} is no file that the doctor knows: it does not begin as {known} of this package does; nothing here can check it"
     )
@@ -150,7 +150,7 @@ def _kind_of_line(line: bytes) -> str:
         return _TRACE
     if {field.name for field in fields(Entry)} <= record.keys():
         return _LEDGER
-    return _RECEIPTS if {"id", "predicted", "scored_by"} <= record.keys() else ""
+    return _RESULTS if {"id", "predicted", "scored_by"} <= record.keys() else ""
 
 
 def _head_of(path: Path) -> bytes:
@@ -166,21 +166,21 @@ def _head_of(path: Path) -> bytes:
                 return file.read(_HEAD)
     except FileNotFoundError:
         if path.is_symlink():
-            there = path.readlink()
+            link_target = path.readlink()
             raise BadInput(
-                f"{name} is a link to {there}, and there is no such file: mend the link or restore that file"
+                f"{name} is a link to {link_target}, and there is no such file: mend the link or restore that file"
             ) from None
         raise BadInput(f"there is no file {name}: see that the name is right") from None
     except (OSError, ValueError) as error:
         raise BadInput(
-            f"{name} {_unread(error)}: see that it may be read by you, and that the disk is sound"
+            f"{name} {_read_error(error)}: see that it may be read by you, and that the disk is sound"
         ) from None
     if kind == stat.S_IFDIR:
         raise BadInput(f"{name} is a folder: name a file in it")
     raise BadInput(f"{name} is {SPECIAL_FILES.get(kind, 'no file')}, of which nothing was read: name a file")
 
 
-def _unread(error: Exception) -> str:
+def _read_error(error: Exception) -> str:
     return f"cannot be read ({(isinstance(error, OSError) and error.strerror) or error})"
 
 
@@ -198,8 +198,8 @@ def _sqlite_kind(path: Path) -> str:
                 if "vectors" in {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}:
                     return _VECTORS
                 if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-                    other = f"{path} is an SQLite file of another program, not a graph, memory or cache of this package"
-                    raise BadInput(f"{other}: nothing here can check it")
+                    message = f"{path} is an SQLite file of another program, not a graph, memory or cache of this package"
+                    raise BadInput(f"{message}: nothing here can check it")
                 refuse_foreign_head(connection, path)
         except (sqlite3.Error, UnicodeDecodeError):  # too damaged to identify
             pass
@@ -231,10 +231,10 @@ def _graph(path: Path) -> str:
     if found.damage:
         raise StoreDamaged(f"{found.damage}: {SALVAGE_ADVICE} {path}")
     held = f"{format_count(found.nodes, 'node')}, {format_count(found.edges, 'edge')}"
-    told = "every row is as it was written" if found.has_sums else _ONLY_READ
+    assurance = "every row is as it was written" if found.has_sums else _ONLY_READ
     log = "" if found.has_log else " (a log beside it that was taken away, FILE-wal, would not show)"
     names = "; it has other names (hard links), and stores open none such" if path.stat().st_nlink > 1 else ""
-    return f"{held}, {told}{log}{names}"
+    return f"{held}, {assurance}{log}{names}"
 
 
 def _memory(path: Path) -> str:
@@ -242,11 +242,11 @@ def _memory(path: Path) -> str:
 
     with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
         try:
-            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         except sqlite3.DatabaseError as error:
-            said = str(error)
-        if said != "ok":
-            raise StoreDamaged(f"{said}: restore a copy")
+            result = str(error)
+        if result != "ok":
+            raise StoreDamaged(f"{result}: restore a copy")
         facts, changes = (
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("facts", "changes")
@@ -259,9 +259,9 @@ def _vectors(path: Path) -> str:
     from kgot_lab.io.sqlite_snapshot import private_copy
 
     with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:
-        (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-        if said != "ok":
-            raise StoreDamaged(f"{said}: delete it, and vectors are computed again")
+        (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if result != "ok":
+            raise StoreDamaged(f"{result}: delete it, and vectors are computed again")
         rows = broken = 0
         for key, blob in connection.execute("SELECT key, CAST(vector AS BLOB) FROM vectors"):
             rows += 1
@@ -269,14 +269,14 @@ def _vectors(path: Path) -> str:
                 key, blob[:-CHECKSUM_BYTES]
             )
     if broken:
-        told = "are not as they were written: they are computed again when they are needed"
-        raise StoreDamaged(f"{broken:,} of {format_count(rows, 'vector')} {told}")
+        damage = "are not as they were written: they are computed again when they are needed"
+        raise StoreDamaged(f"{broken:,} of {format_count(rows, 'vector')} {damage}")
     return f"{format_count(rows, 'vector')}, each as it was written"
 
 
 def _trace(path: Path) -> str:
     from kgot_lab.llm.recorded import read_lines
-    from kgot_lab.loop.trace import load_run, not_following, parted_at
+    from kgot_lab.loop.trace import first_inconsistent_write, inconsistency_message, load_run
 
     lines = read_lines(path)
     if not _NUMBERED.match(lines[0].encode()):
@@ -285,7 +285,11 @@ def _trace(path: Path) -> str:
     ended = "answered" if run.finished else "not finished: stopped, or cut short"
     torn = "; its last line was cut short" if lines[-1].strip() else ""
     known = "" if '"check":"' in lines[0] else f"; {_ONLY_READ}"
-    apart = "" if (parted := parted_at(run.events)) is None else f"; {not_following(parted)}"
+    apart = (
+        ""
+        if (parted := first_inconsistent_write(run.events)) is None
+        else f"; {inconsistency_message(parted)}"
+    )
     return f"{format_count(len(run.events), 'event')}, {ended}{torn}{known}{apart}"
 
 
@@ -319,7 +323,7 @@ def _ledger(path: Path) -> str:
     return f"{entries:,} entries; {_ONLY_READ}"
 
 
-def _receipts(path: Path) -> str:
+def _results(path: Path) -> str:
     from kgot_lab.benchmark.questions.question_result import read_results
 
     return f"those of {format_count(len(read_results(path)), 'question')}; {_ONLY_READ}"
@@ -327,10 +331,10 @@ def _receipts(path: Path) -> str:
 
 _LOG, _GRAPH, _VECTORS = "a log of diffs", "a graph in SQLite", "a cache of vectors"
 _TRACE, _TAPE, _GRAPH_FILE, _LEDGER = "a trace", "a tape", "a graph file", "a ledger"
-_RECEIPTS, _MEMORY = "receipts of questions", "a memory of claims"
+_RESULTS, _MEMORY = "results of questions", "a memory of claims"
 _EXAMINED: dict[str, Callable[[Path], str]] = {
     _LOG: _log, _GRAPH: _graph, _VECTORS: _vectors, _TRACE: _trace, _TAPE: _tape, _GRAPH_FILE: _graph_file, _LEDGER: _ledger,
-    _RECEIPTS: _receipts, _MEMORY: _memory,
+    _RESULTS: _results, _MEMORY: _memory,
 }  # fmt: skip
 _NUMBERED = re.compile(rb'\s*\{\s*"(trace|tape)":\s*\d')
 _BEGINNINGS = (

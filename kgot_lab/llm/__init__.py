@@ -35,10 +35,10 @@ def connect(
     and TraceError if a file of replies cannot be used.
     """
     require(spec, str, "a model is named by a text, such as local, openai:MODEL or http://host/v1#MODEL")
-    named = _models(models)
-    if spec in named:
-        spec, options = named[spec].model, {**named[spec].options(), **options}
-    llm = _named(spec, options, say, named)
+    registry = _models(models)
+    if spec in registry:
+        spec, options = registry[spec].model, {**registry[spec].options(), **options}
+    llm = _connect_spec(spec, options, say, registry)
     if tape is None:
         return llm
     from kgot_lab.llm.recorded import Recorder
@@ -46,7 +46,7 @@ def connect(
     return Recorder(llm, tape)
 
 
-def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
+def check_spec(spec: str, names: Mapping[str, object] | None = None) -> str:
     """Return the kind of model in a specification, if it is complete.
 
     Raises UnknownName, which also lists the names in `more`, for an unknown kind, and BadInput for an
@@ -62,7 +62,7 @@ def check_spec(spec: str, more: Mapping[str, object] | None = None) -> str:
     kinds = [*ENDPOINTS, "local", "recorded", "http", "https"]
     if kind not in kinds:
         raise UnknownName(
-            "model", spec if more or not rest else kind, [*kinds, *(more or {})], meant=guess_spec(spec)
+            "model", spec if names or not rest else kind, [*kinds, *(names or {})], meant=guess_spec(spec)
         )
     if kind in {"http", "https"}:
         server_at(spec)
@@ -111,10 +111,10 @@ def _models(models: str | Path | Mapping[str, ModelEntry] | None) -> Mapping[str
     return models
 
 
-def _named(
-    spec: str, options: dict[str, Any], say: Callable[[str], None] | None, named: Mapping[str, ModelEntry]
+def _connect_spec(
+    spec: str, options: dict[str, Any], say: Callable[[str], None] | None, registry: Mapping[str, ModelEntry]
 ) -> LLM:
-    kind, rest = check_spec(spec, named), _kind(spec)[1]
+    kind, rest = check_spec(spec, registry), _kind(spec)[1]
     if kind == "local":
         from kgot_lab.llm.local import Local
 

@@ -128,12 +128,14 @@ def requested_price(llm: LLM) -> Price | None:
 
 def maximum_usage(llm: LLM, prompt: Prompt) -> Usage:
     """Return the most tokens that one call of a model can use, and their cost if the price is known."""
-    most = (
+    usage = (
         llm.worst(prompt)
         if isinstance(llm, BoundsUsage)
         else Usage(estimate_tokens(prompt), prompt.max_tokens)
     )
-    return replace(most, cost=(requested_price(llm) or FREE).of(most.prompt_tokens, most.completion_tokens))
+    return replace(
+        usage, cost=(requested_price(llm) or FREE).of(usage.prompt_tokens, usage.completion_tokens)
+    )
 
 
 class Spending:
@@ -188,9 +190,9 @@ class Spending:
 
         Its earlier requests may have cost more than the call's estimate.
         """
-        if (left := self.seconds_left) <= wait:
-            told = f"the server did not answer in time: of the {self.budget.seconds:,.6g} seconds of the budget {left:,.3g} are left"
-            raise OverBudget(f"{told}. Raise the budget, or ask a server that answers sooner.")
+        if (remaining := self.seconds_left) <= wait:
+            reason = f"the server did not answer in time: of the {self.budget.seconds:,.6g} seconds of the budget {remaining:,.3g} are left"
+            raise OverBudget(f"{reason}. Raise the budget, or ask a server that answers sooner.")
         with self._changed:
             running = Usage.total(self._running).cost  # includes this call's maximum
             if (
@@ -198,9 +200,11 @@ class Spending:
                 and self.budget.dollars is not None
                 and self._spent.cost + running > self.budget.dollars
             ):
-                told = f"requests that were not answered may have cost ${self._unanswered:,.6g}"
-                over = f"asking once more, for up to ${worst.cost:,.6g}, could pass the ${self.budget.dollars:,.6g} of the budget"
-                raise OverBudget(f"{told}, and {over}. Raise the budget, or give the server more time.")
+                reason = f"requests that were not answered may have cost ${self._unanswered:,.6g}"
+                consequence = f"asking once more, for up to ${worst.cost:,.6g}, could pass the ${self.budget.dollars:,.6g} of the budget"
+                raise OverBudget(
+                    f"{reason}, and {consequence}. Raise the budget, or give the server more time."
+                )
 
     def charge(self, usage: Usage, *, calls: int = 1) -> None:
         """Count usage from elsewhere, as of a model inside a tool.
@@ -258,30 +262,39 @@ class Spending:
         Running calls add up, except for their seconds.
         """
         budget, spent, reserved = self.budget, self._spent, Usage.total(running)
-        seen = spent.prompt_tokens + spent.completion_tokens
+        used_tokens = spent.prompt_tokens + spent.completion_tokens
         tokens = worst.prompt_tokens + worst.completion_tokens
-        for what, used, more, limit in (
+        for name, amount, next_amount, limit in (
             ("calls", self._calls + len(running), 1, budget.calls),
-            ("tokens", seen + reserved.prompt_tokens + reserved.completion_tokens, tokens, budget.tokens),
-            ("seconds", self._seconds(), tokens * spent.seconds / seen if seen else 0.0, budget.seconds),
+            (
+                "tokens",
+                used_tokens + reserved.prompt_tokens + reserved.completion_tokens,
+                tokens,
+                budget.tokens,
+            ),
+            (
+                "seconds",
+                self._seconds(),
+                tokens * spent.seconds / used_tokens if used_tokens else 0.0,
+                budget.seconds,
+            ),
             ("dollars", spent.cost + reserved.cost, worst.cost, budget.dollars),
         ):
-            if limit is not None and used + more > limit:
-                return (
-                    f"{used:,.6g} of {limit:,.6g} {what} are spent and the next call could take {more:,.6g}"
-                )
+            if limit is not None and amount + next_amount > limit:
+                return f"{amount:,.6g} of {limit:,.6g} {name} are spent and the next call could take {next_amount:,.6g}"
         return ""
 
     def __repr__(self) -> str:
         spent, budget = self.spent, self.budget
-        told = (
+        counts = (
             ("{:,} calls", self._calls, budget.calls),
             ("{:,} tokens", spent.prompt_tokens + spent.completion_tokens, budget.tokens),
             ("{:,.0f} s", spent.seconds, budget.seconds),
             ("${:,.2f}", spent.cost, budget.dollars),
         )
         parts = (
-            how.format(used) + (f" of {limit:,g}" if limit is not None else "") for how, used, limit in told
+            template.format(used) + (f" of {limit:,g}" if limit is not None else "")
+            for template, used, limit in counts
         )
         unanswered = (
             f", of which ${self._unanswered:,.2f} for requests without an answer" if self._unanswered else ""
@@ -361,18 +374,18 @@ class Budgeted:
 
     def __call__(self, prompt: Prompt) -> Reply:
         worst = self._affordable(prompt)
-        with self.spending.call(worst) as took:
+        with self.spending.call(worst) as record_usage:
             try:
                 with self._around(worst):
                     reply = checked_reply(self._llm, prompt)
             except LLMError as error:
-                took(error.spent or Usage())
+                record_usage(error.spent or Usage())
                 self._count(error.spent or Usage())
                 raise
             except BaseException:  # interrupted, perhaps while a server was generating
                 self.count_unanswered(worst.cost)
                 raise
-            took(reply.usage)
+            record_usage(reply.usage)
         self._count(reply.usage)
         return reply
 
@@ -421,20 +434,20 @@ class Budgeted:
         Raises OverBudget if dollars are limited but the price is unknown.
         """
         if self.budget.dollars is not None and self.price is None:
-            how = "give it one, as Price(dollars, dollars) a million tokens read and written, or limit calls or tokens"
+            advice = "give it one, as Price(dollars, dollars) a million tokens read and written, or limit calls or tokens"
             raise OverBudget(
-                f"the price of {self.name} is not known, so dollars cannot be limited: {how}. Nothing was sent."
+                f"the price of {self.name} is not known, so dollars cannot be limited: {advice}. Nothing was sent."
             )
         return self.worst(prompt)
 
     @contextmanager
     def _around(self, worst: Usage) -> Iterator[None]:
         """Mark requests made inside as parts of a call of this model."""
-        before = _UNDER_WAY.set((*_UNDER_WAY.get(), (self, worst)))
+        token = _UNDER_WAY.set((*_UNDER_WAY.get(), (self, worst)))
         try:
             yield
         finally:
-            _UNDER_WAY.reset(before)
+            _UNDER_WAY.reset(token)
 
     @contextmanager
     def _step(self, worst: Usage, notes: StepwiseRecord) -> Iterator[None]:
@@ -460,9 +473,11 @@ class Budgeted:
 
 def estimate_tokens(prompt: Prompt) -> int:
     """Estimate the maximum number of tokens of a prompt from its length."""
-    letters = sum(len(message.text.encode()) for message in prompt.messages) + len(str(prompt.schema or ""))
+    characters = sum(len(message.text.encode()) for message in prompt.messages) + len(
+        str(prompt.schema or "")
+    )
     images = sum(len(message.images) for message in prompt.messages)
-    return letters // CHARACTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images
+    return characters // CHARACTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images
 
 
 def _duration(seconds: float) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from kgot_lab.io.http_client import UnusableBody, describe_proxy, proxy_variable
 from kgot_lab.types import Json, Prompt
 
-_UNKNOWN = (
+_UNSUPPORTED = (
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be"
     r"|must be verified"
 )
@@ -34,8 +34,8 @@ _STREAMING = {"stream_options": "stream_options|include_usage", "stream": r"\bst
 # Without logprobs OpenAI returns 403, and llama-cpp-python's server 500.
 _NO_LOGPROBS = {400, 403, 422, 500, 501}
 # prefix of our own reasons
-_KINDS = ("no answer within", "no connection", "the answer ends before its end", "the reply is empty")
-_PASSING = {408, 409, 429}  # below 500, statuses that are retried
+_FAILURE_KINDS = ("no answer within", "no connection", "the answer ends before its end", "the reply is empty")
+_RETRIED_STATUSES = {408, 409, 429}  # below 500, statuses that are retried
 _GATEWAY_TIMEOUTS = {504, 524}  # a gateway gave up on the server; the second is Cloudflare's
 
 
@@ -60,7 +60,9 @@ class Refusal:
         """The kind of failure, without the server's words."""
         if self.status:
             return f"HTTP {self.status}"
-        return next((kind for kind in _KINDS if self.reason.startswith(kind)), "no answer that can be used")
+        return next(
+            (kind for kind in _FAILURE_KINDS if self.reason.startswith(kind)), "no answer that can be used"
+        )
 
 
 class ServerMessage(str):
@@ -72,14 +74,14 @@ class ServerMessage(str):
     unquoted: str
 
     def __new__(cls, text: str, unquoted: str) -> ServerMessage:
-        made = super().__new__(cls, text)
-        made.unquoted = unquoted
-        return made
+        message = super().__new__(cls, text)
+        message.unquoted = unquoted
+        return message
 
 
-def omit_quotes(told: str) -> str:
+def omit_quotes(text: str) -> str:
     """Return a message about waits without the server's words."""
-    return told.unquoted if isinstance(told, ServerMessage) else told
+    return text.unquoted if isinstance(text, ServerMessage) else text
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class RequestFormat:
     allowance: int = 0
     left_out: tuple[str, ...] = ()
 
-    def after(
+    def next_after(
         self, refusal: Refusal, prompt: Prompt, attempt: int, *, streams: bool = False
     ) -> RequestFormat | None:
         """Return the next request format to try after a refusal.
@@ -124,10 +126,14 @@ class RequestFormat:
             if schema_refused or stuck:
                 return replace(self, ways=self.ways[1:], left_out=(*self.left_out, self.ways[0]))
         other = "max_tokens" if self.max_tokens_name == "max_completion_tokens" else "max_completion_tokens"
-        if _refused(refusal, r"max_(completion_)?tokens") and other in told and other not in self.left_out:
+        if (
+            _is_unsupported(refusal, r"max_(completion_)?tokens")
+            and other in told
+            and other not in self.left_out
+        ):
             return replace(self, max_tokens_name=other, left_out=(*self.left_out, self.max_tokens_name))
         for name, words in (_OPTIONAL | (_STREAMING if streams else {})).items():
-            if name not in self.left_out and _refused(refusal, words):
+            if name not in self.left_out and _is_unsupported(refusal, words):
                 return replace(self, left_out=(*self.left_out, name))
         if (
             self.allowance
@@ -141,22 +147,22 @@ class RequestFormat:
 
 def requested_wait(headers: Mapping[str, str]) -> float | None:
     """Parse a Retry-After header to seconds: a number, or an HTTP date (RFC 9110, 10.2.3)."""
-    told = headers.get("retry-after", "")
-    if re.fullmatch(r"\d+(\.\d*)?", told, re.ASCII):
-        return float(told)
+    header = headers.get("retry-after", "")
+    if re.fullmatch(r"\d+(\.\d*)?", header, re.ASCII):
+        return float(header)
     try:
-        return max(0.0, parsedate_to_datetime(told).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
         return None
 
 
-def _refused(refusal: Refusal, name: str) -> bool:
+def _is_unsupported(refusal: Refusal, name: str) -> bool:
     """Return whether a server does not support a parameter, rather than finding its value too large."""
-    told = refusal.reason.lower()
+    reason = refusal.reason.lower()
     return (
         refusal.status in {400, 422}
-        and re.search(name, told) is not None
-        and re.search(_UNKNOWN, told) is not None
+        and re.search(name, reason) is not None
+        and re.search(_UNSUPPORTED, reason) is not None
     )
 
 
@@ -175,7 +181,7 @@ def classify_error(error: Exception, sending: RequestTarget) -> Refusal:
 
     if isinstance(error, openai.APITimeoutError):
         return Refusal(
-            f"no answer within {sending.seconds:.3g} s", again=True, perhaps_charged=_arrived(error)
+            f"no answer within {sending.seconds:.3g} s", again=True, perhaps_charged=_may_have_arrived(error)
         )
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
     if isinstance(cause, UnusableBody):  # received, and perhaps charged
@@ -214,17 +220,17 @@ def error_in_answer(answer: Json) -> Refusal | None:
 
     A gateway reports errors of the server behind it in this way, with the status as the error's code.
     """
-    told = _error_in(answer)
-    if told is None:
+    problem = _error_in(answer)
+    if problem is None:
         return None
-    reason, status = told
+    reason, status = problem
     if not status:
         return Refusal(
             f"the answer is an error: {reason}",
             advice="Try again later or use another model.",
             perhaps_charged=True,
         )
-    again = status in _PASSING or status >= 500
+    again = status in _RETRIED_STATUSES or status >= 500
     return Refusal(
         f"HTTP {status}, told within an answer: {reason}",
         status,
@@ -241,12 +247,12 @@ def _error_in(answer: Json) -> tuple[str, int] | None:
     error = answer.get("error") if isinstance(answer, Mapping) else None
     if not error:
         return None
-    told, code = (error.get("message"), error.get("code")) if isinstance(error, Mapping) else (error, None)
+    message, code = (error.get("message"), error.get("code")) if isinstance(error, Mapping) else (error, None)
     status = int(str(code)) if re.fullmatch("[0-9]{3}", str(code)) else 0
-    return str(told or error), status if 400 <= status < 600 else 0
+    return str(message or error), status if 400 <= status < 600 else 0
 
 
-def _arrived(error: Exception) -> bool:
+def _may_have_arrived(error: Exception) -> bool:
     """Return whether an unanswered request may have reached the server.
 
     The client's exception classes come from httpx or httpx2.
@@ -257,23 +263,28 @@ def _arrived(error: Exception) -> bool:
 def _no_connection(error: Exception, address: str) -> Refusal:
     """Explain a failed connection and whether to retry. TLS failures are permanent."""
     cause = str(error.__cause__ or error) or "the connection broke"
-    told, seen = f"no connection to {address}{describe_proxy(address)}: {cause}", error.__cause__
+    reason, tls_error = f"no connection to {address}{describe_proxy(address)}: {cause}", error.__cause__
     # the proxy's own answer, not worth a retry
     if (variable := proxy_variable(address)) and re.match(r"4\d\d\b", cause):
         return Refusal(
-            told, advice=f"It is the proxy that refused: look at {variable}, or name the server in NO_PROXY."
+            reason,
+            advice=f"It is the proxy that refused: look at {variable}, or name the server in NO_PROXY.",
         )
-    while seen is not None and not isinstance(seen, ssl.SSLError):
-        seen = seen.__cause__ or seen.__context__
-    if seen is None or isinstance(seen, ssl.SSLEOFError) or type(error.__cause__).__name__ != "ConnectError":
-        return Refusal(told, again=True, perhaps_charged=_arrived(error))
-    if isinstance(seen, ssl.SSLCertVerificationError):
+    while tls_error is not None and not isinstance(tls_error, ssl.SSLError):
+        tls_error = tls_error.__cause__ or tls_error.__context__
+    if (
+        tls_error is None
+        or isinstance(tls_error, ssl.SSLEOFError)
+        or type(error.__cause__).__name__ != "ConnectError"
+    ):
+        return Refusal(reason, again=True, perhaps_charged=_may_have_arrived(error))
+    if isinstance(tls_error, ssl.SSLCertVerificationError):
         return Refusal(
-            told,
+            reason,
             advice="If the server is yours, name its certificate, or that of its authority, in SSL_CERT_FILE.",
         )
     return Refusal(
-        told, advice="Such a server may speak no TLS: try the address with http:// in place of https://."
+        reason, advice="Such a server may speak no TLS: try the address with http:// in place of https://."
     )
 
 
@@ -283,7 +294,7 @@ def _status_refusal(error: Any, longest_asked: float) -> Refusal:
     wait = requested_wait(error.response.headers)
     if wait is not None and wait > longest_asked:
         return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", error.status_code)
-    again = not spent and (error.status_code in _PASSING or error.status_code >= 500)
+    again = not spent and (error.status_code in _RETRIED_STATUSES or error.status_code >= 500)
     return Refusal(
         reason, error.status_code, again, wait, perhaps_charged=error.status_code in _GATEWAY_TIMEOUTS
     )
@@ -294,6 +305,6 @@ def _message(error: Any) -> str:
     body: Json = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)
-        told = inner.get("message") if isinstance(inner, dict) else inner
-        return str(told or body.get("detail") or body)
+        message = inner.get("message") if isinstance(inner, dict) else inner
+        return str(message or body.get("detail") or body)
     return str(body or error.message)

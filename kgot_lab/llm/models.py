@@ -25,16 +25,16 @@ _KEY_FIELD = re.compile(
 _KEY_LIKE = re.compile(r"(sk-|AIza|gsk_|xai-|hf_|tvly-|Bearer )[\w-]{8,}")
 _NO_KEY = "a key does not belong in a file that is shared; name the environment variable that holds it, as in key_variable: OPENAI_API_KEY"
 # fields of models on servers only
-_SERVER = {"price", "patience", "key_variable", "reasoning_effort"}
+_SERVER_FIELDS = {"price", "patience", "key_variable", "reasoning_effort"}
 
 
-def _keyless(text: str) -> str:
+def _require_no_key(text: str) -> str:
     if _KEY_LIKE.search(text):
         raise ValueError(_NO_KEY)
     return text
 
 
-def _variable(name: str) -> str:
+def _require_variable_name(name: str) -> str:
     # looks like a key, not like the name of a variable
     if len(name) >= 32 and re.search("[a-z]", name) and re.search(r"\d", name):
         raise ValueError(_NO_KEY)
@@ -43,8 +43,8 @@ def _variable(name: str) -> str:
     return name
 
 
-_Text = Annotated[str, AfterValidator(_keyless)]
-_Variable = Annotated[str, AfterValidator(_keyless), AfterValidator(_variable)]
+_Text = Annotated[str, AfterValidator(_require_no_key)]
+_Variable = Annotated[str, AfterValidator(_require_no_key), AfterValidator(_require_variable_name)]
 
 
 class _Part(BaseModel):
@@ -66,7 +66,7 @@ class _Patience(_Part):
 
 
 class ModelEntry(_Part):
-    """An entry of a models file. `model` is as in `connect`, the rest as in Settings, Price and Patience."""
+    """An entry of a models file. `model` is as in `connect`, the rest as in Settings, Price and RetryPolicy."""
 
     model: _Text
     price: _Price | None = None  # US dollars a million tokens
@@ -89,19 +89,19 @@ class ModelEntry(_Part):
 
         Raises BadInput for a field that does not apply to it.
         """
-        told = self.model_dump(exclude_none=True, exclude={"model"})
-        away = {"recorded": set(told), "local": _SERVER}.get(self.kind, set())
-        for name in told:
-            if name in away or (name == "num_ctx" and self.kind not in {"ollama", "local"}):
+        values = self.model_dump(exclude_none=True, exclude={"model"})
+        inapplicable = {"recorded": set(values), "local": _SERVER_FIELDS}.get(self.kind, set())
+        for name in values:
+            if name in inapplicable or (name == "num_ctx" and self.kind not in {"ollama", "local"}):
                 raise BadInput(f"{name}: a model that begins with {self.kind!r} has no such field")
         options: dict[str, Any] = {}
-        if price := told.pop("price", None):
+        if price := values.pop("price", None):
             options["price"] = Price(**price)
-        if patience := told.pop("patience", None):
+        if patience := values.pop("patience", None):
             options["patience"] = RetryPolicy(**patience)
-        if variable := told.pop("key_variable", None):
+        if variable := values.pop("key_variable", None):
             options["key_variable"] = variable
-        return options | ({"settings": Settings(**told)} if told else {})
+        return options | ({"settings": Settings(**values)} if values else {})
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,7 +186,7 @@ def models_from(data: object, source: str) -> Models:
             f"{source} names no models: write a name for each, and below it model: openai:MODEL, price and so on"
         )
     return Models(
-        {_name(name, source): _entry(told, f"{source}: {name}") for name, told in data.items()}, source
+        {_name(name, source): _entry(entry, f"{source}: {name}") for name, entry in data.items()}, source
     )
 
 
@@ -198,30 +198,30 @@ def _name(name: object, source: str) -> str:
     return name
 
 
-def _entry(told: object, place: str) -> ModelEntry:
+def _entry(fields: object, location: str) -> ModelEntry:
     """Validate one entry. Messages never show a value, which might be a key."""
     from kgot_lab.llm import check_spec
 
-    if not isinstance(told, Mapping):
-        raise BadInput(f"{place}: write what it is below its name, as in model: openai:MODEL")
-    for field in told:
+    if not isinstance(fields, Mapping):
+        raise BadInput(f"{location}: write what it is below its name, as in model: openai:MODEL")
+    for field in fields:
         if field not in ModelEntry.model_fields and _KEY_FIELD.fullmatch(str(field)):
-            raise BadInput(f"{place}.{field}: {_NO_KEY}")
+            raise BadInput(f"{location}.{field}: {_NO_KEY}")
     try:
-        entry = ModelEntry.model_validate(told)
+        entry = ModelEntry.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
-        known = "" if "." in where else f"; those there are: {', '.join(ModelEntry.model_fields)}"
-        wrong = (
+        field_name = ".".join(str(step) for step in first["loc"])
+        known = "" if "." in field_name else f"; those there are: {', '.join(ModelEntry.model_fields)}"
+        problem = (
             f"there is no such field{known}"
             if first["type"] == "extra_forbidden"
             else field_problem(error)[1]
         )
-        raise BadInput(f"{place}.{where}: {wrong}") from None
+        raise BadInput(f"{location}.{field_name}: {problem}") from None
     try:
         check_spec(entry.model)
         entry.options()
     except LabError as error:
-        raise BadInput(f"{place}: {error}") from None
+        raise BadInput(f"{location}: {error}") from None
     return entry

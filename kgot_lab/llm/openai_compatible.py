@@ -39,13 +39,13 @@ from kgot_lab.types import Json, Prompt, Reply, Usage
 __all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Price", "RetryPolicy", "Settings", "server_at"]
 
 _PATIENT, _AS_PROMPTED = RetryPolicy(), Settings()
-_EMPTY = "the reply is empty"
+_EMPTY_REPLY = "the reply is empty"
 _READS, _WRITES = "reads", "writes"
-_BOTH = frozenset({_READS, _WRITES})  # the token counts that a server may not report
+_BOTH_COUNTS = frozenset({_READS, _WRITES})  # the token counts that a server may not report
 
 
 @dataclass
-class _Asking:
+class _CallState:
     """The state of a call: the prompt as sent, the requests so far, empty replies, and their usage."""
 
     prompt: Prompt
@@ -112,7 +112,9 @@ class OpenAICompatible:
         self._sleep, self._say = sleep, say
         self._wire = PROTOCOLS[preset.wire]
         self._thinks = is_reasoning_model(model) or settings.reasoning_effort not in {"", "none"}
-        self._manner = RequestFormat(preset.schema_ways, preset.max_tokens_name, settings.room(self._thinks))
+        self._manner = RequestFormat(
+            preset.schema_ways, preset.max_tokens_name, settings.reasoning_allowance(self._thinks)
+        )
         self._lock = threading.Lock()
         key = key_for(preset)
         self._client = openai.OpenAI(
@@ -141,8 +143,8 @@ class OpenAICompatible:
         )
 
     def __call__(self, prompt: Prompt) -> Reply:
-        asking = _Asking(self.settings.apply_to(prompt))
-        with _timed(asking):
+        asking = _CallState(self.settings.apply_to(prompt))
+        with _usage_on_error(asking):
             reply = self._answer(asking)
         return asking.charged(reply)
 
@@ -153,8 +155,8 @@ class OpenAICompatible:
         Closing the iterator closes the connection, so that the server can stop. Raises LLMError if the call
         fails.
         """
-        asking = _Asking(self.settings.apply_to(prompt), streams=True)
-        with _timed(asking):
+        asking = _CallState(self.settings.apply_to(prompt), streams=True)
+        with _usage_on_error(asking):
             reply = yield from self._answer_on(asking)
         yield asking.charged(reply)
 
@@ -162,7 +164,7 @@ class OpenAICompatible:
         """Close the connections."""
         self._client.close()
 
-    def _answer(self, asking: _Asking) -> Reply:
+    def _answer(self, asking: _CallState) -> Reply:
         """Request the reply, with retries.
 
         Raises LLMError if the retries are used up or the refusal is final.
@@ -172,22 +174,22 @@ class OpenAICompatible:
             outcome = self._request(asking, manner)
             if isinstance(outcome, Reply):
                 return outcome
-            self._before_the_next(outcome, manner, asking)
+            self._prepare_retry(outcome, manner, asking)
 
-    def _answer_on(self, asking: _Asking) -> Generator[str, None, Reply]:
+    def _answer_on(self, asking: _CallState) -> Generator[str, None, Reply]:
         """Stream the reply, with retries."""
         while True:
             manner = self._manner
             outcome = yield from self._request_on(asking, manner)
             if isinstance(outcome, Reply):
                 return outcome
-            self._before_the_next(outcome, manner, asking)
+            self._prepare_retry(outcome, manner, asking)
 
-    def _before_the_next(self, outcome: Refusal, manner: RequestFormat, asking: _Asking) -> None:
+    def _prepare_retry(self, outcome: Refusal, manner: RequestFormat, asking: _CallState) -> None:
         """Prepare for a retry after a failed request. Raises LLMError if there is to be none."""
         if outcome.perhaps_charged:
             self._count_worst(asking, manner)
-        if self._gave_way(outcome, manner, asking) and not outcome.broke_off:
+        if self._adapt_format(outcome, manner, asking) and not outcome.broke_off:
             return
         if (
             not outcome.again
@@ -197,23 +199,23 @@ class OpenAICompatible:
             error = LLMError(self._advice(outcome, asking))
             error.status = outcome.status
             raise error
-        wait = self._wait(outcome, asking.attempt)
+        wait = self._retry_delay(outcome, asking.attempt)
         require_budget_for_retry(wait)
-        count = f"request {asking.attempt} of {self._most(asking, outcome)}"
-        self._say(self._told(outcome, f"{count}, the next in {wait:.1f} s"))
+        count = f"request {asking.attempt} of {self._max_requests(asking, outcome)}"
+        self._say(self._server_message(outcome, f"{count}, the next in {wait:.1f} s"))
         self._sleep(wait)
         asking.attempt += 1
 
-    def _most(self, asking: _Asking, refusal: Refusal) -> int:
+    def _max_requests(self, asking: _CallState, refusal: Refusal) -> int:
         """Return the maximum number of requests for a call, if each fails as this one did."""
-        empty = asking.empty and not refusal.status and refusal.reason.startswith(_EMPTY)
+        empty = asking.empty and not refusal.status and refusal.reason.startswith(_EMPTY_REPLY)
         return (
             min(self.patience.attempts, asking.attempt + self.patience.empty - asking.empty)
             if empty
             else self.patience.attempts
         )
 
-    def _request(self, asking: _Asking, manner: RequestFormat) -> Reply | Refusal:
+    def _request(self, asking: _CallState, manner: RequestFormat) -> Reply | Refusal:
         """Send one request, and return its reply or refusal.
 
         Client errors are not passed on, since they contain the key.
@@ -229,7 +231,7 @@ class OpenAICompatible:
             self._wire.read(answer, thinks=self._thinks), asking, manner
         )
 
-    def _request_on(self, asking: _Asking, manner: RequestFormat) -> Generator[str, None, Reply | Refusal]:
+    def _request_on(self, asking: _CallState, manner: RequestFormat) -> Generator[str, None, Reply | Refusal]:
         """Send one streaming request and yield the text of the answer."""
         client, body, sending = self._ready(asking, manner)
         hides = self._thinks and self.settings.reasoning_effort != "none" and not self.preset.thinks_apart
@@ -242,34 +244,34 @@ class OpenAICompatible:
         outcome = self._outcome(answer.raw(thinks=self._thinks), asking, manner)
         return as_interrupted(outcome) if isinstance(outcome, Refusal) and answer.begun else outcome
 
-    def _ready(self, asking: _Asking, manner: RequestFormat) -> tuple[Any, dict[str, Json], RequestTarget]:
+    def _ready(self, asking: _CallState, manner: RequestFormat) -> tuple[Any, dict[str, Json], RequestTarget]:
         """Return the client for the next request, its body, and its timeout."""
         with self._lock:
             self.requests += 1
         asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
-        body = self._wire.body(self.model, asked, _room(asking, manner), manner, self.settings)
+        body = self._wire.body(self.model, asked, _token_limit(asking, manner), manner, self.settings)
         seconds = min(self.patience.timeout, max(seconds_left(), MIN_TIMEOUT))
         client = (
             self._client if seconds == self.patience.timeout else self._client.with_options(timeout=seconds)
         )
         return client, body, RequestTarget(self.preset.base_url, seconds, self.patience.longest_asked)
 
-    def _outcome(self, raw: RawReply | str, asking: _Asking, manner: RequestFormat) -> Reply | Refusal:
+    def _outcome(self, raw: RawReply | str, asking: _CallState, manner: RequestFormat) -> Reply | Refusal:
         """Return the reply in an answer, or the refusal if it has none."""
         if isinstance(raw, str):
             return Refusal(raw, perhaps_charged=True)
-        if untold := _untold(raw):  # unknown is not zero
+        if untold := _unreported_counts(raw):  # unknown is not zero
             self._count_worst(asking, manner, untold)
-            self._say_untold(untold)
-        return self._reply(raw, _room(asking, manner), asking)
+            self._report_unreported(untold)
+        return self._reply(raw, _token_limit(asking, manner), asking)
 
-    def _say_untold(self, untold: frozenset[str]) -> None:
+    def _report_unreported(self, untold: frozenset[str]) -> None:
         """Report once that this server does not count tokens, or only the prompt's or only the reply's."""
         with self._lock:
             said, self._untold = self._untold, True
         if said:
             return
-        if untold == _BOTH:
+        if untold == _BOTH_COUNTS:
             self._say(
                 f"{self.name}: this server does not tell how many tokens a call takes, so neither tokens nor dollars are known"
             )
@@ -280,16 +282,20 @@ class OpenAICompatible:
                 f"{self.name}: this server does not tell how many tokens a call {which}, {less}; a budget counts the most it can be"
             )
 
-    def _count_worst(self, asking: _Asking, manner: RequestFormat, untold: frozenset[str] = _BOTH) -> None:
+    def _count_worst(
+        self, asking: _CallState, manner: RequestFormat, untold: frozenset[str] = _BOTH_COUNTS
+    ) -> None:
         """Count the possible cost of a request with unknown usage in budgets.
 
         The usage of the prompt, the reply, or both is unknown.
         """
         if self.price:
             read = estimate_tokens(asking.prompt) if _READS in untold else 0
-            report_possible_charge(self.price.of(read, _room(asking, manner) if _WRITES in untold else 0))
+            report_possible_charge(
+                self.price.of(read, _token_limit(asking, manner) if _WRITES in untold else 0)
+            )
 
-    def _reply(self, raw: RawReply, room: int, asking: _Asking) -> Reply | Refusal:
+    def _reply(self, raw: RawReply, limit: int, asking: _CallState) -> Reply | Refusal:
         """Build the reply, or the refusal for an empty one, whose tokens are charged all the same."""
         cost = raw.charged or (self.price.of(raw.read, raw.written) if self.price else 0.0)
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
@@ -304,28 +310,28 @@ class OpenAICompatible:
         if raw.declined:
             return Refusal(f"it declined: {raw.declined}", advice="Ask in other words, or another model.")
         asking.empty += 1
-        return Refusal(f"{_EMPTY}: {_why_empty(raw, room)}", again=True)
+        return Refusal(f"{_EMPTY_REPLY}: {_why_empty(raw, limit)}", again=True)
 
-    def _gave_way(self, refusal: Refusal, sent: RequestFormat, asking: _Asking) -> bool:
+    def _adapt_format(self, refusal: Refusal, sent: RequestFormat, asking: _CallState) -> bool:
         """Drop a parameter that the server does not support, and return whether one was found.
 
         Another call may have found it first.
         """
-        manner = sent.after(refusal, asking.prompt, asking.attempt, streams=asking.streams)
+        manner = sent.next_after(refusal, asking.prompt, asking.attempt, streams=asking.streams)
         if manner is None:
             return False
         with self._lock:
             if self._manner == sent:
                 self._manner = manner
-                self._say(self._told(refusal, f"from now on without {manner.left_out[-1]}"))
+                self._say(self._server_message(refusal, f"from now on without {manner.left_out[-1]}"))
         return True
 
-    def _told(self, refusal: Refusal, then: str) -> ServerMessage:
+    def _server_message(self, refusal: Refusal, then: str) -> ServerMessage:
         return ServerMessage(
             f"{self.name}: {self._keyless(refusal.reason)}; {then}", f"{self.name}: {refusal.kind}; {then}"
         )
 
-    def _wait(self, refusal: Refusal, attempt: int) -> float:
+    def _retry_delay(self, refusal: Refusal, attempt: int) -> float:
         """Return the seconds to wait: as requested by the server, else exponential backoff with jitter."""
         if refusal.wait is not None:
             return refusal.wait
@@ -333,7 +339,7 @@ class OpenAICompatible:
             self.patience.longest_wait, self.patience.first_wait * 2.0 ** (attempt - 1)
         ) * random.uniform(0.5, 1.0)
 
-    def _advice(self, refusal: Refusal, asking: _Asking) -> str:
+    def _advice(self, refusal: Refusal, asking: _CallState) -> str:
         tries = f" after {asking.attempt} requests" if asking.attempt > 1 else ""
         reason = self._keyless(refusal.reason).rstrip(". ")
         stop = "" if reason.endswith(("?", "!", "…")) else "."
@@ -341,7 +347,7 @@ class OpenAICompatible:
         what = "broke off its answer" if refusal.broke_off else "did not answer"
         return remove_key(f"{self.name} {what}{tries}: {reason}{stop} {advice}", self._client.api_key)
 
-    def _what_to_do(self, refusal: Refusal, asking: _Asking) -> str:
+    def _what_to_do(self, refusal: Refusal, asking: _CallState) -> str:
         if asking.empty and not refusal.status and refusal.again:
             if asking.spent.reasoning_tokens:
                 room = f"the allowance to think with (now {self._manner.allowance:,} tokens)"
@@ -378,7 +384,7 @@ class OpenAICompatible:
 
 
 @contextmanager
-def _timed(asking: _Asking) -> Iterator[None]:
+def _usage_on_error(asking: _CallState) -> Iterator[None]:
     """Add the usage of the call to an error."""
     try:
         yield
@@ -387,7 +393,7 @@ def _timed(asking: _Asking) -> Iterator[None]:
         raise
 
 
-def _untold(raw: RawReply) -> frozenset[str]:
+def _unreported_counts(raw: RawReply) -> frozenset[str]:
     """Return which token counts an answer does not report.
 
     A call always has a prompt, and text always has tokens.
@@ -396,13 +402,13 @@ def _untold(raw: RawReply) -> frozenset[str]:
     return frozenset(([_READS] if reads else []) + ([_WRITES] if writes else []))
 
 
-def _why_empty(raw: RawReply, room: int) -> str:
+def _why_empty(raw: RawReply, limit: int) -> str:
     """Explain how an empty reply ended and what its tokens were used for."""
     if raw.thought:
-        return f"{raw.thought:,} of its {raw.written:,} tokens were thought, none was said, and it ended with {raw.ended!r} at {room:,}"
-    return f"it ended with {raw.ended!r} after {raw.written:,} of at most {room:,} tokens"
+        return f"{raw.thought:,} of its {raw.written:,} tokens were thought, none was said, and it ended with {raw.ended!r} at {limit:,}"
+    return f"it ended with {raw.ended!r} after {raw.written:,} of at most {limit:,} tokens"
 
 
-def _room(asking: _Asking, manner: RequestFormat) -> int:
+def _token_limit(asking: _CallState, manner: RequestFormat) -> int:
     """Return the most tokens that the next request lets the model generate."""
     return (asking.prompt.max_tokens + manner.allowance) << asking.empty  # doubled after each empty reply

@@ -99,14 +99,14 @@ def server_at(address: str) -> tuple[Endpoint, str]:
 
 def ollama_address() -> str:
     """Return the address of Ollama: OLLAMA_HOST, read as its own clients do, or this computer."""
-    told = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/")
-    if not told:
+    value = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/")
+    if not value:
         return ENDPOINTS["ollama"].base_url
     try:
-        parts = _parts(told if "://" in told else f"http://{told}")
+        parts = _parts(value if "://" in value else f"http://{value}")
     except BadInput as error:
         raise BadInput(f"the environment variable OLLAMA_HOST: {error}") from None
-    usual = {"https": 443, "http": 80}.get(parts.scheme if "://" in told else "", 11434)
+    usual = {"https": 443, "http": 80}.get(parts.scheme if "://" in value else "", 11434)
     host = "localhost" if parts.hostname in {None, "0.0.0.0", "::"} else str(parts.hostname)
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port or usual}{parts.path}/v1"
 
@@ -116,14 +116,14 @@ def _parts(address: str) -> SplitResult:
 
     Raises BadInput, which says what is wrong, for an invalid one.
     """
-    shown = "@" not in address  # it may contain a password
-    wrong = (
+    is_shown = "@" not in address  # it may contain a password
+    problem = (
         f"{address!r:.200} is no address of a server"
-        if shown
+        if is_shown
         else "that is no address of a server, and may hold a password"
     )
     if not address.isprintable() or " " in address.partition("#")[0]:
-        raise BadInput(f"{wrong}: it holds a space or a letter that cannot be seen")
+        raise BadInput(f"{problem}: it holds a space or a letter that cannot be seen")
     try:
         parts = urlsplit(address)
         parts.port  # noqa: B018  # it is read only now
@@ -133,7 +133,7 @@ def _parts(address: str) -> SplitResult:
         elif not re.fullmatch(r"[a-z0-9._-]*", host.encode("idna").decode().lower()):
             raise ValueError("a name of a host is letters, digits, dots and dashes")
     except ValueError as error:  # including UnicodeError
-        raise BadInput(f"{wrong}: {error}" if shown else wrong) from None
+        raise BadInput(f"{problem}: {error}" if is_shown else problem) from None
     return parts
 
 
@@ -210,8 +210,8 @@ def price_of(preset: Endpoint, model: str) -> Price | None:
         return FREE
     if host not in {_host(known.base_url) for known in ENDPOINTS.values()}:
         return None
-    plain = model.rsplit("/", 1)[-1]
-    return PRICES.get(plain) or PRICES.get(re.sub(r"-(\d{8}|\d{4}-\d{2}-\d{2})$", "", plain))
+    bare_name = model.rsplit("/", 1)[-1]
+    return PRICES.get(bare_name) or PRICES.get(re.sub(r"-(\d{8}|\d{4}-\d{2}-\d{2})$", "", bare_name))
 
 
 def _host(url: str) -> str:
@@ -293,15 +293,15 @@ class Settings:
 
         Other settings give other replies.
         """
-        usual = Settings()
-        told = {
+        defaults = Settings()
+        values = {
             field.name: getattr(self, field.name)
             for field in fields(self)
-            if getattr(self, field.name) != getattr(usual, field.name)
+            if getattr(self, field.name) != getattr(defaults, field.name)
         }
         parts = [
             f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
-            for name, value in told.items()
+            for name, value in values.items()
         ]  # 0.0 equals 0
         return f" [{', '.join(parts)}]" if parts else ""
 
@@ -314,7 +314,7 @@ class Settings:
         )
         return replace(prompt, temperature=temperature, max_tokens=self.max_tokens or prompt.max_tokens)
 
-    def room(self, reasons: bool) -> int:
+    def reasoning_allowance(self, reasons: bool) -> int:
         """Return how many tokens the model may reason with.
 
         `reasons` says whether it is known to reason before it answers.

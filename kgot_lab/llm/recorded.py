@@ -25,7 +25,7 @@ from kgot_lab.llm.structured import checked_reply, explain_json_error, is_logpro
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
-_SHOWN = 80  # characters of a prompt on a tape, for readers
+_PROMPT_PREVIEW = 80  # characters of a prompt on a tape, for readers
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class PromptKeys:
         self.model = model
         self._seen: Counter[str] = Counter()
 
-    def of(self, prompt: Prompt) -> str:
+    def next_key(self, prompt: Prompt) -> str:
         """Return the key of the next occurrence of this prompt."""
         self._seen[prompt_digest(prompt, self.model)] += 1
         return prompt_key(prompt, self.model, self._seen[prompt_digest(prompt, self.model)])
@@ -62,7 +62,7 @@ def prompt_key(prompt: Prompt, model: str, seen: int = 1) -> str:
 
 def prompt_digest(prompt: Prompt, model: str) -> str:
     """Return the first 16 hexadecimal digits of the SHA-256 of everything sent to a model."""
-    asked = {
+    content = {
         "model": model,
         "messages": [[message.role, message.text, *message.images] for message in prompt.messages],
         "schema": prompt.schema,
@@ -72,7 +72,7 @@ def prompt_digest(prompt: Prompt, model: str) -> str:
         **_likelihood(prompt),
     }
     return hashlib.sha256(
-        json.dumps(asked, sort_keys=True, ensure_ascii=False, default=dict).encode()
+        json.dumps(content, sort_keys=True, ensure_ascii=False, default=dict).encode()
     ).hexdigest()[:16]
 
 
@@ -87,10 +87,10 @@ class Recorded:
     price = FREE  # the cost when recorded is in the usage
 
     def __init__(self, tape: str | Path | Iterable[Mapping[str, Json]], *, model: str = ""):
-        named = isinstance(tape, (str, Path))
+        is_path = isinstance(tape, (str, Path))
         lines = list(_lines(Path(tape))) if isinstance(tape, (str, Path)) else list(tape)
         self.is_trace = bool(lines) and lines[0].get("trace") == 1
-        self.tape = str(tape) if named else f"a {'trace' if self.is_trace else 'tape'} in memory"
+        self.tape = str(tape) if is_path else f"a {'trace' if self.is_trace else 'tape'} in memory"
         read = _replies_of_trace if self.is_trace else _replies_of_tape
         self.head, self.replies = read(lines, self.tape, model)
         self._keys = PromptKeys(self.head.model)
@@ -101,7 +101,7 @@ class Recorded:
         return self.head.model
 
     def __call__(self, prompt: Prompt) -> Reply:
-        key = self._keys.of(prompt)
+        key = self._keys.next_key(prompt)
         if key not in self.replies:
             raise ReplayMiss(self._missing(prompt, key))
         return self.replies[key]
@@ -109,15 +109,13 @@ class Recorded:
     def _missing(self, prompt: Prompt, key: str) -> str:
         """Explain why there is no reply: all to this prompt are used, or there never was one."""
         what = f"the prompt that begins {_beginning(prompt)!r} and ends {_ending(prompt)!r}"
-        again = "use a live model, or record it again (`make record` for the bundled runs, `kgot-lab ask … --tape FILE` for your own)"
-        held = sum(known.startswith(f"{key.partition('-')[0]}-") for known in self.replies)
-        if held:
-            used = f"{'all ' if held > 1 else ''}{format_count(held, 'reply', 'replies')} to {what} {'are' if held > 1 else 'is'} used up"
-            return (
-                f"{self.tape} has no reply {key}: {used}. Start from the first again with rewind(), {again}."
-            )
+        advice = "use a live model, or record it again (`make record` for the bundled runs, `kgot-lab ask … --tape FILE` for your own)"
+        count = sum(known.startswith(f"{key.partition('-')[0]}-") for known in self.replies)
+        if count:
+            reason = f"{'all ' if count > 1 else ''}{format_count(count, 'reply', 'replies')} to {what} {'are' if count > 1 else 'is'} used up"
+            return f"{self.tape} has no reply {key}: {reason}. Start from the first again with rewind(), {advice}."
         changed = "The question, the documents, a limit, a seed or a prompt is not as it was recorded: ask as it was"
-        return f"{self.tape} has no reply {key} to {what}. {changed}, {again}."
+        return f"{self.tape} has no reply {key} to {what}. {changed}, {advice}."
 
     def rewind(self, asked: Iterable[tuple[Prompt, Reply]] = ()) -> None:
         """Start again from the first reply to every prompt.
@@ -126,7 +124,7 @@ class Recorded:
         """
         self._keys = PromptKeys(self.head.model)
         for prompt, _ in asked:
-            self._keys.of(prompt)
+            self._keys.next_key(prompt)
 
     def __repr__(self) -> str:
         return f"<{len(self.replies)} replies of {self.name}, recorded {self.head.recorded or 'at an unknown date'}, from {self.tape}>"
@@ -161,23 +159,23 @@ class Recorder:
             llm.name, getattr(llm, "sha256", ""), getattr(llm, "engine", ""), date.today().isoformat()
         )
         self._keys = PromptKeys(self.head.model)
-        self._begin()
+        self._write_header()
         self._tape = Recorded(self.path)
         if self._tape.is_trace:
             raise TraceError(
                 f"{self.path} is a trace, a run event by event: record the replies to another file"
             )
         if self._tape.head.model != self.head.model:
-            held = f"{self.path} holds replies of {self._tape.head.model}, not of {self.head.model}"
-            raise TraceError(f"{held}: record to another file, or delete this one")
+            message = f"{self.path} holds replies of {self._tape.head.model}, not of {self.head.model}"
+            raise TraceError(f"{message}: record to another file, or delete this one")
         repair_last_line(self.path)
-        before = [(self._keys.of(prompt), prompt, reply) for prompt, reply in asked]
-        if any(self._tape.replies.get(key, reply).text != reply.text for key, _, reply in before):
+        earlier = [(self._keys.next_key(prompt), prompt, reply) for prompt, reply in asked]
+        if any(self._tape.replies.get(key, reply).text != reply.text for key, _, reply in earlier):
             raise TraceError(
                 f"{self.path} holds other replies than the run that goes on: record to another file"
             )
-        for each in before:
-            self._keep(*each)
+        for entry in earlier:
+            self._store(*entry)
 
     @property
     def name(self) -> str:
@@ -199,9 +197,9 @@ class Recorder:
         return maximum_usage(self._llm, prompt)
 
     def __call__(self, prompt: Prompt) -> Reply:
-        key = self._keys.of(prompt)
+        key = self._keys.next_key(prompt)
         if key not in self._tape.replies:
-            self._keep(key, prompt, checked_reply(self._llm, prompt))
+            self._store(key, prompt, checked_reply(self._llm, prompt))
         else:
             record_replayed(self._tape.replies[key].usage)
         return self._tape.replies[key]
@@ -211,7 +209,7 @@ class Recorder:
 
         A reply that is closed early is not recorded.
         """
-        key = self._keys.of(prompt)
+        key = self._keys.next_key(prompt)
         if (held := self._tape.replies.get(key)) is not None:
             record_replayed(held.usage)
             yield from word_by_word(lambda: held)
@@ -219,15 +217,15 @@ class Recorder:
         with closing(stream_reply(self._llm, prompt)) as parts:
             for part in parts:
                 if isinstance(part, Reply):
-                    self._keep(key, prompt, part)
+                    self._store(key, prompt, part)
                 yield part
 
-    def _keep(self, key: str, prompt: Prompt, reply: Reply) -> None:
+    def _store(self, key: str, prompt: Prompt, reply: Reply) -> None:
         if key not in self._tape.replies:
             self._write({"key": key, "prompt": _ending(prompt), **reply_to_json(reply)})
             self._tape.replies[key] = reply
 
-    def _begin(self) -> None:
+    def _write_header(self) -> None:
         """Write the header of a tape that is missing, empty, or truncated in its header."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -261,10 +259,10 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
     try:
         texts = read_lines(path)
     except (OSError, UnicodeDecodeError) as error:
-        how = "`kgot-lab ask … --tape FILE` records replies, `make record` the bundled runs"
-        raise TraceError(f"the tape or trace {path} cannot be read: {error}; {how}") from None
-    ours = texts[0].startswith(('{"trace"', '{"tape"'))
-    cut_short = len(texts) if ours else 0  # its last line has no end: the writer was stopped in the middle
+        advice = "`kgot-lab ask … --tape FILE` records replies, `make record` the bundled runs"
+        raise TraceError(f"the tape or trace {path} cannot be read: {error}; {advice}") from None
+    is_ours = texts[0].startswith(('{"trace"', '{"tape"'))
+    cut_short = len(texts) if is_ours else 0  # its last line has no end: the writer was stopped in the middle
     for number, text in enumerate(texts, start=1):
         try:
             line = json.loads(text) if text else {}
@@ -275,7 +273,9 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
                 f"line {number} of {path} is not JSON ({explain_json_error(error)}): delete that line and record again"
             ) from None
         if not isinstance(line, dict):
-            raise TraceError(f"line {number} of {path} is no line of a tape or a trace: {text[:_SHOWN]!r}")
+            raise TraceError(
+                f"line {number} of {path} is no line of a tape or a trace: {text[:_PROMPT_PREVIEW]!r}"
+            )
         if line:
             yield line
 
@@ -328,8 +328,8 @@ def _replies_of_tape(lines: Sequence[Mapping[str, Json]], tape: str, model: str)
 
 
 def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: str) -> _Held:
-    asked = _prompt_lines(lines)
-    models = list(dict.fromkeys(str(line.get("model")) for line in asked))
+    prompt_lines = _prompt_lines(lines)
+    models = list(dict.fromkeys(str(line.get("model")) for line in prompt_lines))
     if not models:
         raise TraceError(f"no model was asked in the run {trace}: it holds no reply to answer with")
     if model and model not in models:
@@ -339,18 +339,18 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
             f"{trace} holds replies of {' and '.join(models)}: say whose, as in recorded:{trace}#{models[0]}"
         )
     about: Mapping[str, Json] = lines[0].get("about") or {}
-    when = str(about.get("recorded") or lines[0].get("created", ""))[:10]
+    recorded = str(about.get("recorded") or lines[0].get("created", ""))[:10]
     head = TapeHeader(
         model or models[0],
         str(about.get("model_sha256", "")),
         str(about.get("engine", "")),
-        when,
+        recorded,
         f"run {lines[0].get('run', '')}",
     )
     keys = PromptKeys(head.model)
     return head, {
-        keys.of(_prompt_text(line, trace)): reply_from_json(line)
-        for line in asked
+        keys.next_key(_prompt_text(line, trace)): reply_from_json(line)
+        for line in prompt_lines
         if line.get("model") == head.model
     }
 
@@ -382,10 +382,12 @@ def prompt_to_json(prompt: Prompt) -> dict[str, Json]:
 
     Images and likelihood are included only if present, so that older records stay the same.
     """
-    told = [{"role": message.role, "text": message.text} | _images(message) for message in prompt.messages]
+    messages = [
+        {"role": message.role, "text": message.text} | _images(message) for message in prompt.messages
+    ]
     schema = None if prompt.schema is None else dict(prompt.schema)
     return {
-        "messages": told, "schema": schema, "temperature": prompt.temperature, "seed": prompt.seed, "max_tokens": prompt.max_tokens,
+        "messages": messages, "schema": schema, "temperature": prompt.temperature, "seed": prompt.seed, "max_tokens": prompt.max_tokens,
         **_likelihood(prompt),
     }  # fmt: skip
 
@@ -436,14 +438,14 @@ def reply_from_json(line: Mapping[str, Json]) -> Reply:
         ) from None
 
 
-def logprob_from_json(told: Json) -> float | None:
+def logprob_from_json(value: Json) -> float | None:
     """Read the log-probability in a line.
 
     Raises TypeError if it is not one.
     """
-    if told is not None and not is_logprob(told):
-        raise TypeError(f"the logprob is {told!r}")
-    return None if told is None else float(told)
+    if value is not None and not is_logprob(value):
+        raise TypeError(f"the logprob is {value!r}")
+    return None if value is None else float(value)
 
 
 def reply_to_json(reply: Reply) -> dict[str, Json]:
@@ -458,11 +460,11 @@ def _logprob(reply: Reply) -> dict[str, Json]:
 
 def _ending(prompt: Prompt) -> str:
     """Return the last words of a prompt, since prompts of one role begin alike and end differently."""
-    return " ".join(prompt.messages[-1].text.split())[-_SHOWN:] if prompt.messages else ""
+    return " ".join(prompt.messages[-1].text.split())[-_PROMPT_PREVIEW:] if prompt.messages else ""
 
 
 def _beginning(prompt: Prompt) -> str:
-    return " ".join(prompt.messages[0].text.split())[:_SHOWN] if prompt.messages else ""
+    return " ".join(prompt.messages[0].text.split())[:_PROMPT_PREVIEW] if prompt.messages else ""
 
 
 # A model with scripted replies, for tests, simulations and explanations.

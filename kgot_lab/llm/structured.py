@@ -31,7 +31,7 @@ class RecordedCall:
     recorded: bool = False
 
 
-_NOTED: ContextVar[list[RecordedCall] | None] = ContextVar("noted", default=None)
+_CALL_RECORDS: ContextVar[list[RecordedCall] | None] = ContextVar("noted", default=None)
 
 
 @contextmanager
@@ -40,29 +40,29 @@ def record_calls(noted: list[RecordedCall]) -> Iterator[None]:
 
     Calls of other threads are not recorded.
     """
-    before = _NOTED.set(noted)
+    before = _CALL_RECORDS.set(noted)
     try:
         yield
     finally:
-        _NOTED.reset(before)
+        _CALL_RECORDS.reset(before)
 
 
 def record_replayed(usage: Usage) -> None:
     """Record a call that was paid earlier and is only replayed."""
-    if (noted := _NOTED.get()) is not None:
+    if (noted := _CALL_RECORDS.get()) is not None:
         noted.append(RecordedCall(usage, recorded=True))
 
 
 @contextmanager
 def record_once(account: object = None) -> Iterator[list[Usage]]:
     """Record one call with the usages put into the yielded list, in place of the calls made inside."""
-    outer, inner, used = _NOTED.get(), list[RecordedCall](), list[Usage]()
+    outer, inner, used = _CALL_RECORDS.get(), list[RecordedCall](), list[Usage]()
     # threads in copies of one context must not count each other's calls
-    before = _NOTED.set(None if outer is None else inner)
+    before = _CALL_RECORDS.set(None if outer is None else inner)
     try:
         yield used
     finally:
-        _NOTED.reset(before)
+        _CALL_RECORDS.reset(before)
         if outer is not None:
             outer.extend(_joined(inner, used, account))
 
@@ -84,7 +84,7 @@ class StepwiseRecord:
 
     def finish(self) -> None:
         """Record the call when it is over."""
-        if (outer := _NOTED.get()) is not None:
+        if (outer := _CALL_RECORDS.get()) is not None:
             outer.extend(_joined(self._inner, self.used, self._account))
 
 
@@ -117,8 +117,8 @@ def require_name(llm: LLM) -> None:
     """Raise LLMError for a model whose name is not a text."""
     name: object = getattr(llm, "name", None)
     if not isinstance(name, str) or not name:
-        whose = f"a model of the class {type(llm).__name__} has the name {describe_value(name)}"
-        raise LLMError(f"{whose}: a name is a text, which goes into traces. Nothing was sent.")
+        problem = f"a model of the class {type(llm).__name__} has the name {describe_value(name)}"
+        raise LLMError(f"{problem}: a name is a text, which goes into traces. Nothing was sent.")
 
 
 def require_reply(llm: LLM, reply: object) -> Reply:
@@ -126,7 +126,7 @@ def require_reply(llm: LLM, reply: object) -> Reply:
 
     Raises LLMError, with the model's name and what it returned, otherwise.
     """
-    if wrong := _wrong_in(reply):
+    if wrong := _reply_problem(reply):
         raise LLMError(
             f"{llm.name} replied with {wrong}: a model returns Reply(text, Usage(prompt_tokens, completion_tokens))"
         )
@@ -134,7 +134,7 @@ def require_reply(llm: LLM, reply: object) -> Reply:
     return reply
 
 
-def _wrong_in(reply: object) -> str:
+def _reply_problem(reply: object) -> str:
     """Return what is wrong with a reply, or ""."""
     if not isinstance(reply, Reply):
         return describe_value(reply)
@@ -176,7 +176,7 @@ def compact_schema(shape: type[BaseModel]) -> dict[str, Json]:
     It has no titles, its references are inlined, and unknown keys are forbidden.
     """
     schema = _described(shape)
-    return dict(_small(schema, schema.get("$defs", {})))
+    return dict(_compact(schema, schema.get("$defs", {})))
 
 
 @lru_cache(maxsize=64)
@@ -206,11 +206,11 @@ def parse(text: str, shape: type[_Shape]) -> _Shape:
 
 def repair_prompt(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
     """Build the prompt that asks again: the conversation, the bad reply, and what was wrong with it."""
-    wrong = (
+    request = (
         f"That reply cannot be used: {error.reason}. "
         "Answer the same question again, with one JSON value of the shape asked for and nothing else."
     )
-    return replace(prompt, messages=(*prompt.messages, Message("assistant", reply), Message("user", wrong)))
+    return replace(prompt, messages=(*prompt.messages, Message("assistant", reply), Message("user", request)))
 
 
 def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
@@ -231,30 +231,32 @@ def write_schema_in_prompt(prompt: Prompt) -> Prompt:
     if prompt.schema is None:
         return prompt
     *before, last = prompt.messages
-    asked = f"{last.text}\n\nAnswer with one JSON value and nothing else. It must follow this JSON schema:\n{json.dumps(prompt.schema)}"
-    return replace(prompt, messages=(*before, replace(last, text=asked)), schema=None)
+    text = f"{last.text}\n\nAnswer with one JSON value and nothing else. It must follow this JSON schema:\n{json.dumps(prompt.schema)}"
+    return replace(prompt, messages=(*before, replace(last, text=text)), schema=None)
 
 
-def _small(part: Json, definitions: Mapping[str, Json]) -> Json:
+def _compact(part: Json, definitions: Mapping[str, Json]) -> Json:
     """Compact a schema: no titles and defaults, references inlined.
 
     Raises BadInput for a recursive schema.
     """
     if isinstance(part, list):
-        return [_small(item, definitions) for item in part]
+        return [_compact(item, definitions) for item in part]
     if not isinstance(part, Mapping):
         return part
     if "$ref" in part:
         name = str(part["$ref"]).rsplit("/", 1)[-1]
         if name not in definitions:
             raise BadInput(f"{name} contains itself: a reply needs a shape of fixed depth")
-        return _small(definitions[name], {key: value for key, value in definitions.items() if key != name})
+        return _compact(definitions[name], {key: value for key, value in definitions.items() if key != name})
     left_out = {"title", "default", "$defs", "discriminator", "properties"}
-    kept = {key: _small(value, definitions) for key, value in part.items() if key not in left_out}
+    compacted = {key: _compact(value, definitions) for key, value in part.items() if key not in left_out}
     if "properties" in part:  # a property may itself be called title
-        kept["properties"] = {key: _small(value, definitions) for key, value in part["properties"].items()}
-        kept.setdefault("additionalProperties", False)
-    return kept
+        compacted["properties"] = {
+            key: _compact(value, definitions) for key, value in part["properties"].items()
+        }
+        compacted.setdefault("additionalProperties", False)
+    return compacted
 
 
 def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
@@ -295,13 +297,17 @@ def field_problem(error: ValidationError) -> tuple[str, str]:
     first = problems[0]
     steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others: types
     if len(steps) < len(first["loc"]) or first["type"] == "union_tag_invalid":
-        wanted = [each for each in problems if each["loc"][: len(steps)] == first["loc"][: len(steps)]]
-        return ".".join(steps), f"it is {' or '.join(dict.fromkeys(map(_wanted, wanted)))}"
-    told = _wanted(first)
-    return ".".join(steps), f"it is {told}" if told else str(first["msg"]).removeprefix("Value error, ")
+        alternatives = [
+            problem for problem in problems if problem["loc"][: len(steps)] == first["loc"][: len(steps)]
+        ]
+        return ".".join(steps), f"it is {' or '.join(dict.fromkeys(map(_expected_value, alternatives)))}"
+    expected = _expected_value(first)
+    return ".".join(steps), f"it is {expected}" if expected else str(first["msg"]).removeprefix(
+        "Value error, "
+    )
 
 
-def _wanted(problem: Mapping[str, Any]) -> str:
+def _expected_value(problem: Mapping[str, Any]) -> str:
     """Return what a field should be, or "" if only pydantic's message says it."""
     kind, more = str(problem["type"]), problem.get("ctx", {})
     if kind == "literal_error":
@@ -362,7 +368,7 @@ def split_reasoning(text: str, *, thinks: bool = False) -> tuple[str, str]:
 
 
 class AnswerSplitter:
-    """Like `split_thought`, for streamed text, with the answer stripped.
+    """Like `split_reasoning`, for streamed text, with the answer stripped.
 
     If a model `thinks` but opens no block, it may have started inside one: text before </think> or the end is
     not part of the answer.
@@ -378,7 +384,7 @@ class AnswerSplitter:
     def after(self, piece: str) -> str:
         """Return the text that is certainly part of the answer, after this piece."""
         if self._speaks:
-            return self._told(piece)
+            return self._strip_start(piece)
         seen, self._held = len(self._held), self._held + piece
         if not self._inside:
             if opened := _OPEN.match(self._held):
@@ -403,9 +409,9 @@ class AnswerSplitter:
         if self._inside:
             self.thought, held = held, ""
         self._speaks = True
-        return self._told(held)
+        return self._strip_start(held)
 
-    def _told(self, piece: str) -> str:
+    def _strip_start(self, piece: str) -> str:
         told = piece if self._said else piece.lstrip()
         self._said = self._said or bool(told)
         return told

@@ -159,37 +159,39 @@ class ChatCompletions:
         return f"{preset.base_url.rstrip('/')}/chat/completions"
 
     def body(
-        self, model: str, prompt: Prompt, room: int, manner: RequestFormat, settings: Settings
+        self, model: str, prompt: Prompt, max_tokens: int, format: RequestFormat, settings: Settings
     ) -> dict[str, Json]:
-        way = manner.ways[0] if prompt.schema is not None else ""
-        asked = write_schema_in_prompt(prompt) if way == "words" else prompt
+        schema_mode = format.ways[0] if prompt.schema is not None else ""
+        prompt_sent = write_schema_in_prompt(prompt) if schema_mode == "words" else prompt
         body: dict[str, Json] = {
             "model": model,
-            "messages": [{"role": message.role, "content": _parts(message)} for message in asked.messages],
-            manner.max_tokens_name: room,
+            "messages": [
+                {"role": message.role, "content": _parts(message)} for message in prompt_sent.messages
+            ],
+            format.max_tokens_name: max_tokens,
             "temperature": prompt.temperature,
             "seed": prompt.seed,
             "reasoning_effort": settings.reasoning_effort or None,
             "logprobs": prompt.likelihood or None,
         }
-        if way == "json_schema":
+        if schema_mode == "json_schema":
             body["response_format"] = {
-                "type": way,
+                "type": schema_mode,
                 "json_schema": {"name": "reply", "schema": prompt.schema, "strict": False},
             }
-        elif way == "json_object":
-            body["response_format"] = {"type": way, "schema": prompt.schema}
-        return _sent(body, manner)
+        elif schema_mode == "json_object":
+            body["response_format"] = {"type": schema_mode, "schema": prompt.schema}
+        return _supported_only(body, format)
 
-    def streamed(self, body: dict[str, Json], manner: RequestFormat) -> dict[str, Json]:
+    def streamed(self, body: dict[str, Json], format: RequestFormat) -> dict[str, Json]:
         """Return the body of a streaming request, which must request the usage.
 
         See "stream_options" at platform.openai.com. Without streaming no such option is sent.
         """
         return (
             body
-            if "stream" in manner.left_out
-            else _sent({**body, "stream": True, "stream_options": {"include_usage": True}}, manner)
+            if "stream" in format.left_out
+            else _supported_only({**body, "stream": True, "stream_options": {"include_usage": True}}, format)
         )
 
     def gathering(self) -> StreamCollector:
@@ -201,22 +203,27 @@ class ChatCompletions:
         message = _member(choice, "message")
         if not isinstance(message, Mapping):
             return "the answer holds no choices, so it is not a chat completion"
-        text, apart = _texts(message.get("content"))
-        said, inside = split_reasoning(text, thinks=thinks)
+        text, separate = _texts(message.get("content"))
+        said, inline = split_reasoning(text, thinks=thinks)
         thought = next(
             (
-                words
-                for words in (apart, inside, message.get("reasoning_content"), message.get("reasoning"))
-                if words
+                text_found
+                for text_found in (
+                    separate,
+                    inline,
+                    message.get("reasoning_content"),
+                    message.get("reasoning"),
+                )
+                if text_found
             ),
             "",
         )
         usage = _member(answer, "usage")
-        read, plain = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        read, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         # Gemini and xAI count reasoning only in the total
-        written = max(plain, _count(usage, "total_tokens") - read)
+        written = max(completion, _count(usage, "total_tokens") - read)
         counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
-        hidden = counted or written - plain or estimate_reasoning_tokens(written, str(thought), said)
+        hidden = counted or written - completion or estimate_reasoning_tokens(written, str(thought), said)
         ended, refusal = _member(choice, "finish_reason"), message.get("refusal")
         declined = str(refusal or ("a filter withheld it" if ended == "content_filter" else ""))
         return RawReply(
@@ -241,31 +248,31 @@ class OllamaChat:
         return f"{preset.base_url.rstrip('/').removesuffix('/v1')}/api/chat"
 
     def body(
-        self, model: str, prompt: Prompt, room: int, manner: RequestFormat, settings: Settings
+        self, model: str, prompt: Prompt, max_tokens: int, format: RequestFormat, settings: Settings
     ) -> dict[str, Json]:
-        way = manner.ways[0] if prompt.schema is not None else ""
-        asked = write_schema_in_prompt(prompt) if way == "words" else prompt
+        schema_mode = format.ways[0] if prompt.schema is not None else ""
+        prompt_sent = write_schema_in_prompt(prompt) if schema_mode == "words" else prompt
         options = {
-            "num_predict": room,
+            "num_predict": max_tokens,
             "temperature": prompt.temperature,
             "seed": prompt.seed,
             "num_ctx": settings.num_ctx,
         }
         body: dict[str, Json] = {
             "model": model,
-            "messages": [_with_images(message) for message in asked.messages],
+            "messages": [_with_images(message) for message in prompt_sent.messages],
             "stream": False,
-            "options": _sent(options, manner),
+            "options": _supported_only(options, format),
             "reasoning_effort": _THINK.get(settings.reasoning_effort),
-            "format": prompt.schema if way == "format" else None,
+            "format": prompt.schema if schema_mode == "format" else None,
         }
         return {
             {"reasoning_effort": "think"}.get(name, name): value
-            for name, value in _sent(body, manner).items()
+            for name, value in _supported_only(body, format).items()
         }
 
-    def streamed(self, body: dict[str, Json], manner: RequestFormat) -> dict[str, Json]:
-        return {**body, "stream": "stream" not in manner.left_out}
+    def streamed(self, body: dict[str, Json], format: RequestFormat) -> dict[str, Json]:
+        return {**body, "stream": "stream" not in format.left_out}
 
     def gathering(self) -> StreamCollector:
         return OllamaCollector()
@@ -293,8 +300,8 @@ _THINK: Mapping[str, Json] = {
 PROTOCOLS: Mapping[str, WireProtocol] = {"chat completions": ChatCompletions(), "ollama": OllamaChat()}
 
 
-def _sent(body: Mapping[str, Json], manner: RequestFormat) -> dict[str, Json]:
-    return {name: value for name, value in body.items() if value is not None and name not in manner.left_out}
+def _supported_only(body: Mapping[str, Json], format: RequestFormat) -> dict[str, Json]:
+    return {name: value for name, value in body.items() if value is not None and name not in format.left_out}
 
 
 def _parts(message: Message) -> Json:
@@ -340,16 +347,16 @@ def _logprob(choice: Json) -> float | None:
     None if the server does not report that of each token.
     """
     tokens = _member(_member(choice, "logprobs"), "content")
-    told = [_member(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
-    return float(sum(told)) if told and all(map(is_logprob, told)) else None
+    logprobs = [_member(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
+    return float(sum(logprobs)) if logprobs and all(map(is_logprob, logprobs)) else None
 
 
 def _number(value: Json, name: str) -> float:
     """Return a number in an answer, or 0."""
-    told = _member(value, name)
+    number = _member(value, name)
     return (
-        float(told)
-        if isinstance(told, int | float) and not isinstance(told, bool) and 0 < told < _HUGE
+        float(number)
+        if isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < _HUGE
         else 0.0
     )
 

@@ -86,20 +86,16 @@ def test_an_answer_that_no_sentence_says_is_withheld_where_it_is_to_be_certified
             "a withheld answer is not on standard output, whichever way it is asked for"
         )
     for page in ("run.html", "plain.html"):
-        assert (
-            "No answer is given: nothing says" in Path(page).read_text()
-            and "answer is London" not in Path(page).read_text()
-        )
+        assert "No answer is given: nothing says" in Path(page).read_text()
+        assert "answer is London" not in Path(page).read_text()
 
 
 def test_json_is_one_object_on_standard_output_and_the_progress_is_elsewhere(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--json"))
     result = json.loads(ran.out)
     assert ran.out.count("\n") == 1 and result["answer"] == "London" and not result["forced"]
-    assert (
-        result["evidence"] == ["Ada Lovelace --[born in]--> London"]
-        and result["calls"] == len(server.bodies) == 11
-    )
+    assert result["evidence"] == ["Ada Lovelace --[born in]--> London"]
+    assert result["calls"] == len(server.bodies) == 11
     said = {"document": "ada.md#1", "sentence": "Ada Lovelace was born in London in 1815."}
     assert result["supports"] == [[said]]
     assert load_run(result["trace"]).finished and "wrote " in ran.err and "voted " in ran.err
@@ -127,11 +123,9 @@ def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: everything in the foreground is told
         out, err = process.communicate(timeout=AMPLE)
         ran = Ran(process.returncode, out, err)
-        assert (
-            ran.code == 130
-            and "Traceback" not in err
-            and "Stopped. Everything so far is in a run.jsonl." in err
-        )
+        assert ran.code == 130
+        assert "Traceback" not in err
+        assert "Stopped. Everything so far is in a run.jsonl." in err
         assert sum(isinstance(event, Asked) for event in kept) == 4 and isinstance(kept[-1], ToolReturned)
         assert load_run("a run.jsonl").events == kept
         assert ran.again[:7] == [
@@ -163,21 +157,17 @@ def test_a_run_out_of_budget_says_where_it_is_kept_and_goes_on_with_its_files(kg
             *f"--model {server.url}#m --trace run.jsonl --html run.html --json".split(),
         ]
         ran = kgot_lab("ask", QUESTION, *options, "--max-calls", "4")
-        assert (
-            ran.code == 1
-            and ran.out == ""
-            and "4 of 4 calls are spent" in ran.err
-            and "is in run.jsonl" in ran.err
-        )
+        assert ran.code == 1
+        assert ran.out == ""
+        assert "4 of 4 calls are spent" in ran.err
+        assert "is in run.jsonl" in ran.err
         forgotten = kgot_lab("resume", "run.jsonl", "--model", f"{server.url}#m")
         assert forgotten.code == 1 and "--attach" in forgotten.err and "ada notes.md" in forgotten.err
         assert ran.again[1:4] == ["resume", "run.jsonl", "--attach"] and len(server.bodies) == 4
         resumed = kgot_lab(*ran.again[1:], "--max-calls", 50)
-        assert (
-            json.loads(resumed.out)["answer"] == "London"
-            and Path("run.html").exists()
-            and len(server.bodies) == 4 + len(REST)
-        )
+        assert json.loads(resumed.out)["answer"] == "London"
+        assert Path("run.html").exists()
+        assert len(server.bodies) == 4 + len(REST)
 
 
 IN_SPARQL = (
@@ -212,11 +202,9 @@ def test_a_run_in_another_language_is_kept_stopped_resumed_and_verified(kgot_lab
 def test_a_server_that_fails_in_the_middle_costs_nothing_that_was_answered(kgot_lab):
     with openai_server(*replies(*FIRST), refuses(401, "who are you"), *replies(*REST)) as server:
         ran = kgot_lab(*asking(server))
-        assert (
-            ran.code == 1
-            and ran.err.splitlines()[-1].startswith("error: ")
-            and "who are you" in ran.err.splitlines()[-1]
-        )
+        assert ran.code == 1
+        assert ran.err.splitlines()[-1].startswith("error: ")
+        assert "who are you" in ran.err.splitlines()[-1]
         assert "Answer: London" in kgot_lab(*ran.again[1:]).out
 
 
@@ -275,10 +263,8 @@ def test_a_recording_that_ends_asks_for_a_model_and_never_for_itself(kgot_lab, s
         "ask", QUESTION, "--documents", "my papers", "--model", "recorded:short.jsonl", "--trace", "run.jsonl"
     )
     for _ in range(2):
-        assert (
-            ran.code == 1
-            and "Go on with a model that can answer in place of MODEL: kgot-lab resume run.jsonl" in ran.err
-        )
+        assert ran.code == 1
+        assert "Go on with a model that can answer in place of MODEL: kgot-lab resume run.jsonl" in ran.err
         ran = kgot_lab("resume", "run.jsonl", "--documents", "my papers", "--model", "recorded:short.jsonl")
     words = shlex.split(
         ran.err.strip().partition("in place of MODEL: ")[2].replace("MODEL", f"{server.url}#m")
@@ -324,20 +310,16 @@ def test_two_new_runs_never_have_the_same_name():
 def test_a_finished_run_says_which_options_it_does_not_use(kgot_lab, finished_run):
     finished_run.put()
     ran = kgot_lab("resume", "run.jsonl", "--model", "openai:gpt-4o", "--tape", "tape.jsonl")
-    assert (
-        "nothing is left to do, and --model and --tape not used" in ran.err
-        and not Path("tape.jsonl").exists()
-    )
+    assert "nothing is left to do, and --model and --tape not used" in ran.err
+    assert not Path("tape.jsonl").exists()
 
 
 def test_a_finished_run_needs_no_model_to_be_resumed(kgot_lab, finished_run):
     finished_run.put()
     ran = kgot_lab("resume", "run.jsonl", "--json")
-    assert (
-        json.loads(ran.out)["answer"] == "London"
-        and "nothing is left to do" in ran.err
-        and len(finished_run.server.bodies) == 11
-    )
+    assert json.loads(ran.out)["answer"] == "London"
+    assert "nothing is left to do" in ran.err
+    assert len(finished_run.server.bodies) == 11
 
 
 def test_a_run_of_the_demo_goes_on_with_the_bundled_passages(here):
@@ -417,11 +399,9 @@ def test_what_a_library_warns_of_is_a_note_told_once(here):
     with openai_server(*replies(*FIRST, *REST)) as serving:
         done = run_apart(asking(serving), stdout=subprocess.PIPE)
     told = [line for line in done.stderr.splitlines() if "embedding cache" in line]
-    assert (
-        done.returncode == 0
-        and len(told) == 1
-        and told[0].startswith("note: the embedding cache cannot be used now")
-    ), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert len(told) == 1, done.stderr
+    assert told[0].startswith("note: the embedding cache cannot be used now"), done.stderr
     assert "warnings.warn" not in done.stderr and "Warning" not in done.stderr
 
 
@@ -555,10 +535,8 @@ def test_no_file_is_written_over_another_and_no_budget_is_nonsense(
         )
     else:
         one_line(kgot_lab("resume", "run.jsonl", "--documents", "my papers", *words), *said)
-    assert (
-        before == {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
-        and len(stopped_run.server.bodies) == 3
-    )
+    assert before == {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    assert len(stopped_run.server.bodies) == 3
 
 
 def test_a_shown_run_and_an_extracted_graph_are_not_written_over(kgot_lab, here, finished_run):
@@ -586,11 +564,9 @@ def test_more_questions_of_the_demo_are_not_replayed(kgot_lab):
 def test_a_model_that_says_nothing_useful_ends_in_one_line_and_the_run_is_kept(kgot_lab):
     with openai_server(says("lorem ipsum")) as server:
         ran = kgot_lab(*asking(server, "--preset", "local", "--trace", "run.jsonl"))
-    assert (
-        ran.code == 1
-        and "lorem ipsum" in ran.err.splitlines()[-1]
-        and "is in run.jsonl" in ran.err.splitlines()[-1]
-    )
+    assert ran.code == 1
+    assert "lorem ipsum" in ran.err.splitlines()[-1]
+    assert "is in run.jsonl" in ran.err.splitlines()[-1]
     assert isinstance(load_run("run.jsonl").events[0], Started)
 
 
@@ -600,11 +576,9 @@ def test_a_server_that_is_not_there_is_tried_in_view_and_then_given_up(kgot_lab,
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     ran = kgot_lab("ask", QUESTION, "--documents", "my papers", "--model", f"{address}#m")
-    assert (
-        ran.code == 1
-        and "after 6 requests" in ran.err.splitlines()[-1]
-        and f"running at {address}" in ran.err
-    )
+    assert ran.code == 1
+    assert "after 6 requests" in ran.err.splitlines()[-1]
+    assert f"running at {address}" in ran.err
     assert ran.err.count("of 6, the next in") == 5
 
 
@@ -641,12 +615,10 @@ def test_an_option_that_is_not_there_and_no_command_at_all_show_the_way(kgot_lab
 
 def test_the_demo_can_be_replayed_without_a_model(kgot_lab):
     ran = kgot_lab("demo", "--replay")
-    assert (
-        ran.code == 0
-        and "Answer: " in ran.out
-        and "It rests on these facts" in ran.out
-        and "recorded 20" in ran.err
-    )
+    assert ran.code == 0
+    assert "Answer: " in ran.out
+    assert "It rests on these facts" in ran.out
+    assert "recorded 20" in ran.err
     assert stands_alone(Path("runs/demo.html").read_text())
 
 
@@ -689,10 +661,8 @@ def test_a_recorded_run_is_shown_with_its_costs_and_as_a_page(kgot_lab):
     trace = bundled_path("traces/winter_storm.jsonl")
     ran = kgot_lab("show", trace, "--html", "storm.html", "--ledger")
     events = load_run(trace).events
-    assert (
-        ran.code == 0
-        and next(event.text for event in events if isinstance(event, Answered)).split()[0] in ran.out
-    )
+    assert ran.code == 0
+    assert next(event.text for event in events if isinstance(event, Answered)).split()[0] in ran.out
     assert f"all             {sum(isinstance(event, Asked) for event in events):6}" in ran.out
     assert stands_alone(Path("storm.html").read_text())
 
@@ -721,11 +691,9 @@ def test_a_question_is_answered_again_from_its_tape_and_from_its_trace_without_t
 
 def test_a_tape_is_of_one_model(kgot_lab, server):
     refused = kgot_lab(*asking(server, "--tape", "tape.jsonl", "--execution-model", "openai:other"))
-    assert (
-        refused.code == 1
-        and "a tape holds the replies of one model" in refused.err
-        and not Path("tape.jsonl").exists()
-    )
+    assert refused.code == 1
+    assert "a tape holds the replies of one model" in refused.err
+    assert not Path("tape.jsonl").exists()
 
 
 def test_a_recorded_model_on_this_computer_gets_the_limits_of_a_small_one():

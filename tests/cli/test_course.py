@@ -31,12 +31,10 @@ def test_marks_say_who_solved_what_and_that_they_are_no_proof(tmp_path):
             str(out),
         ],
     )
-    assert (
-        told.exit_code == 0
-        and "Ada" in told.stdout
-        and "not yet" in told.stdout
-        and "not proof against cheating" in told.stderr
-    )
+    assert told.exit_code == 0
+    assert "Ada" in told.stdout
+    assert "not yet" in told.stdout
+    assert "not proof against cheating" in told.stderr
     assert out.read_text(encoding="utf-8").splitlines() == [
         "name,right,a,b",
         "Ada,1,try 1,not yet",
@@ -56,11 +54,9 @@ def test_a_file_given_twice_counts_once_and_says_so(tmp_path):
     told = CliRunner().invoke(
         app, ["marks", str(ada), str(ada), str(ada.parent / "." / ".." / ada.parent.name / ada.name)]
     )
-    assert (
-        told.exit_code == 0
-        and "2 files given again, and counted once" in told.stderr
-        and told.stdout.count("Ada") == 1
-    )
+    assert told.exit_code == 0
+    assert "2 files given again, and counted once" in told.stderr
+    assert told.stdout.count("Ada") == 1
 
 
 NOT_THERE = {
@@ -83,8 +79,6 @@ def test_a_file_that_is_not_there_is_told_in_one_line(tmp_path, name, said):
 def test_slides_are_written_beside_each_other(tmp_path):
     tour = Path(__file__).parents[2] / "notebooks" / "00_tour.ipynb"
     told = CliRunner().invoke(app, ["slides", str(tour), "--folder", str(tmp_path)])
-    assert (
-        told.exit_code == 0
-        and "00_tour.slides.html" in told.stdout
-        and (tmp_path / "00_tour.slides.html").exists()
-    )
+    assert told.exit_code == 0
+    assert "00_tour.slides.html" in told.stdout
+    assert (tmp_path / "00_tour.slides.html").exists()

@@ -17,7 +17,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import ToolReturned
-from kgot_lab.loop.trace import load_run, parted_at
+from kgot_lab.loop.trace import first_inconsistent_write, load_run
 from kgot_lab.stores import delete_namespace, open_store
 from kgot_lab.types import Edge, Node
 
@@ -134,11 +134,9 @@ def test_a_finished_extraction_has_nothing_left_to_do_and_asks_nothing(kgot_lab,
         for _ in range(2):
             ran = kgot_lab(*words, "--resume")
             assert ran.code == 0 and "nothing is left to do" in ran.err and "estimate" not in ran.err, ran.err
-        assert (
-            len(model.bodies) == 2
-            and Path("x.jsonl").read_bytes() == before
-            and Path("graph.jsonl").read_bytes() == graph
-        )
+        assert len(model.bodies) == 2
+        assert Path("x.jsonl").read_bytes() == before
+        assert Path("graph.jsonl").read_bytes() == graph
 
 
 def test_a_document_in_the_middle_is_gone_on_with_and_only_what_is_left_is_estimated(kgot_lab, here):
@@ -201,11 +199,9 @@ def test_a_run_that_began_with_a_file_goes_on_in_the_namespace_it_was_told(kgot_
         )
         assert kgot_lab(*asking(model, *told)).code == 1
         resumed = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
-    assert (
-        resumed.code == 0
-        and "Answer: London" in resumed.out
-        and "the graph grows in the namespace wanted2" in resumed.err
-    ), resumed.err
+    assert resumed.code == 0, resumed.err
+    assert "Answer: London" in resumed.out, resumed.err
+    assert "the graph grows in the namespace wanted2" in resumed.err, resumed.err
     listed = "\n".join(
         line
         for line in kgot_lab("namespaces", oxigraph_server.query_url).out.splitlines()
@@ -273,14 +269,12 @@ def test_a_run_between_whose_writes_another_command_wrote_still_ends_with_its_an
     outputs = ("--html", "page.html", "--save-graph", "learnt.jsonl", "--snapshots", "snaps")
     with openai_server(*replies(*FIRST), beside, *replies(*SPARQL_REST[1:])) as model:
         ran = kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "both", *outputs)))
-    number = parted_at(load_run("run.jsonl").events)
+    number = first_inconsistent_write(load_run("run.jsonl").events)
     apart = f"another command wrote into its namespace while it ran: its writes do not follow one another from event {number}"
     assert number is not None and ran.code == 0 and "Answer: London" in ran.out, ran.err
     assert f"note: both holds something else than this run wrote: {apart}" in ran.err
-    assert (
-        f"the page shows the graph of this run up to event {number}" in ran.err
-        and "does not fit" not in ran.err
-    )
+    assert f"the page shows the graph of this run up to event {number}" in ran.err
+    assert "does not fit" not in ran.err
     assert "London" in Path("page.html").read_text() and len(read_snapshot("learnt.jsonl").edges) == 1
     Path("page.html").unlink()
     Path("learnt.jsonl").unlink()
@@ -308,7 +302,7 @@ def test_a_run_whose_namespace_was_deleted_under_it_and_that_was_stopped_is_not_
         ran = kgot_lab(
             *asking(model, "--tool", "search", *on_server(oxigraph_server, "gone", "--max-calls", "10"))
         )
-    assert ran.code == 1 and parted_at(load_run("run.jsonl").events) is not None, ran.err
+    assert ran.code == 1 and first_inconsistent_write(load_run("run.jsonl").events) is not None, ran.err
     assert "Everything so far is in run.jsonl." in ran.err and "Go on with" not in ran.err
     resumed = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
     assert resumed.code == 1 and "run.jsonl cannot be resumed, for another command wrote" in resumed.err, (
@@ -331,11 +325,9 @@ def test_a_run_killed_before_its_graph_was_saved_saves_it_when_it_is_resumed(kgo
     saved = Path("learnt.jsonl").read_bytes()
     Path("learnt.jsonl").unlink()
     resumed = kgot_lab("resume", "run.jsonl")
-    assert (
-        resumed.code == 0
-        and Path("learnt.jsonl").read_bytes() == saved
-        and "written to learnt.jsonl" in resumed.err
-    )
+    assert resumed.code == 0
+    assert Path("learnt.jsonl").read_bytes() == saved
+    assert "written to learnt.jsonl" in resumed.err
     Path("learnt.jsonl").write_bytes(Path("learnt.jsonl").read_bytes().replace(b"London", b"Paris"))
     kgot_lab("resume", "run.jsonl")
     assert b"Paris" in Path("learnt.jsonl").read_bytes()  # what is there is somebody's
@@ -400,10 +392,8 @@ def test_the_trace_of_a_baseline_has_no_loop_to_walk_again(kgot_lab, here):
     save_run(zero_shot(Question("1", QUESTION, "London"), Scripted(["London"])), "base.jsonl")
     for words in (["verify"], ["fork", "--list"], ["fork", "--change", "x"], ["resume"]):
         ran = kgot_lab(words[0], "base.jsonl", *words[1:])
-        assert (
-            ran.code == 1
-            and "is the trace of a baseline (zero-shot); there is no loop to walk again" in ran.err
-        ), ran.err
+        assert ran.code == 1, ran.err
+        assert "is the trace of a baseline (zero-shot); there is no loop to walk again" in ran.err, ran.err
 
 
 def test_a_filled_namespace_is_refused_with_options_that_go_together(kgot_lab, here, oxigraph_server):

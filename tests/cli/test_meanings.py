@@ -71,10 +71,8 @@ def test_relations_are_suggested_with_counts_and_count_for_nothing_before_they_a
     kgot_lab("memory", moved, "declare", "lives_in", "single")
     listed = kgot_lab("memory", moved, "relations")
     assert listed.out.splitlines()[0] == "lives_in: declared single"
-    assert (
-        "knows: single? 0 of 2 subjects with several objects" in listed.out
-        and "before it is declared" in listed.err
-    )
+    assert "knows: single? 0 of 2 subjects with several objects" in listed.out
+    assert "before it is declared" in listed.err
     assert {row["relation"] for row in rows(kgot_lab("memory", moved, "relations", "--json"))} == {
         "lives_in",
         "knows",
@@ -91,11 +89,9 @@ def test_names_are_proposed_merged_and_unmerged_exactly(kgot_lab, moved):
     with open_claims(moved) as claims:
         before = claims.graph_hash(claims=True)
     (proposed,) = rows(kgot_lab("memory", moved, "names", "--json"))
-    assert (
-        {proposed["kept"], proposed["other"]} == {"Ada_Byron", "ada-byron"}
-        and proposed["reasons"]
-        and not proposed["merged"]
-    )
+    assert {proposed["kept"], proposed["other"]} == {"Ada_Byron", "ada-byron"}
+    assert proposed["reasons"]
+    assert not proposed["merged"]
     assert f"merge {proposed['kept']!r} {proposed['other']!r}?" in kgot_lab("memory", moved, "names").out
     assert kgot_lab("memory", moved, "merge", "Ada_Byron", "ada-byron").code == 0
     assert rows(kgot_lab("memory", moved, "names", "--json")) == [
@@ -126,10 +122,8 @@ def test_an_answer_says_what_it_rests_on_and_is_hedged_or_withheld_once_that_doe
     assert "in its place Paris" in told.out and "1 answer: 0 passes, 1 hedged, 0 withheld" in told.err
     assert kgot_lab("memory", moved, "retract", "--source", "letter 1").code == 0
     (answer,) = rows(kgot_lab("memory", moved, "answers", "--json"))
-    assert (
-        answer["ruling"] == "withheld"
-        and answer["told"] == "No answer is given: nothing says: Ada – lives_in – ?."
-    )
+    assert answer["ruling"] == "withheld"
+    assert answer["told"] == "No answer is given: nothing says: Ada – lives_in – ?."
     assert "London" not in json.dumps(answer) and "London" not in kgot_lab("memory", moved, "answers").out
     # nothing was asked by then
     assert rows(kgot_lab("memory", moved, "answers", "--as-of", "2012-01-01", "--json")) == []
@@ -140,10 +134,8 @@ def test_a_recorded_run_is_certified_from_its_trace(kgot_lab):
     told = rows(ran)
     assert told["answer"] == "Botswana" and told["ruling"] in ("passes", "hedged", "withheld")
     shown = kgot_lab("certify", bundled_path("traces/hotpotqa_demo.jsonl")).out
-    assert (
-        shown.startswith(f"{told['ruling']}: {told['question']}\n  {told['told']}\n")
-        and told["facts"][0]["state"] in shown
-    )
+    assert shown.startswith(f"{told['ruling']}: {told['question']}\n  {told['told']}\n")
+    assert told["facts"][0]["state"] in shown
 
 
 def test_a_run_without_an_answer_and_a_file_that_is_no_run_are_one_line(kgot_lab, tmp_path):

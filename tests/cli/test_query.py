@@ -87,15 +87,11 @@ def test_a_folder_is_read_first_and_only_once(ask, here):
     (here / "code" / "shop.py").write_text("def buy():\n    pay()\n\n\ndef pay():\n    pass\n")
     first = ask("used-by", "pay", "--json", graph="code")
     second = ask("used-by", "pay", "--json", graph="code")
-    assert (
-        json.loads(first.out) == json.loads(second.out)
-        and json.loads(first.out)["rows"][0]["id"] == "shop.buy"
-    )
-    assert (
-        "1 read now" in first.err
-        and "1 unchanged" in second.err
-        and ask("stats", "--quiet", graph="code").err == ""
-    )
+    assert json.loads(first.out) == json.loads(second.out)
+    assert json.loads(first.out)["rows"][0]["id"] == "shop.buy"
+    assert "1 read now" in first.err
+    assert "1 unchanged" in second.err
+    assert ask("stats", "--quiet", graph="code").err == ""
 
 
 def test_a_dry_run_asks_nothing(ask):
@@ -121,21 +117,17 @@ def test_a_batch_answers_all_and_says_that_one_failed(ask, here, monkeypatch):
     )
     ran = ask("batch", "asked.txt")
     rows = [json.loads(line) for line in ran.out.splitlines()]
-    assert (
-        ran.code == 1
-        and [len(row.get("rows", [])) for row in rows] == [1, 0, 2]
-        and "unknown question" in rows[1]["error"]
-    )
+    assert ran.code == 1
+    assert [len(row.get("rows", [])) for row in rows] == [1, 0, 2]
+    assert "unknown question" in rows[1]["error"]
     monkeypatch.setattr("sys.stdin", io.StringIO("rank --top-k 1\n"))
     assert ask("batch", "-").code == 0
 
 
 def test_a_pipeline_tells_the_last_answer_and_the_steps_beside_it(ask):
     ran = ask("pipeline", 'want-to "reduce API costs" | similar-to {2}', "--format", "json")
-    assert (
-        json.loads(ran.out)["title"].startswith("similar to goal:reduce_api_costs")
-        and ran.err.count("→") == 2
-    )
+    assert json.loads(ran.out)["title"].startswith("similar to goal:reduce_api_costs")
+    assert ran.err.count("→") == 2
 
 
 def test_a_graph_that_breaks_a_rule_ends_with_its_own_code(ask, here):
@@ -233,8 +225,6 @@ def test_a_closed_standard_input_is_said(file):
         done = subprocess.run(
             [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False
         )
-        assert (
-            done.returncode == 1
-            and "standard input is closed" in done.stderr
-            and "Traceback" not in done.stderr
-        )
+        assert done.returncode == 1
+        assert "standard input is closed" in done.stderr
+        assert "Traceback" not in done.stderr

@@ -141,10 +141,8 @@ def test_every_question_is_answered_scored_and_kept(finished):
 def test_the_totals_and_the_ledger_are_of_all_questions_by_role_model_and_tool(finished):
     totals, calls = json.loads((RUN / "totals.json").read_text()), finished.calls
     assert totals["questions"] == 4 and totals["errors"] == 0 and totals["all"]["calls"] == calls
-    assert (
-        sum(role["calls"] for role in totals["by role"].values()) == calls
-        and totals["by role"]["write"]["calls"] == 4
-    )
+    assert sum(role["calls"] for role in totals["by role"].values()) == calls
+    assert totals["by role"]["write"]["calls"] == 4
     assert (
         totals["all"]["prompt tokens"] == 1000 * calls and totals["all"]["completion tokens"] == 500 * calls
     )
@@ -162,11 +160,9 @@ def test_the_trace_of_a_question_is_a_run_like_any_other(kgot_lab, finished):
 
 def test_the_plots_of_a_run_are_drawn_from_its_folder(kgot_lab, finished):
     ran = kgot_lab("questions", "--plots", RUN)
-    assert (
-        ran.code == 0
-        and ran.out.count("\n") == 10
-        and "Share of correct answers by level: level 1 1.000 (2 of 2)" in ran.out
-    )
+    assert ran.code == 0
+    assert ran.out.count("\n") == 10
+    assert "Share of correct answers by level: level 1 1.000 (2 of 2)" in ran.out
     assert len(list((RUN / "plots").glob("*.svg"))) == len(list((RUN / "plots").glob("*.json"))) == 10
     assert kgot_lab("questions", "--plots", "elsewhere").code == 1
 
@@ -174,11 +170,9 @@ def test_the_plots_of_a_run_are_drawn_from_its_folder(kgot_lab, finished):
 def test_results_are_one_object_where_that_is_asked_for(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--system", "zero-shot", "--json", "--sample", ".5", "--seed", 3))
     told = json.loads(ran.out)
-    assert (
-        told["by level"]["all"]["questions"] == 2
-        and told["by level"]["all"]["correct"]["mean"] == 1
-        and told["folder"] == "run"
-    )
+    assert told["by level"]["all"]["questions"] == 2
+    assert told["by level"]["all"]["correct"]["mean"] == 1
+    assert told["folder"] == "run"
 
 
 # --- stopped and gone on with ---
@@ -237,11 +231,9 @@ def test_ctrl_c_waits_for_the_calls_under_way_and_says_how_to_go_on(kgot_lab, se
 
 def test_the_budget_is_of_all_questions_and_all_sittings(kgot_lab, server):
     stopped = kgot_lab(*asking(server, "--parallel", 3, "--max-calls", 20))
-    assert (
-        stopped.code == 1
-        and "of 20 calls are spent" in stopped.err
-        and "the same command with a larger --max-calls goes on" in stopped.err
-    )
+    assert stopped.code == 1
+    assert "of 20 calls are spent" in stopped.err
+    assert "the same command with a larger --max-calls goes on" in stopped.err
     assert len(server.answered) == 20 == recorded_calls()
     still = kgot_lab(*asking(server, "--parallel", 3, "--max-calls", 20))
     assert still.code == 1 and len(server.answered) == 20  # what earlier sittings spent counts
@@ -299,12 +291,10 @@ def test_an_error_in_one_question_is_a_line_and_not_the_end_and_it_is_tried_agai
 
     with answering_server(reply) as server:
         ran = kgot_lab(*asking(server))
-        assert (
-            ran.code == 1
-            and "1 question ended in an error; the same command asks for it again" in ran.err
-            and "curie: " in ran.err
-            and "not to my taste" in receipts()["curie"]["error"]
-        )
+        assert ran.code == 1
+        assert "1 question ended in an error; the same command asks for it again" in ran.err
+        assert "curie: " in ran.err
+        assert "not to my taste" in receipts()["curie"]["error"]
         others = {id: row["error"] for id, row in receipts().items() if id != "curie"}
         assert len(others) == 3 and set(others.values()) == {""}
         refusing[0] = False
@@ -312,16 +302,12 @@ def test_an_error_in_one_question_is_a_line_and_not_the_end_and_it_is_tried_agai
         whole = trace.read_text()
         trace.write_text(whole.replace("Marie", "Maria"))
         ran = kgot_lab(*asking(server))
-        assert (
-            ran.code == 1
-            and "1 question ended in an error; a damaged trace has to be restored or deleted first" in ran.err
-        )
+        assert ran.code == 1
+        assert "1 question ended in an error; a damaged trace has to be restored or deleted first" in ran.err
         trace.write_text(whole)
-        assert (
-            kgot_lab(*asking(server)).code == 0
-            and receipts()["curie"]["correct"]
-            and not receipts()["curie"]["error"]
-        )
+        assert kgot_lab(*asking(server)).code == 0
+        assert receipts()["curie"]["correct"]
+        assert not receipts()["curie"]["error"]
 
 
 def test_along_paths_a_question_with_a_file_or_without_documents_is_an_error_of_its_own_and_the_others_are_answered(
@@ -436,11 +422,9 @@ def test_models_are_named_as_in_a_file_and_single_limits_are_set(kgot_lab, serve
     ran = kgot_lab(*words)
     assert ran.code == 0, ran.err
     plan = json.loads((RUN / "plan.json").read_text())
-    assert (
-        plan["model"].endswith(":m")
-        and plan["limits"]["steps"] == 2
-        and plan["limits"]["preset"] == "reference*"
-    )
+    assert plan["model"].endswith(":m")
+    assert plan["limits"]["steps"] == 2
+    assert plan["limits"]["preset"] == "reference*"
     assert all(row["correct"] and row["dollars"] > 0 for row in receipts().values())
     assert "estimate, for 4 questions of 2 turns: about" in ran.err and "$" in ran.err
     assert "estimate" not in kgot_lab(*words).err  # nothing is left to ask
@@ -512,12 +496,10 @@ def test_an_id_that_looks_like_markup_or_commands_the_terminal_is_only_an_id(kgo
     ids = ["q[/b]", "[red]", "a\x1b[2J"]
     write_set([{**row, "id": id} for row, id in zip(birthplace_questions(), ids, strict=False)])
     ran = kgot_lab(*asking(server, "--system", "zero-shot"))
-    assert (
-        ran.code == 0
-        and set(receipts()) == set(ids)
-        and "q[/b]: correct" in ran.err
-        and "\x1b[2J" not in ran.err
-    )
+    assert ran.code == 0
+    assert set(receipts()) == set(ids)
+    assert "q[/b]: correct" in ran.err
+    assert "\x1b[2J" not in ran.err
 
 
 # --- which system, which questions, who grades ---
@@ -601,11 +583,9 @@ def test_a_page_of_yaml_and_single_limits_are_taken_and_printed_back(kgot_lab, s
         "preset: reference\nlimits: {steps: 2}\nstore: {at: somewhere}\ntools: {engine: tavily}\n"
     )
     ran = kgot_lab(*asking(server, "--config", "lab.yaml", "--votes", 3, "--limit", 1))
-    assert (
-        ran.code == 0
-        and "does not use store.at of the configuration" in ran.err
-        and "engine: tavily" in ran.err
-    ), ran.err
+    assert ran.code == 0, ran.err
+    assert "does not use store.at of the configuration" in ran.err, ran.err
+    assert "engine: tavily" in ran.err, ran.err
     limits = json.loads((RUN / "plan.json").read_text())["limits"]
     assert (limits["steps"], limits["votes"], limits["answer_format"]) == (2, 3, "gaia")
     assert (

@@ -121,10 +121,8 @@ def test_a_review_that_is_interrupted_has_lost_no_decision_and_made_none(claims,
 def test_a_review_where_nothing_waits_says_so(here):
     open_claims("memory.db").close()
     with on_terminal(*REVIEW) as terminal:
-        assert (
-            terminal.code() == 0
-            and "Nothing waits. A claim does whose confidence is below 0.7" in terminal.shown
-        )
+        assert terminal.code() == 0
+        assert "Nothing waits. A claim does whose confidence is below 0.7" in terminal.shown
 
 
 def test_what_a_claim_says_cannot_command_the_terminal(here):

@@ -94,10 +94,8 @@ def test_one_is_shown_with_its_sentence_what_it_would_change_and_what_it_contrad
         "  “Ada lives in London”\n  from letter, characters 27 to 46; said by Charles\n  Confidence 0.50, not calibrated"
         in shown
     )
-    assert (
-        "begins to hold: Ada --[lives_in]--> England" in shown
-        and "it contradicts: Ada --[lives_in]--> Paris" in shown
-    )
+    assert "begins to hold: Ada --[lives_in]--> England" in shown
+    assert "it contradicts: Ada --[lives_in]--> Paris" in shown
     row = told(kgot_lab("memory", "memory.db", "waiting", LONDON.id[:8], "--json"))
     assert row["sentence"] == "Ada lives in London" and row["single"] and row["others"] == [
         {"subject": "Ada", "relation": "lives_in", "object": "Paris"}
@@ -171,13 +169,11 @@ def test_of_two_processes_that_decide_on_one_claim_at_once_one_is_told_that_it_c
 )
 def test_what_cannot_be_decided_is_one_line_and_changes_nothing(kgot_lab, waiting, words, why):
     ran = kgot_lab("memory", "memory.db", *words)
-    assert (
-        ran.code == 1
-        and why in ran.err
-        and ran.err.startswith("error: ")
-        and ran.err.count("\n") == 1
-        and not ran.out
-    )
+    assert ran.code == 1
+    assert why in ran.err
+    assert ran.err.startswith("error: ")
+    assert ran.err.count("\n") == 1
+    assert not ran.out
     with open_claims("memory.db") as claims:
         assert len(claims.log()) == 1
 
@@ -197,10 +193,8 @@ def test_a_claim_that_was_decided_on_retracted_or_erased_says_what_became_of_it(
 @pytest.mark.parametrize("words", [["waiting"], ["decide", LONDON.id, "accept"]])
 def test_a_file_that_is_no_memory_is_refused(kgot_lab, words):
     assert "not an SQLite file" in kgot_lab("memory", "my papers/ada.md", *words).err
-    assert (
-        "there is no memory at none.db" in kgot_lab("memory", "none.db", *words).err
-        and not Path("none.db").exists()
-    )
+    assert "there is no memory at none.db" in kgot_lab("memory", "none.db", *words).err
+    assert not Path("none.db").exists()
 
 
 texts = (
@@ -232,12 +226,10 @@ def test_no_text_in_a_claim_breaks_a_line_or_commands_the_terminal(kgot_lab, cla
     first = claims[0].id
     shown = kgot_lab("memory", "memory.db", "waiting", first)
     as_json = kgot_lab("memory", "memory.db", "waiting", first, "--json")
-    assert (
-        shown.out.count("\n") == 5
-        and told(as_json)["claim"] == first
-        and as_json.out.isascii()
-        and as_json.out.count("\n") == 1
-    )
+    assert shown.out.count("\n") == 5
+    assert told(as_json)["claim"] == first
+    assert as_json.out.isascii()
+    assert as_json.out.count("\n") == 1
     accepted = kgot_lab("memory", "memory.db", "decide", first, "accept", "--by", by)
     second = kgot_lab("memory", "memory.db", "decide", first, "accept")
     assert accepted.out.count("\n") == 3 and second.code == 1 and second.err.count("\n") == 1

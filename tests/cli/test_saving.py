@@ -53,11 +53,9 @@ def another_graph(path: str) -> Callable[[], object]:
 def test_a_graph_is_not_saved_over_the_file_of_another_program(kgot_lab, server, name):
     Path(name).write_text(FOREIGN[name])
     ran = kgot_lab(*asking(server, "--graph", name, "--save-graph", name))
-    assert (
-        ran.code == 1
-        and f"--save-graph {name} is not as this program writes a graph" in ran.err
-        and "name another" in ran.err
-    ), ran.err
+    assert ran.code == 1, ran.err
+    assert f"--save-graph {name} is not as this program writes a graph" in ran.err, ran.err
+    assert "name another" in ran.err, ran.err
     assert Path(name).read_text() == FOREIGN[name] and not server.bodies
 
 
@@ -89,10 +87,8 @@ def test_a_graph_that_came_to_the_place_of_another_in_the_meantime_stays_and_bot
         assert ran.code == 1 and "learnt.jsonl was written by another command in the meantime" in ran.err, (
             ran.err
         )
-        assert (
-            "kgot-lab resume run.jsonl --save-graph learnt-2.jsonl" in ran.err
-            and read_snapshot("learnt.jsonl") == OTHER
-        )
+        assert "kgot-lab resume run.jsonl --save-graph learnt-2.jsonl" in ran.err
+        assert read_snapshot("learnt.jsonl") == OTHER
         assert kgot_lab("resume", "run.jsonl", "--save-graph", "learnt-2.jsonl").code == 0
         assert len(read_snapshot("learnt-2.jsonl").edges) == 1 and len(model.bodies) == asked
 
@@ -129,11 +125,9 @@ def test_a_stopped_run_is_not_saved_over_a_graph_that_came_in_the_meantime(kgot_
         another_graph("learnt.jsonl")()
         asked = len(model.bodies)
         ran = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
-        assert (
-            ran.code == 1
-            and "--save-graph learnt.jsonl is there and holds another graph" in ran.err
-            and len(model.bodies) == asked
-        )
+        assert ran.code == 1
+        assert "--save-graph learnt.jsonl is there and holds another graph" in ran.err
+        assert len(model.bodies) == asked
         assert kgot_lab("resume", "run.jsonl", "--max-calls", "50", "--save-graph", "mine.jsonl").code == 0
     assert read_snapshot("learnt.jsonl") == OTHER and len(read_snapshot("mine.jsonl").edges) == 1
 
@@ -151,11 +145,9 @@ def test_a_run_is_not_saved_over_the_graph_beside_its_trace(kgot_lab, server):
     write_snapshot(GRAPH, "graph.jsonl", variant="networkx")
     assert kgot_lab(*asking(server, "--graph", "graph.jsonl", "--trace", "run.jsonl")).code == 0
     ran = kgot_lab("resume", "run.jsonl", "--save-graph", "run.start.jsonl")
-    assert (
-        ran.code == 1
-        and "are the same file, run.start.jsonl" in ran.err
-        and read_snapshot("run.start.jsonl") == GRAPH
-    ), ran.err
+    assert ran.code == 1, ran.err
+    assert "are the same file, run.start.jsonl" in ran.err, ran.err
+    assert read_snapshot("run.start.jsonl") == GRAPH, ran.err
 
 
 def test_a_run_that_has_its_answer_says_that_a_file_holds_another_graph(kgot_lab, server):
@@ -190,11 +182,9 @@ def test_an_extraction_that_goes_on_does_not_lose_edges_that_it_did_not_make(kgo
         more = PropertyGraph.of(made.nodes, [*made.edges, Edge("London", "home of", "Ada Lovelace")])
         write_snapshot(more, "graph.jsonl", variant="networkx")
         ran = kgot_lab("extract", "my papers", "--model", f"{model.url}#m", "--resume", "--trace", "x.jsonl")
-    assert (
-        ran.code == 1
-        and "another graph than this extraction made" in ran.err
-        and read_snapshot("graph.jsonl") == more
-    )
+    assert ran.code == 1
+    assert "another graph than this extraction made" in ran.err
+    assert read_snapshot("graph.jsonl") == more
 
 
 def test_snapshots_of_another_run_stay_and_those_of_this_one_are_made_again_elsewhere(kgot_lab, here):
@@ -204,10 +194,8 @@ def test_snapshots_of_another_run_stay_and_those_of_this_one_are_made_again_else
         ran = kgot_lab(*asking(model, "--snapshots", "snaps", "--trace", "run.jsonl"))
         asked = len(model.bodies)
         assert ran.code == 0 and read_snapshot("snaps/snapshot_1.json") == OTHER, ran.err
-        assert (
-            "snapshot_1.json is of another run" in ran.err
-            and "kgot-lab resume run.jsonl --snapshots snaps-2" in ran.err
-        )
+        assert "snapshot_1.json is of another run" in ran.err
+        assert "kgot-lab resume run.jsonl --snapshots snaps-2" in ran.err
         assert kgot_lab("resume", "run.jsonl", "--snapshots", "snaps-2").code == 0
         assert len(read_snapshot("snaps-2/snapshot_1.json").edges) == 1 and len(model.bodies) == asked
 

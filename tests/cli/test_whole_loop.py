@@ -119,10 +119,8 @@ def test_a_damaged_log_is_begun_with_as_far_as_it_is_whole_and_stays_as_it_is(kg
             ran = kgot_lab(
                 "ask", QUESTION, *f"--graph graph.log --model {model.url}#m --set forced_reads=1".split()
             )
-            assert (
-                "note: graph.log: it ended in record 2" in ran.err
-                and "begins with a graph of 2 nodes" in ran.out
-            ), ran.err
+            assert "note: graph.log: it ended in record 2" in ran.err, ran.err
+            assert "begins with a graph of 2 nodes" in ran.out, ran.err
     assert Path("graph.log").read_bytes() == torn and not list(here.glob("*damaged*"))
 
 
@@ -173,12 +171,10 @@ def test_two_questions_on_one_server_have_a_namespace_each_and_a_kept_one_is_ask
     with openai_server(*replies(*FIRST)) as model:
         again = kgot_lab(*asking(model, "--store", "sparql_server", "--at", at, "--namespace", "first"))
         assert not model.bodies
-    assert (
-        again.code == 1
-        and "already holds a graph" in again.err
-        and "--keep" in again.err
-        and "--wipe" in again.err
-    )
+    assert again.code == 1
+    assert "already holds a graph" in again.err
+    assert "--keep" in again.err
+    assert "--wipe" in again.err
     with openai_server(*replies(*READ)) as model:
         kept = kgot_lab(
             "ask",
@@ -188,10 +184,8 @@ def test_two_questions_on_one_server_have_a_namespace_each_and_a_kept_one_is_ask
             *f"--namespace first --model {model.url}#m --set forced_reads=1".split(),
         )
     assert kept.code == 0 and "Answer: London" in kept.out, kept.err
-    assert (
-        kgot_lab("namespaces", at, "--delete", "first").code == 0
-        and "first" not in kgot_lab("namespaces", at).out
-    )
+    assert kgot_lab("namespaces", at, "--delete", "first").code == 0
+    assert "first" not in kgot_lab("namespaces", at).out
 
 
 # --- limits, a page of YAML, models in a file ---
@@ -236,11 +230,9 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
         "  # configuration\n" in ran.err
         and kgot_lab("ask", QUESTION, "--config", "again.yaml", "--max-calls", "1").code == 1
     )
-    assert (
-        told["model"] == "planner"
-        and told["limits"] == {"steps": 4, "votes": 3}
-        and told["budget"] == {"calls": 40}
-    )
+    assert told["model"] == "planner"
+    assert told["limits"] == {"steps": 4, "votes": 3}
+    assert told["budget"] == {"calls": 40}
     assert yaml.safe_load(load_run("run.jsonl").about["configuration"]) == told
     assert all(body["temperature"] == 0.3 for body in server.bodies)
 
@@ -370,11 +362,9 @@ def test_an_extraction_tells_beforehand_what_it_will_take_and_keeps_to_its_budge
     ran = kgot_lab(
         "extract", "my papers", "--model", f"{server.url}#m", "--max-calls", "1", "--out", "all.jsonl"
     )
-    assert (
-        "estimate, for all documents: about 2 calls" in ran.err
-        and "1 of 1 calls are spent" in ran.err
-        and "--max-calls MORE" in ran.err
-    )
+    assert "estimate, for all documents: about 2 calls" in ran.err
+    assert "1 of 1 calls are spent" in ran.err
+    assert "--max-calls MORE" in ran.err
     assert ran.again[:3] == ["kgot-lab", "extract", "my papers"]
 
 
@@ -511,11 +501,9 @@ def test_tokens_that_a_server_does_not_tell_are_no_zeros(kgot_lab, here):
     assert (
         ran.code == 0 and "11 model calls, tokens that the server does not tell for 11 of them" in ran.out
     ), ran.out
-    assert (
-        "dollars not told" in ran.out
-        and "$0.0000" not in ran.out
-        and ran.err.count("does not tell how many tokens") == 1
-    )
+    assert "dollars not told" in ran.out
+    assert "$0.0000" not in ran.out
+    assert ran.err.count("does not tell how many tokens") == 1
 
 
 def test_an_empty_graph_is_said_to_be_empty(kgot_lab, server):

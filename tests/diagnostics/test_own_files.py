@@ -112,7 +112,7 @@ def test_receipts_of_questions_are_known(tmp_path):
     append_result(tmp_path / "receipts.jsonl", QuestionResult("q1", "London"))
     append_result(tmp_path / "receipts.jsonl", QuestionResult("q2", "Paris"))
     health = check_file(tmp_path / "receipts.jsonl")
-    assert (health.kind, health.whole) == ("receipts of questions", True)
+    assert (health.kind, health.whole) == ("results of questions", True)
     assert "of 2 questions; it can be read" in health.said
 
 

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import openai
 import pytest
+from support.loopback import QuietHandler
 
 from kgot_lab.io.http_client import (
     UnusableBody,
@@ -20,13 +21,10 @@ from kgot_lab.io.http_client import (
 )
 
 
-class _Waits(BaseHTTPRequestHandler):
+class _Waits(QuietHandler, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     asked = threading.Semaphore(0)
     let = threading.Event()
-
-    def log_message(self, *_):
-        """Say nothing."""
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -38,11 +36,7 @@ class _Waits(BaseHTTPRequestHandler):
                     while not self.let.wait(0.05):
                         self.wfile.write(b"b")
             self.let.wait(30)
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
+        self.respond(200, b"{}", {"content-type": "application/json", "content-length": "2"})
 
 
 @pytest.mark.parametrize("way", ["silent", "trickling"])

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from support.loopback import serving
+from support.loopback import QuietHandler, serving
 
 from kgot_lab.errors import ModelMissing
 from kgot_lab.llm.model_file import (
@@ -217,7 +217,7 @@ def hub(content: bytes) -> Iterator[tuple[str, list[str]]]:
     """A server that answers as the hub does for one file; yields its address and the ranges it was asked for."""
     ranges: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler, BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
             self.answer(b"", length=len(content))
 
@@ -232,18 +232,8 @@ def hub(content: bytes) -> Iterator[tuple[str, list[str]]]:
             self.answer(content[start:], 206 if span else 200)
 
         def answer(self, body: bytes, status: int = 200, length: int | None = None) -> None:
-            self.send_response(status)
-            for name, value in {
-                "ETag": '"e1"',
-                "X-Repo-Commit": "a" * 40,
-                "Content-Length": str(length or len(body)),
-            }.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
+            own = {"ETag": '"e1"', "X-Repo-Commit": "a" * 40, "Content-Length": str(length or len(body))}
+            self.respond(status, body, own)
 
     with serving(Handler) as address:
         yield address, ranges

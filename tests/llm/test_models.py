@@ -86,7 +86,7 @@ def test_a_local_model_can_be_named_with_its_context(write: Write, tmp_path: Pat
         say=print,
     )
     assert isinstance(llm, Local) and llm.context == 4096
-    assert llm._asked(HELLO).temperature == 0.0
+    assert llm._apply_settings(HELLO).temperature == 0.0
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are(write: Write) -> None:

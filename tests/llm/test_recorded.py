@@ -56,7 +56,7 @@ def test_a_tape_has_the_name_and_keys_of_the_live_model(tmp_path: Path) -> None:
     recorder(VOTE)
     tape = Recorded(tmp_path / "tape.jsonl")
     assert tape.name == recorder.name == live.name
-    assert list(tape.replies) == [PromptKeys(live.name).of(VOTE)] == [prompt_key(VOTE, live.name, 1)]
+    assert list(tape.replies) == [PromptKeys(live.name).next_key(VOTE)] == [prompt_key(VOTE, live.name, 1)]
 
 
 @every(

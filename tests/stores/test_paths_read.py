@@ -9,7 +9,7 @@ from support.every import every
 from support.store_kinds import KINDS, opened
 
 from kgot_lab.errors import BadInput
-from kgot_lab.loop.run_context import constants
+from kgot_lab.loop.run_context import constant_rows
 from kgot_lab.stores import open_store
 from kgot_lab.stores.opening import Fused
 from kgot_lab.stores.protocol import readers
@@ -323,7 +323,7 @@ def test_rows_of_paths_count_as_read_and_not_as_said_by_the_statement(store):
         own.reads_graph
         and not {"sentence_1", "sentence_2", "source_1", "source_2", "name", "end"} & own.columns
     )
-    assert constants(store, statement, store.read(statement)) == ()
+    assert constant_rows(store, statement, store.read(statement)) == ()
 
 
 def test_twelve_names_and_eighty_sentences_of_long_titles_pass(empty):

@@ -15,7 +15,7 @@ from typing import Any
 
 from kgot_lab.types import Message, Prompt
 from support.loop_script import WORDS, role_of
-from support.loopback import serving
+from support.loopback import QuietHandler, serving
 from support.openai_server import says
 
 Body = dict[str, Any]
@@ -60,7 +60,7 @@ def answering_server(reply: Callable[[Prompt], str]) -> Iterator[AnsweringServer
     """
     server = AnsweringServer("")
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler, BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
@@ -79,19 +79,13 @@ def answering_server(reply: Callable[[Prompt], str]) -> Iterator[AnsweringServer
                 status, sent = 200, says(reply(prompt_of(body))).body
             except Exception as error:
                 status, sent = 400, {"error": {"message": str(error), "type": "error", "code": None}}
-            told = json.dumps(sent).encode()
-            self.send_response(status)
-            for name, value in {
+            raw = json.dumps(sent).encode()
+            headers = {
                 "content-type": "application/json",
                 "connection": "close",
-                "content-length": str(len(told)),
-            }.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(told)
-
-        def log_message(self, *_: Any) -> None:
-            pass
+                "content-length": str(len(raw)),
+            }
+            self.respond(status, raw, headers)
 
     with serving(Handler) as address:
         server.url = f"{address}/v1"

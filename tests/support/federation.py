@@ -26,7 +26,7 @@ from kgot_lab.experts.federation.delegation import (
 from kgot_lab.experts.federation.envelope import InstanceKey, canonical_json, new_instance_key
 from kgot_lab.experts.federation.marketplace import AdvertisedExpert, sign_capabilities
 from kgot_lab.experts.federation.signing import Peer, Peers, open_nonces
-from support.loopback import serving
+from support.loopback import QuietHandler, serving
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -116,15 +116,12 @@ def peer_server(
 def acting_server(act: Callable[[Any, bytes], None]) -> Iterator[str]:
     """A server on loopback that does `act` with its handler and the body that came; gives its address."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             act(self, self.rfile.read(int(self.headers.get("content-length") or 0)))
 
         def do_GET(self) -> None:
             act(self, b"")
-
-        def log_message(self, *_: Any) -> None:
-            pass
 
     with serving(Handler) as address:
         yield address
@@ -132,12 +129,5 @@ def acting_server(act: Callable[[Any, bytes], None]) -> Iterator[str]:
 
 def send(handler: Any, status: int, body: bytes, **headers: str) -> None:
     """Answer with a status and a body."""
-    handler.send_response(status)
-    for name, value in {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        **headers,
-    }.items():
-        handler.send_header(name, value)
-    handler.end_headers()
-    handler.wfile.write(body)
+    own = {"content-type": "application/json", "content-length": str(len(body))}
+    handler.respond(status, body, own | headers)

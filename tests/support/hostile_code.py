@@ -17,8 +17,15 @@ class HostileCode:
 
 
 DENIED = "Operation not permitted"
+
 BROKEN = "(took longer|crashed|ended the interpreter|MemoryError)"
+
 C = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+
+
+def attacks(kind: str, *tries: tuple[str, ...]) -> list[HostileCode]:
+    """Attacks of one kind, each given by its name, its code, what it gets, and how it is run if it is no read."""
+    return [HostileCode(kind, *each) for each in tries]
 
 
 def call(name: str, number: int, arguments: str = "0, 0, 0, 0, 0") -> HostileCode:
@@ -32,208 +39,141 @@ def forged(name: str, text: str, gets: str, do: str = "write") -> HostileCode:
     return HostileCode("forged replies", name, f"import os\nos.write(3, {text})\nos._exit(0)", gets, do)
 
 
-_FILES = [
-    HostileCode("files", "read /etc/passwd", "result = open('/etc/passwd').read()", "No such file"),
-    HostileCode("files", "read a file of the host", "result = open('SECRET_FILE').read()", "No such file"),
-    HostileCode(
-        "files", "read the project", "result = open('PROJECT/pyproject.toml').read()", "No such file"
-    ),
-    HostileCode(
-        "files",
+_FILES = attacks(
+    "files",
+    ("read /etc/passwd", "result = open('/etc/passwd').read()", "No such file"),
+    ("read a file of the host", "result = open('SECRET_FILE').read()", "No such file"),
+    ("read the project", "result = open('PROJECT/pyproject.toml').read()", "No such file"),
+    (
         "list the home folder",
         "import os\nresult = set(os.listdir('HOME')) - {*PYTHON}",
         r"No such file|returned \(\)",
     ),
-    HostileCode("files", "list processes", "import os\nresult = os.listdir('/proc')", "No such file"),
-    HostileCode("files", "open a device", "result = open('/dev/mem', 'rb').read(1)", "No such file"),
-    HostileCode(
-        "files",
+    ("list processes", "import os\nresult = os.listdir('/proc')", "No such file"),
+    ("open a device", "result = open('/dev/mem', 'rb').read(1)", "No such file"),
+    (
         "read the environment",
         "import os\nresult = [v for v in os.environ.values() if 'secret' in v]",
         r"returned \(\)",
     ),
-    HostileCode("files", "write to /tmp", "open('/tmp/x', 'w')", "No such file|Read-only"),
-    HostileCode(
-        "files", "write beside the interpreter", "import os\nopen(os.__file__ + '.x', 'w')", "Read-only"
-    ),
-    HostileCode("files", "write to the root", "open('/x', 'w')", "Read-only"),
-    HostileCode("files", "write to shared memory", "open('/dev/shm/x', 'w')", "No such file|Read-only"),
-    HostileCode("files", "make a folder", "import os\nos.mkdir('/d')", DENIED),
-    HostileCode(
-        "files",
+    ("write to /tmp", "open('/tmp/x', 'w')", "No such file|Read-only"),
+    ("write beside the interpreter", "import os\nopen(os.__file__ + '.x', 'w')", "Read-only"),
+    ("write to the root", "open('/x', 'w')", "Read-only"),
+    ("write to shared memory", "open('/dev/shm/x', 'w')", "No such file|Read-only"),
+    ("make a folder", "import os\nos.mkdir('/d')", DENIED),
+    (
         "symbolic link to the host",
         "import os\nos.symlink('SECRET_FILE', '/link')\nresult = open('/link').read()",
         DENIED,
     ),
-    HostileCode("files", "leave the root", "import os\nos.chroot('..')", DENIED),
-]
-_NETWORK = [
-    HostileCode(
-        "network",
+    ("leave the root", "import os\nos.chroot('..')", DENIED),
+)
+
+_NETWORK = attacks(
+    "network",
+    (
         "connect to the host's loopback",
         "import socket\nsocket.create_connection(('127.0.0.1', PORT), 1)",
         DENIED,
     ),
-    HostileCode(
-        "network",
+    (
         "ask for a name",
         "import socket\nresult = socket.getaddrinfo('example.org', 80)",
         "gaierror|Operation not permitted",
     ),
-    HostileCode("network", "listen", "import socket\nsocket.socket().bind(('127.0.0.1', 0))", DENIED),
-    HostileCode(
-        "network", "unix socket", "import socket\nsocket.socket(socket.AF_UNIX).connect('\\0x')", DENIED
-    ),
-    HostileCode(
-        "network",
+    ("listen", "import socket\nsocket.socket().bind(('127.0.0.1', 0))", DENIED),
+    ("unix socket", "import socket\nsocket.socket(socket.AF_UNIX).connect('\\0x')", DENIED),
+    (
         "fetch a page",
         "import urllib.request as u\nresult = u.urlopen('http://127.0.0.1:PORT').read()",
         DENIED,
     ),
-    HostileCode("network", "event loop", "import asyncio\nasyncio.run(asyncio.sleep(0))", DENIED),
-]
-_PROCESSES = [
-    HostileCode("processes", "fork bomb", "import os\nwhile True: os.fork()", DENIED),
-    HostileCode(
-        "processes",
-        "thread",
-        "import threading\nthreading.Thread(target=print).start()",
-        "can't start new thread",
-    ),
-    HostileCode(
-        "processes", "run a program", "import subprocess\nresult = subprocess.run(['/bin/ls'])", DENIED
-    ),
-    HostileCode(
-        "processes", "become a program", "import os, sys\nos.execv(sys.executable, ['python'])", DENIED
-    ),
-    HostileCode("processes", "spawn", "import os\nos.posix_spawn('/bin/sh', ['sh'], {})", DENIED),
-    HostileCode("processes", "shell", "import os\nresult = os.system('id')", r"returned \((-1|32512),\)"),
-    HostileCode(
-        "processes",
+    ("event loop", "import asyncio\nasyncio.run(asyncio.sleep(0))", DENIED),
+)
+
+_PROCESSES = attacks(
+    "processes",
+    ("fork bomb", "import os\nwhile True: os.fork()", DENIED),
+    ("thread", "import threading\nthreading.Thread(target=print).start()", "can't start new thread"),
+    ("run a program", "import subprocess\nresult = subprocess.run(['/bin/ls'])", DENIED),
+    ("become a program", "import os, sys\nos.execv(sys.executable, ['python'])", DENIED),
+    ("spawn", "import os\nos.posix_spawn('/bin/sh', ['sh'], {})", DENIED),
+    ("shell", "import os\nresult = os.system('id')", r"returned \((-1|32512),\)"),
+    (
         "multiprocessing",
         "import multiprocessing as m\nm.get_context('fork').Process(target=print).start()",
         DENIED,
     ),
-]
-_RESOURCES = [
-    HostileCode("resources", "memory bomb", "x = bytearray(10**10)", "MemoryError"),
-    HostileCode(
-        "resources",
-        "memory bomb, slowly",
-        "x = []\nwhile True: x.append(bytearray(10**6))",
-        "MemoryError|took longer",
-    ),
-    HostileCode(
-        "resources", "map 1 TB", "import mmap\nmmap.mmap(-1, 1 << 40)", "Cannot allocate|MemoryError"
-    ),
-    HostileCode("resources", "endless loop", "while True: pass", "took longer"),
-    HostileCode(
-        "resources",
+)
+
+_RESOURCES = attacks(
+    "resources",
+    ("memory bomb", "x = bytearray(10**10)", "MemoryError"),
+    ("memory bomb, slowly", "x = []\nwhile True: x.append(bytearray(10**6))", "MemoryError|took longer"),
+    ("map 1 TB", "import mmap\nmmap.mmap(-1, 1 << 40)", "Cannot allocate|MemoryError"),
+    ("endless loop", "while True: pass", "took longer"),
+    (
         "endless loop that swallows errors",
         "while True:\n try: 1/0\n except BaseException: pass",
         "took longer",
     ),
-    HostileCode("resources", "one long C call", "result = 9 ** 9 ** 9", BROKEN),
-    HostileCode(
-        "resources",
-        "catastrophic pattern",
-        "import re\nresult = re.match('(a+)+$', 'a' * 60 + 'b')",
-        "took longer",
-    ),
-    HostileCode("resources", "sleep", "import time\ntime.sleep(1000)", "took longer"),
-    HostileCode(
-        "resources",
-        "endless rows",
-        "import itertools\nresult = itertools.count()",
-        "more than 100,000 items|took longer",
-    ),
-    HostileCode("resources", "endless nested rows", "x = []\nx.append(x)\nresult = x", "levels deep"),
-    HostileCode("resources", "huge row", "result = 'x' * 5_000_000", "more than 1,000,000 bytes"),
-    HostileCode(
-        "resources", "endless printing", "while True: print('x' * 1000)", "printed more than", "compute"
-    ),
-    HostileCode("resources", "huge computed text", "'x' * 50_000_000", r"returned 'x+", "compute"),
-    HostileCode(
-        "resources",
+    ("one long C call", "result = 9 ** 9 ** 9", BROKEN),
+    ("catastrophic pattern", "import re\nresult = re.match('(a+)+$', 'a' * 60 + 'b')", "took longer"),
+    ("sleep", "import time\ntime.sleep(1000)", "took longer"),
+    ("endless rows", "import itertools\nresult = itertools.count()", "more than 100,000 items|took longer"),
+    ("endless nested rows", "x = []\nx.append(x)\nresult = x", "levels deep"),
+    ("huge row", "result = 'x' * 5_000_000", "more than 1,000,000 bytes"),
+    ("endless printing", "while True: print('x' * 1000)", "printed more than", "compute"),
+    ("huge computed text", "'x' * 50_000_000", r"returned 'x+", "compute"),
+    (
         "huge change",
         "for i in range(60): G.add_node(i, x='y' * 400_000)",
         "more than 16,000,000 bytes",
         "write",
     ),
-    HostileCode(
-        "resources",
+    (
         "flood the result pipe",
         "import os\nwhile True: os.write(3, b'x' * 65536)",
         "more than 1,000,000 bytes",
     ),
-    HostileCode("resources", "recursion", "def f(): return f()\nf()", "RecursionError"),
-    HostileCode(
-        "resources",
+    ("recursion", "def f(): return f()\nf()", "RecursionError"),
+    (
         "recursion in C",
         "import sys\nsys.setrecursionlimit(10**9)\ndef f(): return [*map(lambda _: f(), [1])]\nf()",
         BROKEN,
     ),
-    HostileCode(
-        "resources",
-        "deep source",
-        "result = " + "(" * 500 + ")" * 500,
-        "SyntaxError|crashed|MemoryError|RecursionError",
-    ),
-    HostileCode(
-        "resources",
-        "use up descriptors",
-        "import os\nx = [os.open('/', 0) for _ in range(5000)]",
-        "Too many open files",
-    ),
-]
-_WORKER = [
-    HostileCode("the worker", "kill it", "import os\nos.kill(os.getppid(), 9)", DENIED),
-    HostileCode("the worker", "kill everything", "import os\nos.kill(-1, 9)", DENIED),
-    HostileCode(
-        "the worker",
-        "open its memory",
-        "import os\nresult = open(f'/proc/{os.getppid()}/mem', 'r+b')",
-        "No such file",
-    ),
-    HostileCode("the worker", "signal it by pidfd", "import os\nos.pidfd_open(os.getppid())", DENIED),
-    HostileCode(
-        "the worker",
+    ("deep source", "result = " + "(" * 500 + ")" * 500, "SyntaxError|crashed|MemoryError|RecursionError"),
+    ("use up descriptors", "import os\nx = [os.open('/', 0) for _ in range(5000)]", "Too many open files"),
+)
+
+_WORKER = attacks(
+    "the worker",
+    ("kill it", "import os\nos.kill(os.getppid(), 9)", DENIED),
+    ("kill everything", "import os\nos.kill(-1, 9)", DENIED),
+    ("open its memory", "import os\nresult = open(f'/proc/{os.getppid()}/mem', 'r+b')", "No such file"),
+    ("signal it by pidfd", "import os\nos.pidfd_open(os.getppid())", DENIED),
+    (
         "take its limits away",
         "import os, resource as r\nr.prlimit(os.getppid(), r.RLIMIT_CPU, (1, 1))",
         DENIED,
     ),
-    HostileCode(
-        "the worker", "slow it down", "import os\nos.setpriority(os.PRIO_PROCESS, os.getppid(), 19)", DENIED
-    ),
-    HostileCode(
-        "the worker",
-        "own its signals",
-        "import fcntl, os\nfcntl.fcntl(3, fcntl.F_SETOWN, os.getppid())",
-        DENIED,
-    ),
-    HostileCode("the worker", "choose the signal", "import fcntl\nfcntl.fcntl(3, fcntl.F_SETSIG, 9)", DENIED),
-    HostileCode(
-        "the worker", "stop myself", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", DENIED
-    ),
-    HostileCode(
-        "the worker",
-        "close the result and stay",
-        "import os, time\nos.close(3)\ntime.sleep(1000)",
-        "took longer",
-    ),
-    HostileCode(
-        "the worker",
+    ("slow it down", "import os\nos.setpriority(os.PRIO_PROCESS, os.getppid(), 19)", DENIED),
+    ("own its signals", "import fcntl, os\nfcntl.fcntl(3, fcntl.F_SETOWN, os.getppid())", DENIED),
+    ("choose the signal", "import fcntl\nfcntl.fcntl(3, fcntl.F_SETSIG, 9)", DENIED),
+    ("stop myself", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", DENIED),
+    ("close the result and stay", "import os, time\nos.close(3)\ntime.sleep(1000)", "took longer"),
+    (
         "answer and stay",
         "import os, time\nos.write(3, b'{\"rows\": []}')\nos.close(3)\ntime.sleep(1000)",
         "took longer",
     ),
-    HostileCode(
-        "the worker",
+    (
         "lift my own limits",
         "import resource as r\nr.setrlimit(r.RLIMIT_AS, (-1, -1))",
         "not allowed to raise|" + DENIED,
     ),
-]
+)
+
 _CALLS = [
     call("ptrace attach", 101, "16, os.getppid(), 0, 0"),
     call("process_vm_readv", 310, "os.getppid(), 0, 0, 0, 0, 0"),
@@ -267,28 +207,33 @@ _CALLS = [
     call("mq_open", 240),
     call("personality", 135, "0x0040000"),
     call("memfd_create", 319),
-    HostileCode("system calls", "x32 numbers", f"{C}libc.syscall(0x40000000 + 39)", "crashed.*SIGSYS"),
-    HostileCode(
+    *attacks(
         "system calls",
-        "32-bit calls",
-        "import ctypes, mmap\nm = mmap.mmap(-1, 4096, prot=7)\nm.write(bytes([0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3]))\n"
-        "result = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))()",
-        "crashed.*SIG(SYS|SEGV)",
+        ("x32 numbers", f"{C}libc.syscall(0x40000000 + 39)", "crashed.*SIGSYS"),
+        (
+            "32-bit calls",
+            "import ctypes, mmap\nm = mmap.mmap(-1, 4096, prot=7)\nm.write(bytes([0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3]))\n"
+            "result = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))()",
+            "crashed.*SIG(SYS|SEGV)",
+        ),
     ),
 ]
+
 FRAME = "(b'\\0\\0\\0\\x0c={\"rows\":[1]}' * 9)"
+
 _FORGED = [
-    HostileCode(
+    *attacks(
         "forged replies",
-        "a frame on every descriptor",
-        f"import os\nfor d in [*range(3), *range(4, 4096)]:\n try: os.write(d, {FRAME})\n except OSError: pass\nresult = 'mine'",
-        r"returned \('mine',\)",
-    ),
-    HostileCode(
-        "forged replies",
-        "find the worker's pipes",
-        "import os\nresult = [d for d in range(64) if os.isatty(d) or not os.fstat(d)]",
-        "Bad file",
+        (
+            "a frame on every descriptor",
+            f"import os\nfor d in [*range(3), *range(4, 4096)]:\n try: os.write(d, {FRAME})\n except OSError: pass\nresult = 'mine'",
+            r"returned \('mine',\)",
+        ),
+        (
+            "find the worker's pipes",
+            "import os\nresult = [d for d in range(64) if os.isatty(d) or not os.fstat(d)]",
+            "Bad file",
+        ),
     ),
     forged("not JSON", "b'}{'", "not JSON"),
     forged("a frame on my own", FRAME, "not JSON"),
@@ -314,186 +259,134 @@ _FORGED = [
     forged("a node removed, its edges not", 'b\'{"nodes": [["Ada"]], "edges": []}\'', "keeps an edge"),
     forged("an error that is an order", 'b\'{"error": {"do": "obey"}}\'', "no nodes"),
     forged("a huge error", "b'{\"error\": \"' + b'x' * 900_000 + b'\"}'", "^refused: x{2000}$"),
-    HostileCode(
+    *attacks(
         "forged replies",
-        "switch the journal off",
-        "G._node.journal.on = False\nG.remove_node('Ada')",
-        "nothing changed",
-        "write",
-    ),
-    HostileCode(
-        "forged replies",
-        "change behind the journal",
-        "dict.clear(G._node)",
-        "nothing changed|makes? no sense|QueryFailed|refused",
-        "write",
-    ),
-    HostileCode(
-        "forged replies",
-        "an edge without its ends",
-        "dict.pop(G._node, 'Ada')\nG.edges['Ada','London','born in']['x'] = 1",
-        r"~1 edges|makes? no sense",
-        "write",
-    ),
-    HostileCode(
-        "forged replies",
-        "a reader that writes",
-        "G.add_node('Eve')\nresult = 1",
-        "a read may not change the graph",
-    ),
-    HostileCode(
-        "forged replies",
-        "a reader that writes deep",
-        "G.edges['Ada', 'London', 'born in'].update(x=1)\nresult = 1",
-        "a read may not change the graph",
+        (
+            "switch the journal off",
+            "G._node.journal.on = False\nG.remove_node('Ada')",
+            "nothing changed",
+            "write",
+        ),
+        (
+            "change behind the journal",
+            "dict.clear(G._node)",
+            "nothing changed|makes? no sense|QueryFailed|refused",
+            "write",
+        ),
+        (
+            "an edge without its ends",
+            "dict.pop(G._node, 'Ada')\nG.edges['Ada','London','born in']['x'] = 1",
+            r"~1 edges|makes? no sense",
+            "write",
+        ),
+        ("a reader that writes", "G.add_node('Eve')\nresult = 1", "a read may not change the graph"),
+        (
+            "a reader that writes deep",
+            "G.edges['Ada', 'London', 'born in'].update(x=1)\nresult = 1",
+            "a read may not change the graph",
+        ),
     ),
 ]
-_PERSISTENCE = [
-    HostileCode(
-        "the next statement",
+
+_PERSISTENCE = attacks(
+    "the next statement",
+    (
         "patch NetworkX",
         "nx.MultiDiGraph.add_edge = None\ntype(G).add_node = None\nnx.Graph = None\nresult = 1",
         ".",
     ),
-    HostileCode(
-        "the next statement",
+    (
         "patch builtins",
         "import builtins\nbuiltins.len = builtins.sorted = builtins.dict = None\nresult = 'ok'",
         ".",
     ),
-    HostileCode(
-        "the next statement",
+    (
         "patch json",
         "import json\njson.dumps = lambda *a, **k: '{\"rows\": [666]}'\nresult = 1",
         r"returned \(666,\)",
     ),
-    HostileCode(
-        "the next statement",
-        "patch the machinery",
-        "import sys\nfor m in list(sys.modules): sys.modules[m] = None\nresult = 1",
-        ".",
-    ),
-    HostileCode(
-        "the next statement",
+    ("patch the machinery", "import sys\nfor m in list(sys.modules): sys.modules[m] = None\nresult = 1", "."),
+    (
         "leave a global",
         "global left\nleft = 'behind'\nimport builtins\nbuiltins.left = 'behind'\nresult = 1",
         "returned",
     ),
-    HostileCode("the next statement", "find what was left", "result = left", "NameError"),
-    HostileCode(
-        "the next statement",
+    ("find what was left", "result = left", "NameError"),
+    (
         "change folder and environment",
         "import os\nos.environ['LEFT'] = '1'\nos.umask(0)\nresult = 1",
         "returned",
     ),
-    HostileCode(
-        "the next statement",
-        "find the environment",
-        "import os\nresult = os.environ.get('LEFT', 'none')",
-        r"returned \('none',\)",
-    ),
-    HostileCode(
-        "the next statement", "clear the graph", "G.clear()\nresult = 1", "a read may not change the graph"
-    ),
-    HostileCode(
-        "the next statement",
-        "clear behind the journal",
-        "for d in (G._node, G._succ, G._pred): dict.clear(d)\nresult = 1",
-        ".",
-    ),
-    HostileCode(
-        "the next statement",
+    ("find the environment", "import os\nresult = os.environ.get('LEFT', 'none')", r"returned \('none',\)"),
+    ("clear the graph", "G.clear()\nresult = 1", "a read may not change the graph"),
+    ("clear behind the journal", "for d in (G._node, G._succ, G._pred): dict.clear(d)\nresult = 1", "."),
+    (
         "tamper with every object",
         "import gc\n[dict.clear(o) for o in gc.get_objects() if type(o).__name__ == 'Attributes']\nresult = 1",
         ".",
     ),
-]
-_INTERPRETER = [
-    HostileCode("the interpreter", "leave", "import os\nos._exit(0)", "ended the interpreter"),
-    HostileCode("the interpreter", "exit", "import sys\nsys.exit('bye')", "SystemExit: bye"),
-    HostileCode("the interpreter", "interrupt", "raise KeyboardInterrupt", "KeyboardInterrupt"),
-    HostileCode("the interpreter", "abort", "import os\nos.abort()", "crashed"),
-    HostileCode("the interpreter", "crash", "import ctypes\nctypes.string_at(0)", "crashed.*SIGSEGV"),
-    HostileCode(
-        "the interpreter",
+)
+
+_INTERPRETER = attacks(
+    "the interpreter",
+    ("leave", "import os\nos._exit(0)", "ended the interpreter"),
+    ("exit", "import sys\nsys.exit('bye')", "SystemExit: bye"),
+    ("interrupt", "raise KeyboardInterrupt", "KeyboardInterrupt"),
+    ("abort", "import os\nos.abort()", "crashed"),
+    ("crash", "import ctypes\nctypes.string_at(0)", "crashed.*SIGSEGV"),
+    (
         "alarm",
         "import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(1)",
         "crashed.*SIGALRM",
     ),
-    HostileCode(
-        "the interpreter",
-        "handlers at exit",
-        "import atexit\natexit.register(lambda: 1/0)\nresult = 1",
-        r"returned \(1,\)",
-    ),
-    HostileCode(
-        "the interpreter", "trace our code", "import sys\nsys.settrace(lambda *a: 1/0)\nresult = 1", "."
-    ),
-    HostileCode(
-        "the interpreter", "huge message", "raise ValueError('x' * 10**7)", "^refused: ValueError: x{600} "
-    ),
-    HostileCode(
-        "the interpreter",
+    ("handlers at exit", "import atexit\natexit.register(lambda: 1/0)\nresult = 1", r"returned \(1,\)"),
+    ("trace our code", "import sys\nsys.settrace(lambda *a: 1/0)\nresult = 1", "."),
+    ("huge message", "raise ValueError('x' * 10**7)", "^refused: ValueError: x{600} "),
+    (
         "error that cannot be shown",
         "class E(Exception):\n def __str__(self): raise E\nraise E",
         "cannot be shown",
     ),
-    HostileCode(
-        "the interpreter",
+    (
         "error that never ends",
         "class E(Exception):\n def __str__(self):\n  while True: pass\nraise E",
         "took longer",
     ),
-    HostileCode(
-        "the interpreter",
+    (
         "error that shows nonsense",
         "class E(Exception):\n def __str__(self): return 5\nraise E",
         "cannot be shown",
     ),
-    HostileCode("the interpreter", "class that lies", "class L:\n __class__ = dict\nresult = L()", "."),
-    HostileCode(
-        "the interpreter",
+    ("class that lies", "class L:\n __class__ = dict\nresult = L()", "."),
+    (
         "text that lies",
         "class L(str):\n def __str__(self): return 'lie'\n __repr__ = __str__\nresult = L('true')",
         "'true'",
     ),
-    HostileCode(
-        "the interpreter",
+    (
         "keys no JSON has",
         "result = {(1, 2): 3, frozenset([1]): 4}",
         r"returned \(\[\[1, 2\], 3\], \[\[1\], 4\]\)",
     ),
-    HostileCode(
-        "the interpreter",
-        "mixed keys",
-        "result = {1: 'a', None: 'b'}",
-        r"returned \(\{'1': 'a', 'None': 'b'\},\)",
-    ),
-    HostileCode(
-        "the interpreter",
-        "not a number",
-        "result = [float('nan'), float('inf')]",
-        r"returned \('nan', 'inf'\)",
-    ),
-    HostileCode(
-        "the interpreter",
+    ("mixed keys", "result = {1: 'a', None: 'b'}", r"returned \(\{'1': 'a', 'None': 'b'\},\)"),
+    ("not a number", "result = [float('nan'), float('inf')]", r"returned \('nan', 'inf'\)"),
+    (
         "iterator that never ends",
         "class L(list):\n def __iter__(self):\n  while True: yield 1\nresult = L()",
         "more than 100,000 items|took longer",
     ),
-    HostileCode(
-        "the interpreter",
+    (
         "mapping that never ends",
         "class M(dict):\n def items(self):\n  while True: yield (1, 1)\nresult = [M()]",
         "took longer|MemoryError|items",
     ),
-    HostileCode(
-        "the interpreter",
+    (
         "finaliser that never ends",
         "class D:\n def __del__(self):\n  while True: pass\nD()\nresult = 1",
         "took longer",
     ),
-]
+)
+
 CODE_ATTACKS = [
     *_FILES,
     *_NETWORK,

@@ -15,7 +15,7 @@ from unittest.mock import patch
 from kgot_lab.llm import connect
 from kgot_lab.llm.openai_compatible import OpenAICompatible, server_at
 from kgot_lab.llm.presets import Price, RetryPolicy, Settings
-from support.loopback import serving
+from support.loopback import QuietHandler, serving
 from support.waiting import AMPLE
 
 _PRICE, _SETTINGS = Price(1, 2), Settings()
@@ -163,7 +163,7 @@ def openai_server(*answers: Answer | Callable[[dict[str, Any]], Answer]) -> Iter
     """Serve these answers, or what functions make of a request, in order on a free port of the loopback."""
     server = Server("", list(answers))
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler, BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
@@ -199,15 +199,8 @@ def openai_server(*answers: Answer | Callable[[dict[str, Any]], Answer]) -> Iter
 
         def _send(self, answer: Answer) -> None:
             body = (answer.body if isinstance(answer.body, str) else json.dumps(answer.body)).encode()
-            self.send_response(answer.status)
             own = {"connection": "close", "content-length": str(len(body))}
-            for name, value in {"content-type": "application/json", **answer.headers, **own}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
+            self.respond(answer.status, body, {"content-type": "application/json", **answer.headers, **own})
 
     with serving(Handler) as address:
         server.url = f"{address}/v1"

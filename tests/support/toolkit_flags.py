@@ -4,129 +4,92 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+
 # Of each category its flags, and for each the command, or the command and the option, that does it. "*"
 # stands for every question.
+def flags(same: str = "", **elsewhere: str) -> dict[str, str]:
+    """Map flags to what does it now: those of the same name, then others (an underscore is a dash)."""
+    return {f"--{name}": name for name in same.split()} | {
+        f"--{name.replace('_', '-')}": place for name, place in elsewhere.items()
+    }
+
+
 FLAGS: Mapping[str, Mapping[str, str]] = {
-    "Discovery": {
-        "--find": "find",
-        "--emerge": "emerge",
-        "--discover": "discover",
-        "--stats": "stats",
-        "--whats-new": "whats-new",
-        "--list": "list",
-        "--schema": "schema",
-        "--random": "random",
-    },
-    "Intent-Based": {
-        "--want-to": "want-to",
-        "--can-it": "can-it",
-        "--how-does": "how-does",
-        "--compose-for": "compose-for",
-        "--alternatives": "alternatives",
-        "--why-not": "why-not",
-        "--optimize-for": "optimize-for",
-    },
-    "Exploration": {
-        "--trace": "trace",
-        "--related": "related",
-        "--dependencies": "dependencies",
-        "--used-by": "used-by",
-        "--explore": "explore",
-        "--depth": "explore --depth",
-        "--max-results": "* --max-results",
-    },
-    "Analysis": {
-        "--impact": "impact",
-        "--critical": "critical",
-        "--bottleneck": "bottleneck",
-        "--coverage": "coverage",
-        "--gaps": "gaps",
-        "--risk": "risk",
-    },
-    "Filtering": {
-        "--type": "list --type",
-        "--edge-type": "list --edge-type",
-        "--min-edges": "list --min-edges",
-        "--max-edges": "list --max-edges",
-        "--property": "list --property",
-        "--has-property": "list --has-property",
-        "--dimension": "list --dimension",
-        "--threshold": "* --threshold",
-    },
-    "ML Intelligence": {
-        "--recommend": "recommend",
-        "--similar-to": "similar-to",
-        "--rank": "rank",
-        "--explore-smart": "explore-smart",
-    },
-    "Export": {
-        "--format": "* --format",
-        "--output": "* --output",
-        "--json": "* --json",
-        "--csv": "* --csv",
-        "--markdown": "* --markdown",
-    },
-    "Cross-KG": {
-        "--db": "GRAPH",
-        "--manual": "--with",
-        "--auto": "--with",
-        "--unified": "--with",
-        "--merge-results": "search",
-        "--compare": "compare",
-    },
-    "Pattern Mapping": {
-        "--pattern": "pattern-code --pattern",
-        "--implementation": "pattern-code",
-        "--arsenal": "pattern-code",
-        "--source-file": "pattern-code --source-file",
-        "--coverage": "coverage",
-    },
-    "Impact Analysis": {
-        "--direction": "impact --direction",
-        "--forward": "impact --direction",
-        "--backward": "impact --direction",
-        "--max-depth": "impact --max-depth",
-        "--risk-threshold": "impact --risk-threshold",
-    },
-    "Criticality": {
-        "--metric": "critical --metric",
-        "--degree": "critical --metric",
-        "--betweenness": "critical --metric",
-        "--pagerank": "critical --metric",
-        "--top-k": "critical --top-k",
-    },
-    "Configuration": {
-        "--verbose": "* --verbose",
-        "--quiet": "* --quiet",
-        "--color": "* --color",
-        "--no-color": "* --no-color",
-        "--timeout": "* --timeout",
-        "--cache": "--no-cache",
-        "--parallel": "batch --parallel",
-        "--dry-run": "--dry-run",
-    },
-    "Dimensional": {
-        "--score-dimensions": "score-dimensions",
-        "--dimension-profile": "dimension-profile",
-        "--compare-dimensions": "compare-dimensions",
-        "--dimension-range": "dimension-range",
-        "--auto-dimensions": "auto-dimensions",
-    },
-    "Natural Language": {
-        "--ask": "ask",
-        "--explain": "explain",
-        "--summarize": "summarize",
-        "--context": "context",
-        "--follow-up": "follow-up",
-    },
-    "Batch Operations": {
-        "--batch": "batch",
-        "--pipeline": "pipeline",
-        "--validate": "validate",
-        "--import": "import-graph",
-        "--export-graph": "export-graph",
-        "--estimate-cost": "estimate-cost",
-    },
+    "Discovery": flags("find emerge discover stats whats-new list schema random"),
+    "Intent-Based": flags("want-to can-it how-does compose-for alternatives why-not optimize-for"),
+    "Exploration": flags(
+        "trace related dependencies used-by explore", depth="explore --depth", max_results="* --max-results"
+    ),
+    "Analysis": flags("impact critical bottleneck coverage gaps risk"),
+    "Filtering": flags(
+        "",
+        type="list --type",
+        edge_type="list --edge-type",
+        min_edges="list --min-edges",
+        max_edges="list --max-edges",
+        property="list --property",
+        has_property="list --has-property",
+        dimension="list --dimension",
+        threshold="* --threshold",
+    ),
+    "ML Intelligence": flags("recommend similar-to rank explore-smart"),
+    "Export": flags(
+        "", format="* --format", output="* --output", json="* --json", csv="* --csv", markdown="* --markdown"
+    ),
+    "Cross-KG": flags(
+        "",
+        db="GRAPH",
+        manual="--with",
+        auto="--with",
+        unified="--with",
+        merge_results="search",
+        compare="compare",
+    ),
+    "Pattern Mapping": flags(
+        "",
+        pattern="pattern-code --pattern",
+        implementation="pattern-code",
+        arsenal="pattern-code",
+        source_file="pattern-code --source-file",
+        coverage="coverage",
+    ),
+    "Impact Analysis": flags(
+        "",
+        direction="impact --direction",
+        forward="impact --direction",
+        backward="impact --direction",
+        max_depth="impact --max-depth",
+        risk_threshold="impact --risk-threshold",
+    ),
+    "Criticality": flags(
+        "",
+        metric="critical --metric",
+        degree="critical --metric",
+        betweenness="critical --metric",
+        pagerank="critical --metric",
+        top_k="critical --top-k",
+    ),
+    "Configuration": flags(
+        "",
+        verbose="* --verbose",
+        quiet="* --quiet",
+        color="* --color",
+        no_color="* --no-color",
+        timeout="* --timeout",
+        cache="--no-cache",
+        parallel="batch --parallel",
+        dry_run="--dry-run",
+    ),
+    "Dimensional": flags(
+        "score-dimensions dimension-profile compare-dimensions dimension-range auto-dimensions"
+    ),
+    "Natural Language": flags("ask explain summarize context follow-up"),
+    "Batch Operations": flags(
+        "batch pipeline validate",
+        **{"import": "import-graph"},
+        export_graph="export-graph",
+        estimate_cost="estimate-cost",
+    ),
 }
 NOTES: Mapping[str, str] = {
     "--db": "the graph is named first",

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from support.loopback import serving
+from support.loopback import QuietHandler, serving
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def web_site(pages: Mapping[str, Page]) -> Iterator[Site]:
     """Serve these pages on a free port of the loopback; whatever else is asked for is 404."""
     site = Site("", dict(pages))
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler, BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -96,28 +96,15 @@ def web_site(pages: Mapping[str, Page]) -> Iterator[Site]:
             self._send(site.answer(request))
 
         def _send(self, sent: Sent) -> None:
-            body = (
-                sent.body
-                if isinstance(sent.body, bytes)
-                else sent.body.encode()
-                if isinstance(sent.body, str)
-                else None
-            )
-            kind = sent.kind if body is not None else "application/json"
-            body = json.dumps(sent.body).encode() if body is None else body
-            self.send_response(sent.status)
+            text_or_bytes = isinstance(sent.body, str | bytes)
+            kind = sent.kind if text_or_bytes else "application/json"
+            body = sent.body if text_or_bytes else json.dumps(sent.body)
+            body = body.encode() if isinstance(body, str) else body
             own = {"connection": "close"} | ({} if sent.endless else {"content-length": str(len(body))})
-            for name, value in {"content-type": kind, **own, **sent.headers}.items():
-                if value:
-                    self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
+            self.respond(sent.status, body, {"content-type": kind, **own, **sent.headers})
             while sent.endless and not site.closing.is_set():
                 self.wfile.write(body)
                 self.wfile.flush()
-
-        def log_message(self, *_: Any) -> None:
-            pass
 
     with serving(Handler) as site.url:
         try:

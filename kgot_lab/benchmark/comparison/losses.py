@@ -25,8 +25,8 @@ from kgot_lab.evaluation.grading import contains_answer, exact_match
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed, ToolReturned
-from kgot_lab.loop.modes.paths.question_form import form_of
-from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.modes.paths.question_form import classify_question
+from kgot_lab.loop.render import join_lines
 
 RIGHT, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
 NEARLY_RIGHT_F1 = 0.5  # the least F1 of an answer that is nearly right
@@ -81,7 +81,7 @@ def find_loss(question: Question, events: Sequence[Event], receipt: QuestionResu
     ]
     if right:
         return REFUSED_RIGHT if all(event.problem for event in right) else NOT_CHOSEN
-    if form_of(question.text) != "open" or question.answer.lower() in {"yes", "no"}:
+    if classify_question(question.text) != "open" or question.answer.lower() in {"yes", "no"}:
         return COMPARED
     shown = _shown_text(question, events)
     return MISREAD if any(contains_answer(shown, gold) for gold in golds) else NOT_SHOWN
@@ -89,7 +89,7 @@ def find_loss(question: Question, events: Sequence[Event], receipt: QuestionResu
 
 def _shown_text(question: Question, events: Sequence[Event]) -> str:
     """Return the last message of every prompt, without the question, whose words are not evidence."""
-    return joined_lines(
+    return join_lines(
         event.prompt.messages[-1].text.replace(question.text, " ")
         for event in events
         if isinstance(event, Asked)

@@ -20,7 +20,7 @@ from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import BINS, ROUNDS
 from kgot_lab.io.files import write_atomically
-from kgot_lab.loop.trace import made_by
+from kgot_lab.loop.trace import model_metadata
 from kgot_lab.types import LLM, Json
 
 # Pairs and goals: fixed before the run, so that no choice can follow the results.
@@ -170,7 +170,7 @@ class Design:
         told = {
             "plan": 1, "kind": _KIND, "sets": sets, "sample seed": DRAW_SEED,
             "systems": {name: system.as_json() | {"prompts": digests[system.prompt_source]} for name, system in self.systems.items()},
-            **({} if llm is None else {"model": {"name": llm.name, **made_by(llm)}}), "measures": dict(ANSWER_MEASURES),
+            **({} if llm is None else {"model": {"name": llm.name, **model_metadata(llm)}}), "measures": dict(ANSWER_MEASURES),
             "pairs": [list(pair) for pair in self.pairs], "aims": [aim.as_json() for aim in self.aims],
             "chance": {
                 "p": "paired randomisation, the signs of a group flipped together",

@@ -25,7 +25,7 @@ from kgot_lab.evaluation.grading import (
 )
 from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, ToolReturned
-from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.render import join_lines
 from kgot_lab.loop.retrieve import row_text
 from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import estimate_tokens
@@ -168,14 +168,12 @@ def facts_read(events: Sequence[Event]) -> str:
             for event in events
             if isinstance(event, Asked)
         )
-        return joined_lines(dict.fromkeys(line for text in shown for line in text.splitlines()))
+        return join_lines(dict.fromkeys(line for text in shown for line in text.splitlines()))
     if begun is not None and begun.dialect:
-        return joined_lines(
+        return join_lines(
             dict.fromkeys(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
         )
-    return joined_lines(
-        event.text for event in events if isinstance(event, ToolReturned) and not event.failed
-    )
+    return join_lines(event.text for event in events if isinstance(event, ToolReturned) and not event.failed)
 
 
 def _is_supported(answer: str, facts: str) -> bool | None:

@@ -62,21 +62,19 @@ def _ask(
     context: typer.Context,
     *,
     question: str = _QUESTION_ARGUMENT,
-    how: _AnswerOptions,
+    output: _AnswerOptions,
     session: Path | None = option("a file that keeps question and answer, for follow-up"),
     limit: int = _LIMIT_OPTION,
 ) -> None:
     """Answer a question from the graph, and name the nodes that the answer cites."""
     from kgot_lab.kgos.query.answering import Conversation, answer_question
 
-    kept = Conversation(session) if session else None
-    told = _answer_and_print(
-        context,
-        how,
-        lambda named, llm: answer_question(named.graph, question, llm, limit=limit),
+    conversation = Conversation(session) if session else None
+    answer = _answer_and_print(
+        context, output, lambda queried, llm: answer_question(queried.graph, question, llm, limit=limit)
     )
-    if kept and told:
-        kept.add(told)
+    if conversation and answer:
+        conversation.add(answer)
 
 
 @queries.command("follow-up", rich_help_panel=_ANSWER_PANEL)
@@ -86,21 +84,21 @@ def _follow_up(
     *,
     question: str = _QUESTION_ARGUMENT,
     session: Path = option("the file of the conversation that this follows", default=...),
-    how: _AnswerOptions,
+    output: _AnswerOptions,
     limit: int = _LIMIT_OPTION,
 ) -> None:
     """Answer a follow-up question, also using what was found for the questions before."""
     from kgot_lab.kgos.query.answering import Conversation, answer_question
 
-    kept = Conversation(session)
-    if not kept.turns:
+    conversation = Conversation(session)
+    if not conversation.turns:
         raise BadInput(f"{session} holds no question to follow: begin with `ask … --session {session}`")
 
-    def following(named: QueriedGraph, llm: LLM | None) -> TextAnswer:
-        return answer_question(named.graph, question, llm, before=kept.turns, limit=limit)
+    def following(queried: QueriedGraph, llm: LLM | None) -> TextAnswer:
+        return answer_question(queried.graph, question, llm, before=conversation.turns, limit=limit)
 
-    if told := _answer_and_print(context, how, following):
-        kept.add(told)
+    if answer := _answer_and_print(context, output, following):
+        conversation.add(answer)
 
 
 @queries.command("explain", rich_help_panel=_ANSWER_PANEL)
@@ -109,29 +107,21 @@ def _explain(
     context: typer.Context,
     *,
     node: str = argument("a node, by its id, its name or the end of its id"),
-    how: _AnswerOptions,
+    output: _AnswerOptions,
 ) -> None:
     """Explain a node by its properties and edges, in words if a model is given."""
     from kgot_lab.kgos.query.answering import explain_node
 
-    _answer_and_print(
-        context,
-        how,
-        lambda named, llm: explain_node(named.graph, node, llm),
-    )
+    _answer_and_print(context, output, lambda queried, llm: explain_node(queried.graph, node, llm))
 
 
 @queries.command("summarize", rich_help_panel=_ANSWER_PANEL)
 @options.with_options
-def _summarize(
-    context: typer.Context,
-    *,
-    how: _AnswerOptions,
-) -> None:
+def _summarize(context: typer.Context, *, output: _AnswerOptions) -> None:
     """Summarize the graph: what it holds, where to begin, its clusters."""
     from kgot_lab.kgos.query.answering import summarise_graph
 
-    _answer_and_print(context, how, lambda named, llm: summarise_graph(named.graph, llm))
+    _answer_and_print(context, output, lambda queried, llm: summarise_graph(queried.graph, llm))
 
 
 @queries.command("context", rich_help_panel=_ANSWER_PANEL)
@@ -140,65 +130,65 @@ def _context(
     context: typer.Context,
     *,
     question: str = _QUESTION_ARGUMENT,
-    how: _OutputOptions,
+    output_options: _OutputOptions,
     limit: int = _LIMIT_OPTION,
 ) -> None:
     """Print what the graph says about a question, as context for a model of your own."""
     from kgot_lab.kgos.query.answering import answer_question
 
     _answer_and_print(
-        context,
-        how,
-        lambda named, _: answer_question(named.graph, question, limit=limit),
+        context, output_options, lambda queried, _: answer_question(queried.graph, question, limit=limit)
     )
 
 
 def _answer_and_print(
-    context: typer.Context, how: _OutputOptions, make: Callable[[QueriedGraph, LLM | None], TextAnswer]
+    context: typer.Context, output: _OutputOptions, make: Callable[[QueriedGraph, LLM | None], TextAnswer]
 ) -> TextAnswer | None:
-    named: QueriedGraph = context.obj
-    model, models = (how.model, how.models) if isinstance(how, _AnswerOptions) else (None, None)
-    if named.dry:
+    queried: QueriedGraph = context.obj
+    model, models = (output.model, output.models) if isinstance(output, _AnswerOptions) else (None, None)
+    if queried.dry:
         terminal.say(
             f"would tell it {f'by {model}' if model else 'as context, without a model'}: one call of a model"
             if model
             else "would ask no model"
         )
         return None
-    with time_limit(how.timeout):
-        graph = named.graph  # read before a model is loaded, to report a wrong name at once
+    with time_limit(output.timeout):
+        graph = queried.graph  # read before a model is loaded, to report a wrong name at once
         llm = (
             terminal.connect_model(model, models=str(models) if models else None)
             if model and len(graph)
             else None
         )
-        told = make(named, llm)
-    if how.as_json:
-        about = {
-            "question": told.question,
-            "text": told.text,
-            "context": told.context,
-            "nodes": list(told.nodes),
-            "cited": list(told.cited),
+        answer = make(queried, llm)
+    if output.as_json:
+        record = {
+            "question": answer.question,
+            "text": answer.text,
+            "context": answer.context,
+            "nodes": list(answer.nodes),
+            "cited": list(answer.cited),
         }
         write_text(
             json.dumps(
-                about | {"cited falsely": list(told.false), "model": told.model}, ensure_ascii=False, indent=1
+                record | {"cited falsely": list(answer.false), "model": answer.model},
+                ensure_ascii=False,
+                indent=1,
             ),
-            how.output,
+            output.output,
         )
     else:
-        write_text(told.text, how.output)
-    if told.model and not told.cited:
+        write_text(answer.text, output.output)
+    if answer.model and not answer.cited:
         terminal.say("note: the answer names no node that it rests on")
-    if told.cited:
-        terminal.say(f"cited: {', '.join(told.cited)}")
-    for id in told.false:
+    if answer.cited:
+        terminal.say(f"cited: {', '.join(answer.cited)}")
+    for id in answer.false:
         terminal.say(f"note: [{id}] is cited, and was not in what the model was given")
-    if not told.nodes:
+    if not answer.nodes:
         terminal.say("nothing in the graph speaks of it")
         raise typer.Exit(NOTHING_FOUND)
-    return told
+    return answer
 
 
 # `kgot-lab query FOLDER concepts`: concepts that a model extracts from documents and docstrings.
@@ -229,38 +219,38 @@ def _concepts(
     from kgot_lab.kgos.extraction.concepts import estimate_reading, list_passages, read_concepts
     from kgot_lab.stores.files import check_graph_file, write_graph
 
-    named: QueriedGraph = context.obj
+    queried: QueriedGraph = context.obj
     check_graph_file(output)
     if output.exists():
         raise BadInput(f"{output} is there already, and would be lost: name another file")
-    folder = Path(named.where).expanduser()
-    graph = named.graph
+    folder = Path(queried.where).expanduser()
+    graph = queried.graph
     passages = [
-        each
-        for each in list_passages(graph, folder if folder.is_dir() else None)
-        if each.file.startswith(only)
+        passage
+        for passage in list_passages(graph, folder if folder.is_dir() else None)
+        if passage.file.startswith(only)
     ][:most]
     if not passages:
         raise BadInput(
-            f"nothing in {named.where} says enough to be read: no paragraph of a document, and no description of code"
+            f"nothing in {queried.where} says enough to be read: no paragraph of a document, and no description of code"
         )
     budget = terminal.make_budget(cost.max_calls, cost.max_seconds, cost.max_dollars)
     llm = terminal.connect_model(model, budget, models=str(models) if models else None)
     takes = estimate_reading(passages, about=not relations, rate=model_rate(llm))
-    told = f"{len(passages)} passages, {takes}; what was read before is not asked again"
-    if named.dry:
-        write_text(told, None)
+    estimate = f"{len(passages)} passages, {takes}; what was read before is not asked again"
+    if queried.dry:
+        write_text(estimate, None)
         return
-    terminal.say(f"estimate: {told}")
-    with terminal.progress_bar("passages") as shown_rows:
-        grown = read_concepts(
+    terminal.say(f"estimate: {estimate}")
+    with terminal.progress_bar("passages") as progress:
+        extracted = read_concepts(
             graph,
             passages,
             llm,
             about=not relations,
-            cache=False if named.fresh else None,
-            progress=shown_rows,
+            cache=False if queried.fresh else None,
+            progress=progress,
         )
-    write_graph(grown.graph, output)
-    terminal.say(repr(grown))
-    terminal.say(f"{output}: {grown.graph}")
+    write_graph(extracted.graph, output)
+    terminal.say(repr(extracted))
+    terminal.say(f"{output}: {extracted.graph}")

@@ -55,29 +55,33 @@ def _batch(
     """Answer many questions with a JSON object for each, in order. A failed one does not stop the others."""
     from kgot_lab.kgos.query.question_arguments import answer_lines
 
-    named: QueriedGraph = context.obj
+    queried: QueriedGraph = context.obj
     lines = (terminal.standard_input().read() if file == "-" else _read_questions(Path(file))).splitlines()
-    if named.dry:
-        terminal.say(f"would ask {len([line for line in lines if line.strip()])} questions of {named.where}")
+    if queried.dry:
+        terminal.say(
+            f"would ask {len([line for line in lines if line.strip()])} questions of {queried.where}"
+        )
         return
-    told, failed = [], 0
+    lines_out, failed = [], 0
     with time_limit(timeout):
-        for each in answer_lines(named.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
-            failed += each.result is None
-            if each.result is None:
-                row = {"asked": each.line, "error": each.error}
-                terminal.say(f"error: {each.line}: {each.error}")
+        for answer in answer_lines(queried.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
+            failed += answer.result is None
+            if answer.result is None:
+                row = {"asked": answer.line, "error": answer.error}
+                terminal.say(f"error: {answer.line}: {answer.error}")
             else:
-                columns, rows = visible_rows(each.result, OutputOptions(OutputFormat.JSON))
+                columns, rows = visible_rows(answer.result, OutputOptions(OutputFormat.JSON))
                 row = {
-                    "asked": each.line,
-                    **json.loads(format_result(each.result, columns, rows, OutputOptions(OutputFormat.JSON))),
+                    "asked": answer.line,
+                    **json.loads(
+                        format_result(answer.result, columns, rows, OutputOptions(OutputFormat.JSON))
+                    ),
                 }
-            told.append(json.dumps(row, ensure_ascii=False))
+            lines_out.append(json.dumps(row, ensure_ascii=False))
             if output is None:
-                write_text(told[-1], None)
+                write_text(lines_out[-1], None)
     if output is not None:
-        write_text("\n".join(told), output)
+        write_text("\n".join(lines_out), output)
     if failed:
         raise typer.Exit(1)
 
@@ -96,13 +100,13 @@ def _pipeline(
     """Ask questions in sequence, each about the result of the one before, and show the last answer."""
     from kgot_lab.kgos.query.question_arguments import run_pipeline
 
-    named: QueriedGraph = context.obj
-    if named.dry:
-        terminal.say(f"would ask {questions} of {named.where}")
+    queried: QueriedGraph = context.obj
+    if queried.dry:
+        terminal.say(f"would ask {questions} of {queried.where}")
         return
     result = None
     with time_limit(timeout):
-        for step, result in run_pipeline(named.graph, questions):
+        for step, result in run_pipeline(queried.graph, questions):
             terminal.say(f"{step} → {result.title}")
     if result is not None:
         print_result(result, OutputOptions(format, output, explain))
@@ -122,15 +126,15 @@ def _validate(
     from kgot_lab.kgos.schemas.rules import check_rules
     from kgot_lab.kgos.schemas.vocabularies import CODE, CURATED, UNIFIED
 
-    named: QueriedGraph = context.obj
-    if named.dry:
-        terminal.say(f"would check {named.where} against the twelve rules")
+    queried: QueriedGraph = context.obj
+    if queried.dry:
+        terminal.say(f"would check {queried.where} against the twelve rules")
         return
     with time_limit(timeout):
-        held = {VocabularyName.UNIFIED: UNIFIED, VocabularyName.CODE: CODE, VocabularyName.CURATED: CURATED}[
+        rules = {VocabularyName.UNIFIED: UNIFIED, VocabularyName.CODE: CODE, VocabularyName.CURATED: CURATED}[
             vocabulary
         ]
-        report = check_rules(named.graph, held)
+        report = check_rules(queried.graph, rules)
         rows = [
             (each.rule.number, fault.level, fault.where, fault.what, fault.do)
             for each in report.broken
@@ -144,7 +148,7 @@ def _validate(
         ("rule", "severity", "where", "what", "do"),
         tuple(rows[:most]),
         counts,
-        named.graph.ids[:1] or ("",),
+        queried.graph.ids[:1] or ("",),
     )
     print_result(result, OutputOptions(format, output, explain=bool(rows)), verdict=True)
     if not report.sound:
@@ -188,22 +192,24 @@ def _import_graph(
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.stores.files import check_graph_file, write_graph
 
-    named: QueriedGraph = context.obj
+    queried: QueriedGraph = context.obj
     check_graph_file(output)
-    if named.dry:
-        terminal.say(f"would write {named.where} and {other} as one graph to {output}")
+    if queried.dry:
+        terminal.say(f"would write {queried.where} and {other} as one graph to {output}")
         return
-    one, two = named.graph, QueriedGraph(other, named.namespace).graph
-    differing = [node.id for node in two.nodes if node.id in one and one.node(node.id) != node]
-    known = {edge.identity for edge in one.edges}
-    nodes = [*one.nodes, *(node for node in two.nodes if node.id not in one)]
-    whole = PropertyGraph.of(nodes, [*one.edges, *(edge for edge in two.edges if edge.identity not in known)])
+    first, second = queried.graph, QueriedGraph(other, queried.namespace).graph
+    differing = [node.id for node in second.nodes if node.id in first and first.node(node.id) != node]
+    identities = {edge.identity for edge in first.edges}
+    nodes = [*first.nodes, *(node for node in second.nodes if node.id not in first)]
+    merged = PropertyGraph.of(
+        nodes, [*first.edges, *(edge for edge in second.edges if edge.identity not in identities)]
+    )
     _require_new(output)
-    write_graph(whole, output)
-    terminal.say(f"{output}: {whole}")
+    write_graph(merged, output)
+    terminal.say(f"{output}: {merged}")
     if differing:
         terminal.say(
-            f"note: {len(differing)} nodes differ, and are as {named.where} has them: {', '.join(differing[:10])}"
+            f"note: {len(differing)} nodes differ, and are as {queried.where} has them: {', '.join(differing[:10])}"
         )
 
 
@@ -212,12 +218,12 @@ def _export_graph(context: typer.Context, output: Path = _OUTPUT_OPTION) -> None
     """Write the graph into a file of another form."""
     from kgot_lab.stores.files import check_graph_file, write_graph
 
-    named: QueriedGraph = context.obj
+    queried: QueriedGraph = context.obj
     check_graph_file(output)
-    if named.dry:
-        terminal.say(f"would write {named.where} to {output}")
+    if queried.dry:
+        terminal.say(f"would write {queried.where} to {output}")
         return
-    graph = named.graph
+    graph = queried.graph
     _require_new(output)
     write_graph(graph, output)
     terminal.say(f"{output}: {graph}")
@@ -236,23 +242,25 @@ def _estimate_cost(
     from kgot_lab.llm.budget import estimate
 
     require_count(times, 1, "times")
-    named: QueriedGraph = context.obj
-    told = answer_question(named.graph, question)
-    sizes = count_prompt_tokens(answer_prompt(question, told.context))
+    queried: QueriedGraph = context.obj
+    answer = answer_question(queried.graph, question)
+    sizes = count_prompt_tokens(answer_prompt(question, answer.context))
     llm = terminal.connect_model(model)
     write_text(str(estimate({"ask": times}, {"ask": sizes}, model_rate(llm))), None)
 
 
 def _print_comparison(
-    named: QueriedGraph, other: str, format: OutputFormat, output: Path | None, timeout: float | None
+    queried: QueriedGraph, other: str, format: OutputFormat, output: Path | None, timeout: float | None
 ) -> None:
     from kgot_lab.kgos.methods.selection import list_changes
 
-    if named.dry:
-        terminal.say(f"would compare {named.where} with {other}")
+    if queried.dry:
+        terminal.say(f"would compare {queried.where} with {other}")
         return
     with time_limit(timeout):
-        result = list_changes(named.graph, QueriedGraph(other, named.namespace, fresh=named.fresh).graph)
+        result = list_changes(
+            queried.graph, QueriedGraph(other, queried.namespace, fresh=queried.fresh).graph
+        )
     print_result(result, OutputOptions(format, output))
 
 

@@ -62,10 +62,10 @@ class QueriedGraph:
         """The graph, or all in one with the names of each before its ids."""
         from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 
-        return self.whole.graph if isinstance(self.whole, MultiGraph) else self.whole
+        return self.ranked_graphs.graph if isinstance(self.ranked_graphs, MultiGraph) else self.ranked_graphs
 
     @cached_property
-    def whole(self) -> PropertyGraph | MultiGraph:
+    def ranked_graphs(self) -> PropertyGraph | MultiGraph:
         """The graph, or several that are ranked together."""
         from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 
@@ -92,8 +92,8 @@ class QueriedGraph:
         with dask_client(self.dask) if self.dask else nullcontext() as client:
             if self.quiet:
                 return load_graph(where, client=client, **options)
-            with terminal.progress_bar("files") as shown_rows:
-                return load_graph(where, progress=shown_rows, client=client, **options)
+            with terminal.progress_bar("files") as progress:
+                return load_graph(where, progress=progress, client=client, **options)
 
     def _say(self, text: str) -> None:
         if not self.quiet:
@@ -119,17 +119,17 @@ def checked_output(context: typer.Context, output: Path | None) -> Path | None:
 
     Raises BadInput if it exists and is that graph or a part of it.
     """
-    named = context.find_object(QueriedGraph)
-    if named is None or output is None or not output.exists():
+    queried = context.find_object(QueriedGraph)
+    if queried is None or output is None or not output.exists():
         return output
-    for where in (named.where, *named.beside.values()):
-        asked = Path(where).expanduser()
+    for location in (queried.where, *queried.beside.values()):
+        path = Path(location).expanduser()
         if (
-            "://" not in where
-            and asked.exists()
-            and (asked.resolve() == output.resolve() or asked.resolve() in output.resolve().parents)
+            "://" not in location
+            and path.exists()
+            and (path.resolve() == output.resolve() or path.resolve() in output.resolve().parents)
         ):
-            is_what = "what is asked" if asked.is_file() else f"a file of {where}, which is asked"
+            is_what = "what is asked" if path.is_file() else f"a file of {location}, which is asked"
             raise BadInput(f"{output} is {is_what}: name another --output")
     return output
 
@@ -181,7 +181,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise _TimedOut
 
-    before = signal.signal(signal.SIGALRM, stop)
+    previous = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -190,7 +190,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         raise typer.Exit(TIMED_OUT) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, previous)
 
 
 class _TimedOut(BaseException):
@@ -226,20 +226,22 @@ def visible_rows(result: MethodResult, shape: OutputOptions) -> tuple[list[str],
     """
     columns, rows = list(result.COLUMNS), [tuple(row) for row in result.rows()]
     if shape.threshold is not None:
-        place = next(
+        position = next(
             (columns.index(name) for name in ("score", "risk", "priority", "value") if name in columns), None
         )
-        if place is None:
+        if position is None:
             raise BadInput(
                 f"this answer has no score to hold against --threshold; its columns are {', '.join(columns)}"
             )
-        rows = [row for row in rows if isinstance(row[place], int | float) and row[place] >= shape.threshold]
+        rows = [
+            row for row in rows if isinstance(row[position], int | float) and row[position] >= shape.threshold
+        ]
     rows = rows[: shape.max_results]
-    lanes = ("embedding", "text", "graph", "intent", "path", "sources")
-    if not shape.explain and set(lanes) <= set(columns) and shape.format != OutputFormat.JSON:
-        kept = [place for place, name in enumerate(columns) if name not in lanes]
-        columns = [columns[place] for place in kept]
-        rows = [tuple(row[place] for place in kept) for row in rows]
+    partial_scores = ("embedding", "text", "graph", "intent", "path", "sources")
+    if not shape.explain and set(partial_scores) <= set(columns) and shape.format != OutputFormat.JSON:
+        positions = [position for position, name in enumerate(columns) if name not in partial_scores]
+        columns = [columns[position] for position in positions]
+        rows = [tuple(row[position] for position in positions) for row in rows]
     return columns, rows
 
 
@@ -250,9 +252,9 @@ def format_result(
     from kgot_lab.evaluation.tables import Cell, Grid
 
     if shape.format == OutputFormat.JSON:
-        kept = [dict(zip(columns, row, strict=True)) for row in rows]
+        records = [dict(zip(columns, row, strict=True)) for row in rows]
         return json.dumps(
-            {"title": result.title, "rows": kept, "why": list(result.why)},
+            {"title": result.title, "rows": records, "why": list(result.why)},
             ensure_ascii=False,
             indent=1,
             default=_to_jsonable,
@@ -271,13 +273,13 @@ def format_result(
         for row in rows
     )
     grid = Grid(result.title, tuple(columns), cells, words=True)
-    text_ = grid.markdown if shape.format == OutputFormat.MARKDOWN else grid.text if rows else result.title
-    told = (
+    body = grid.markdown if shape.format == OutputFormat.MARKDOWN else grid.text if rows else result.title
+    reasons = (
         [f"- {line}" if shape.format == OutputFormat.MARKDOWN else f"  {line}" for line in result.why]
         if shape.explain
         else []
     )
-    return "\n".join([text_, *([""] * bool(told and shape.format == OutputFormat.MARKDOWN)), *told])
+    return "\n".join([body, *([""] * bool(reasons and shape.format == OutputFormat.MARKDOWN)), *reasons])
 
 
 def write_text(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
@@ -344,50 +346,56 @@ def select_graph(
     """
     if not graph.strip():
         raise BadInput('name a graph: a file, an address, or a folder ("." for the one you are in)')
-    others: dict[str, str] = {}
-    for each in beside or ():
-        name, sign, where = each.partition("=")
-        if not sign or not name or not where:
-            raise BadInput(f"--with is NAME=GRAPH, not {each!r}")
-        if name in others:
+    other_graphs: dict[str, str] = {}
+    for assignment in beside or ():
+        name, sign, location = assignment.partition("=")
+        if not sign or not name or not location:
+            raise BadInput(f"--with is NAME=GRAPH, not {assignment!r}")
+        if name in other_graphs:
             raise BadInput(f"--with names {name} twice: each graph has a name of its own")
-        others[name] = where
-    if dask is not None and not any(Path(each).expanduser().is_dir() for each in (graph, *others.values())):
+        other_graphs[name] = location
+    if dask is not None and not any(
+        Path(assignment).expanduser().is_dir() for assignment in (graph, *other_graphs.values())
+    ):
         raise BadInput("--dask shares out the reading of a folder, and no folder is named: leave --dask out")
-    context.obj = QueriedGraph(graph, namespace, others, fresh, dry, dask=dask)
+    context.obj = QueriedGraph(graph, namespace, other_graphs, fresh, dry, dask=dask)
 
 
 def build_command(question: GraphQuestion) -> Callable[..., None]:
     """Build the command of a graph question, with the question's parameters and the shared options."""
 
-    def run(**given: Any) -> None:
-        context: typer.Context = given.pop("context")
-        named: QueriedGraph = context.obj
-        shape = FormatOptions(**{each.name: given.pop(each.name) for each in fields(FormatOptions)}).shape()
-        arguments = {each.name: given[each.name] for each in question.parameters}
+    def run(**values: Any) -> None:
+        context: typer.Context = values.pop("context")
+        queried: QueriedGraph = context.obj
+        shape = FormatOptions(
+            **{parameter.name: values.pop(parameter.name) for parameter in fields(FormatOptions)}
+        ).shape()
+        arguments = {parameter.name: values[parameter.name] for parameter in question.parameters}
         arguments = {
             name: value or None if isinstance(value, list) else value for name, value in arguments.items()
         }
-        if named.dry:
-            told = ", ".join(
+        if queried.dry:
+            settings = ", ".join(
                 f"{name} = {value!r}" for name, value in arguments.items() if value not in (None, [], False)
             )
             terminal.say(
-                f"would ask {question.name} of {named.where}{told and f' with {told}'}: {question.help}"
+                f"would ask {question.name} of {queried.where}{settings and f' with {settings}'}: {question.help}"
             )
             return
-        named.quiet = shape.quiet
+        queried.quiet = shape.quiet
         with time_limit(shape.timeout):
             # a search ranks several graphs jointly, and lists a thing that two contain once; other questions
             # see one graph
-            result = question.ask(named.whole if question.name == "search" else named.graph, **arguments)
+            result = question.ask(
+                queried.ranked_graphs if question.name == "search" else queried.graph, **arguments
+            )
         print_result(result, shape)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
-    for each in question.parameters:
-        required = each.default is inspect.Parameter.empty
-        info = argument(each.help) if required else option(each.help, default=each.default)
-        parameters.append(typer_parameter(each.name, each.type, info))
+    for parameter in question.parameters:
+        required = parameter.default is inspect.Parameter.empty
+        info = argument(parameter.help) if required else option(parameter.help, default=parameter.default)
+        parameters.append(typer_parameter(parameter.name, parameter.type, info))
     return set_signature(run, [*parameters, *group_parameters(FormatOptions)], question.name, question.help)
 
 

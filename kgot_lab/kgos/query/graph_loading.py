@@ -16,7 +16,7 @@ from kgot_lab.io.sqlite_snapshot import private_copy
 from kgot_lab.kgos.extraction.folder import FileProgress, extract_folder
 from kgot_lab.kgos.extraction.patterns import add_patterns
 from kgot_lab.kgos.schemas.foreign_files import read_foreign
-from kgot_lab.loop.evidence import sourced
+from kgot_lab.loop.evidence import add_supports
 from kgot_lab.loop.trace import graph_after, is_trace, load_run
 from kgot_lab.stores.files import read_named_graph
 from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
@@ -185,7 +185,7 @@ def load_graph(
         )
     if is_trace(path):
         events = load_run(path).events
-        return sourced(graph_after(events), events)
+        return add_supports(graph_after(events), events)
     read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
     if read.note:
         report(f"note: {where}: {read.note}")
