@@ -22,30 +22,30 @@ from kgot_lab.errors import (
 
 MODEL_ERRORS = (LLMError, ModelMissing, NotInstalled, OutOfMemory)
 log = logging.getLogger("kgot_lab.experts")
-STORE_AWAY = "the store of experts cannot be reached: try again later"
-MODEL_AWAY = "the model of this expert gave no answer, or no whole one: the owner of this server finds the reason in its log"
-PART_AWAY = "a part of this server failed: its owner finds the reason in its log"
+STORE_UNREACHABLE = "the store of experts cannot be reached: try again later"
+MODEL_FAILED = "the model of this expert gave no answer, or no whole one: the owner of this server finds the reason in its log"
+SERVER_FAILED = "a part of this server failed: its owner finds the reason in its log"
 _PATH = re.compile(r"(?<![\w:/.])(?:/|[A-Za-z]:\\)[^\s'\"\\/:;,)]+(?:[\\/][^\s'\"\\/:;,)]+)+")
-_MOST = 500  # characters of a reason
+_MAX_REASON_LENGTH = 500  # characters of a reason
 
 
-def failure_message(error: Exception, *unsaid: str) -> str:
+def failure_message(error: Exception, *redacted: str) -> str:
     """Return the message for the caller, and log errors that the caller cannot fix.
 
-    The words in `unsaid` are removed from the log.
+    The words in `redacted` are removed from the log.
     """
     if isinstance(error, BadInput):
         return str(error)
-    away = MODEL_AWAY if isinstance(error, MODEL_ERRORS) else PART_AWAY
-    told = STORE_AWAY if isinstance(error, StoreUnavailable) else away
-    log.warning("%s: %s", type(error).__name__, reason_logged(error, *unsaid))
-    return told
+    away = MODEL_FAILED if isinstance(error, MODEL_ERRORS) else SERVER_FAILED
+    message = STORE_UNREACHABLE if isinstance(error, StoreUnavailable) else away
+    log.warning("%s: %s", type(error).__name__, format_for_log(error, *redacted))
+    return message
 
 
-def reason_logged(error: Exception, *unsaid: str) -> str:
+def format_for_log(error: Exception, *redacted: str) -> str:
     """Format an error for the log.
 
-    For a LabError this is its message, without paths and the words in `unsaid`. For any other error it is
+    For a LabError this is its message, without paths and the words in `redacted`. For any other error it is
     where it was raised, because its message may hold anything.
     """
     if not isinstance(error, LabError):
@@ -55,6 +55,6 @@ def reason_logged(error: Exception, *unsaid: str) -> str:
             or "nowhere"
         )
     text = str(error)
-    for words in filter(None, unsaid):
-        text = text.replace(words, "…")
-    return " ".join(_PATH.sub("…", text).split())[:_MOST]
+    for phrase in filter(None, redacted):
+        text = text.replace(phrase, "…")
+    return " ".join(_PATH.sub("…", text).split())[:_MAX_REASON_LENGTH]

@@ -20,40 +20,42 @@ from kgot_lab.retrieval.fusion import Weights
 
 SCHEMA_VERSION = 1
 GRAPH_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_MOST_TEXT, _MOST_LIST = 20_000, 100
+_MAX_TEXT_LENGTH, _MAX_LIST_LENGTH = 20_000, 100
 
 
-def _spoken(text: str) -> str:
+def _check_not_blank(text: str) -> str:
     """Validate a text that is stored and shown.
 
     It must not be blank, nor contain lone surrogates or control characters other than tabs and line ends.
     """
     if not text.strip():
         raise ValueError("it is blank")
-    return _sound(text)
+    return _check_characters(text)
 
 
-def _sound(text: str) -> str:
+def _check_characters(text: str) -> str:
     if any(
-        (ord(letter) < 32 and letter not in "\t\n\r") or 0xD800 <= ord(letter) <= 0xDFFF or letter == "\x7f"
-        for letter in text
+        (ord(character) < 32 and character not in "\t\n\r")
+        or 0xD800 <= ord(character) <= 0xDFFF
+        or character == "\x7f"
+        for character in text
     ):
         raise ValueError("it has control characters, or half of a surrogate pair")
     return text
 
 
-def _graph_id(text: str) -> str:
+def _check_graph_id(text: str) -> str:
     if not GRAPH_ID.fullmatch(text):
         raise ValueError("the id of a graph is letters, digits, dots, dashes and underscores, at most 100")
     return text
 
 
-_Name = Annotated[str, Field(max_length=200), AfterValidator(_spoken)]
-_Text = Annotated[str, Field(max_length=_MOST_TEXT), AfterValidator(_sound)]
-_Word = Annotated[str, Field(max_length=100), AfterValidator(_spoken)]
-_GraphId = Annotated[str, AfterValidator(_graph_id)]
-_Amount = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
-_Words = Annotated[tuple[_Word, ...], Field(max_length=_MOST_LIST)]
+_Name = Annotated[str, Field(max_length=200), AfterValidator(_check_not_blank)]
+_Text = Annotated[str, Field(max_length=_MAX_TEXT_LENGTH), AfterValidator(_check_characters)]
+_ShortText = Annotated[str, Field(max_length=100), AfterValidator(_check_not_blank)]
+_GraphId = Annotated[str, AfterValidator(_check_graph_id)]
+_Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+_ShortTexts = Annotated[tuple[_ShortText, ...], Field(max_length=_MAX_LIST_LENGTH)]
 
 
 class ExpertPart(BaseModel):
@@ -67,7 +69,7 @@ class Persona(ExpertPart):
 
     name: _Name
     instructions: _Text = ""
-    style: _Word = "professional"
+    style: _ShortText = "professional"
     greeting: _Text = ""
 
 
@@ -78,13 +80,13 @@ class ExpertRetrieval(ExpertPart):
         "hybrid",
         "intent",
     )
-    alpha: _Amount = 0.35
-    beta: _Amount = 0.40
-    gamma: _Amount = 0.15
-    delta: _Amount = 0.10
+    alpha: _Weight = 0.35
+    beta: _Weight = 0.40
+    gamma: _Weight = 0.15
+    delta: _Weight = 0.10
     limit: Annotated[int, Field(ge=1, le=50)] = 10
     expand_depth: Annotated[int, Field(ge=0, le=3)] = 1
-    boost_types: _Words | None = None
+    boost_types: _ShortTexts | None = None
 
 
 class DimensionBound(ExpertPart):
@@ -101,15 +103,15 @@ class ExpertGoal(ExpertPart):
     These are edge types to follow, and dimensions that count in intent retrieval.
     """
 
-    boost_types: _Words = ()
-    dimension_boosts: _Words = ()
+    boost_types: _ShortTexts = ()
+    dimension_boosts: _ShortTexts = ()
 
 
 class CrossEdge(ExpertPart):
     """An edge between two graphs of an expert. Its ends are written GRAPH:NODE."""
 
     source: _Name
-    type: _Word
+    type: _ShortText
     target: _Name
 
 
@@ -135,16 +137,16 @@ class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
     cross_edges: Annotated[tuple[CrossEdge, ...], Field(max_length=1000)] = ()
     persona: Persona
     retrieval: ExpertRetrieval = ExpertRetrieval()
-    dimension_filters: Annotated[dict[_Word, DimensionBound], Field(max_length=_MOST_LIST)] = {}
-    playbook_skills: _Words = ()
-    custom_goal_mappings: Annotated[dict[_Word, ExpertGoal], Field(max_length=_MOST_LIST)] = {}
-    delegates_to: Annotated[tuple[_Word, ...], Field(max_length=20)] = ()
+    dimension_filters: Annotated[dict[_ShortText, DimensionBound], Field(max_length=_MAX_LIST_LENGTH)] = {}
+    playbook_skills: _ShortTexts = ()
+    custom_goal_mappings: Annotated[dict[_ShortText, ExpertGoal], Field(max_length=_MAX_LIST_LENGTH)] = {}
+    delegates_to: Annotated[tuple[_ShortText, ...], Field(max_length=20)] = ()
     answers_in: Literal["prose", "sentences"] = "prose"
     off_topic: Literal["answer", "decline"] = "answer"
-    models: Annotated[dict[Literal["chat"], _Word], Field(max_length=1)] = {}
+    models: Annotated[dict[Literal["chat"], _ShortText], Field(max_length=1)] = {}
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> ExpertConfig:
+    def _check_consistency(self) -> ExpertConfig:
         if not self.graphs:
             raise ValueError("an expert knows at least one graph: kg_db_id, or kg_db_ids")
         if len(set(self.graphs)) < len(self.graphs):
@@ -179,13 +181,13 @@ class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
 
         Raises BadInput and UnknownName if a setting is invalid.
         """
-        how = self.retrieval
+        retrieval = self.retrieval
         return RetrievalConfig(
-            weights=Weights(how.alpha, how.beta, how.gamma, how.delta),
-            methods=how.methods,
-            limit=how.limit,
-            expand_depth=how.expand_depth,
-            boost_types=how.boost_types,
+            weights=Weights(retrieval.alpha, retrieval.beta, retrieval.gamma, retrieval.delta),
+            methods=retrieval.methods,
+            limit=retrieval.limit,
+            expand_depth=retrieval.expand_depth,
+            boost_types=retrieval.boost_types,
             dimension_filters={
                 name: bound.model_dump(exclude_none=True) for name, bound in self.dimension_filters.items()
             },
@@ -211,25 +213,25 @@ class Expert(ExpertConfig):
         )
 
 
-def expert_config(told: object) -> ExpertConfig:
+def expert_config(data: object) -> ExpertConfig:
     """Validate a configuration given as a JSON mapping.
 
     Raises BadInput with the field that is wrong and what is expected.
     """
-    if not isinstance(told, Mapping):
+    if not isinstance(data, Mapping):
         raise BadInput("an expert is a JSON object with name, persona and kg_db_id")
     try:
-        return ExpertConfig.model_validate(dict(told))
+        return ExpertConfig.model_validate(dict(data))
     except ValidationError as error:
-        raise BadInput(first_problem(error)) from None
+        raise BadInput(describe_first_error(error)) from None
 
 
-def first_problem(error: ValidationError) -> str:
+def describe_first_error(error: ValidationError) -> str:
     """Describe the first field that is wrong, and why, but never its value, which may hold anything."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(str(step) for step in first["loc"])
-    said = str(first["msg"]).removeprefix("Value error, ")
-    return f"{where}: {said}" if where else said
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
 
 
 def changed_config(config: ExpertConfig, change: object) -> ExpertConfig:
@@ -243,21 +245,21 @@ def changed_config(config: ExpertConfig, change: object) -> ExpertConfig:
     return expert_config(merge_patch(json.loads(config.model_dump_json(exclude_unset=True)), change))
 
 
-def merge_patch(before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+def merge_patch(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two JSON objects by JSON Merge Patch (RFC 7396)."""
-    after = dict(before)
-    for name, value in change.items():
+    result = dict(document)
+    for name, value in patch.items():
         if value is None:
-            after.pop(name, None)
+            result.pop(name, None)
         elif isinstance(value, Mapping):
-            there = after.get(name)
-            after[name] = merge_patch(there if isinstance(there, Mapping) else {}, value)
+            current = result.get(name)
+            result[name] = merge_patch(current if isinstance(current, Mapping) else {}, value)
         else:
-            after[name] = value
-    return after
+            result[name] = value
+    return result
 
 
-def slug(text: str) -> str:
+def slugify(text: str) -> str:
     """Convert a name to a part of an id: lower-case ASCII letters and digits, joined by underscores.
 
     Returns "expert" if nothing is left.

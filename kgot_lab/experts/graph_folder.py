@@ -32,9 +32,9 @@ def read_graph_in_worker(folder: Path) -> PropertyGraph:
 
     Raises BadInput if it cannot be read.
     """
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as apart:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         try:
-            return apart.submit(opened_graph, str(folder)).result()
+            return pool.submit(opened_graph, str(folder)).result()
         except BrokenProcessPool:
             raise BadInput(
                 f"reading the folder {folder.name} ended before its time, perhaps for lack of memory"
@@ -64,7 +64,7 @@ class KnownGraphs:
         return name, own
 
 
-class _ReadGraph(NamedTuple):
+class _LoadedGraph(NamedTuple):
     stamp: str
     graph: PropertyGraph
 
@@ -81,28 +81,28 @@ class GraphFolder:
         self, folder: Path | None = None, more: Mapping[str, Callable[[], PropertyGraph]] | None = None
     ):
         self.folder = None if folder is None else folder.resolve()
-        self._more = dict(more or {})
-        self._read: dict[str, _ReadGraph] = {}
+        self._factories = dict(more or {})
+        self._read: dict[str, _LoadedGraph] = {}
         self._joined: dict[str, KnownGraphs] = {}
-        self._made: dict[str, PropertyGraph] = {}
+        self._created: dict[str, PropertyGraph] = {}
         # adds the approved changes to a graph
-        self.learnt: Callable[[str, PropertyGraph], PropertyGraph] | None = None
+        self.apply_accepted: Callable[[str, PropertyGraph], PropertyGraph] | None = None
         self._lock = threading.RLock()
-        self._reading: dict[
+        self._locks: dict[
             str, threading.Lock
         ] = {}  # one for each graph, so that a large one does not block another
 
     def names(self) -> tuple[str, ...]:
         """Return the ids of all graphs."""
-        return tuple(sorted({*self._more, *self._files()}))
+        return tuple(sorted({*self._factories, *self._files()}))
 
-    def passed_over(self) -> tuple[str, ...]:
+    def skipped_entries(self) -> tuple[str, ...]:
         """Return the entries of the folder that are not offered as graphs, each with the reason.
 
         Hidden files are left out.
         """
-        offered, told = set(self._files().values()), []
-        for path in self._inside():
+        offered, reasons = set(self._files().values()), []
+        for path in self._entries():
             if path in offered or path.name.startswith("."):
                 continue
             if path.is_symlink():
@@ -113,48 +113,48 @@ class GraphFolder:
                 why = f"has the same name as {self._files()[path.stem].name}: rename one of them"
             else:
                 why = "has a name that is no id: take letters, digits, dots, dashes and underscores, at most 100"
-            told.append(f"{path.name!r} {why}")
-        return tuple(told)
+            reasons.append(f"{path.name!r} {why}")
+        return tuple(reasons)
 
     def graph(self, name: str) -> PropertyGraph:
         """Return a graph by its id, with the learned changes.
 
         Raises UnknownName if there is none, and BadInput if its file is no graph.
         """
-        read = self._as_it_lies(name)
-        return read if self.learnt is None else self.learnt(name, read)
+        base = self._base_graph(name)
+        return base if self.apply_accepted is None else self.apply_accepted(name, base)
 
-    def _as_it_lies(self, name: str) -> PropertyGraph:
-        if name in self._more:
-            with self._lock_of(name):
-                if name not in self._made:
-                    self._made[name] = self._more[name]()
-                    index_of(self._made[name])
-                return self._made[name]
+    def _base_graph(self, name: str) -> PropertyGraph:
+        if name in self._factories:
+            with self._graph_lock(name):
+                if name not in self._created:
+                    self._created[name] = self._factories[name]()
+                    index_of(self._created[name])
+                return self._created[name]
         path = self._files().get(name)
         if path is None:
             raise UnknownName("graph", name, self.names())
-        with self._lock_of(name):
-            kept = self._read.get(name)
+        with self._graph_lock(name):
+            loaded = self._read.get(name)
             try:
-                stamp = _stamp_of(path)
-                if kept is None or kept.stamp != stamp:
-                    kept = _ReadGraph(
+                stamp = _file_stamp(path)
+                if loaded is None or loaded.stamp != stamp:
+                    loaded = _LoadedGraph(
                         stamp, read_graph_in_worker(path) if path.is_dir() else opened_graph(str(path))
                     )
-                    index_of(kept.graph)
+                    index_of(loaded.graph)
             except LabError as error:
                 raise BadInput(
                     f"the graph {name} cannot be read: {str(error).replace(str(path), name)}"
                 ) from None
             except OSError as error:  # it was deleted meanwhile, or cannot be read
                 raise BadInput(f"the graph {name} cannot be read: {error.strerror}") from None
-            self._read[name] = kept
-        return kept.graph
+            self._read[name] = loaded
+        return loaded.graph
 
-    def _lock_of(self, name: str) -> threading.Lock:
+    def _graph_lock(self, name: str) -> threading.Lock:
         with self._lock:
-            return self._reading.setdefault(name, threading.Lock())
+            return self._locks.setdefault(name, threading.Lock())
 
     def expert_graphs(self, config: ExpertConfig) -> KnownGraphs:
         """Return the joined graphs of an expert.
@@ -167,12 +167,12 @@ class GraphFolder:
         ).hexdigest()
         if len(graphs) == 1:
             return KnownGraphs(config.graphs, next(iter(graphs.values())), digest)
-        told = f"{digest}{sorted(config.graph_weights.items())}{config.cross_edges}"
-        key = hashlib.sha256(told.encode()).hexdigest()
+        settings = f"{digest}{sorted(config.graph_weights.items())}{config.cross_edges}"
+        key = hashlib.sha256(settings.encode()).hexdigest()
         with self._lock:
             if key not in self._joined:
-                across = [_edge(each, graphs) for each in config.cross_edges]
-                joined = SeveralGraphs.of(graphs, across, weights=config.graph_weights)
+                cross_edges = [_to_edge(each, graphs) for each in config.cross_edges]
+                joined = SeveralGraphs.of(graphs, cross_edges, weights=config.graph_weights)
                 self._joined = dict([*self._joined.items()][-7:]) | {
                     key: KnownGraphs(config.graphs, joined, digest)
                 }
@@ -183,14 +183,14 @@ class GraphFolder:
 
         Links are skipped, because they may lead out of the folder.
         """
-        found = self._inside()
+        entries = self._entries()
         return {
             path.stem: path
-            for path in found
+            for path in entries
             if GRAPH_ID.fullmatch(path.stem) and not path.is_symlink() and path.suffix != ".md"
         }
 
-    def _inside(self) -> list[Path]:
+    def _entries(self) -> list[Path]:
         if self.folder is None:
             return []
         try:
@@ -199,16 +199,16 @@ class GraphFolder:
             raise BadInput(f"the folder of graphs cannot be read: {error.strerror}") from None
 
 
-def _stamp_of(path: Path) -> str:
+def _file_stamp(path: Path) -> str:
     if path.is_dir():
         return folder_stamp(path)
-    found = path.stat()
-    return f"{found.st_mtime_ns} {found.st_size} {found.st_ino}"
+    status = path.stat()
+    return f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"
 
 
-def _edge(each: CrossEdge, graphs: Mapping[str, PropertyGraph]) -> Edge:
-    for end in (each.source, each.target):
+def _to_edge(cross_edge: CrossEdge, graphs: Mapping[str, PropertyGraph]) -> Edge:
+    for end in (cross_edge.source, cross_edge.target):
         name, _, id = end.partition(SEPARATOR)
         if id not in graphs[name]:
             raise BadInput(f"cross_edges: the graph {name} has no node {id[:60]!r}")
-    return Edge(each.source, each.type, each.target)
+    return Edge(cross_edge.source, cross_edge.type, cross_edge.target)

@@ -13,7 +13,7 @@ from kgot_lab.kgos.methods.goals import Limitation, limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.types import Edge, Json
 
-MOST_AROUND, _MOST_EDGES = 40, 240  # neighbours, edges
+MAX_NEIGHBOURS, _MAX_EDGES = 40, 240  # neighbours, edges
 
 
 class PositionedNode(NamedTuple):
@@ -43,38 +43,38 @@ class Neighbourhood:
     edges_in_all: int  # among the nodes shown
 
 
-def lay_out_neighbourhood(graph: PropertyGraph, id: str, *, limit: int = MOST_AROUND) -> Neighbourhood:
-    """Return a node with its limitations and at most `most` neighbours, with positions for a drawing.
+def lay_out_neighbourhood(graph: PropertyGraph, id: str, *, limit: int = MAX_NEIGHBOURS) -> Neighbourhood:
+    """Return a node with its limitations and at most `limit` neighbours, with positions for a drawing.
 
     The same graph always gives the same positions. Neighbours are on both sides of the node, grouped by edge
     type, so that each has room for a caption. Raises UnknownName if there is no such node, and BadInput if
-    `most` is negative.
+    `limit` is negative.
     """
-    require_count(limit, 0, "most")
+    require_count(limit, 0, "limit")
     index = index_of(graph)
     row = index.row(id)
-    around = [
+    neighbours = [
         int(each)
         for each in index.neighbours.indices[index.neighbours.indptr[row] : index.neighbours.indptr[row + 1]]
     ]
-    best = sorted(around, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:limit]
-    part = graph.subgraph([id, *(graph.ids[each] for each in best)])
+    selected = sorted(neighbours, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:limit]
+    subgraph = graph.subgraph([id, *(graph.ids[each] for each in selected)])
     # a stable sort: ties in graph order
-    edges = sorted(part.edges, key=lambda edge: id not in (edge.source, edge.target))
-    places = _places(index, id, best, edges)
+    edges = sorted(subgraph.edges, key=lambda edge: id not in (edge.source, edge.target))
+    positions = _positions(index, id, selected, edges)
     return Neighbourhood(
-        node=_placed(index, row, (0.5, 0.5)),
+        node=_positioned_node(index, row, (0.5, 0.5)),
         properties=graph.node_properties[row],
         limitations=limitations_of(index, [row]).get(row, ()),
-        neighbours=tuple(_placed(index, each, places[each]) for each in best),
-        edges=tuple(edges[:_MOST_EDGES]),
-        neighbours_in_all=len(around),
+        neighbours=tuple(_positioned_node(index, each, positions[each]) for each in selected),
+        edges=tuple(edges[:_MAX_EDGES]),
+        neighbours_in_all=len(neighbours),
         edges_in_all=len(edges),
     )
 
 
-def _placed(index: GraphIndex, row: int, place: tuple[float, float]) -> PositionedNode:
-    x, y = place
+def _positioned_node(index: GraphIndex, row: int, position: tuple[float, float]) -> PositionedNode:
+    x, y = position
     return PositionedNode(
         index.graph.ids[row],
         index.names[row],
@@ -85,30 +85,32 @@ def _placed(index: GraphIndex, row: int, place: tuple[float, float]) -> Position
     )
 
 
-def _places(
+def _positions(
     index: GraphIndex, id: str, rows: Sequence[int], edges: Sequence[Edge]
 ) -> dict[int, tuple[float, float]]:
     """Compute the position of each neighbour: first down the right side, then up the left.
 
     Neighbours are ordered by the edge that joins them to the node.
     """
-    joined: dict[str, tuple[str, bool]] = {}
+    incident: dict[str, tuple[str, bool]] = {}
     for edge in edges:
         if id in (edge.source, edge.target):
-            joined.setdefault(
+            incident.setdefault(
                 edge.target if edge.source == id else edge.source, (edge.type, edge.target == id)
             )
     ordered = sorted(
-        rows, key=lambda each: (joined[index.graph.ids[each]], index.names[each], index.graph.ids[each])
+        rows, key=lambda each: (incident[index.graph.ids[each]], index.names[each], index.graph.ids[each])
     )
     right = (len(ordered) + 1) // 2
     sides = (ordered[:right], 1), (ordered[right:][::-1], -1)
     return {
-        row: _on_side(number, len(those), side) for those, side in sides for number, row in enumerate(those)
+        row: _side_position(number, len(side_rows), side)
+        for side_rows, side in sides
+        for number, row in enumerate(side_rows)
     }
 
 
-def _on_side(number: int, count: int, side: int) -> tuple[float, float]:
+def _side_position(number: int, count: int, side: int) -> tuple[float, float]:
     """Return one of `count` evenly spaced positions on a curved line from top to bottom.
 
     `side` is 1 for the right side and -1 for the left.

@@ -20,11 +20,11 @@ from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
 
-KIND = "kgot-lab expert"
+EXPORT_KIND = "kgot-lab expert"
 
 
 @dataclass(frozen=True)
-class TakenExpert:
+class AdaptedExpert:
     """An expert that fits here, and warnings on what was left out or is missing."""
 
     config: ExpertConfig
@@ -37,21 +37,21 @@ def expert_to_json(expert: Expert, graphs: GraphFolder) -> dict[str, Json]:
     Of its graphs it has only their sizes, and the names that the configuration uses.
     """
     config = expert.config
-    needs = {name: _needs(config, graphs.graph(name)) for name in config.graphs}
-    told: dict[str, Json] = {
-        "kind": KIND,
+    requirements = {name: _graph_requirements(config, graphs.graph(name)) for name in config.graphs}
+    document: dict[str, Json] = {
+        "kind": EXPORT_KIND,
         "name": config.name,
         "description": config.description,
         "schema_version": SCHEMA_VERSION,
         "expert": json.loads(config.model_dump_json(exclude_unset=True)) | {"schema_version": SCHEMA_VERSION},
-        "graphs": needs,
+        "graphs": requirements,
     }
-    return told | {"sha256": _hash(told)}
+    return document | {"sha256": _content_hash(document)}
 
 
 def adapt_expert(
-    told: object, service: ExpertService, *, graphs: Mapping[str, str] | None = None
-) -> TakenExpert:
+    data: object, service: ExpertService, *, graphs: Mapping[str, str] | None = None
+) -> AdaptedExpert:
     """Validate an exported expert and adapt it to this service.
 
     Its graphs must exist here, under their own names or those that `graphs` maps them to. Edge types and
@@ -59,28 +59,28 @@ def adapt_expert(
     Raises BadInput if it is no exported expert, of another version or changed since the export, and
     UnknownName if a graph does not exist here.
     """
-    if not isinstance(told, Mapping) or told.get("kind") != KIND:
-        raise BadInput("this is no exported expert: its kind is not " + KIND)
-    if told.get("schema_version") != SCHEMA_VERSION:
+    if not isinstance(data, Mapping) or data.get("kind") != EXPORT_KIND:
+        raise BadInput("this is no exported expert: its kind is not " + EXPORT_KIND)
+    if data.get("schema_version") != SCHEMA_VERSION:
         raise BadInput(
-            f"this expert is of schema version {str(told.get('schema_version'))[:20]}, and {SCHEMA_VERSION} is known here"
+            f"this expert is of schema version {str(data.get('schema_version'))[:20]}, and {SCHEMA_VERSION} is known here"
         )
-    if "sha256" in told and told["sha256"] != _hash(
-        {name: value for name, value in told.items() if name != "sha256"}
+    if "sha256" in data and data["sha256"] != _content_hash(
+        {name: value for name, value in data.items() if name != "sha256"}
     ):
         raise BadInput(
             "this expert was changed after it was exported: its hash does not fit; export it again, or take sha256 out"
         )
-    body = told.get("expert")
-    config = _renamed(expert_config(body), dict(graphs or {}))
-    known = service.graphs.names()
+    body = data.get("expert")
+    config = _rename_graphs(expert_config(body), dict(graphs or {}))
+    graph_names = service.graphs.names()
     for name in config.graphs:
-        if name not in known:
-            raise UnknownName("graph", name, known)
-    return _fitting(config, service)
+        if name not in graph_names:
+            raise UnknownName("graph", name, graph_names)
+    return _remove_missing(config, service)
 
 
-def _fitting(config: ExpertConfig, service: ExpertService) -> TakenExpert:
+def _remove_missing(config: ExpertConfig, service: ExpertService) -> AdaptedExpert:
     """Remove from a configuration what does not exist here, with warnings."""
     warnings = []
     skills = [each for each in config.playbook_skills if each in service.playbooks]
@@ -95,79 +95,81 @@ def _fitting(config: ExpertConfig, service: ExpertService) -> TakenExpert:
         for each in config.models.values()
         if each not in models.values()
     ]
-    held = [service.graphs.graph(name) for name in config.graphs]
-    types = {type for graph in held for type in graph.type_names}
-    warnings += [f"no graph has edges of the type {each}" for each in _types(config) if each not in types]
-    properties = {name for graph in held for known in graph.node_properties for name in known}
+    graphs = [service.graphs.graph(name) for name in config.graphs]
+    types = {type for graph in graphs for type in graph.type_names}
     warnings += [
-        f"no node has the dimension {each}" for each in _dimensions(config) if each not in properties
+        f"no graph has edges of the type {each}" for each in _edge_types(config) if each not in types
     ]
-    told = json.loads(config.model_dump_json(exclude_unset=True)) | {
+    properties = {name for graph in graphs for known in graph.node_properties for name in known}
+    warnings += [
+        f"no node has the dimension {each}" for each in _dimension_names(config) if each not in properties
+    ]
+    fields = json.loads(config.model_dump_json(exclude_unset=True)) | {
         "playbook_skills": skills,
         "models": models,
     }
-    return TakenExpert(expert_config(told), tuple(dict.fromkeys(warnings)))
+    return AdaptedExpert(expert_config(fields), tuple(dict.fromkeys(warnings)))
 
 
-def _renamed(config: ExpertConfig, graphs: Mapping[str, str]) -> ExpertConfig:
+def _rename_graphs(config: ExpertConfig, graphs: Mapping[str, str]) -> ExpertConfig:
     """Rename the graphs in a configuration to their names here."""
-    if odd := [name for name in graphs if name not in config.graphs]:
-        raise UnknownName("graph of this expert", odd[0], config.graphs)
+    if unknown := [name for name in graphs if name not in config.graphs]:
+        raise UnknownName("graph of this expert", unknown[0], config.graphs)
     if not graphs:
         return config
 
     def local_name(name: str) -> str:
         return graphs.get(name, name)
 
-    told: dict[str, Any] = json.loads(config.model_dump_json(exclude_unset=True))
-    if "kg_db_id" in told:
-        told["kg_db_id"] = told["kg_db_id"] and local_name(told["kg_db_id"])
-    told["kg_db_ids"] = [local_name(name) for name in told.get("kg_db_ids", [])]
-    told["graph_weights"] = {
-        local_name(name): weight for name, weight in told.get("graph_weights", {}).items()
+    fields: dict[str, Any] = json.loads(config.model_dump_json(exclude_unset=True))
+    if "kg_db_id" in fields:
+        fields["kg_db_id"] = fields["kg_db_id"] and local_name(fields["kg_db_id"])
+    fields["kg_db_ids"] = [local_name(name) for name in fields.get("kg_db_ids", [])]
+    fields["graph_weights"] = {
+        local_name(name): weight for name, weight in fields.get("graph_weights", {}).items()
     }
-    for edge in told.get("cross_edges", []):
+    for edge in fields.get("cross_edges", []):
         for end in ("source", "target"):
             name, sign, id = edge[end].partition(":")
             edge[end] = local_name(name) + sign + id
-    return expert_config(told)
+    return expert_config(fields)
 
 
-def _needs(config: ExpertConfig, graph: PropertyGraph) -> dict[str, Json]:
+def _graph_requirements(config: ExpertConfig, graph: PropertyGraph) -> dict[str, Json]:
     properties = {name for known in graph.node_properties for name in known}
     return {
         "nodes": len(graph),
         "edges": sum(1 for _ in graph.edges),
         "digest": graph.digest,
-        "edge_types": _some(_types(config), graph.type_names),
-        "dimensions": _some(_dimensions(config), properties),
+        "edge_types": _sorted_common(_edge_types(config), graph.type_names),
+        "dimensions": _sorted_common(_dimension_names(config), properties),
     }
 
 
-def _some(named: Collection[str], there: Collection[str]) -> list[str]:
-    return sorted({each for each in named if each in there})
+def _sorted_common(names: Collection[str], existing: Collection[str]) -> list[str]:
+    return sorted({each for each in names if each in existing})
 
 
-def _types(config: ExpertConfig) -> tuple[str, ...]:
+def _edge_types(config: ExpertConfig) -> tuple[str, ...]:
     goals = [type for goal in config.custom_goal_mappings.values() for type in goal.boost_types]
     return tuple(dict.fromkeys([*(config.retrieval.boost_types or ()), *goals]))
 
 
-def _dimensions(config: ExpertConfig) -> tuple[str, ...]:
+def _dimension_names(config: ExpertConfig) -> tuple[str, ...]:
     goals = [name for goal in config.custom_goal_mappings.values() for name in goal.dimension_boosts]
     return tuple(dict.fromkeys([*config.dimension_filters, *goals]))
 
 
-def _hash(told: Mapping[str, Json]) -> str:
+def _content_hash(document: Mapping[str, Json]) -> str:
     return hashlib.sha256(
-        json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
+        json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
     ).hexdigest()
 
 
 # The quality of an expert: benchmark scores on questions with gold answers, and the outcomes of its answers
 # since.
 
-_MEASURED = Path(__file__).parent / "shipped" / "scores"
+_SCORES_FOLDER = Path(__file__).parent / "shipped" / "scores"
 
 
 def expert_scores(service: ExpertService, id: str) -> dict[str, Any]:
@@ -176,48 +178,48 @@ def expert_scores(service: ExpertService, id: str) -> dict[str, Any]:
     Measured scores are returned only if the configuration is the one that was measured. Raises NotFound if
     there is no such expert.
     """
-    measured = _measured(id, service.expert(id).config)
+    measured = _measured_scores(id, service.expert(id).config)
     answers = [
         each
-        for each in service.tables.judged(id)
+        for each in service.tables.judged_answers(id)
         if not each.about.get("failed") and not each.about.get("stopped")
     ]
     thumbs = [each.thumb for each in answers if each.thumb]
-    cited = sum(len(each.about.get("citations", ())) for each in answers)
-    false = sum(len(each.about.get("false_citations", ())) for each in answers)
-    told = sum(len(each.about.get("kg_nodes_used", ())) for each in answers)
-    first = [each.about["first_token_ms"] for each in answers if "first_token_ms" in each.about]
+    citations = sum(len(each.about.get("citations", ())) for each in answers)
+    false_citations = sum(len(each.about.get("false_citations", ())) for each in answers)
+    prompt_nodes = sum(len(each.about.get("kg_nodes_used", ())) for each in answers)
+    first_token_ms = [each.about["first_token_ms"] for each in answers if "first_token_ms" in each.about]
     in_use = {
         "answers": len(answers),
         "thumbs_up": sum(thumb > 0 for thumb in thumbs),
         "thumbs_down": sum(thumb < 0 for thumb in thumbs),
-        "citations": cited,
-        "false_citations": false,
-        "nodes_told": told,
-        "first_token_ms_median": statistics.median(first) if first else None,
+        "citations": citations,
+        "false_citations": false_citations,
+        "nodes_told": prompt_nodes,
+        "first_token_ms_median": statistics.median(first_token_ms) if first_token_ms else None,
     }
     return {"measured": measured, "in_use": in_use}
 
 
-def _measured(id: str, config: ExpertConfig) -> dict[str, Any] | None:
-    path = _MEASURED / f"{id}.json"
+def _measured_scores(id: str, config: ExpertConfig) -> dict[str, Any] | None:
+    path = _SCORES_FOLDER / f"{id}.json"
     if not id.isidentifier() or not path.is_file():
         return None
-    told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return told if told.pop("config") == config.digest else None
+    scores: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return scores if scores.pop("config") == config.digest else None
 
 
 def flatten_scores(scores: Mapping[str, Any]) -> dict[str, float]:
     """Flatten measured scores to named numbers for a marketplace. `a.b` is the number `b` within `a`."""
-    return dict(_numbers(scores, ""))
+    return dict(_flatten(scores, ""))
 
 
-def _numbers(scores: Mapping[str, Any], before: str) -> Iterator[tuple[str, float]]:
+def _flatten(scores: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
     for name, value in scores.items():
         if isinstance(value, Mapping):
-            yield from _numbers(value, f"{before}{name}.")
+            yield from _flatten(value, f"{prefix}{name}.")
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield f"{before}{name}", float(value)
+            yield f"{prefix}{name}", float(value)
 
 
 # A conversation as OpenTelemetry spans by the conventions for generative AI, in the JSON of OTLP, without
@@ -232,15 +234,15 @@ def genai_spans(
     Each answer is a span "invoke_agent" with two children, "retrieval" and "chat".
     """
     trace = hashlib.sha256(conversation.id.encode()).hexdigest()[:32]
-    asked: datetime | None = None
+    asked_at: datetime | None = None
     spans: list[dict[str, Any]] = []
     for message in messages:
         if message.role == "user":
-            asked = message.at
-        elif asked is not None:
-            spans += _answered(expert, conversation, message, asked, trace)
-            asked = None
-    resource = {"attributes": _attributes({"service.name": "kgot-lab", "service.version": __version__})}
+            asked_at = message.at
+        elif asked_at is not None:
+            spans += _answer_spans(expert, conversation, message, asked_at, trace)
+            asked_at = None
+    resource = {"attributes": _otlp_attributes({"service.name": "kgot-lab", "service.version": __version__})}
     return {
         "resourceSpans": [
             {"resource": resource, "scopeSpans": [{"scope": {"name": "kgot_lab.experts"}, "spans": spans}]}
@@ -248,47 +250,56 @@ def genai_spans(
     }
 
 
-def _answered(
-    expert: Expert, conversation: ChatConversation, message: ChatMessage, asked: datetime, trace: str
+def _answer_spans(
+    expert: Expert, conversation: ChatConversation, message: ChatMessage, asked_at: datetime, trace: str
 ) -> list[dict[str, Any]]:
-    about = message.metadata
-    read, written = about.get("tokens", (0, 0))
-    searched = asked + timedelta(milliseconds=about.get("searched_ms", 0))
+    metadata = message.metadata
+    prompt_tokens, completion_tokens = metadata.get("tokens", (0, 0))
+    searched_at = asked_at + timedelta(milliseconds=metadata.get("searched_ms", 0))
     agent: dict[str, Any] = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.id": expert.id,
         "gen_ai.agent.name": expert.name,
         "gen_ai.conversation.id": conversation.id,
-        "kgot.intent": about.get("intent") or "",
-        "kgot.citations": len(about.get("citations", ())),
-        "kgot.false_citations": len(about.get("false_citations", ())),
+        "kgot.intent": metadata.get("intent") or "",
+        "kgot.citations": len(metadata.get("citations", ())),
+        "kgot.false_citations": len(metadata.get("false_citations", ())),
     }
-    found = {
+    retrieval = {
         "gen_ai.operation.name": "retrieval",
         "gen_ai.data_source.id": ",".join(expert.graphs),
-        "kgot.nodes": len(about.get("kg_nodes_used", ())),
+        "kgot.nodes": len(metadata.get("kg_nodes_used", ())),
     }
     chat: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.request.model": about.get("model") or "",
-        "gen_ai.usage.input_tokens": read,
-        "gen_ai.usage.output_tokens": written,
+        "gen_ai.request.model": metadata.get("model") or "",
+        "gen_ai.usage.input_tokens": prompt_tokens,
+        "gen_ai.usage.output_tokens": completion_tokens,
     }
-    if "first_token_ms" in about:
-        chat["gen_ai.server.time_to_first_token"] = about["first_token_ms"] / 1000
-    ended = max(message.at, searched)
-    status = {"code": 2} if about.get("failed") else {"code": 1}
-    above = _id(message.id, "agent")
+    if "first_token_ms" in metadata:
+        chat["gen_ai.server.time_to_first_token"] = metadata["first_token_ms"] / 1000
+    ended_at = max(message.at, searched_at)
+    status = {"code": 2} if metadata.get("failed") else {"code": 1}
+    parent_id = _span_id(message.id, "agent")
     return [
-        _span(trace, above, "", f"invoke_agent {expert.name}", asked, ended, agent, status),
-        _span(trace, _id(message.id, "search"), above, "retrieval", asked, searched, found, {"code": 1}),
+        _span(trace, parent_id, "", f"invoke_agent {expert.name}", asked_at, ended_at, agent, status),
         _span(
             trace,
-            _id(message.id, "chat"),
-            above,
+            _span_id(message.id, "search"),
+            parent_id,
+            "retrieval",
+            asked_at,
+            searched_at,
+            retrieval,
+            {"code": 1},
+        ),
+        _span(
+            trace,
+            _span_id(message.id, "chat"),
+            parent_id,
             f"chat {chat['gen_ai.request.model']}".strip(),
-            searched,
-            ended,
+            searched_at,
+            ended_at,
             chat,
             status,
         ),
@@ -305,29 +316,29 @@ def _span(
     attributes: dict[str, Any],
     status: dict[str, int],
 ) -> dict[str, Any]:
-    told = {
+    span = {
         "traceId": trace,
         "spanId": id,
         "name": name,
         "kind": 1,
-        "attributes": _attributes(attributes),
+        "attributes": _otlp_attributes(attributes),
         "status": status,
     }
-    times = {"startTimeUnixNano": _nanos(start), "endTimeUnixNano": _nanos(end)}
-    return told | times | ({"parentSpanId": parent} if parent else {})
+    times = {"startTimeUnixNano": _unix_nanos(start), "endTimeUnixNano": _unix_nanos(end)}
+    return span | times | ({"parentSpanId": parent} if parent else {})
 
 
-def _attributes(told: dict[str, Any]) -> list[dict[str, Any]]:
+def _otlp_attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
     kinds = {int: "intValue", float: "doubleValue", str: "stringValue"}
     return [
         {"key": key, "value": {kinds[type(value)]: str(value) if type(value) is int else value}}
-        for key, value in told.items()
+        for key, value in values.items()
     ]
 
 
-def _nanos(time: datetime) -> str:
+def _unix_nanos(time: datetime) -> str:
     return str(int(time.timestamp() * 1_000_000) * 1_000)
 
 
-def _id(message: str, part: str) -> str:
+def _span_id(message: str, part: str) -> str:
     return hashlib.sha256(f"{message} {part}".encode()).hexdigest()[:16]

@@ -15,7 +15,7 @@ from typing import Any
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.chat.consulting import Consultants, check_remote
+from kgot_lab.experts.chat.consulting import Consultants, require_known_peers
 from kgot_lab.experts.chat.prompting import Playbook, authored_playbooks
 from kgot_lab.experts.chat.turn import ExpertTurn, TurnServices, chat_history
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merge_patch
@@ -28,7 +28,7 @@ from kgot_lab.experts.repository import (
     NotFound,
     StoredTrial,
 )
-from kgot_lab.experts.trials.verdict import TrialPlan, begin_trial, chosen_variant
+from kgot_lab.experts.trials.verdict import TrialPlan, begin_trial, choose_variant
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.kgos.schemas.vocabularies import cookbook
@@ -36,9 +36,9 @@ from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"
 # with the name of another instance: the owner of its questions; no tenant's name has a colon
-PEER_OWNER = "peer:"
-_LONGEST_QUESTION = 20_000  # characters
-_MOST_HISTORY = 200  # messages
+PEER_OWNER_PREFIX = "peer:"
+_MAX_QUESTION_LENGTH = 20_000  # characters
+_MAX_HISTORY = 200  # messages
 
 
 @dataclass
@@ -47,21 +47,21 @@ class ExpertModels:
 
     makers: Mapping[str, Callable[[], LLM]]
     usual: str
-    _opened: dict[str, LLM] = field(default_factory=dict)
+    _open: dict[str, LLM] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def named(self, name: str | None = None) -> LLM:
+    def open_model(self, name: str | None = None) -> LLM:
         """Return a model by its name, opened at first use.
 
         Raises UnknownName if there is none, and what opening it raises.
         """
-        chosen = name or self.usual
-        if chosen not in self.makers:
-            raise UnknownName("model", chosen, self.makers)
+        model = name or self.usual
+        if model not in self.makers:
+            raise UnknownName("model", model, self.makers)
         with self._lock:
-            if chosen not in self._opened:
-                self._opened[chosen] = self.makers[chosen]()
-            return self._opened[chosen]
+            if model not in self._open:
+                self._open[model] = self.makers[model]()
+            return self._open[model]
 
 
 @dataclass
@@ -81,8 +81,8 @@ class ExpertService:
 
     def experts(self, owner: str) -> list[dict[str, Json]]:
         """List all experts with the owner's number of conversations with each, and the time of the last."""
-        active = self.tables.activity(owner)
-        return [shown_expert(each, active.get(each.id)) for each in self.tables.experts()]
+        activity = self.tables.activity(owner)
+        return [expert_summary(expert, activity.get(expert.id)) for expert in self.tables.experts()]
 
     def experts_page(
         self, owner: str, limit: int, after: str | None = None
@@ -91,9 +91,9 @@ class ExpertService:
 
         The page begins behind the expert with the id `after`. Raises BadInput if there never was one.
         """
-        found, more = self.tables.experts_after(after, limit)
-        active = self.tables.activity(owner, [each.id for each in found])
-        return [shown_expert(each, active.get(each.id)) for each in found], more
+        page, more = self.tables.experts_page(after, limit)
+        activity = self.tables.activity(owner, [expert.id for expert in page])
+        return [expert_summary(expert, activity.get(expert.id)) for expert in page], more
 
     def expert(self, id: str) -> Expert:
         """Return an expert by its id.
@@ -102,26 +102,28 @@ class ExpertService:
         """
         return self.tables.expert(id)
 
-    def create(self, told: object, *, id: str = "") -> Expert:
+    def create(self, data: object, *, id: str = "") -> Expert:
         """Create an expert from JSON.
 
         Raises BadInput if the JSON is invalid, and UnknownName if a graph or a model does not exist here.
         """
-        return self.add(expert_config(told), id=id)
+        return self.add(expert_config(data), id=id)
 
     def add(self, config: ExpertConfig, *, id: str = "") -> Expert:
         """Create an expert from a configuration.
 
         Raises UnknownName if a graph, a model, a playbook or a peer does not exist here.
         """
-        return self.tables.add_expert(self._checked(config), id=id)
+        return self.tables.add_expert(self._validate_config(config), id=id)
 
     def update(self, id: str, change: object) -> Expert:
         """Apply a partial change to an expert (C-E2).
 
         Raises NotFound if there is no such expert, and BadInput or UnknownName if the change is invalid.
         """
-        return self.tables.change_expert(id, lambda before: self._checked(changed_config(before, change)))
+        return self.tables.change_expert(
+            id, lambda before: self._validate_config(changed_config(before, change))
+        )
 
     def duplicate(self, id: str, new_name: str, overrides: object = None) -> Expert:
         """Copy an expert under another name, with some fields changed."""
@@ -129,7 +131,7 @@ class ExpertService:
             raise BadInput("overrides of a copy are a JSON object with the fields that differ")
         change = merge_patch(dict(overrides or {}), {"name": new_name})
         return self.tables.add_expert(
-            self._checked(changed_config(self.expert(id).config, change)), copy_of=id
+            self._validate_config(changed_config(self.expert(id).config, change)), copy_of=id
         )
 
     def delete(self, id: str, *, conversations: bool = False) -> int:
@@ -137,20 +139,20 @@ class ExpertService:
 
         Raises NotFound if there is no such expert.
         """
-        gone = self.tables.remove_expert(id, conversations=conversations)
+        deleted = self.tables.remove_expert(id, conversations=conversations)
         if self.forgetting is not None:
-            for each in gone:
-                self.forgetting(each)
-        return len(gone)
+            for conversation in deleted:
+                self.forgetting(conversation)
+        return len(deleted)
 
     def begin_trial(self, id: str, a: object, b: object, plan: TrialPlan) -> StoredTrial:
         """Start a trial of two changes of an expert.
 
         Raises NotFound, BadInput, and UnknownName for what does not exist here.
         """
-        return begin_trial(self.tables, id, a, b, plan, self._checked)
+        return begin_trial(self.tables, id, a, b, plan, self._validate_config)
 
-    def _checked(self, config: ExpertConfig) -> ExpertConfig:
+    def _validate_config(self, config: ExpertConfig) -> ExpertConfig:
         """Check that the graphs, models and playbooks of a configuration exist here, and return it."""
         names = self.graphs.names()
         for name in config.graphs:
@@ -162,16 +164,18 @@ class ExpertService:
         for skill in config.playbook_skills:
             if skill not in self.playbooks:
                 raise UnknownName("playbook", skill, self.playbooks)
-        check_remote(config.delegates_to, self.consultants)
-        held = {
+        require_known_peers(config.delegates_to, self.consultants)
+        node_dimensions = {
             name
             for graph in config.graphs
-            for known in self.graphs.graph(graph).node_properties
-            for name in known
+            for properties in self.graphs.graph(graph).node_properties
+            for name in properties
         }
-        goals = (name for goal in config.custom_goal_mappings.values() for name in goal.dimension_boosts)
-        for name in (*config.dimension_filters, *goals):
-            if name not in BY_NAME and name not in held:
+        goal_dimensions = (
+            name for goal in config.custom_goal_mappings.values() for name in goal.dimension_boosts
+        )
+        for name in (*config.dimension_filters, *goal_dimensions):
+            if name not in BY_NAME and name not in node_dimensions:
                 raise UnknownName("dimension", name, BY_NAME)
         self.graphs.expert_graphs(config)  # raises if edges between graphs are invalid
         return config
@@ -195,31 +199,31 @@ class ExpertService:
         conversation with exactly this history is continued, or a new one begins. `wishes` are the client's
         instructions for the style of the answer. Raises NotFound, BadInput and UnknownName.
         """
-        asked = _sound_text(question, "the question")
+        text = _validate_text(question, "the question")
         expert = self.tables.expert(expert_id)
         known = self.graphs.expert_graphs(expert.config)
-        llm = self.models.named(model or expert.models.get("chat"))
-        said = _history(history)
+        llm = self.models.open_model(model or expert.models.get("chat"))
+        earlier = _validate_history(history)
         with self.tables.storage.changing():
             if conversation_id is not None:
                 conversation = self.tables.conversation(conversation_id, expert_id, owner).id
             else:
-                found = self.tables.continued(expert_id, owner, said)
-                conversation = found or self.tables.begin(expert_id, owner, asked, said)
-            before = chat_history(self.tables.messages(conversation))
-            asked_as = self.tables.say(conversation, "user", asked).id
+                found = self.tables.find_conversation(expert_id, owner, earlier)
+                conversation = found or self.tables.begin_conversation(expert_id, owner, text, earlier)
+            messages = chat_history(self.tables.messages(conversation))
+            message_id = self.tables.add_message(conversation, "user", text).id
             trial = self.tables.running_trial(expert_id)
         choice = None
         if trial is not None:
             with suppress(
                 BadInput
             ):  # the expert was changed so that the variant no longer fits: its own configuration answers, for neither variant
-                variant = chosen_variant(expert.config, trial, conversation)
+                variant = choose_variant(expert.config, trial, conversation)
                 known = self.graphs.expert_graphs(variant.config)
-                llm = self.models.named(model or variant.config.models.get("chat"))
+                llm = self.models.open_model(model or variant.config.models.get("chat"))
                 choice = variant
         # a peer's question is not delegated further, since two instances could ask each other forever
-        asked_by_peer = owner.startswith(PEER_OWNER)
+        asked_by_peer = owner.startswith(PEER_OWNER_PREFIX)
         services = TurnServices(
             self.tables, self.playbooks, self.embedder, None if asked_by_peer else self.consultants
         )
@@ -230,11 +234,11 @@ class ExpertService:
             llm,
             owner,
             conversation,
-            asked,
-            before,
-            wishes=wishes[:_LONGEST_QUESTION],
+            text,
+            messages,
+            wishes=wishes[:_MAX_QUESTION_LENGTH],
             choice=choice,
-            asked_as=asked_as,
+            asked_as=message_id,
         )
 
     def conversations(
@@ -245,10 +249,10 @@ class ExpertService:
         Conversations that remain after the expert was deleted still belong to their owner. Raises NotFound if
         there is no such expert and no such conversation.
         """
-        found, total = self.tables.conversations(expert, owner, limit=limit, offset=offset)
+        page, total = self.tables.conversations(expert, owner, limit=limit, offset=offset)
         if not total:
             self.tables.expert(expert)
-        return found, total
+        return page, total
 
     def conversation(
         self, id: str, expert: str, owner: str
@@ -270,9 +274,9 @@ class ExpertService:
             self.forgetting(id)
 
 
-def shown_expert(expert: Expert, active: tuple[int, object] | None = None) -> dict[str, Json]:
+def expert_summary(expert: Expert, activity: tuple[int, object] | None = None) -> dict[str, Json]:
     """Format an expert as an entry of a list."""
-    count, last = active or (0, None)
+    count, last = activity or (0, None)
     return {
         "id": expert.id,
         "name": expert.name,
@@ -286,28 +290,28 @@ def shown_expert(expert: Expert, active: tuple[int, object] | None = None) -> di
     }
 
 
-def _history(history: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+def _validate_history(history: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     """Validate the history that a caller sends. The role model means assistant (C-E4)."""
-    said = [
-        ({"model": "assistant"}.get(role, role), _sound_text(text, "a message of the history", blank=True))
+    messages = [
+        ({"model": "assistant"}.get(role, role), _validate_text(text, "a message of the history", blank=True))
         for role, text in history
     ]
-    if len(said) > _MOST_HISTORY:
-        raise BadInput(f"a history has {_MOST_HISTORY} messages at most: leave out the first ones")
-    if odd := [role for role, _ in said if role not in ("user", "assistant")]:
+    if len(messages) > _MAX_HISTORY:
+        raise BadInput(f"a history has {_MAX_HISTORY} messages at most: leave out the first ones")
+    if unknown_roles := [role for role, _ in messages if role not in ("user", "assistant")]:
         raise BadInput(
-            f"the role of a message is user or assistant (or model, which means the same), not {odd[0][:20]!r}"
+            f"the role of a message is user or assistant (or model, which means the same), not {unknown_roles[0][:20]!r}"
         )
-    return said
+    return messages
 
 
-def _sound_text(text: str, what: str, *, blank: bool = False) -> str:
-    if len(text) > _LONGEST_QUESTION:
-        raise BadInput(f"{what} has {len(text):,} characters, and {_LONGEST_QUESTION:,} are the most")
+def _validate_text(text: str, label: str, *, blank: bool = False) -> str:
+    if len(text) > _MAX_QUESTION_LENGTH:
+        raise BadInput(f"{label} has {len(text):,} characters, and {_MAX_QUESTION_LENGTH:,} are the most")
     if not blank and not text.strip():
-        raise BadInput(f"{what} is blank; ask something")
-    if any(letter == "\x00" or 0xD800 <= ord(letter) <= 0xDFFF for letter in text):
-        raise BadInput(f"{what} has a letter that cannot be kept: a null, or half of a surrogate pair")
+        raise BadInput(f"{label} is blank; ask something")
+    if any(character == "\x00" or 0xD800 <= ord(character) <= 0xDFFF for character in text):
+        raise BadInput(f"{label} has a character that cannot be stored: a null, or half of a surrogate pair")
     return text
 
 
@@ -334,14 +338,14 @@ def add_shipped_experts(service: ExpertService) -> tuple[str, ...]:
 
     A deleted one is not restored.
     """
-    new = []
-    for id, told in shipped_configs():
+    added = []
+    for id, config in shipped_configs():
         try:
             service.expert(id)
         except NotFound:
             try:
-                service.tables.add_expert(expert_config(told), id=id)  # its graph is loaded later
+                service.tables.add_expert(expert_config(config), id=id)  # its graph is loaded later
             except AlreadyExists:
                 continue
-            new.append(id)
-    return tuple(new)
+            added.append(id)
+    return tuple(added)

@@ -60,9 +60,9 @@ class TalkAnswer:
         return tuple(split_answer(self.text, self.cited))
 
     def __repr__(self) -> str:
-        told = [self.text] * bool(self.text) + [f"({self.trouble})"] * bool(self.trouble)
+        parts = [self.text] * bool(self.text) + [f"({self.trouble})"] * bool(self.trouble)
         false = f", {format_count(len(self.false), 'false citation')}" * bool(self.false)
-        return f"{' '.join(told)}\n<{format_count(len(self.cited), 'node')} cited{false}>"
+        return f"{' '.join(parts)}\n<{format_count(len(self.cited), 'node')} cited{false}>"
 
 
 def split_answer(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPart]:
@@ -70,26 +70,26 @@ def split_answer(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPa
 
     `cited` are the nodes that its valid citations name.
     """
-    nodes, at = CitableNodes(cited), 0
-    for found in CITATION_PATTERN.finditer(text):
-        inside = found[1].strip()
+    nodes, position = CitableNodes(cited), 0
+    for match in CITATION_PATTERN.finditer(text):
+        citation = match[1].strip()
         parts = (
-            [inside]
-            if nodes.meant(inside)
-            else [part for each in inside.split(";") if (part := each.strip())]
+            [citation]
+            if nodes.resolve(citation)
+            else [part for each in citation.split(";") if (part := each.strip())]
         )
-        told = [AnswerPart(part.removesuffix(FALSE_MARK), True, nodes.meant(part)) for part in parts]
-        if not told or any(
+        citations = [AnswerPart(part.removesuffix(FALSE_MARK), True, nodes.resolve(part)) for part in parts]
+        if not citations or any(
             each.node is None and not part.endswith(FALSE_MARK)
-            for each, part in zip(told, parts, strict=True)
+            for each, part in zip(citations, parts, strict=True)
         ):
             continue  # not checked, so it stays text
-        if at < found.start():
-            yield AnswerPart(text[at : found.start()])
-        yield from told
-        at = found.end()
-    if at < len(text):
-        yield AnswerPart(text[at:])
+        if position < match.start():
+            yield AnswerPart(text[position : match.start()])
+        yield from citations
+        position = match.end()
+    if position < len(text):
+        yield AnswerPart(text[position:])
 
 
 class ExpertTalk:
@@ -127,14 +127,14 @@ class ExpertTalk:
         services = replace(turn.services, tell_failure=lambda error, *_: str(error))
         turn = replace(turn, services=services)  # a caller from Python owns everything
         self.conversation = turn.conversation
-        heard = _Request(turn)
+        recorder = _TurnRecorder(turn)
         try:
-            with closing(turn.events()) as happening:
-                for event in happening:
-                    heard.hear(event)
+            with closing(turn.events()) as stream:
+                for event in stream:
+                    recorder.record(event)
                     yield event
         finally:
-            self.turns += (heard.answered(),)
+            self.turns += (recorder.answer(),)
 
     def __repr__(self) -> str:
         graphs = ", ".join(self.expert.graphs)
@@ -144,7 +144,7 @@ class ExpertTalk:
 
 
 @dataclass
-class _Request:
+class _TurnRecorder:
     """What has been received of a turn so far."""
 
     turn: ExpertTurn
@@ -154,7 +154,7 @@ class _Request:
     done: ChatDone | None = None
     trouble: str = ""
 
-    def hear(self, event: ChatEvent) -> None:
+    def record(self, event: ChatEvent) -> None:
         match event:
             case SourcesEvent():
                 self.sources = event.nodes
@@ -167,10 +167,12 @@ class _Request:
             case ChatDone():
                 self.done = event
 
-    def answered(self) -> TalkAnswer:
+    def answer(self) -> TalkAnswer:
         """Return the answer so far. An interrupted answer is what was stored of it."""
         message, cited, false = (
-            (self.done.message_id, self.done.cited, self.done.false) if self.done else self._kept()
+            (self.done.message_id, self.done.cited, self.done.false)
+            if self.done
+            else self._stored_citations()
         )
         turn, trouble = self.turn, self.trouble if self.done else "it was broken off"
         return TalkAnswer(
@@ -187,12 +189,12 @@ class _Request:
             named=self.done.named if self.done else (),
         )
 
-    def _kept(self) -> tuple[str, tuple[CitableNode, ...], tuple[str, ...]]:
+    def _stored_citations(self) -> tuple[str, tuple[CitableNode, ...], tuple[str, ...]]:
         last = self.turn.services.tables.messages(self.turn.conversation)[-1]
         if last.role != "assistant":
             return "", (), ()
-        about: Mapping[str, Any] = last.metadata
+        metadata: Mapping[str, Any] = last.metadata
         cited = tuple(
-            CitableNode(each["graph"], each["id"], each["name"], "") for each in about.get("citations", ())
+            CitableNode(each["graph"], each["id"], each["name"], "") for each in metadata.get("citations", ())
         )
-        return last.id, cited, tuple(about.get("false_citations", ()))
+        return last.id, cited, tuple(metadata.get("false_citations", ()))

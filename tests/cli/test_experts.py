@@ -123,8 +123,8 @@ def test_what_several_people_contradict_is_told_and_their_words_only_when_asked_
     assert kgot_lab("experts", "list", "--store", "mine.db").code == 0
     tables = open_experts("mine.db")
     for name in ("ada", "bob", "carol"):
-        talk = tables.begin("expert_cookbook", name, "a question")
-        tables.say(talk, "user", "Language model API is cheap now.")
+        talk = tables.begin_conversation("expert_cookbook", name, "a question")
+        tables.add_message(talk, "user", "Language model API is cheap now.")
     tables.close()
     ran = kgot_lab("experts", "drift", "expert_cookbook", "--store", "mine.db")
     assert ran.code == 0 and "3 of 3 people say it is lower" in ran.out and "cheap" not in ran.out, ran.err

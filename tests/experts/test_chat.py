@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from support.expert_server import COOK, COOK_ID, HeldModel, echoing, expert_office, the_cookbook
 
 from kgot_lab.experts.chat import prompting
-from kgot_lab.experts.chat.chat_events import (
-    ChatDone,
-    ChatFailed,
-    ConversationStarted,
-    TokenEvent,
+from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, ConversationStarted, TokenEvent
+from kgot_lab.experts.chat.citations import (
+    FALSE_MARK,
+    CitableNode,
+    CitableNodes,
+    CitationCheck,
+    mentioned_nodes,
 )
-from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, CitableNodes, CitationCheck, named_nodes
 from kgot_lab.experts.chat.prompting import (
     MAX_PROMPT_EDGES,
     MAX_PROMPT_NODES,
@@ -27,7 +28,7 @@ from kgot_lab.experts.chat.prompting import (
     expert_prompt,
     prompt_context,
 )
-from kgot_lab.experts.chat.turn import ExpertTurn, looked_for
+from kgot_lab.experts.chat.turn import ExpertTurn, search_query
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.graph import PropertyGraph
@@ -64,10 +65,8 @@ def test_the_prompt_holds_the_persona_the_graph_behind_a_fence_and_how_to_cite()
     list(turn(expert_office(model), "How do I use prompt caching?", wishes="In verse.").events())
     system = model.asked[0].messages[0].text
     assert system.startswith("You are Cook. You help.") and "In verse." in system
-    assert (
-        "- [technique] Prompt caching [Source: cookbook:Prompt caching]" in system
-        and "[Citation Instructions]" in system
-    )
+    assert "- [technique] Prompt caching [Source: cookbook:Prompt caching]" in system
+    assert "[Citation Instructions]" in system
     assert system.index("<<<") < system.index("- [technique] Prompt caching") < system.index(">>>")
 
 
@@ -83,7 +82,7 @@ PIECES = [
 
 def checked(parts) -> tuple[str, dict, list]:
     check = CitationCheck(CitableNodes(NODES))
-    told = "".join([*(check.tell(part) for part in parts), check.rest()])
+    told = "".join([*(check.feed(part) for part in parts), check.finish()])
     return told, check.cited, check.false
 
 
@@ -220,9 +219,11 @@ def test_the_property_is_not_empty_and_notices_a_limitation_that_is_dropped(monk
     graph = PropertyGraph.of(nodes, [Edge("n0", "has_limitation", f"l{i}") for i in range(3)])
     _, due, missing = limitations_told(graph, "what can cache do")
     assert due == {"l0", "l1", "l2"} and not missing
-    whole = prompting._lines
+    whole = prompting._context_lines
     monkeypatch.setattr(
-        prompting, "_lines", lambda *a: whole(*a[:-1], {id: those[:-1] for id, those in a[-1].items()})
+        prompting,
+        "_context_lines",
+        lambda *a: whole(*a[:-1], {id: those[:-1] for id, those in a[-1].items()}),
     )
     assert limitations_told(graph, "what can cache do")[2]
 
@@ -277,10 +278,8 @@ def test_only_the_same_persons_conversations_with_the_same_expert_are_remembered
     events = list(turn(service, "What does the zanzibar recipe say?").events())
     prompt = "\n".join(message.text for message in model.asked[-1].messages)
     assert "says mine" in prompt and "bobs" not in prompt and "elsewhere" not in prompt
-    assert (
-        events[1].memories
-        and not list(turn(service, "What does the zanzibar recipe say?", owner="carol").events())[1].memories
-    )
+    assert events[1].memories
+    assert not list(turn(service, "What does the zanzibar recipe say?", owner="carol").events())[1].memories
     first = turn(service, "The zanzibar recipe", owner="dora")
     list(first.events())
     more = turn(service, "More of zanzibar", owner="dora", conversation_id=first.conversation)
@@ -303,11 +302,9 @@ def test_closing_in_the_middle_stops_the_model_and_keeps_what_was_said(read):
     kept = service.tables.messages(asked.conversation)
     assert [each.role for each in kept] == (["user", "assistant"] if read else ["user"])
     if read:
-        assert (
-            kept[1].content == text(seen)
-            and kept[1].metadata["stopped"] is True
-            and "failed" not in kept[1].metadata
-        )
+        assert kept[1].content == text(seen)
+        assert kept[1].metadata["stopped"] is True
+        assert "failed" not in kept[1].metadata
 
 
 def test_a_graph_that_is_gone_fails_the_turn_and_not_the_conversation(tmp_path):
@@ -353,9 +350,8 @@ def test_many_questions_at_once_in_one_conversation_are_all_kept_and_answered(tm
     answers = {
         questions[each.metadata["answers"]]: each.content for each in messages if each.role == "assistant"
     }
-    assert len(questions) == len(answers) == 19 and all(
-        answer == f"You asked: {question}" for question, answer in answers.items()
-    )
+    assert len(questions) == len(answers) == 19
+    assert all(answer == f"You asked: {question}" for question, answer in answers.items())
     for number in range(6):
         mine = [content for content in questions.values() if content.startswith(f"q{number}.")]
         assert mine == [f"q{number}.{each}" for each in range(3)]
@@ -412,13 +408,13 @@ def test_nodes_that_an_answer_names_are_told_apart_from_those_it_cites():
     ]
     text = "Use prompt caching, which cuts costs; RAG is [Source: g:d]. Costly."
     # "Caching" is part of a longer name, three letters are too few
-    assert [node.id for node in named_nodes(text, nodes)] == ["a", "c"]
-    assert [node.id for node in named_nodes("Prompt caching, and caching apart", nodes)] == ["a"]
-    assert named_nodes(text, nodes, {nodes[0], nodes[2]}) == () == named_nodes("", nodes)
+    assert [node.id for node in mentioned_nodes(text, nodes)] == ["a", "c"]
+    assert [node.id for node in mentioned_nodes("Prompt caching, and caching apart", nodes)] == ["a"]
+    assert mentioned_nodes(text, nodes, {nodes[0], nodes[2]}) == () == mentioned_nodes("", nodes)
 
 
 def test_a_question_that_says_little_is_searched_with_the_one_before_it():
     said = (("user", "What is the limit of prompt caching?"), ("assistant", "Prefix sensitivity."))
-    assert looked_for("And what helps?", said) == "And what helps? What is the limit of prompt caching?"
+    assert search_query("And what helps?", said) == "And what helps? What is the limit of prompt caching?"
     alone = "How are agents tested before they are given tools?"
-    assert looked_for(alone, said) == alone and looked_for("And what helps?", ()) == "And what helps?"
+    assert search_query(alone, said) == alone and search_query("And what helps?", ()) == "And what helps?"

@@ -19,7 +19,7 @@ def test_what_is_offered_as_no_graph_is_told_with_the_reason(tmp_path):
     (tmp_path / "link.json").symlink_to(tmp_path / "fine.json")
     folder = GraphFolder(tmp_path)
     assert folder.names() == ("fine", "twin")
-    told = folder.passed_over()
+    told = folder.skipped_entries()
     assert [line.split("'")[1] for line in told] == [
         "link.json",
         "note.md",

@@ -67,6 +67,5 @@ def test_outcomes_are_kept_one_a_line_and_a_line_that_was_cut_off_is_left_out(tm
 
 def test_in_turn_each_text_has_one_channel_and_each_channel_texts():
     planted = planted_in_turn(hostile_texts())
-    assert [text for _, text in planted] == list(hostile_texts()) and {
-        channel for channel, _ in planted
-    } == set(CHANNELS)
+    assert [text for _, text in planted] == list(hostile_texts())
+    assert {channel for channel, _ in planted} == set(CHANNELS)

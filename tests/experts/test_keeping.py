@@ -12,8 +12,8 @@ from support.claim_places import InPostgres
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import changed_config, expert_config
-from kgot_lab.experts.repository import AlreadyExists, NotFound, chain_of, open_experts
-from kgot_lab.experts.service import shown_expert
+from kgot_lab.experts.repository import AlreadyExists, NotFound, hash_messages, open_experts
+from kgot_lab.experts.service import expert_summary
 
 NUMBER = count()
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -78,11 +78,9 @@ def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(tabl
         0.2,
         ("enables",),
     )
-    assert (
-        changed.playbook_skills == ("c",)
-        and changed.description == ""
-        and changed.updated_at > made.updated_at
-    )
+    assert changed.playbook_skills == ("c",)
+    assert changed.description == ""
+    assert changed.updated_at > made.updated_at
     assert tables.expert(made.id) == changed
 
 
@@ -117,9 +115,9 @@ def test_several_graphs_come_before_the_single_one():
 
 def test_a_conversation_is_its_owners_and_its_experts_alone(tables):
     one, other = cook(tables), cook(tables)
-    mine = tables.begin(one.id, "ann", "What is caching?")
-    tables.say(mine, "user", "What is caching?")
-    tables.say(mine, "assistant", "Keeping things.", {"intent": None})
+    mine = tables.begin_conversation(one.id, "ann", "What is caching?")
+    tables.add_message(mine, "user", "What is caching?")
+    tables.add_message(mine, "assistant", "Keeping things.", {"intent": None})
     assert [message.content for message in tables.messages(mine)] == ["What is caching?", "Keeping things."]
     assert tables.conversation(mine, one.id, "ann").message_count == 2
     for expert, owner in ((one.id, "bob"), (other.id, "ann")):
@@ -127,83 +125,85 @@ def test_a_conversation_is_its_owners_and_its_experts_alone(tables):
             tables.conversation(mine, expert, owner)
         with pytest.raises(NotFound):
             tables.remove_conversation(mine, expert, owner)
-        assert (
-            tables.conversations(expert, owner) == ((), 0)
-            and tables.earlier_messages(expert, owner, "", 10) == ()
-        )
-    assert (
-        tables.earlier_messages(one.id, "ann", mine, 10) == ()
-        and len(tables.earlier_messages(one.id, "ann", "another", 10)) == 2
-    )
+        assert tables.conversations(expert, owner) == ((), 0)
+        assert tables.earlier_messages(expert, owner, "", 10) == ()
+    assert tables.earlier_messages(one.id, "ann", mine, 10) == ()
+    assert len(tables.earlier_messages(one.id, "ann", "another", 10)) == 2
     assert tables.activity("ann")[one.id][0] == 1 and tables.activity("bob") == {}
-    assert shown_expert(one, tables.activity("ann")[one.id])["conversation_count"] == 1
+    assert expert_summary(one, tables.activity("ann")[one.id])["conversation_count"] == 1
 
 
 def test_a_conversation_is_found_by_what_was_said_in_it(tables):
     expert = cook(tables).id
     said = [("user", "What is caching?"), ("assistant", "Keeping things.")]
-    id = tables.begin(expert, "ann", "What is caching?")
+    id = tables.begin_conversation(expert, "ann", "What is caching?")
     for role, content in said:
-        tables.say(id, role, content)
-    assert tables.continued(expert, "ann", said) == id
+        tables.add_message(id, role, content)
+    assert tables.find_conversation(expert, "ann", said) == id
     assert (
-        tables.continued(expert, "ann", [("user", "What is caching?"), ("assistant", " Keeping things.\n")])
+        tables.find_conversation(
+            expert, "ann", [("user", "What is caching?"), ("assistant", " Keeping things.\n")]
+        )
         == id
     )
-    assert tables.continued(expert, "bob", said) is None and tables.continued(expert, "ann", said[:1]) is None
-    assert tables.continued(expert, "ann", []) is None
-    assert chain_of([("user", "ab"), ("assistant", "c")]) != chain_of([("user", "a"), ("assistant", "bc")])
+    assert tables.find_conversation(expert, "bob", said) is None
+    assert tables.find_conversation(expert, "ann", said[:1]) is None
+    assert tables.find_conversation(expert, "ann", []) is None
+    assert hash_messages([("user", "ab"), ("assistant", "c")]) != hash_messages(
+        [("user", "a"), ("assistant", "bc")]
+    )
 
 
 def test_what_was_last_said_to_an_expert_is_told_of_everybody(tables):
     expert = cook(tables).id
     for owner in ("ada", "bob", "carol"):
-        tables.say(tables.begin(expert, owner, "It is cheap."), "user", "It is cheap.")
-    told = [each[::2] for each in tables.spoken(expert, START, 2)]
+        tables.add_message(tables.begin_conversation(expert, owner, "It is cheap."), "user", "It is cheap.")
+    told = [each[::2] for each in tables.user_messages(expert, START, 2)]
     assert told == [("carol", "It is cheap."), ("bob", "It is cheap.")]
-    assert tables.spoken(expert, START + timedelta(days=1), 2) == ()
+    assert tables.user_messages(expert, START + timedelta(days=1), 2) == ()
 
 
 def test_experts_come_page_by_page_the_oldest_first(tables):
     ids = [cook(tables).id for _ in range(3)]
-    first, more = tables.experts_after(None, 2)
-    rest, none = tables.experts_after(first[-1].id, 2)
+    first, more = tables.experts_page(None, 2)
+    rest, none = tables.experts_page(first[-1].id, 2)
     assert [each.id for each in (*first, *rest)] == ids and (more, none) == (True, False)
 
 
 def test_conversations_come_page_by_page_the_last_first(tables):
     expert = cook(tables).id
-    ids = [tables.begin(expert, "ann", f"question {number} " + "x" * 200) for number in range(5)]
+    ids = [tables.begin_conversation(expert, "ann", f"question {number} " + "x" * 200) for number in range(5)]
     first, total = tables.conversations(expert, "ann", limit=2)
     rest, _ = tables.conversations(expert, "ann", limit=9, offset=2)
     assert total == 5 and [each.id for each in (*first, *rest)] == ids[::-1] and len(first[0].preview) == 80
     tables.remove_conversation(ids[0], expert, "ann")
-    assert (
-        tables.conversations(expert, "ann")[1] == 4
-        and len(tables.remove_expert(expert, conversations=True)) == 4
-    )
+    assert tables.conversations(expert, "ann")[1] == 4
+    assert len(tables.remove_expert(expert, conversations=True)) == 4
 
 
 def test_what_a_deleted_expert_leaves_stays_its_owners(tables):
     gone, stays = cook(tables), cook(tables)
-    ids = [tables.begin(expert.id, owner, "hello") for expert in (gone, stays) for owner in ("ann", "bob")]
-    assert tables.owned_conversations("ann", gone=True) == ((), 0)
+    ids = [
+        tables.begin_conversation(expert.id, owner, "hello")
+        for expert in (gone, stays)
+        for owner in ("ann", "bob")
+    ]
+    assert tables.owned_conversations("ann", expert_deleted=True) == ((), 0)
     tables.remove_expert(gone.id, conversations=False)
-    found, total = tables.owned_conversations("ann", gone=True)
+    found, total = tables.owned_conversations("ann", expert_deleted=True)
     assert total == 1 and [(each.id, each.expert_id) for each in found] == [(ids[0], gone.id)]
     found, total = tables.owned_conversations("ann", limit=1)
     assert total == 2 and [each.id for each in found] == [ids[2]]
     tables.remove_conversation(ids[0], gone.id, "ann")
-    assert (
-        tables.owned_conversations("ann", gone=True) == ((), 0)
-        and tables.owned_conversations("bob", gone=True)[1] == 1
-    )
+    assert tables.owned_conversations("ann", expert_deleted=True) == ((), 0)
+    assert tables.owned_conversations("bob", expert_deleted=True)[1] == 1
 
 
 def test_an_opinion_is_of_an_answer_and_the_last_one_counts(tables):
     expert = cook(tables).id
-    id = tables.begin(expert, "ann", "Q")
-    asked, answered = tables.say(id, "user", "Q"), tables.say(id, "assistant", "A", {"intent": "x"})
+    id = tables.begin_conversation(expert, "ann", "Q")
+    asked = tables.add_message(id, "user", "Q")
+    answered = tables.add_message(id, "assistant", "A", {"intent": "x"})
     where = {"conversation": id, "expert": expert, "owner": "ann"}
     for wrong in (asked.id, "msg_none"):
         with pytest.raises(NotFound):
@@ -212,12 +212,9 @@ def test_an_opinion_is_of_an_answer_and_the_last_one_counts(tables):
         tables.rate_answer(answered.id, 1, **{**where, "owner": "bob"})
     tables.rate_answer(answered.id, 1, **where)
     tables.rate_answer(answered.id, -1, **where)
-    (judged,) = tables.judged(expert)
-    assert (judged.thumb, judged.message, judged.about) == (
-        -1,
-        answered.id,
-        {"intent": "x"},
-    ) and judged.thought_at > judged.at
+    (judged,) = tables.judged_answers(expert)
+    assert (judged.thumb, judged.message, judged.about) == (-1, answered.id, {"intent": "x"})
+    assert judged.thought_at > judged.at
 
 
 def test_one_trial_of_an_expert_goes_on_at_a_time(tables):
@@ -233,8 +230,8 @@ def test_one_trial_of_an_expert_goes_on_at_a_time(tables):
 
 def test_what_was_said_is_refused_once_its_conversation_is_gone(tables):
     expert = cook(tables).id
-    id = tables.begin(expert, "ann", "Q")
+    id = tables.begin_conversation(expert, "ann", "Q")
     tables.remove_conversation(id, expert, "ann")
     with pytest.raises(NotFound):
-        tables.say(id, "assistant", "A")
+        tables.add_message(id, "assistant", "A")
     assert tables.messages(id) == ()

@@ -15,7 +15,7 @@ from kgot_lab.experts.portable import expert_scores
 
 @pytest.fixture
 def service(tmp_path, monkeypatch):
-    monkeypatch.setattr(portable, "_MEASURED", tmp_path)
+    monkeypatch.setattr(portable, "_SCORES_FOLDER", tmp_path)
     return expert_office()
 
 

@@ -12,10 +12,10 @@ from support.expert_server import COOK, COOK_ID, echoing, expert_office
 
 from kgot_lab.experts.chat.chat_events import ChatDone, SourcesEvent, ThoughtEvent, TokenEvent
 from kgot_lab.experts.chat.citations import (
-    KNOWS_NOT,
     NO_SOURCE,
+    NOT_KNOWN,
     CitableNode,
-    SentencePieces,
+    SentenceStream,
     sentences_schema,
 )
 from kgot_lab.llm.recorded import Scripted
@@ -32,8 +32,8 @@ TEXT = "Pay once. [Source: cook:Prompt caching] Only for the same prefix. [Sourc
 
 
 def read(pieces) -> list[str]:
-    form = SentencePieces()
-    return [*map(form.tell, pieces), form.rest()]
+    form = SentenceStream()
+    return [*map(form.feed, pieces), form.finish()]
 
 
 def written(told: object, **more) -> str:
@@ -72,9 +72,9 @@ def test_letters_of_every_kind_come_whole_however_they_are_escaped(pieces):
 
 
 def test_words_are_told_before_their_sentence_has_ended():
-    form = SentencePieces()
-    assert form.tell('{"sentences": [{"source": "cook:Prompt caching", "sentence": "Pay on') == "Pay on"
-    assert form.tell('ce."}, {"source": "x') == "ce. [Source: cook:Prompt caching]"
+    form = SentenceStream()
+    assert form.feed('{"sentences": [{"source": "cook:Prompt caching", "sentence": "Pay on') == "Pay on"
+    assert form.feed('ce."}, {"source": "x') == "ce. [Source: cook:Prompt caching]"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_reply_that_was_cut_off_keeps_what_was_said():
 
 def test_a_sentence_is_said_once_and_one_without_a_source_cites_nothing():
     row = {"source": CACHE.handle, "sentence": "Pay once."}
-    assert written({"sentences": [row, row, {"source": NO_SOURCE, "sentence": KNOWS_NOT}]}) == (
+    assert written({"sentences": [row, row, {"source": NO_SOURCE, "sentence": NOT_KNOWN}]}) == (
         "Pay once. [Source: cook:Prompt caching] I do not know."
     )
 
@@ -118,7 +118,7 @@ def test_a_sentence_keeps_the_other_sources_that_it_names():
 
 def test_the_form_lets_a_model_cite_what_it_was_told_and_nothing_else():
     def sentence(may_know_nothing):
-        return sentences_schema([CACHE, LIMIT, CACHE], may_know_nothing=may_know_nothing)["properties"][
+        return sentences_schema([CACHE, LIMIT, CACHE], allow_unknown=may_know_nothing)["properties"][
             "sentences"
         ]["items"]
 
@@ -130,7 +130,7 @@ def test_the_form_lets_a_model_cite_what_it_was_told_and_nothing_else():
     assert sentence(True)["anyOf"][0] == told
     assert [choices(sentence(True)["anyOf"][1], name) for name in ("source", "sentence")] == [
         [NO_SOURCE],
-        [KNOWS_NOT],
+        [NOT_KNOWN],
     ]
 
 
@@ -146,11 +146,9 @@ def test_an_expert_that_answers_in_sentences_holds_the_model_to_them_and_tells_t
     events = list(service.ask(COOK_ID, "ada", "How do I use prompt caching?").events())
     done = events[-1]
     assert isinstance(done, ChatDone) and len(done.cited) == 1 and done.false == ("cookbook:made up",)
-    assert (
-        done.text.startswith("It is so. [Source: cookbook:")
-        and "(not in the context)" in done.text
-        and "{" not in done.text
-    )
+    assert done.text.startswith("It is so. [Source: cookbook:")
+    assert "(not in the context)" in done.text
+    assert "{" not in done.text
     assert "".join(each.content for each in events if isinstance(each, TokenEvent)) == done.text
 
 
@@ -183,10 +181,8 @@ def test_an_expert_may_decline_what_is_off_its_topic_without_asking_a_model():
     service = expert_office(model, expert={**COOK, "off_topic": "decline"})
     thought, sources, done = thought_of_asking(service, "Zanzibar quokka?")
     assert not model.asked and sources == () and thought.unsaid == ["Zanzibar", "quokka"]
-    assert (
-        done.text == "My graph says nothing of Zanzibar, quokka. I do not know the answer."
-        and done.cited == ()
-    )
+    assert done.text == "My graph says nothing of Zanzibar, quokka. I do not know the answer."
+    assert done.cited == ()
     kept = service.tables.messages(done_conversation(service))[-1]
     assert kept.content == done.text and kept.metadata["declined"] is True
     thought_of_asking(service, "What does prompt caching cost?")

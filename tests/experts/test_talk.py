@@ -54,11 +54,9 @@ def test_an_answer_tells_true_citations_from_false_ones():
         "",
         "stale",
     ]
-    assert (
-        answered.thought.nodes
-        and {node.id for node in answered.sources} <= set(GRAPH.ids)
-        and not answered.trouble
-    )
+    assert answered.thought.nodes
+    assert {node.id for node in answered.sources} <= set(GRAPH.ids)
+    assert not answered.trouble
     assert repr(answered).endswith("<2 nodes cited, 1 false citation>") and answered.text in repr(answered)
 
 
@@ -159,9 +157,8 @@ def test_notes_are_answered_from_what_stands_under_their_later_headings(tmp_path
 def test_the_front_door_knows_the_shipped_experts_by_name():
     talk = lab.expert("cookbook", model=Scripted(["Yes [Source: cookbook:Prompt caching]."]))
     answered = talk.ask("How do I reduce API costs with prompt caching?")
-    assert [node.id for node in answered.cited] == [
-        "technique:prompt_caching"
-    ] and talk.expert.persona.name == "Cook"
+    assert [node.id for node in answered.cited] == ["technique:prompt_caching"]
+    assert talk.expert.persona.name == "Cook"
     with pytest.raises(UnknownName, match="cookbook"):
         lab.expert("cookbok", model=Scripted([]))
 

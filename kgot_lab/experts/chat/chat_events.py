@@ -63,28 +63,28 @@ class Thought(BaseModel):  # 15 fields: the JSON stored with each answer
     graphs: dict[str, str]  # their digest
 
 
-def thought_of(
+def build_thought(
     known: KnownGraphs,
-    found: SearchResult,
-    told: PromptContext,
+    result: SearchResult,
+    context: PromptContext,
     sections: tuple[PlaybookSection, ...],
     memories: int,
     delegated: Sequence[Mapping[str, Any]] = (),
     unsaid: Sequence[str] = (),
 ) -> Thought:
     """Build the train of thought of an answer from its search result and the context put in the prompt."""
-    shown = {(node.graph, node.id) for node in told.nodes}
+    shown = {(node.graph, node.id) for node in context.nodes}
     nodes = []
-    for node in found.nodes:
+    for node in result.nodes:
         graph, id = known.split_id(node.id)
-        lanes: dict[str, Any] = {
+        scores_by_retriever: dict[str, Any] = {
             "embedding": node.embedding,
             "text": node.text,
             "by_graph": node.graph,
             "intent": node.intent,
         }
-        lanes = {lane: round(value, 4) for lane, value in lanes.items()}
-        about: dict[str, Any] = {
+        scores_by_retriever = {retriever: round(value, 4) for retriever, value in scores_by_retriever.items()}
+        fields: dict[str, Any] = {
             "graph": graph,
             "id": id,
             "name": node.name,
@@ -92,25 +92,27 @@ def thought_of(
             "score": round(node.score, 4),
             "path": node.path,
         }
-        nodes.append(ThoughtNode(**about, **lanes, told=(graph, id) in shown))
-    plan = found.answers.get("compose_for")
-    best = found.intents.best
-    weights = found.weights
+        nodes.append(ThoughtNode(**fields, **scores_by_retriever, told=(graph, id) in shown))
+    plan = result.answers.get("compose_for")
+    best = result.intents.best
+    weights = result.weights
     return Thought(
         intent=best.name if best else None,
         intent_score=round(best.score, 4) if best else 0.0,
-        purpose=str(found.intents.purpose),
+        purpose=str(result.intents.purpose),
         weights={name: round(getattr(weights, name), 4) for name in ("embedding", "text", "graph", "intent")},
-        steps=[ThoughtStep(method=each.method, reason=each.reason, found=each.found) for each in found.trace],
+        steps=[
+            ThoughtStep(method=each.method, reason=each.reason, found=each.found) for each in result.trace
+        ],
         nodes=nodes,
-        edges=[{"source": each.source, "type": each.type, "target": each.target} for each in told.edges],
-        limitations=[each.handle for each in told.limitations],
+        edges=[{"source": each.source, "type": each.type, "target": each.target} for each in context.edges],
+        limitations=[each.handle for each in context.limitations],
         plan=[f"{step.name}: {step.action}" for step in plan.steps] if isinstance(plan, Composition) else [],
         playbooks=[f"{each.playbook}: {each.heading}" for each in sections],
         memories=memories,
         unsaid=list(unsaid),
         delegated=[dict(each) for each in delegated],
-        cut=list(told.cut),
+        cut=list(context.cut),
         graphs=dict.fromkeys(known.names, known.digest),
     )
 
@@ -133,7 +135,7 @@ class ConversationStarted(_Event):
 
 
 @dataclass(frozen=True)
-class Injected(_Event):
+class PromptContents(_Event):
     """What the prompt contains besides the question."""
 
     type = "injection_meta"
@@ -209,16 +211,18 @@ class ChatDone:
     cut: bool = False
 
     def to_json(self) -> dict[str, Json]:
-        told = {
-            "citations": _nodes(self.cited),
-            "named": _nodes(self.named),
+        fields = {
+            "citations": _nodes_json(self.cited),
+            "named": _nodes_json(self.named),
             "false_citations": list(self.false),
         }
-        return {"type": "done", "message_id": self.message_id, **told, "cut": self.cut}
+        return {"type": "done", "message_id": self.message_id, **fields, "cut": self.cut}
 
 
-def _nodes(nodes: tuple[CitableNode, ...]) -> list[Mapping[str, Json]]:
+def _nodes_json(nodes: tuple[CitableNode, ...]) -> list[Mapping[str, Json]]:
     return [{"graph": each.graph, "id": each.id, "name": each.name} for each in nodes]
 
 
-ChatEvent = ConversationStarted | Injected | SourcesEvent | ThoughtEvent | TokenEvent | ChatFailed | ChatDone
+ChatEvent = (
+    ConversationStarted | PromptContents | SourcesEvent | ThoughtEvent | TokenEvent | ChatFailed | ChatDone
+)

@@ -12,13 +12,8 @@ from typing import NamedTuple
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.chat.citations import CITATION_PATTERN, CitableNode
 from kgot_lab.experts.error_messages import log
-from kgot_lab.experts.federation.delegation import (
-    DelegatedAnswer,
-    Federation,
-    delegate_to_all,
-    joined_answers,
-)
-from kgot_lab.experts.federation.marketplace import Advertised, best_peer, capabilities_of
+from kgot_lab.experts.federation.delegation import DelegatedAnswer, Federation, delegate_to_all, join_answers
+from kgot_lab.experts.federation.marketplace import PeerOffer, best_match, request_offers
 from kgot_lab.experts.federation.signing import Peer
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.methods.search.results import SearchResult
@@ -26,8 +21,8 @@ from kgot_lab.text.words import content_words, stem
 
 _WORD = re.compile(r"\w+")
 # the share of a question's content words that the nodes found contain; below it others are asked
-_KNOWN_ENOUGH = 0.5
-_REMEMBERED = 300.0  # seconds for which offers are cached
+_MIN_COVERAGE = 0.5
+_CACHE_SECONDS = 300.0  # seconds for which offers are cached
 
 
 @dataclass
@@ -40,79 +35,81 @@ class Consultants:
     federation: Federation
     seconds: float = 20.0  # for an answer
     clock: Callable[[], float] = time.monotonic
-    _offered: dict[str, tuple[float, Advertised]] = field(default_factory=dict)
+    _offered: dict[str, tuple[float, PeerOffer]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def _fitting(
-        self, question: str, named: Sequence[str]
+    def _select_expert(
+        self, question: str, names: Sequence[str]
     ) -> tuple[list[tuple[Peer, str]], list[DelegatedAnswer]]:
         """Select, of experts named PEER/EXPERT, the one whose offer fits a question best.
 
         Also returns an unanswered result for each expert whose instance did not say what it offers, with the
         reason.
         """
-        wanted = [(self.federation.peers.named(name), expert) for name, expert in map(remote_name, named)]
-        offered, silent = self._offers({peer.name: peer for peer, _ in wanted})
-        unknown = [
-            DelegatedAnswer(peer.name, expert, reason=silent[peer.name])
+        wanted = [
+            (self.federation.peers.with_name(name), expert) for name, expert in map(split_remote_name, names)
+        ]
+        offered, failures = self._request_offers({peer.name: peer for peer, _ in wanted})
+        unanswered = [
+            DelegatedAnswer(peer.name, expert, reason=failures[peer.name])
             for peer, expert in wanted
-            if peer.name in silent
+            if peer.name in failures
         ]
         allowed = {(peer.name, expert) for peer, expert in wanted}
-        kept = [
+        allowed_offers = [
             replace(each, experts=tuple(one for one in each.experts if (each.peer.name, one.id) in allowed))
             for each in offered
         ]
-        best = best_peer(question, kept)
-        return [] if best is None else [(best.peer, best.expert.id)], unknown
+        best = best_match(question, allowed_offers)
+        return [] if best is None else [(best.peer, best.expert.id)], unanswered
 
-    def ask(self, question: str, named: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
+    def ask(self, question: str, names: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
         """Ask the best-fitting one of the named experts, and return its answer or why there is none in time.
 
         Returns an empty tuple if no expert fits. An expert whose instance does not say what it offers, for
         example because it is still loading its graphs, is included with the reason. Missing answers are also
         logged.
         """
-        chosen, unknown = self._fitting(question, named)
-        answered = (
+        chosen, unanswered = self._select_expert(question, names)
+        answers = (
             delegate_to_all(question, chosen, self.federation.key, timeout=self.seconds) if chosen else ()
         )
-        for each in (*answered, *unknown):
-            if each.answer is None:  # the part after a colon may be the words of the other server
+        for answer in (*answers, *unanswered):
+            if answer.answer is None:  # the part after a colon may be the words of the other server
                 log.warning(
                     "no answer from the expert %s of %s: %s",
-                    each.expert,
-                    each.instance,
-                    each.reason.partition(":")[0],
+                    answer.expert,
+                    answer.instance,
+                    answer.reason.partition(":")[0],
                 )
-        return (*answered, *unknown)
+        return (*answers, *unanswered)
 
-    def _offers(self, peers: dict[str, Peer]) -> tuple[list[Advertised], dict[str, str]]:
+    def _request_offers(self, peers: dict[str, Peer]) -> tuple[list[PeerOffer], dict[str, str]]:
         """Return what peers offer, and the reason for each peer that does not say it.
 
         Offers are cached. Only peers without a recent one are asked.
         """
-        silent: dict[str, str] = {}
+        failures: dict[str, str] = {}
         now = self.clock()
         with self._lock:
             stale = [
                 peer
                 for name, peer in peers.items()
-                if name not in self._offered or self._offered[name][0] < now - _REMEMBERED
+                if name not in self._offered or self._offered[name][0] < now - _CACHE_SECONDS
             ]
         if stale:
-            came = capabilities_of(stale, self.federation.key, timeout=min(5.0, self.seconds))
+            offers = request_offers(stale, self.federation.key, timeout=min(5.0, self.seconds))
             with self._lock:
-                for each in came:
-                    if each.signed_at is not None:  # a peer without an offer is asked again next time
-                        self._offered[each.peer.name] = (now, each)
-                    elif each.peer.name not in self._offered:
-                        silent[each.peer.name] = each.reason
+                for offer in offers:
+                    if offer.signed_at is not None:  # a peer without an offer is asked again next time
+                        self._offered[offer.peer.name] = (now, offer)
+                    elif offer.peer.name not in self._offered:
+                        failures[offer.peer.name] = offer.reason
         with self._lock:
-            return [self._offered[name][1] for name in peers if name in self._offered], silent
+            return [self._offered[name][1] for name in peers if name in self._offered], failures
 
 
-def remote_name(text: str) -> tuple[str, str]:
+def split_remote_name(text: str) -> tuple[str, str]:
     """Split a name such as "clinic/expert_devops" into the peer and the expert.
 
     Raises BadInput if the name is not PEER/EXPERT.
@@ -123,52 +120,52 @@ def remote_name(text: str) -> tuple[str, str]:
     return peer, expert
 
 
-def check_remote(named: Sequence[str], consultants: Consultants | None) -> None:
+def require_known_peers(names: Sequence[str], consultants: Consultants | None) -> None:
     """Raise UnknownName if an expert of an unknown peer is named."""
-    for peer, _ in map(remote_name, named):
-        known = [] if consultants is None else [each.name for each in consultants.federation.peers]
-        if peer not in known:
-            raise UnknownName("peer", peer, known)
+    for peer, _ in map(split_remote_name, names):
+        known_peers = [] if consultants is None else [each.name for each in consultants.federation.peers]
+        if peer not in known_peers:
+            raise UnknownName("peer", peer, known_peers)
 
 
-class Unsaid(NamedTuple):
+class UncoveredWords(NamedTuple):
     """The content words of a question that no node found contains, and the number of its content words."""
 
     words: tuple[str, ...]
     asked: int
 
     @property
-    def most(self) -> bool:
+    def is_majority(self) -> bool:
         """Whether these are more than half of the content words.
 
         A question rarely has the very words of its answer, so fewer mean nothing.
         """
-        return len(self.words) > (1 - _KNOWN_ENOUGH) * self.asked
+        return len(self.words) > (1 - _MIN_COVERAGE) * self.asked
 
     @property
-    def every(self) -> bool:
+    def is_all(self) -> bool:
         """Whether the nodes found share no word with the question."""
         return 0 < self.asked == len(self.words)
 
 
-def unsaid_words(question: str, found: SearchResult) -> Unsaid:
+def uncovered_words(question: str, found: SearchResult) -> UncoveredWords:
     """Return the content words of a question that the nodes found do not contain.
 
     Words are compared by stem with the names and descriptions of the nodes.
     """
     asked = {stem(told): word for word in _WORD.findall(question) for told in content_words(word)}
     index = index_of(found.graph)
-    said: set[str] = set()
+    covered: set[str] = set()
     for node in found.nodes:
         for id in node.sources:
             row = index.graph.row(id)
-            said |= {
+            covered |= {
                 stem(word)
                 for word in content_words(
                     f"{index.names[row]} {index.graph.node_properties[row].get('description', '')}"
                 )
             }
-    return Unsaid(tuple(word for told, word in asked.items() if told not in said), len(asked))
+    return UncoveredWords(tuple(word for told, word in asked.items() if told not in covered), len(asked))
 
 
 def format_answers(answers: Sequence[DelegatedAnswer]) -> str:
@@ -177,20 +174,20 @@ def format_answers(answers: Sequence[DelegatedAnswer]) -> str:
     Citations get the name of the instance before that of the graph.
     """
 
-    def named(answer: DelegatedAnswer) -> DelegatedAnswer:
+    def with_instance(answer: DelegatedAnswer) -> DelegatedAnswer:
         cited = CITATION_PATTERN.sub(
             lambda match: f"[Source: {answer.instance}/{match[1].strip()}]", answer.answer or ""
         )
         return replace(answer, answer=cited or None)
 
-    return joined_answers(map(named, answers))
+    return join_answers(map(with_instance, answers))
 
 
 def remote_citables(answers: Sequence[DelegatedAnswer]) -> tuple[CitableNode, ...]:
     """Return the nodes that remote answers cite, as they can be cited here: INSTANCE/GRAPH:NODE."""
-    found = []
-    for each in answers:
-        for source in each.provenance.sources if each.provenance else ():
+    nodes = []
+    for answer in answers:
+        for source in answer.provenance.sources if answer.provenance else ():
             graph, _, node = source.partition(":")
-            found.append(CitableNode(f"{each.instance}/{graph}", node, node, "remote"))
-    return tuple(found)
+            nodes.append(CitableNode(f"{answer.instance}/{graph}", node, node, "remote"))
+    return tuple(nodes)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.chat.citations import KNOWS_NOT, NO_SOURCE, CitableNode, sentences_schema
+from kgot_lab.experts.chat.citations import NO_SOURCE, NOT_KNOWN, CitableNode, sentences_schema
 from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.io.files import read_regular_text
@@ -38,9 +38,9 @@ from kgot_lab.types import Document, Edge, Message, Prompt
 # phrase. No model is called.
 
 _FOLDER = Path(__file__).parent / "playbooks"
-_LEAST = 2.0  # the minimal score: a word of the playbook's own counts 2, one of its text 1 (at most 3)
-_MOST = 2  # sections in a prompt
-_ASKING = SEARCH_STOP_WORDS | frozenset(  # words of any question, which do not count
+_MIN_SCORE = 2.0  # the minimal score: a word of the playbook's own counts 2, one of its text 1 (at most 3)
+_MAX_SECTIONS = 2  # sections in a prompt
+_QUESTION_WORDS = SEARCH_STOP_WORDS | frozenset(  # words of any question, which do not count
     "about all am any can could did do does from get give go had has have he her him his how itself just know let like make me more most "
     "much my need one only our out over should so some something than them us want we were what when where which who whom whose why would "
     "you your".split()
@@ -79,31 +79,31 @@ def read_playbook(path: Path) -> Playbook:
     if not text.startswith("---\n") or not marks:
         raise BadInput(f"{path.name} has no head between two lines of ---")
     try:
-        told = yaml.safe_load(head)
+        header = yaml.safe_load(head)
     except yaml.YAMLError as error:
         raise BadInput(f"the head of {path.name} is not YAML ({type(error).__name__})") from None
-    if not isinstance(told, Mapping) or not all(
-        isinstance(told.get(field), str) for field in ("name", "title")
+    if not isinstance(header, Mapping) or not all(
+        isinstance(header.get(field), str) for field in ("name", "title")
     ):
         raise BadInput(f"the head of {path.name} has no name and title")
-    words, intents = (_listed(told, field, path) for field in ("words", "intents"))
+    words, intents = (_string_list(header, field, path) for field in ("words", "intents"))
     for intent in intents:
         if intent not in INTENTS:
             raise UnknownName(f"intent in the head of {path.name}", intent, INTENTS)
     sections = [part.partition("\n") for part in f"\n{body}".split("\n## ")[1:]]
     if not sections or not words:
         raise BadInput(f"{path.name} has no {'words' if sections else 'sections that begin with ##'}")
-    name = str(told["name"])
+    name = str(header["name"])
     parts = tuple(PlaybookSection(name, heading.strip(), text.strip()) for heading, _, text in sections)
     if any(not part.heading or not part.text for part in parts):
         raise BadInput(
             f"a section of {path.name} has no {'text' if all(part.heading for part in parts) else 'heading'}"
         )
-    return Playbook(name, str(told["title"]), words, intents, parts)
+    return Playbook(name, str(header["title"]), words, intents, parts)
 
 
-def _listed(told: Mapping[str, Any], field: str, path: Path) -> tuple[str, ...]:
-    value = told.get(field, [])
+def _string_list(header: Mapping[str, Any], field: str, path: Path) -> tuple[str, ...]:
+    value = header.get(field, [])
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise BadInput(f"{field} in the head of {path.name} is a list of words")
     return tuple(value)
@@ -123,42 +123,53 @@ def matching_sections(
 
     Unknown playbook names are skipped.
     """
-    said, asked = _standing(question), _telling(question)
+    question_phrase, question_stems = _stemmed_phrase(question), _content_stems(question)
     scored = []
     for name in dict.fromkeys(allowed):
         playbook = playbooks.get(name)
         if playbook is None:
             continue
-        own = 2.0 * len({word for word in map(_standing, playbook.words) if word.strip() and word in said})
-        own += 1.0 * (intent in playbook.intents)
+        base_score = 2.0 * len(
+            {
+                word
+                for word in map(_stemmed_phrase, playbook.words)
+                if word.strip() and word in question_phrase
+            }
+        )
+        base_score += 1.0 * (intent in playbook.intents)
         for section in playbook.sections:
-            score = own + min(
-                3.0, len(asked & _telling(section.text)) + len(asked & _telling(section.heading))
+            score = base_score + min(
+                3.0,
+                len(question_stems & _content_stems(section.text))
+                + len(question_stems & _content_stems(section.heading)),
             )
-            if own and score >= _LEAST:
+            if base_score and score >= _MIN_SCORE:
                 scored.append((score, section))
     scored.sort(key=lambda each: -each[0])  # stable: ties in the order of the skills
-    return tuple(section for _, section in scored[:_MOST])
+    return tuple(section for _, section in scored[:_MAX_SECTIONS])
 
 
-def _standing(text: str) -> str:
+def _stemmed_phrase(text: str) -> str:
     """Stem the words of a text and put each between spaces, so that phrases can be found as substrings."""
     return f" {' '.join(map(stem, casefold_words(text)))} "
 
 
-def _telling(text: str) -> set[str]:
+def _content_stems(text: str) -> set[str]:
     """Return the stemmed content words of a text."""
-    return {stem(word) for word in casefold_words(text) if len(word) > 1 and word not in _ASKING}
+    return {stem(word) for word in casefold_words(text) if len(word) > 1 and word not in _QUESTION_WORDS}
 
 
 MAX_PROMPT_NODES, MAX_PROMPT_EDGES = 10, 15
-_TURNS = 6  # of the conversation that are repeated
-_DESCRIPTION, _TURN, _PLAYBOOK = 50, 300, 350  # tokens of each
-_PROSE = 150  # of the text under a heading, which is all that is known of it
+_HISTORY_MESSAGES = 6  # of the conversation that are repeated
+_DESCRIPTION_TOKENS, _MESSAGE_TOKENS, _PLAYBOOK_TOKENS = 50, 300, 350  # tokens of each
+_PROSE_TOKENS = 150  # of the text under a heading, which is all that is known of it
 _PROSE_TYPES = ("document", "section")
-_LIMITED = 30  # of the description of a limitation
-_HINTED, _DIMENSIONS = 3, 3  # nodes with hints, and for each the dimensions that are furthest from the middle
-_REPLY = 600
+_LIMITATION_TOKENS = 30  # of the description of a limitation
+_HINTED_NODES, _DIMENSIONS_PER_NODE = (
+    3,
+    3,
+)  # nodes with hints, and for each the dimensions that are furthest from the middle
+_REPLY_TOKENS = 600
 PERSONA_STYLES: Mapping[str, str] = {
     "professional": "Write in a plain, professional manner.",
     "casual": "Write in a relaxed, friendly manner.",
@@ -184,52 +195,55 @@ class PromptContext:
     cut: tuple[str, ...]
 
 
-def prompt_context(known: KnownGraphs, found: SearchResult) -> PromptContext:
+def prompt_context(known: KnownGraphs, result: SearchResult) -> PromptContext:
     """Select what a search over the graphs of an expert puts into its prompt."""
     index = index_of(known.graph)
-    every = [id for node in found.nodes for id in node.sources]
-    hits = every[:MAX_PROMPT_NODES]
+    result_ids = [id for node in result.nodes for id in node.sources]
+    hits = result_ids[:MAX_PROMPT_NODES]
     shown = dict.fromkeys(hits)
-    edges = tuple(edge for edge in found.edges if edge.source in shown or edge.target in shown)
-    cut = [f"{len(every) - MAX_PROMPT_NODES} nodes beyond {MAX_PROMPT_NODES}"] * (
-        len(every) > MAX_PROMPT_NODES
+    edges = tuple(edge for edge in result.edges if edge.source in shown or edge.target in shown)
+    cut = [f"{len(result_ids) - MAX_PROMPT_NODES} nodes beyond {MAX_PROMPT_NODES}"] * (
+        len(result_ids) > MAX_PROMPT_NODES
     )
     cut += [f"{len(edges) - MAX_PROMPT_EDGES} edges beyond {MAX_PROMPT_EDGES}"] * (
         len(edges) > MAX_PROMPT_EDGES
     )
     edges = edges[:MAX_PROMPT_EDGES]
     ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
-    told = dict.fromkeys([*shown, *ends])
-    plan = found.answers.get("compose_for")
+    prompt_ids = dict.fromkeys([*shown, *ends])
+    plan = result.answers.get("compose_for")
     steps = [step.tool for step in plan.steps] if isinstance(plan, Composition) else []
-    limits = _limits(index, [*told, *steps])
-    held = dict.fromkeys(each.id for those in limits.values() for each in those)
-    helps = dict.fromkeys(
+    limits = _collect_limitations(index, [*prompt_ids, *steps])
+    limitation_ids = dict.fromkeys(each.id for those in limits.values() for each in those)
+    workaround_ids = dict.fromkeys(
         id for those in limits.values() for each in those for id in each.workarounds if id in known.graph
     )
-    citable = {id: _citable(known, index, id) for id in dict.fromkeys([*told, *held, *helps, *steps])}
-    lines, cut_lines = _lines(index, found, citable, hits, edges, limits)
+    citable = {
+        id: _citable_node(known, index, id)
+        for id in dict.fromkeys([*prompt_ids, *limitation_ids, *workaround_ids, *steps])
+    }
+    lines, cut_lines = _context_lines(index, result, citable, hits, edges, limits)
     return PromptContext(
         nodes=tuple(citable[id] for id in hits),
-        limitations=tuple(citable[id] for id in held),
+        limitations=tuple(citable[id] for id in limitation_ids),
         citable=tuple(citable.values()),
         edges=edges,
         text="\n".join(map(printable_line, lines)),
-        hints="\n".join(map(printable_line, _hints(index, citable, hits))),
-        plan="\n".join(map(printable_line, _plan(plan, citable)))
+        hints="\n".join(map(printable_line, _hint_lines(index, citable, hits))),
+        plan="\n".join(map(printable_line, _plan_lines(plan, citable)))
         if isinstance(plan, Composition) and len(plan.steps) > 1
         else "",
         cut=(*cut, *cut_lines),
     )
 
 
-def no_context_message(found: int) -> PromptContext:
+def empty_context(count: int) -> PromptContext:
     """Build an empty context for nodes that share no word with the question.
 
-    Similarity of embeddings alone would mislead. `found` is the number of nodes left out.
+    Similarity of embeddings alone would mislead. `count` is the number of nodes left out.
     """
     return PromptContext(
-        (), (), (), (), "", "", "", (f"all {found} nodes: none says a word of the question",)
+        (), (), (), (), "", "", "", (f"all {count} nodes: none says a word of the question",)
     )
 
 
@@ -248,98 +262,102 @@ class PromptQuestion:
     unsaid: tuple[str, ...] = ()  # words of the question on which the graphs say nothing
 
 
-def expert_prompt(config: ExpertConfig, context: PromptContext, asked: PromptQuestion) -> Prompt:
+def expert_prompt(config: ExpertConfig, context: PromptContext, request: PromptQuestion) -> Prompt:
     """Build the prompt of an expert for a question."""
     persona = config.persona
     parts = [
-        f"You are {_line(persona.name)}. {persona.instructions}".strip(),
-        PERSONA_STYLES.get(persona.style, f"Style: {_line(persona.style)}."),
+        f"You are {_one_line(persona.name)}. {persona.instructions}".strip(),
+        PERSONA_STYLES.get(persona.style, f"Style: {_one_line(persona.style)}."),
     ]
-    if asked.wishes.strip():
+    if request.wishes.strip():
         parts.append(
-            f"[Client Instructions]\nOn the manner of the answer alone: {truncate_to_tokens(asked.wishes.strip(), _TURN)}"
+            f"[Client Instructions]\nOn the manner of the answer alone: {truncate_to_tokens(request.wishes.strip(), _MESSAGE_TOKENS)}"
         )
     if context.text:
-        head = (
-            f"[Knowledge Graph Context]\nSource: {', '.join(config.graphs)}\nIntent: {asked.intent or 'none'}"
-        )
+        head = f"[Knowledge Graph Context]\nSource: {', '.join(config.graphs)}\nIntent: {request.intent or 'none'}"
         plan = f"\n[Composition Plan]\n{context.plan}" if context.plan else ""
         hints = f"\n[Dimension Hints]\n{context.hints}" if context.hints else ""
         parts.append(f"{head}\n{fence_text(context.text + plan + hints, 'the graph')}")
-    if asked.remote:
-        parts.append(f"[Remote Expert]\n{asked.remote}")
-    if asked.sections:
-        told = "\n\n".join(
-            f"{each.playbook}: {each.heading}\n{truncate_to_tokens(each.text, _PLAYBOOK)}"
-            for each in asked.sections
+    if request.remote:
+        parts.append(f"[Remote Expert]\n{request.remote}")
+    if request.sections:
+        section_texts = "\n\n".join(
+            f"{each.playbook}: {each.heading}\n{truncate_to_tokens(each.text, _PLAYBOOK_TOKENS)}"
+            for each in request.sections
         )
-        parts.append(f"[Playbook Context]\n{told}")
-    if remembered := "\n".join(f"- {_line(each)}" for each in asked.memories):
+        parts.append(f"[Playbook Context]\n{section_texts}")
+    if remembered := "\n".join(f"- {_one_line(each)}" for each in request.memories):
         parts.append(f"[Memory]\n{fence_text(remembered, 'earlier conversations')}")
-    citable = (*context.citable, *asked.remote_nodes)
+    citable = (*context.citable, *request.remote_nodes)
     by_sentence = config.answers_in == "sentences" and bool(citable)
-    parts.append(_BY_SENTENCE if by_sentence else _CITING if context.nodes else _KNOWS_NOTHING)
-    schema = sentences_schema(citable, may_know_nothing=bool(asked.unsaid)) if by_sentence else None
-    if asked.unsaid and citable:
+    parts.append(
+        _SENTENCE_INSTRUCTIONS
+        if by_sentence
+        else _CITATION_INSTRUCTIONS
+        if context.nodes
+        else _NO_CONTEXT_INSTRUCTIONS
+    )
+    schema = sentences_schema(citable, allow_unknown=bool(request.unsaid)) if by_sentence else None
+    if request.unsaid and citable:
         parts.append(
-            f"Nothing that was found in the knowledge graph says: {', '.join(map(_line, asked.unsaid))}."
+            f"Nothing that was found in the knowledge graph says: {', '.join(map(_one_line, request.unsaid))}."
         )
         if by_sentence:
             parts.append(
-                f'If it does not answer the question, write one sentence, with the source "{NO_SOURCE}": {KNOWS_NOT}'
+                f'If it does not answer the question, write one sentence, with the source "{NO_SOURCE}": {NOT_KNOWN}'
             )
     messages = [Message("system", "\n\n".join(parts))]
     messages += [
-        Message("assistant" if role == "assistant" else "user", truncate_to_tokens(text, _TURN))
-        for role, text in asked.said[-_TURNS:]
+        Message("assistant" if role == "assistant" else "user", truncate_to_tokens(text, _MESSAGE_TOKENS))
+        for role, text in request.said[-_HISTORY_MESSAGES:]
     ]
-    return Prompt((*messages, Message("user", asked.question)), schema=schema, max_tokens=_REPLY)
+    return Prompt((*messages, Message("user", request.question)), schema=schema, max_tokens=_REPLY_TOKENS)
 
 
-_CITING = (
+_CITATION_INSTRUCTIONS = (
     f"[Citation Instructions]\n{FENCES}\nAnswer the question in two to four sentences with what the knowledge graph says, and name a "
     "limitation of what you recommend. End each sentence with its source in brackets, [Source: …], copied from the line of the node that "
     "it rests on. If the graph does not answer the question, say that you do not know."
 )
-_BY_SENTENCE = (
+_SENTENCE_INSTRUCTIONS = (
     f"[Citation Instructions]\n{FENCES}\nAnswer the question in two to four sentences with what the knowledge graph says. Of each sentence "
     "give first the source that it rests on, copied from the line of the node, then the sentence. Begin with what helps most; the last "
     "sentence names a limitation of what you recommend."
 )
-_KNOWS_NOTHING = (
+_NO_CONTEXT_INSTRUCTIONS = (
     "[Citation Instructions]\nThe knowledge graph holds nothing on this question. Say so, and do not cite anything. "
     + FENCES
 )
 
 
-def _limits(index: GraphIndex, told: Iterable[str]) -> dict[str, tuple[Limitation, ...]]:
+def _collect_limitations(index: GraphIndex, ids: Iterable[str]) -> dict[str, tuple[Limitation, ...]]:
     """Return the limitations of nodes, of their workarounds, and so on, by node id.
 
     Workarounds are included because anything that a prompt names may be recommended.
     """
     limits: dict[str, tuple[Limitation, ...]] = {}
-    seen, ahead = set[str](), list(dict.fromkeys(told))
-    while ahead:
-        seen.update(ahead)
-        rows = limitations_of(index, [index.graph.row(id) for id in ahead])
+    seen, pending = set[str](), list(dict.fromkeys(ids))
+    while pending:
+        seen.update(pending)
+        rows = limitations_of(index, [index.graph.row(id) for id in pending])
         found = {index.graph.ids[row]: those for row, those in rows.items()}
         limits |= found
         named = dict.fromkeys(
             id for those in found.values() for each in those for id in (each.id, *each.workarounds)
         )
-        ahead = [id for id in named if id not in seen]
+        pending = [id for id in named if id not in seen]
     return limits
 
 
-def _citable(known: KnownGraphs, index: GraphIndex, id: str) -> CitableNode:
+def _citable_node(known: KnownGraphs, index: GraphIndex, id: str) -> CitableNode:
     row = known.graph.row(id)
     name, own = known.split_id(id)
     return CitableNode(name, own, index.names[row], index.kinds[row])
 
 
-def _lines(
+def _context_lines(
     index: GraphIndex,
-    found: SearchResult,
+    result: SearchResult,
     citable: Mapping[str, CitableNode],
     hits: Sequence[str],
     edges: Sequence[Edge],
@@ -348,98 +366,107 @@ def _lines(
     lines, cut = [], []
     for id in hits:
         node = citable[id]
-        lines.append(f"- [{node.type}] {_line(node.name)} [Source: {_line(node.handle)}]")
+        lines.append(f"- [{node.type}] {_one_line(node.name)} [Source: {_one_line(node.handle)}]")
         if text := index.graph.node_properties[index.graph.row(id)].get("description"):
-            whole = _line(str(text))
-            short = truncate_to_tokens(whole, _PROSE if node.type in _PROSE_TYPES else _DESCRIPTION)
-            cut += [f"the description of {_line(node.name)}"] * (short != whole)
-            lines.append(f"  {_line(short)}")
+            whole = _one_line(str(text))
+            short = truncate_to_tokens(
+                whole, _PROSE_TOKENS if node.type in _PROSE_TYPES else _DESCRIPTION_TOKENS
+            )
+            cut += [f"the description of {_one_line(node.name)}"] * (short != whole)
+            lines.append(f"  {_one_line(short)}")
     if edges:
         lines += ["Relationships:"] + [
-            f"  {_named(index, each.source)} --[{each.type}]--> {_named(index, each.target)}"
+            f"  {_display_name(index, each.source)} --[{each.type}]--> {_display_name(index, each.target)}"
             for each in edges
         ]
     if limits:
         lines.append("Limitations:")
-    of: dict[Limitation, list[str]] = {}  # each is listed once, with all nodes that have it
+    names_by_limitation: dict[Limitation, list[str]] = {}  # each is listed once, with all nodes that have it
     for id, those in limits.items():
         for each in those:
-            of.setdefault(each, []).append(_named(index, id))
-    for each, names in of.items():
-        about = (
-            f": {_line(truncate_to_tokens(each.description, _LIMITED)).rstrip('.')}"
+            names_by_limitation.setdefault(each, []).append(_display_name(index, id))
+    for each, names in names_by_limitation.items():
+        description = (
+            f": {_one_line(truncate_to_tokens(each.description, _LIMITATION_TOKENS)).rstrip('.')}"
             if each.description
             else ""
         )
-        helps = (
-            f"; what helps: {', '.join(_named(index, one) for one in each.workarounds)}"
+        workarounds = (
+            f"; what helps: {', '.join(_display_name(index, one) for one in each.workarounds)}"
             if each.workarounds
             else ""
         )
-        none = "; no workaround is known" if each.blocking and not each.workarounds else ""
+        no_workaround = "; no workaround is known" if each.blocking and not each.workarounds else ""
         lines.append(
-            f"  {', '.join(names)}: {_line(each.name)} [Source: {_line(citable[each.id].handle)}]{about}{helps}{none}"
+            f"  {', '.join(names)}: {_one_line(each.name)} [Source: {_one_line(citable[each.id].handle)}]"
+            f"{description}{workarounds}{no_workaround}"
         )
     return lines, cut
 
 
-def _hints(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Sequence[str]) -> Iterator[str]:
+def _hint_lines(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Sequence[str]) -> Iterator[str]:
     """Yield a line for each node with its most informative dimensions (decision C-D3).
 
     These are the dimensions of the catalogue whose values are furthest from 0.5.
     """
-    for id in hits[:_HINTED]:
-        known = index.graph.node_properties[index.graph.row(id)]
-        values = {name: float(value) for name, value in known.items() if name in BY_NAME and _is_share(value)}
-        far = sorted(values, key=lambda name: (-abs(values[name] - 0.5), name))[:_DIMENSIONS]
-        if far:
-            yield f"- {_line(citable[id].name)}: {', '.join(f'{name} {values[name]:.2g}' for name in far)}"
+    for id in hits[:_HINTED_NODES]:
+        properties = index.graph.node_properties[index.graph.row(id)]
+        values = {
+            name: float(value)
+            for name, value in properties.items()
+            if name in BY_NAME and _is_fraction(value)
+        }
+        extreme = sorted(values, key=lambda name: (-abs(values[name] - 0.5), name))[:_DIMENSIONS_PER_NODE]
+        if extreme:
+            yield f"- {_one_line(citable[id].name)}: {', '.join(f'{name} {values[name]:.2g}' for name in extreme)}"
 
 
-def _plan(plan: Composition, citable: Mapping[str, CitableNode]) -> Iterator[str]:
+def _plan_lines(plan: Composition, citable: Mapping[str, CitableNode]) -> Iterator[str]:
     for number, step in enumerate(plan.steps, start=1):
-        yield f"  Step {number}: {_line(step.name)} [Source: {_line(citable[step.tool].handle)}] -> {_line(step.action)}"
-    yield from (f"  Warning: {_line(each)}" for each in plan.warnings)
+        yield f"  Step {number}: {_one_line(step.name)} [Source: {_one_line(citable[step.tool].handle)}] -> {_one_line(step.action)}"
+    yield from (f"  Warning: {_one_line(each)}" for each in plan.warnings)
 
 
-def _is_share(value: object) -> bool:
+def _is_fraction(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def _named(index: GraphIndex, id: str) -> str:
-    return _line(index.names[index.graph.row(id)]) if id in index.graph else _line(id)
+def _display_name(index: GraphIndex, id: str) -> str:
+    return _one_line(index.names[index.graph.row(id)]) if id in index.graph else _one_line(id)
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
 # The memory of an expert: earlier conversations of the same person with the same expert only.
 
-_LOOKED_AT = 2_000  # past messages, the latest first
-_LONGEST = 400  # characters of each that are used
+_MAX_SEARCHED_MESSAGES = 2_000  # past messages, the latest first
+_MAX_MEMORY_LENGTH = 400  # characters of each that are used
 
 
-def recollected(
-    question: str, said: Sequence[tuple[str, str, str]], *, limit: int = 5
+def recall_messages(
+    question: str, messages: Sequence[tuple[str, str, str]], *, limit: int = 5
 ) -> tuple[tuple[str, str], ...]:
     """Return the earlier messages that match a question best by BM25, as (id, text), at most `limit`.
 
-    `said` has (id, role, content).
+    `messages` has (id, role, content).
     """
-    asked = set(content_words(question))
+    question_words = set(content_words(question))
     documents = [
-        Document(id, content) for id, _, content in said[:_LOOKED_AT] if asked & set(content_words(content))
+        Document(id, content)
+        for id, _, content in messages[:_MAX_SEARCHED_MESSAGES]
+        if question_words & set(content_words(content))
     ]
     if not documents:
         return ()
-    roles = {id: role for id, role, _ in said}
-    texts = {each.id: " ".join(each.text.split())[:_LONGEST] for each in documents}
-    found = bm25(documents).search(question).hits
-    told: dict[str, str] = {}
-    for id, score in found:
-        if score > 0 and texts[id] not in told.values():
-            told[id] = texts[id]
-        if len(told) == limit:
+    roles = {id: role for id, role, _ in messages}
+    texts = {each.id: " ".join(each.text.split())[:_MAX_MEMORY_LENGTH] for each in documents}
+    hits = bm25(documents).search(question).hits
+    selected: dict[str, str] = {}
+    for id, score in hits:
+        if score > 0 and texts[id] not in selected.values():
+            selected[id] = texts[id]
+        if len(selected) == limit:
             break
-    return tuple((id, f"{roles[id]}: {text}") for id, text in told.items())
+    return tuple((id, f"{roles[id]}: {text}") for id, text in selected.items())

@@ -19,24 +19,24 @@ from kgot_lab.experts.chat.chat_events import (
     ChatEvent,
     ChatFailed,
     ConversationStarted,
-    Injected,
+    PromptContents,
     SourceNode,
     SourcesEvent,
     Thought,
     ThoughtEvent,
     TokenEvent,
-    thought_of,
+    build_thought,
 )
-from kgot_lab.experts.chat.citations import CitableNodes, CitationCheck, SentencePieces, named_nodes
-from kgot_lab.experts.chat.consulting import Consultants, format_answers, remote_citables, unsaid_words
+from kgot_lab.experts.chat.citations import CitableNodes, CitationCheck, SentenceStream, mentioned_nodes
+from kgot_lab.experts.chat.consulting import Consultants, format_answers, remote_citables, uncovered_words
 from kgot_lab.experts.chat.prompting import (
     Playbook,
     PromptQuestion,
+    empty_context,
     expert_prompt,
     matching_sections,
-    no_context_message,
     prompt_context,
-    recollected,
+    recall_messages,
 )
 from kgot_lab.experts.error_messages import failure_message
 from kgot_lab.experts.expert import Expert, ExpertConfig
@@ -49,8 +49,8 @@ from kgot_lab.llm.streaming import stream_reply
 from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
-_SAYS_ENOUGH = 4  # content words with which a question is searched for by itself
-_LOOKED_BACK = 2_000  # messages of earlier conversations that are searched
+_MIN_CONTENT_WORDS = 4  # content words with which a question is searched for by itself
+_MAX_EARLIER_MESSAGES = 2_000  # messages of earlier conversations that are searched
 
 
 @dataclass(frozen=True)
@@ -88,64 +88,66 @@ class ExpertTurn:
         that the model is at work.
         """
         yield ConversationStarted(self.conversation)
-        begun = self.services.clock()
+        started = self.services.clock()
         try:
-            made = self._prepared()
+            prepared = self._prepare()
         except LabError as error:
-            yield from self._failed(error)
+            yield from self._fail(error)
             return
-        yield Injected(made.thought.memories > 0, bool(made.thought.playbooks), len(made.sources))
-        yield SourcesEvent(made.sources)
-        yield ThoughtEvent(made.thought)
+        yield PromptContents(
+            prepared.thought.memories > 0, bool(prepared.thought.playbooks), len(prepared.sources)
+        )
+        yield SourcesEvent(prepared.sources)
+        yield ThoughtEvent(prepared.thought)
         answer = _Answer(
-            CitationCheck(made.citables),
-            {**made.about, "searched_ms": round(1000 * (self.services.clock() - begun))},
+            CitationCheck(prepared.citables),
+            {**prepared.about, "searched_ms": round(1000 * (self.services.clock() - started))},
         )
         try:
             yield from (
-                self._declined(made.thought, answer)
-                if made.prompt is None
-                else self._answered(made.prompt, answer, begun)
+                self._decline(prepared.thought, answer)
+                if prepared.prompt is None
+                else self._stream_answer(prepared.prompt, answer, started)
             )
         except Exception:
             if not answer.kept:
-                self._keep(answer, failed=True)
+                self._store(answer, failed=True)
             raise
         finally:  # also if the events were closed in the middle, which is no error
             if not answer.kept:
-                self._keep(answer, stopped=True)
+                self._store(answer, stopped=True)
 
-    def _prepared(self) -> _Prepared:
+    def _prepare(self) -> _PreparedTurn:
         """Run stages 2 to 4: recall, playbooks, graph search, and the prompt built from them."""
         config = self.choice.config if self.choice else self.expert.config
         earlier = self.services.tables.earlier_messages(
-            self.expert.id, self.owner, self.conversation, _LOOKED_BACK
+            self.expert.id, self.owner, self.conversation, _MAX_EARLIER_MESSAGES
         )
-        memories = recollected(self.question, earlier)
-        looked = looked_for(self.question, self.said)
-        found = intent_search(
-            self.known.asked, looked, config=config.search_config(), embedder=self.services.embedder
+        memories = recall_messages(self.question, earlier)
+        query = search_query(self.question, self.said)
+        result = intent_search(
+            self.known.asked, query, config=config.search_config(), embedder=self.services.embedder
         )
-        intent = found.intents.best.name if found.intents.best else ""
+        intent = result.intents.best.name if result.intents.best else ""
         sections = matching_sections(
             self.question, config.playbook_skills, self.services.playbooks, intent=intent
         )
-        missing = unsaid_words(looked, found)
+        uncovered = uncovered_words(query, result)
         # only words of this question, not of the one before it
-        own = tuple(word for word in missing.words if word in self.question)
-        unsaid = (own or missing.words) if missing.most else ()
-        remote = self._consulted(config) if unsaid or not found.nodes else ()
+        own_words = tuple(word for word in uncovered.words if word in self.question)
+        unsaid = (own_words or uncovered.words) if uncovered.is_majority else ()
+        remote = self._consult(config) if unsaid or not result.nodes else ()
         off_topic = (
-            missing.every and config.off_topic == "decline" and not any(each.answer for each in remote)
+            uncovered.is_all and config.off_topic == "decline" and not any(each.answer for each in remote)
         )
-        told = no_context_message(len(found.nodes)) if off_topic else prompt_context(self.known, found)
-        thought = thought_of(
-            self.known, found, told, sections, len(memories), [each.to_json() for each in remote], unsaid
+        context = empty_context(len(result.nodes)) if off_topic else prompt_context(self.known, result)
+        thought = build_thought(
+            self.known, result, context, sections, len(memories), [each.to_json() for each in remote], unsaid
         )
-        scores = {node.id: round(node.score, 4) for node in found.nodes}
+        scores = {node.id: round(node.score, 4) for node in result.nodes}
         texts = [text for _, text in memories]
-        elsewhere = remote_citables(remote)
-        asked = PromptQuestion(
+        remote_nodes = remote_citables(remote)
+        prompt_question = PromptQuestion(
             self.question,
             self.said,
             tuple(texts),
@@ -153,15 +155,17 @@ class ExpertTurn:
             intent,
             self.wishes,
             format_answers(remote),
-            elsewhere,
+            remote_nodes,
             unsaid,
         )
-        by_node = {self.known.split_id(id): score for id, score in scores.items()}
+        scores_by_node = {self.known.split_id(id): score for id, score in scores.items()}
         sources = tuple(
-            SourceNode(node.graph, node.id, node.name, node.type, by_node.get((node.graph, node.id), 0.0))
-            for node in told.nodes
+            SourceNode(
+                node.graph, node.id, node.name, node.type, scores_by_node.get((node.graph, node.id), 0.0)
+            )
+            for node in context.nodes
         )
-        about: dict[str, Json] = {
+        metadata: dict[str, Json] = {
             "expert_id": self.expert.id,
             "kg_db_id": config.graphs[0],
             "intent": intent or None,
@@ -170,28 +174,32 @@ class ExpertTurn:
             "trace": thought.model_dump(mode="json"),
             **(self.choice.about if self.choice else {}),
         }
-        prompt = None if off_topic else expert_prompt(config, told, asked)
-        return _Prepared(prompt, thought, CitableNodes([*told.citable, *elsewhere]), sources, about)
+        prompt = None if off_topic else expert_prompt(config, context, prompt_question)
+        return _PreparedTurn(
+            prompt, thought, CitableNodes([*context.citable, *remote_nodes]), sources, metadata
+        )
 
-    def _declined(self, thought: Thought, answer: _Answer) -> Iterator[ChatEvent]:
+    def _decline(self, thought: Thought, answer: _Answer) -> Iterator[ChatEvent]:
         """Decline a question that is off the expert's topic, by rule and without the model."""
         config = self.choice.config if self.choice else self.expert.config
-        nothing = f"My {'graph says' if len(config.graphs) == 1 else 'graphs say'} nothing of {', '.join(thought.unsaid)}."
-        answer.text = " ".join(filter(None, (nothing, "I do not know the answer.", config.persona.greeting)))
+        statement = f"My {'graph says' if len(config.graphs) == 1 else 'graphs say'} nothing of {', '.join(thought.unsaid)}."
+        answer.text = " ".join(
+            filter(None, (statement, "I do not know the answer.", config.persona.greeting))
+        )
         answer.about["declined"] = True
         yield TokenEvent(answer.text)
-        kept = self._keep(answer)
-        yield ChatDone(kept.id, text=answer.text)
+        message = self._store(answer)
+        yield ChatDone(message.id, text=answer.text)
 
-    def _consulted(self, config: ExpertConfig) -> tuple[DelegatedAnswer, ...]:
+    def _consult(self, config: ExpertConfig) -> tuple[DelegatedAnswer, ...]:
         """Ask experts of other instances, if the expert has any to delegate to."""
         if self.services.consultants is None or not config.delegates_to:
             return ()
         return self.services.consultants.ask(self.question, config.delegates_to)
 
-    def _answered(self, prompt: Prompt, answer: _Answer, begun: float) -> Iterator[ChatEvent]:
+    def _stream_answer(self, prompt: Prompt, answer: _Answer, started: float) -> Iterator[ChatEvent]:
         """Run stages 5 to 8: stream the reply of the model, check its citations and store the answer."""
-        answer.form = SentencePieces() if prompt.schema is not None else None
+        answer.form = SentenceStream() if prompt.schema is not None else None
         pieces = stream_reply(self.llm, prompt)
         try:
             for piece in pieces:
@@ -199,57 +207,65 @@ class ExpertTurn:
                     answer.usage, answer.model = piece.usage, piece.model or self.llm.name
                     answer.about |= {"cut": True} if piece.cut else {}
                     continue
-                said = answer.check.tell(
-                    answer.form.tell(_keepable(piece)) if answer.form else _keepable(piece)
+                text = answer.check.feed(
+                    answer.form.feed(_storable_text(piece)) if answer.form else _storable_text(piece)
                 )
-                if said and not answer.text:
-                    answer.about["first_token_ms"] = round(1000 * (self.services.clock() - begun))
-                answer.text += said
-                yield TokenEvent(said)
-            if rest := answer.check.tell(answer.form.rest() if answer.form else "") + answer.check.rest():
+                if text and not answer.text:
+                    answer.about["first_token_ms"] = round(1000 * (self.services.clock() - started))
+                answer.text += text
+                yield TokenEvent(text)
+            if rest := answer.check.feed(answer.form.finish() if answer.form else "") + answer.check.finish():
                 answer.text += rest
                 yield TokenEvent(rest)
         except LLMError as error:
-            yield from self._failed(error, answer)
+            yield from self._fail(error, answer)
             return
         finally:
             close = getattr(pieces, "close", None)
             if close is not None:
                 close()
         cited = tuple(answer.check.cited)
-        named = named_nodes(answer.text, answer.check.citables.nodes, answer.check.cited)
-        answer.about["named"] = [{"graph": node.graph, "id": node.id, "name": node.name} for node in named]
-        kept = self._keep(answer)
+        mentioned = mentioned_nodes(answer.text, answer.check.citables.nodes, answer.check.cited)
+        answer.about["named"] = [
+            {"graph": node.graph, "id": node.id, "name": node.name} for node in mentioned
+        ]
+        message = self._store(answer)
         yield ChatDone(
-            kept.id, cited, tuple(answer.check.false), answer.usage, answer.text, named, "cut" in answer.about
+            message.id,
+            cited,
+            tuple(answer.check.false),
+            answer.usage,
+            answer.text,
+            mentioned,
+            "cut" in answer.about,
         )
 
-    def _keep(self, answer: _Answer, *, stopped: bool = False, failed: bool = False) -> ChatMessage:
+    def _store(self, answer: _Answer, *, stopped: bool = False, failed: bool = False) -> ChatMessage:
         answer.kept = True
         cited: list[Json] = [
             {"graph": node.graph, "id": node.id, "name": node.name, "times": times}
             for node, times in answer.check.cited.items()
         ]
-        about: dict[str, Json] = {
+        metadata: dict[str, Json] = {
             **answer.about,
             "citations": cited,
             "false_citations": answer.check.false,
             "model": answer.model,
         }
-        about["answers"] = self.asked_as
-        about["tokens"] = [answer.usage.prompt_tokens, answer.usage.completion_tokens]
-        about |= {"stopped": True} if stopped else {}
-        about |= {"failed": True} if failed else {}
-        return self.services.tables.say(self.conversation, "assistant", answer.text, about)
+        metadata["answers"] = self.asked_as
+        metadata["tokens"] = [answer.usage.prompt_tokens, answer.usage.completion_tokens]
+        metadata |= {"stopped": True} if stopped else {}
+        metadata |= {"failed": True} if failed else {}
+        return self.services.tables.add_message(self.conversation, "assistant", answer.text, metadata)
 
-    def _failed(self, error: LabError, answer: _Answer | None = None) -> Iterator[ChatEvent]:
+    def _fail(self, error: LabError, answer: _Answer | None = None) -> Iterator[ChatEvent]:
         answer = answer or _Answer(CitationCheck(CitableNodes(())), {"expert_id": self.expert.id})
-        kept = self._keep(answer, failed=True)
+        message = self._store(answer, failed=True)
         yield ChatFailed(self.services.tell_failure(error, self.question))
-        yield ChatDone(kept.id, text=answer.text)
+        yield ChatDone(message.id, text=answer.text)
 
 
-class _Prepared(NamedTuple):
+class _PreparedTurn(NamedTuple):
     """What is needed for an answer. Without a prompt no model is called."""
 
     prompt: Prompt | None
@@ -269,16 +285,20 @@ class _Answer:
     model: str = ""
     usage: Usage = Usage()
     kept: bool = False
-    form: SentencePieces | None = None  # parser of the model's reply, if it has a schema
+    form: SentenceStream | None = None  # parser of the model's reply, if it has a schema
 
 
-def looked_for(question: str, said: Sequence[tuple[str, str]]) -> str:
+def search_query(question: str, history: Sequence[tuple[str, str]]) -> str:
     """Return the search query for a question.
 
     A question with few content words of its own, such as "And why?", is joined with the one before it.
     """
-    before = next((text for role, text in reversed(said) if role == "user"), "")
-    return f"{question} {before}" if before and len(set(content_words(question))) < _SAYS_ENOUGH else question
+    previous = next((text for role, text in reversed(history) if role == "user"), "")
+    return (
+        f"{question} {previous}"
+        if previous and len(set(content_words(question))) < _MIN_CONTENT_WORDS
+        else question
+    )
 
 
 def chat_history(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
@@ -286,21 +306,24 @@ def chat_history(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]
 
     Each answer follows its own question, even if two questions were asked at once.
     """
-    pairs: list[tuple[str, str]] = []
-    places: dict[Json, int] = {}
+    exchanges: list[tuple[str, str]] = []
+    positions: dict[Json, int] = {}
     for message in messages:
         if message.role == "user":
-            places[message.id] = len(pairs)
-            pairs.append((message.content, ""))
-        elif message.content and pairs:
-            place = places.get(message.metadata.get("answers"), len(pairs) - 1)
-            question, answer = pairs[place]
-            pairs[place] = (question, answer or message.content)
+            positions[message.id] = len(exchanges)
+            exchanges.append((message.content, ""))
+        elif message.content and exchanges:
+            position = positions.get(message.metadata.get("answers"), len(exchanges) - 1)
+            question, answer = exchanges[position]
+            exchanges[position] = (question, answer or message.content)
     return tuple(
-        said for question, answer in pairs if answer for said in (("user", question), ("assistant", answer))
+        entry
+        for question, answer in exchanges
+        if answer
+        for entry in (("user", question), ("assistant", answer))
     )
 
 
-def _keepable(piece: str) -> str:
+def _storable_text(piece: str) -> str:
     """Replace the characters that no database stores: NUL and lone surrogates."""
     return piece.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

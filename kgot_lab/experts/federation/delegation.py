@@ -11,34 +11,34 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from kgot_lab.errors import BadInput, LabError, RefusedEnvelope, ToolFailed
-from kgot_lab.experts.expert import first_problem
+from kgot_lab.experts.expert import describe_first_error
 from kgot_lab.experts.federation.envelope import (
     CLOCK_SKEW,
-    LONGEST_LIFE,
-    MOST_ENVELOPE,
+    MAX_ENVELOPE_BYTES,
+    MAX_LIFETIME,
     REFUSALS,
     Envelope,
     InstanceKey,
-    refused,
+    refusal,
 )
 from kgot_lab.experts.federation.signing import (
-    NOT_IN_TIME,
-    Exchanged,
+    TIMED_OUT,
+    HttpReply,
     Peer,
     Peers,
     SeenNonces,
-    all_in_time,
-    exchanged,
-    opened_envelope,
-    signed_envelope,
+    exchange,
+    open_envelope,
+    run_with_timeout,
+    sign_envelope,
 )
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import fence_text, printable_line
 
 # Questions to an expert of another instance, and its answers. Both are validated.
 
-MOST_QUESTION, MOST_ANSWER = 20_000, 200_000  # characters
-MOST_SOURCES = 200
+MAX_QUESTION_LENGTH, MAX_ANSWER_LENGTH = 20_000, 200_000  # characters
+MAX_SOURCES = 200
 
 
 def _check_line(text: str) -> str:
@@ -73,7 +73,7 @@ class SentValue(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise BadInput(first_problem(error)) from None
+            raise BadInput(describe_first_error(error)) from None
 
     def to_json(self) -> dict[str, Any]:
         """Return the value as JSON-compatible data."""
@@ -84,15 +84,15 @@ class RemoteQuestion(SentValue):
     """A question to an expert, named by its id at its instance."""
 
     expert: Line
-    question: Annotated[str, Field(max_length=MOST_QUESTION), AfterValidator(_check_not_blank)]
+    question: Annotated[str, Field(max_length=MAX_QUESTION_LENGTH), AfterValidator(_check_not_blank)]
 
 
 class RemoteAnswer(SentValue):
     """The answer of an expert with the nodes it cites as GRAPH:NODE, or no answer and the reason."""
 
     expert: Line
-    answer: Annotated[str, Field(max_length=MOST_ANSWER), AfterValidator(_check_not_blank)] | None
-    sources: Annotated[tuple[_Source, ...], Field(max_length=MOST_SOURCES)] = ()
+    answer: Annotated[str, Field(max_length=MAX_ANSWER_LENGTH), AfterValidator(_check_not_blank)] | None
+    sources: Annotated[tuple[_Source, ...], Field(max_length=MAX_SOURCES)] = ()
     reason: Annotated[str, Field(max_length=500)] = ""
 
     @model_validator(mode="after")
@@ -106,7 +106,7 @@ class RemoteAnswer(SentValue):
 
 # The side that is asked: open the question and sign the answer. Routes of a server only transport the bytes.
 #
-# A route reads the body unchanged (at most MOST_ENVELOPE bytes), and sends `wire` unchanged, because parsing
+# A route reads the body unchanged (at most MAX_ENVELOPE_BYTES bytes), and sends `wire` unchanged, because parsing
 # and serializing JSON again would break the signature. A refusal is `refusal_json` with the status
 # `refusal_status`.
 
@@ -123,20 +123,20 @@ class Federation:
     seen: SeenNonces
     now: Callable[[], datetime] = utc_now
 
-    def opened(self, data: bytes, kind: str) -> tuple[Envelope, Peer]:
+    def open_request(self, data: bytes, kind: str) -> tuple[Envelope, Peer]:
         """Open an envelope of a requesting kind from a peer, once, and return it with the peer.
 
         Raises RefusedEnvelope if the envelope is not accepted.
         """
-        envelope = opened_envelope(data, self.peers, self.key.public, kind=kind, now=self.now, seen=self.seen)
+        envelope = open_envelope(data, self.peers, self.key.public, kind=kind, now=self.now, seen=self.seen)
         peer = self.peers.with_key(envelope.sender)
         if peer is None:
-            raise refused("unknown sender")
+            raise refusal("unknown sender")
         return envelope, peer
 
-    def reply(self, kind: str, body: Mapping[str, Any], to: Envelope) -> bytes:
+    def sign_reply(self, kind: str, body: Mapping[str, Any], to: Envelope) -> bytes:
         """Return the bytes of a signed reply to an opened envelope."""
-        return signed_envelope(kind, body, self.key, to.sender, in_reply_to=to.digest, now=self.now).wire
+        return sign_envelope(kind, body, self.key, to.sender, in_reply_to=to.digest, now=self.now).wire
 
 
 @dataclass(frozen=True)
@@ -153,16 +153,16 @@ def open_question(data: bytes, federation: Federation) -> DelegatedQuestion:
 
     Raises RefusedEnvelope if the envelope is not accepted or its body is no question.
     """
-    envelope, peer = federation.opened(data, "question")
+    envelope, peer = federation.open_request(data, "question")
     try:
         return DelegatedQuestion(peer, RemoteQuestion(**envelope.body), envelope)
     except BadInput:
-        raise refused("malformed") from None
+        raise refusal("malformed") from None
 
 
 def sign_answer(answer: RemoteAnswer, to: DelegatedQuestion, federation: Federation) -> bytes:
     """Return the signed bytes of an answer to a question."""
-    return federation.reply("answer", answer.to_json(), to.envelope)
+    return federation.sign_reply("answer", answer.to_json(), to.envelope)
 
 
 def refusal_json(error: RefusedEnvelope) -> dict[str, str]:
@@ -175,7 +175,7 @@ def refusal_status(error: RefusedEnvelope) -> int:
     return REFUSALS[error.code][0]
 
 
-MOST_ASKED = 32  # experts at once
+MAX_EXPERTS = 32  # experts at once
 
 
 @dataclass(frozen=True)
@@ -257,86 +257,98 @@ def delegate_to_all(
     All have the same `timeout` and none waits for another. A missing answer has a reason, and BadInput is
     raised, as for `delegate`.
     """
-    if len(experts) > MOST_ASKED:
-        raise BadInput(f"at most {MOST_ASKED} experts are asked at once: choose among them")
-    asked = [RemoteQuestion(expert=expert, question=question) for _, expert in experts]
+    if len(experts) > MAX_EXPERTS:
+        raise BadInput(f"at most {MAX_EXPERTS} experts are asked at once: choose among them")
+    questions = [RemoteQuestion(expert=expert, question=question) for _, expert in experts]
 
-    def job(peer: Peer, one: RemoteQuestion) -> Callable[[], DelegatedAnswer]:
-        return lambda: _asked(one, peer, _question(one, peer, key, timeout, now), timeout, now)
+    def make_job(peer: Peer, remote_question: RemoteQuestion) -> Callable[[], DelegatedAnswer]:
+        return lambda: _ask(
+            remote_question, peer, _sign_question(remote_question, peer, key, timeout, now), timeout, now
+        )
 
-    came = all_in_time([job(peer, one) for (peer, _), one in zip(experts, asked, strict=True)], timeout)
+    outcomes = run_with_timeout(
+        [make_job(peer, one) for (peer, _), one in zip(experts, questions, strict=True)], timeout
+    )
     return tuple(
         each
         if isinstance(each, DelegatedAnswer)
-        else DelegatedAnswer(peer.name, expert, reason=reason_for(each))
-        for each, (peer, expert) in zip(came, experts, strict=True)
+        else DelegatedAnswer(peer.name, expert, reason=failure_reason(each))
+        for each, (peer, expert) in zip(outcomes, experts, strict=True)
     )
 
 
-def joined_answers(answers: Iterable[DelegatedAnswer]) -> str:
+def join_answers(answers: Iterable[DelegatedAnswer]) -> str:
     """Join the answers of several experts into one text for a model.
 
     Each answer is in its fence. An expert that gave none has one line.
     """
-    return "\n\n".join(each.answer or f"No answer from {each.instance}/{each.expert}." for each in answers)
+    return "\n\n".join(
+        answer.answer or f"No answer from {answer.instance}/{answer.expert}." for answer in answers
+    )
 
 
-def reason_for(came: object) -> str:
+def failure_reason(outcome: object) -> str:
     """Explain why there is no answer: the error that was raised, or that nothing came in time."""
-    if isinstance(came, RefusedEnvelope):
-        return f"what it sent is refused: {came.code}"
-    if isinstance(came, LabError):
-        return str(came)
-    return NOT_IN_TIME if came is None else f"it could not be asked ({type(came).__name__})"
+    if isinstance(outcome, RefusedEnvelope):
+        return f"what it sent is refused: {outcome.code}"
+    if isinstance(outcome, LabError):
+        return str(outcome)
+    return TIMED_OUT if outcome is None else f"it could not be asked ({type(outcome).__name__})"
 
 
-def reply_of(
+def request_reply(
     peer: Peer, sent: Envelope, path: str, kind: str, seconds: float, now: Callable[[], datetime]
 ) -> Envelope:
     """Send an envelope to a peer and return its signed reply.
 
     Raises ToolFailed if the exchange fails, and RefusedEnvelope if the reply is not accepted.
     """
-    came = exchanged(peer.at(path), seconds, MOST_ENVELOPE, sent=sent.wire)
-    if came.status != 200:
-        raise ToolFailed(_refusal(came), again=came.status >= 500)
-    return opened_envelope(came.body, Peers(peer), sent.sender, kind=kind, now=now, in_reply_to=sent.digest)
+    response = exchange(peer.url_for(path), seconds, MAX_ENVELOPE_BYTES, body=sent.wire)
+    if response.status != 200:
+        raise ToolFailed(_describe_refusal(response), again=response.status >= 500)
+    return open_envelope(response.body, Peers(peer), sent.sender, kind=kind, now=now, in_reply_to=sent.digest)
 
 
-def _question(
-    one: RemoteQuestion, peer: Peer, key: InstanceKey, seconds: float, now: Callable[[], datetime]
+def _sign_question(
+    question: RemoteQuestion, peer: Peer, key: InstanceKey, seconds: float, now: Callable[[], datetime]
 ) -> Envelope:
-    life = min(timedelta(seconds=seconds) + CLOCK_SKEW, LONGEST_LIFE)
-    return signed_envelope("question", one.to_json(), key, peer.public_key, life=life, now=now)
+    lifetime = min(timedelta(seconds=seconds) + CLOCK_SKEW, MAX_LIFETIME)
+    return sign_envelope("question", question.to_json(), key, peer.public_key, lifetime=lifetime, now=now)
 
 
-def _asked(
-    one: RemoteQuestion, peer: Peer, sent: Envelope, seconds: float, now: Callable[[], datetime]
+def _ask(
+    question: RemoteQuestion, peer: Peer, sent: Envelope, seconds: float, now: Callable[[], datetime]
 ) -> DelegatedAnswer:
-    reply = reply_of(peer, sent, ASK_PATH, "answer", seconds, now)
+    reply = request_reply(peer, sent, ASK_PATH, "answer", seconds, now)
     try:
-        said = RemoteAnswer(**reply.body)
+        answer = RemoteAnswer(**reply.body)
     except BadInput:
-        return DelegatedAnswer(peer.name, one.expert, reason="what it sent is no answer", signed=reply.wire)
-    if said.expert != one.expert:
-        return DelegatedAnswer(peer.name, one.expert, reason="another expert answered", signed=reply.wire)
-    if said.answer is None:
         return DelegatedAnswer(
-            peer.name, one.expert, reason=f"it says: {printable_line(said.reason)}", signed=reply.wire
+            peer.name, question.expert, reason="what it sent is no answer", signed=reply.wire
         )
-    origin = DelegationProvenance(
-        peer.name, reply.sender, one.expert, said.sources, reply.digest, sent.digest, reply.issued_at
+    if answer.expert != question.expert:
+        return DelegatedAnswer(
+            peer.name, question.expert, reason="another expert answered", signed=reply.wire
+        )
+    if answer.answer is None:
+        return DelegatedAnswer(
+            peer.name, question.expert, reason=f"it says: {printable_line(answer.reason)}", signed=reply.wire
+        )
+    provenance = DelegationProvenance(
+        peer.name, reply.sender, question.expert, answer.sources, reply.digest, sent.digest, reply.issued_at
     )
-    fence = fence_text(said.answer, f"{peer.name}/{one.expert}, another instance")
-    return DelegatedAnswer(peer.name, one.expert, fence, said.answer, provenance=origin, signed=reply.wire)
+    fence = fence_text(answer.answer, f"{peer.name}/{question.expert}, another instance")
+    return DelegatedAnswer(
+        peer.name, question.expert, fence, answer.answer, provenance=provenance, signed=reply.wire
+    )
 
 
-def _refusal(came: Exchanged) -> str:
+def _describe_refusal(response: HttpReply) -> str:
     """Describe the refusal of a peer. Only known refusal codes are repeated."""
     try:
-        told = json.loads(came.body)
-        code = told.get("refused") if isinstance(told, dict) else None
+        body = json.loads(response.body)
+        code = body.get("refused") if isinstance(body, dict) else None
     except (ValueError, RecursionError):
         code = None
-    known = isinstance(code, str) and code in REFUSALS
-    return f"it refused what was asked: {code}" if known else f"it answered with HTTP {came.status}"
+    is_known = isinstance(code, str) and code in REFUSALS
+    return f"it refused what was asked: {code}" if is_known else f"it answered with HTTP {response.status}"

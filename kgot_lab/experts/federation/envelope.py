@@ -23,8 +23,8 @@ from kgot_lab.memory.claims.claim import from_micros
 
 # The key of an instance: an Ed25519 pair (RFC 8032) in a file that only its owner can read.
 
-_SIGNATURE, _PUBLIC = 64, 32  # bytes
-_MOST_FILE = 10_000
+_SIGNATURE_BYTES, _PUBLIC_KEY_BYTES = 64, 32  # bytes
+_MAX_KEY_FILE_BYTES = 10_000
 
 
 class InstanceKey:
@@ -35,7 +35,7 @@ class InstanceKey:
 
     def __init__(self, private: Any) -> None:
         self._private = private
-        self.public = text_of_bytes(private.public_key().public_bytes_raw())
+        self.public = encode_base64url(private.public_key().public_bytes_raw())
 
     def __repr__(self) -> str:
         return f"<InstanceKey {self.public}>"
@@ -45,7 +45,7 @@ class InstanceKey:
 
     def sign(self, data: bytes) -> str:
         """Return the signature of `data` in base64url."""
-        return text_of_bytes(self._private.sign(data))
+        return encode_base64url(self._private.sign(data))
 
 
 def new_instance_key() -> InstanceKey:
@@ -66,8 +66,8 @@ def load_instance_key(path: Path | str) -> InstanceKey:
     path = Path(path)
     try:
         if not path.is_symlink() and not path.exists():
-            _make(path)
-        return _read(path)
+            _create_key_file(path)
+        return _read_key_file(path)
     except OSError as error:
         raise BadInput(
             f"the file of the instance's key cannot be used: {error.strerror or type(error).__name__}"
@@ -82,8 +82,8 @@ def is_signed_by(public: str, signature: str, data: bytes) -> bool:
     from cryptography.exceptions import InvalidSignature
 
     try:
-        _ed25519().Ed25519PublicKey.from_public_bytes(bytes_of_text(public, _PUBLIC)).verify(
-            bytes_of_text(signature, _SIGNATURE), data
+        _ed25519().Ed25519PublicKey.from_public_bytes(decode_base64url(public, _PUBLIC_KEY_BYTES)).verify(
+            decode_base64url(signature, _SIGNATURE_BYTES), data
         )
     except (InvalidSignature, ValueError):
         return False
@@ -93,68 +93,72 @@ def is_signed_by(public: str, signature: str, data: bytes) -> bool:
 def is_public_key(text: object) -> bool:
     """Return whether a value has the form of a public key."""
     try:
-        return isinstance(text, str) and bool(bytes_of_text(text, _PUBLIC))
+        return isinstance(text, str) and bool(decode_base64url(text, _PUBLIC_KEY_BYTES))
     except ValueError:
         return False
 
 
-def text_of_bytes(data: bytes) -> str:
+def encode_base64url(data: bytes) -> str:
     """Encode bytes in base64url without padding (RFC 4648, section 5)."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def bytes_of_text(text: str, size: int) -> bytes:
+def decode_base64url(text: str, size: int) -> bytes:
     """Decode a given number of bytes from base64url.
 
-    Raises ValueError for any spelling other than that of `text_of_bytes`.
+    Raises ValueError for any spelling other than that of `encode_base64url`.
     """
     try:
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, UnicodeEncodeError) as error:
         raise ValueError("not base64url") from error
     # extra bits would allow a second spelling of a signature
-    if len(data) != size or text_of_bytes(data) != text:
+    if len(data) != size or encode_base64url(data) != text:
         raise ValueError("not base64url of so many bytes")
     return data
 
 
-def _make(path: Path) -> None:
+def _create_key_file(path: Path) -> None:
     """Write a new key to a temporary file and link it to the path.
 
     Of two concurrent calls the first wins, and no incomplete key is ever visible.
     """
-    serial = _serialization()
-    form = serial.Encoding.PEM, serial.PrivateFormat.PKCS8, serial.NoEncryption()
-    data = _ed25519().Ed25519PrivateKey.generate().private_bytes(*form)
+    serialization = _serialization()
+    format_options = (
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    data = _ed25519().Ed25519PrivateKey.generate().private_bytes(*format_options)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = path.with_name(f".{uuid4().hex}.new")
+    temporary = path.with_name(f".{uuid4().hex}.new")
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileExistsError):
-            os.link(beside, path)
+            os.link(temporary, path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> InstanceKey:
+def _read_key_file(path: Path) -> InstanceKey:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise BadInput("the file of the instance's key is no regular file: name another")
-        if found.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             raise BadInput(
                 "the file of the instance's key belongs to another user: give it to the one who runs this"
             )
-        if found.st_mode & 0o077:
+        if status.st_mode & 0o077:
             raise BadInput(
-                f"the file of the instance's key can be read by others (mode {found.st_mode & 0o777:o}): chmod 600 it"
+                f"the file of the instance's key can be read by others (mode {status.st_mode & 0o777:o}): chmod 600 it"
             )
-        data = file.read(_MOST_FILE)
+        data = file.read(_MAX_KEY_FILE_BYTES)
     try:
         private = _serialization().load_pem_private_key(data, None)
     except (ValueError, TypeError):
@@ -181,8 +185,8 @@ def _cryptography(name: str) -> Any:
         raise NotInstalled("serve", "cryptography") from None
 
 
-MOST_ENVELOPE = 2_000_000  # bytes
-LONGEST_LIFE = timedelta(minutes=15)  # nonces are stored as long
+MAX_ENVELOPE_BYTES = 2_000_000  # bytes
+MAX_LIFETIME = timedelta(minutes=15)  # nonces are stored as long
 CLOCK_SKEW = timedelta(seconds=30)
 # whether each kind is a reply
 ENVELOPE_KINDS = {"question": False, "answer": True, "introduction": False, "capabilities": True}
@@ -194,13 +198,15 @@ REFUSALS: Mapping[str, tuple[int, str]] = {  # by code: HTTP status and what to 
     "another recipient": (403, "it is for another instance"),
     "another kind": (403, "it is of another kind than is asked for here"),
     "another question": (403, "it answers another question"),
-    "expired": (403, "its time is over: sign it anew, and see that the clocks agree"),
+    "expired": (403, "its time is over: sign it again, and see that the clocks agree"),
     "from the future": (403, "it was issued later than now: see that the clocks agree"),
     "replayed": (409, "it was received before: sign a new one"),
     "too many": (429, "its sender has sent as many as are remembered: wait some minutes"),
-    "too large": (413, f"it has more than {MOST_ENVELOPE // 1_000_000} MB"),
+    "too large": (413, f"it has more than {MAX_ENVELOPE_BYTES // 1_000_000} MB"),
 }
-_MARK = b"kgot_lab envelope, version 1\n"  # else a signature of something else could pass for an envelope's
+_SIGNATURE_PREFIX = (
+    b"kgot_lab envelope, version 1\n"  # else a signature of something else could pass for an envelope's
+)
 _FIELDS = {
     "body",
     "expires_at",
@@ -212,7 +218,7 @@ _FIELDS = {
     "sender",
     "version",
 }
-_NONCE, _DIGEST = re.compile(r"[A-Za-z0-9_-]{22}"), re.compile(r"[0-9a-f]{64}")
+_NONCE_PATTERN, _DIGEST_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}"), re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -239,7 +245,7 @@ class Envelope:
         return hashlib.sha256(self.wire).hexdigest()
 
 
-def refused(code: str) -> RefusedEnvelope:
+def refusal(code: str) -> RefusedEnvelope:
     """Return the error for a code of REFUSALS. Its message reveals nothing of what was sent."""
     return RefusedEnvelope(code, f"the envelope is refused ({code}): {REFUSALS[code][1]}")
 
@@ -260,72 +266,78 @@ def canonical_json(value: object) -> bytes:
         ) from None
 
 
-def signed_part(fields: Mapping[str, Any]) -> bytes:
+def signed_bytes(fields: Mapping[str, Any]) -> bytes:
     """Return the signed bytes of an envelope: all fields except the signature, behind a unique mark."""
-    return _MARK + canonical_json(fields)
+    return _SIGNATURE_PREFIX + canonical_json(fields)
 
 
-def read_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
+def parse_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
     """Parse an envelope without trusting it, and return it with its signature and the signed bytes.
 
     Raises RefusedEnvelope if it is too large, malformed or unsigned.
     """
-    if len(data) > MOST_ENVELOPE:
-        raise refused("too large")
+    if len(data) > MAX_ENVELOPE_BYTES:
+        raise refusal("too large")
     try:
-        fields = json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
+        fields = json.loads(data, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
         if not isinstance(fields, dict) or canonical_json(fields) != data:
             raise ValueError
     except (ValueError, RecursionError, BadInput):
-        raise refused("malformed") from None
+        raise refusal("malformed") from None
     signature = fields.pop("signature", None)
     if signature is None or signature == "":
-        raise refused("unsigned")
-    if not isinstance(signature, str) or not _is_sound(fields):
-        raise refused("malformed")
-    part = signed_part(fields)
+        raise refusal("unsigned")
+    if not isinstance(signature, str) or not _has_valid_fields(fields):
+        raise refusal("malformed")
+    signed = signed_bytes(fields)
     times = {name: from_micros(fields[name]) for name in ("issued_at", "expires_at")}
     return (
         Envelope(**{name: fields[name] for name in _FIELDS - {"version"}} | times, wire=data),
         signature,
-        part,
+        signed,
     )
 
 
-def _is_sound(fields: Mapping[str, Any]) -> bool:
+def _has_valid_fields(fields: Mapping[str, Any]) -> bool:
     """Return whether an envelope has all its fields, each of the right type, and an allowed lifetime."""
     if set(fields) != _FIELDS or fields["version"] != 1 or not isinstance(fields["body"], dict):
         return False
-    begin, end, kind, reply = (fields[name] for name in ("issued_at", "expires_at", "kind", "in_reply_to"))
+    issued, expires, kind, reply = (
+        fields[name] for name in ("issued_at", "expires_at", "kind", "in_reply_to")
+    )
     if (
-        type(begin) is not int
-        or type(end) is not int
+        type(issued) is not int
+        or type(expires) is not int
         or not isinstance(kind, str)
         or kind not in ENVELOPE_KINDS
     ):
         return False
     try:
-        lives = timedelta(0) < from_micros(end) - from_micros(begin) <= LONGEST_LIFE
+        has_valid_lifetime = timedelta(0) < from_micros(expires) - from_micros(issued) <= MAX_LIFETIME
     except OverflowError:
         return False
-    named = (
+    has_valid_parties = (
         is_public_key(fields["sender"])
         and is_public_key(fields["recipient"])
-        and _matches(_NONCE, fields["nonce"])
+        and _matches(_NONCE_PATTERN, fields["nonce"])
     )
-    return lives and named and (_matches(_DIGEST, reply) if ENVELOPE_KINDS[kind] else reply == "")
+    return (
+        has_valid_lifetime
+        and has_valid_parties
+        and (_matches(_DIGEST_PATTERN, reply) if ENVELOPE_KINDS[kind] else reply == "")
+    )
 
 
 def _matches(pattern: re.Pattern[str], value: object) -> bool:
     return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a key stands twice")
-    return found
+    return fields
 
 
-def _no_number(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(name)

@@ -28,11 +28,11 @@ from kgot_lab.experts.federation.delegation import (
     Federation,
     Line,
     SentValue,
-    reason_for,
-    reply_of,
+    failure_reason,
+    request_reply,
 )
 from kgot_lab.experts.federation.envelope import InstanceKey
-from kgot_lab.experts.federation.signing import Peer, all_in_time, exchanged, is_plain_url, signed_envelope
+from kgot_lab.experts.federation.signing import Peer, exchange, is_plain_url, run_with_timeout, sign_envelope
 from kgot_lab.io.files import read_regular_file, write_atomically
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.retrieval.lexical import bm25
@@ -84,7 +84,7 @@ class _Offer(SentValue):
 
 
 @dataclass(frozen=True)
-class Advertised:
+class PeerOffer:
     """The signed offer of a peer and its time, or nothing and the reason."""
 
     peer: Peer
@@ -94,7 +94,7 @@ class Advertised:
     reason: str = ""
 
 
-class FittingExpert(NamedTuple):
+class MatchingExpert(NamedTuple):
     """An expert of a peer that fits a question, with its BM25 score, comparable within one selection only."""
 
     peer: Peer
@@ -107,75 +107,76 @@ def sign_capabilities(data: bytes, federation: Federation, experts: Iterable[Adv
 
     Raises RefusedEnvelope if the introduction is not accepted.
     """
-    envelope, _ = federation.opened(data, "introduction")
-    return federation.reply("capabilities", {"experts": [each.to_json() for each in experts]}, envelope)
+    envelope, _ = federation.open_request(data, "introduction")
+    return federation.sign_reply("capabilities", {"experts": [each.to_json() for each in experts]}, envelope)
 
 
-def capabilities_of(
+def request_offers(
     peers: Iterable[Peer], key: InstanceKey, *, timeout: float = 10.0, now: Callable[[], datetime] = utc_now
-) -> tuple[Advertised, ...]:
+) -> tuple[PeerOffer, ...]:
     """Ask all peers at once what they offer.
 
     A peer that gives no valid reply within `timeout` seconds has a reason instead.
     """
-    asked = list(peers)
+    asked_peers = list(peers)
 
-    def job(peer: Peer) -> Callable[[], Advertised]:
-        return lambda: _offered(peer, key, timeout, now)
+    def make_job(peer: Peer) -> Callable[[], PeerOffer]:
+        return lambda: _request_offer(peer, key, timeout, now)
 
-    came = all_in_time([job(peer) for peer in asked], timeout)
+    outcomes = run_with_timeout([make_job(peer) for peer in asked_peers], timeout)
     return tuple(
-        each if isinstance(each, Advertised) else Advertised(peer, reason=reason_for(each))
-        for each, peer in zip(came, asked, strict=True)
+        each if isinstance(each, PeerOffer) else PeerOffer(peer, reason=failure_reason(each))
+        for each, peer in zip(outcomes, asked_peers, strict=True)
     )
 
 
-def best_peer(question: str, advertised: Iterable[Advertised]) -> FittingExpert | None:
+def best_match(question: str, advertised: Iterable[PeerOffer]) -> MatchingExpert | None:
     """Return the advertised expert that matches a question best by BM25.
 
     Its name, topics, description and graphs are compared. Returns None if no content word is shared.
     """
     offers = [(each.peer, expert) for each in advertised for expert in each.experts]
     documents = [
-        Document(f"{number:06}", _words(_described(expert))) for number, (_, expert) in enumerate(offers)
+        Document(f"{number:06}", _content_text(_describe(expert)))
+        for number, (_, expert) in enumerate(offers)
     ]
-    hits = bm25(documents).search(_words(question)).hits if documents else ()
+    hits = bm25(documents).search(_content_text(question)).hits if documents else ()
     if not hits:
         return None
     peer, expert = offers[int(hits[0].id)]
-    return FittingExpert(peer, expert, hits[0].score)
+    return MatchingExpert(peer, expert, hits[0].score)
 
 
-def _offered(peer: Peer, key: InstanceKey, seconds: float, now: Callable[[], datetime]) -> Advertised:
-    sent = signed_envelope("introduction", {}, key, peer.public_key, now=now)
-    reply = reply_of(peer, sent, CAPABILITIES_PATH, "capabilities", seconds, now)
+def _request_offer(peer: Peer, key: InstanceKey, seconds: float, now: Callable[[], datetime]) -> PeerOffer:
+    sent = sign_envelope("introduction", {}, key, peer.public_key, now=now)
+    reply = request_reply(peer, sent, CAPABILITIES_PATH, "capabilities", seconds, now)
     try:
         experts = _Offer(**reply.body).experts
     except BadInput:
-        return Advertised(peer, reason="what it sent are no capabilities")
-    return Advertised(peer, experts, reply.issued_at, reply.digest)
+        return PeerOffer(peer, reason="what it sent are no capabilities")
+    return PeerOffer(peer, experts, reply.issued_at, reply.digest)
 
 
-def _described(expert: AdvertisedExpert) -> str:
+def _describe(expert: AdvertisedExpert) -> str:
     return " ".join(
         [expert.name, *expert.topics, expert.description, *(graph.name for graph in expert.graphs)]
     )
 
 
-def _words(text: str) -> str:
+def _content_text(text: str) -> str:
     """Return the content words of a text. Underscores separate words."""
     return " ".join(content_words(text.replace("_", " ")))
 
 
-INDEX = "index.json"
-MOST_EXPERT, MOST_INDEX = 5_000_000, 5_000_000  # bytes
+INDEX_FILE = "index.json"
+MAX_EXPERT_BYTES, MAX_INDEX_BYTES = 5_000_000, 5_000_000  # bytes
 HASH_MISMATCH = "the exported expert is not the one that the index of the marketplace speaks of: its hash is another, and nothing was taken over"
-_FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}\.json")  # so that no name leaves the folder
-_DESCRIPTION = 2_000
+_FILE_NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}\.json")  # so that no name leaves the folder
+_MAX_DESCRIPTION_LENGTH = 2_000
 
 
 def _check_file(name: str) -> str:
-    if not _FILE.fullmatch(name) or name == INDEX:
+    if not _FILE_NAME_PATTERN.fullmatch(name) or name == INDEX_FILE:
         raise ValueError("a file of a marketplace is called such as an_expert.json")
     return name
 
@@ -204,27 +205,27 @@ class _Index(SentValue):
         return self
 
 
-def list_marketplace(place: Path | str, *, timeout: float = 30.0) -> tuple[ListedExpert, ...]:
+def list_marketplace(location: Path | str, *, timeout: float = 30.0) -> tuple[ListedExpert, ...]:
     """Return the experts of a marketplace, by name.
 
-    Raises BadInput if `place` is no marketplace, and StoreUnavailable if it cannot be reached in time.
+    Raises BadInput if `location` is no marketplace, and StoreUnavailable if it cannot be reached in time.
     """
-    return _of_index(_read(place, INDEX, MOST_INDEX, timeout))
+    return _parse_index(_read_file(location, INDEX_FILE, MAX_INDEX_BYTES, timeout))
 
 
-def fetch_from_marketplace(place: Path | str, name: str, *, timeout: float = 30.0) -> dict[str, Any]:
+def fetch_from_marketplace(location: Path | str, name: str, *, timeout: float = 30.0) -> dict[str, Any]:
     """Fetch an exported expert by its name, as JSON, and verify its hash against the index.
 
     Raises UnknownName if the name is not listed, StoreDamaged if the hash differs (always with the same
     message), and what `list_marketplace` raises.
     """
-    experts = {each.name: each for each in list_marketplace(place, timeout=timeout)}
+    experts = {each.name: each for each in list_marketplace(location, timeout=timeout)}
     if name not in experts:
         raise UnknownName("expert of the marketplace", name, experts)
-    data = _read(place, experts[name].file, MOST_EXPERT, timeout)
+    data = _read_file(location, experts[name].file, MAX_EXPERT_BYTES, timeout)
     if not hmac.compare_digest(hashlib.sha256(data).hexdigest(), experts[name].sha256):
         raise StoreDamaged(HASH_MISMATCH)
-    return _object(data, "the exported expert")
+    return _parse_object(data, "the exported expert")
 
 
 def publish_to_marketplace(
@@ -237,93 +238,103 @@ def publish_to_marketplace(
     """
     require(expert_json, str, "an exported expert is a text of JSON")
     data = expert_json.encode("utf-8", "backslashreplace")
-    if len(data) > MOST_EXPERT:
-        raise BadInput(f"an exported expert has at most {MOST_EXPERT // 1_000_000} MB")
-    told = _object(data, "the exported expert")
-    name: Any = told.get("name")
+    if len(data) > MAX_EXPERT_BYTES:
+        raise BadInput(f"an exported expert has at most {MAX_EXPERT_BYTES // 1_000_000} MB")
+    document = _parse_object(data, "the exported expert")
+    name: Any = document.get("name")
     sha256 = hashlib.sha256(data).hexdigest()
-    start = re.sub(r"[^a-z0-9]+", "_", str(name).casefold()).strip("_")[:60] or "expert"
-    said = told.get("description", "")
-    about = said[:_DESCRIPTION] if isinstance(said, str) else ""
+    file_stem = re.sub(r"[^a-z0-9]+", "_", str(name).casefold()).strip("_")[:60] or "expert"
+    description = document.get("description", "")
+    short_description = description[:_MAX_DESCRIPTION_LENGTH] if isinstance(description, str) else ""
     added = ListedExpert(
-        name=name, file=f"{start}-{sha256[:16]}.json", sha256=sha256, description=about, scores=scores
+        name=name,
+        file=f"{file_stem}-{sha256[:16]}.json",
+        sha256=sha256,
+        description=short_description,
+        scores=scores,
     )
-    place = Path(folder)
-    with _alone(place):
-        there = _of_index(_from_folder(place, INDEX, MOST_INDEX)) if (place / INDEX).exists() else ()
-        all_of_it = sorted(
-            [*(each for each in there if each.name != name), added], key=lambda each: each.name
+    path = Path(folder)
+    with _locked_folder(path):
+        existing = (
+            _parse_index(_read_from_folder(path, INDEX_FILE, MAX_INDEX_BYTES))
+            if (path / INDEX_FILE).exists()
+            else ()
         )
-        index = {"version": 1, "experts": [each.to_json() for each in all_of_it]}
-        if (place / added.file).is_symlink() or (place / INDEX).is_symlink():
+        entries = sorted(
+            [*(each for each in existing if each.name != name), added], key=lambda each: each.name
+        )
+        index = {"version": 1, "experts": [each.to_json() for each in entries]}
+        if (path / added.file).is_symlink() or (path / INDEX_FILE).is_symlink():
             raise BadInput("a marketplace has no links: take them out of its folder")
-        write_atomically(place / added.file, data, "the exported expert")
+        write_atomically(path / added.file, data, "the exported expert")
         write_atomically(
-            place / INDEX,
+            path / INDEX_FILE,
             json.dumps(index, ensure_ascii=False, indent=1, allow_nan=False) + "\n",
             "the index of the marketplace",
         )
     return added
 
 
-def _read(place: Path | str, file: str, most: int, seconds: float) -> bytes:
-    if isinstance(place, str) and "://" in place:
-        return _from_address(place, file, most, seconds)
-    return _from_folder(Path(place), file, most)
+def _read_file(location: Path | str, file: str, max_bytes: int, seconds: float) -> bytes:
+    if isinstance(location, str) and "://" in location:
+        return _fetch_file(location, file, max_bytes, seconds)
+    return _read_from_folder(Path(location), file, max_bytes)
 
 
-def _from_address(place: str, file: str, most: int, seconds: float) -> bytes:
-    if not is_plain_url(place):
+def _fetch_file(address: str, file: str, max_bytes: int, seconds: float) -> bytes:
+    if not is_plain_url(address):
         raise BadInput(
             "a marketplace is a folder or an address: https://HOST/PATH, without a password or a query"
         )
-    (came,) = all_in_time([lambda: exchanged(f"{place.rstrip('/')}/{file}", seconds, most)], seconds)
-    if came is None:
+    (outcome,) = run_with_timeout(
+        [lambda: exchange(f"{address.rstrip('/')}/{file}", seconds, max_bytes)], seconds
+    )
+    if outcome is None:
         raise StoreUnavailable("the marketplace did not answer in time: try again later")
-    if isinstance(came, ToolFailed):
-        raise StoreUnavailable(f"the marketplace: {came}") from None
-    if isinstance(came, Exception):
-        raise came
-    if came.status != 200:
-        raise StoreUnavailable(f"the marketplace answered with HTTP {came.status} where {file} should be")
-    return came.body
+    if isinstance(outcome, ToolFailed):
+        raise StoreUnavailable(f"the marketplace: {outcome}") from None
+    if isinstance(outcome, Exception):
+        raise outcome
+    if outcome.status != 200:
+        raise StoreUnavailable(f"the marketplace answered with HTTP {outcome.status} where {file} should be")
+    return outcome.body
 
 
-def _from_folder(folder: Path, file: str, most: int) -> bytes:
+def _read_from_folder(folder: Path, file: str, max_bytes: int) -> bytes:
     path = folder / file
     if path.is_symlink():
         raise BadInput(
             f"{file} of the marketplace is a link, which may lead anywhere: put the file itself there"
         )
     try:
-        return read_regular_file(path, most)
+        return read_regular_file(path, max_bytes)
     except OSError as error:
         raise StoreUnavailable(
             f"{file} of the marketplace cannot be read: {error.strerror or type(error).__name__}"
         ) from None
 
 
-def _of_index(data: bytes) -> tuple[ListedExpert, ...]:
-    told = _object(data, "the index of the marketplace")
+def _parse_index(data: bytes) -> tuple[ListedExpert, ...]:
+    document = _parse_object(data, "the index of the marketplace")
     try:
-        index = _Index(**told)
+        index = _Index(**document)
     except BadInput as error:
         raise BadInput(f"the index of the marketplace: {error}") from None
     return tuple(sorted(index.experts, key=lambda each: each.name))
 
 
-def _object(data: bytes, what: str) -> dict[str, Any]:
+def _parse_object(data: bytes, label: str) -> dict[str, Any]:
     try:
-        told = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
-        raise BadInput(f"{what} is no JSON object")
-    return told
+        document = None
+    if not isinstance(document, dict):
+        raise BadInput(f"{label} is no JSON object")
+    return document
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _locked_folder(folder: Path) -> Iterator[None]:
     """Lock a folder against other publishing processes, whose additions could be lost otherwise."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -26,17 +26,17 @@ from kgot_lab.errors import (
 from kgot_lab.experts.federation.envelope import (
     CLOCK_SKEW,
     ENVELOPE_KINDS,
-    LONGEST_LIFE,
-    MOST_ENVELOPE,
+    MAX_ENVELOPE_BYTES,
+    MAX_LIFETIME,
     Envelope,
     InstanceKey,
     canonical_json,
+    encode_base64url,
     is_public_key,
     is_signed_by,
-    read_envelope,
-    refused,
-    signed_part,
-    text_of_bytes,
+    parse_envelope,
+    refusal,
+    signed_bytes,
 )
 from kgot_lab.io.files import read_regular_file, utf8_text
 from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, proxy_options
@@ -54,10 +54,10 @@ NONCES_LAYOUT = Layout(
     ),
     ("CREATE INDEX nonces_gone ON nonces (gone_at)",),
 )
-_FORGET = "DELETE FROM nonces WHERE gone_at < :now"
-_SEEN = "SELECT count(*) FROM nonces WHERE sender = :sender AND nonce = :nonce"
-_HELD = "SELECT count(*) FROM nonces WHERE sender = :sender"
-_KEEP = "INSERT INTO nonces (sender, nonce, gone_at) VALUES (:sender, :nonce, :gone_at)"
+_DELETE_EXPIRED = "DELETE FROM nonces WHERE gone_at < :now"
+_COUNT_NONCE = "SELECT count(*) FROM nonces WHERE sender = :sender AND nonce = :nonce"
+_COUNT_OF_SENDER = "SELECT count(*) FROM nonces WHERE sender = :sender"
+_INSERT_NONCE = "INSERT INTO nonces (sender, nonce, gone_at) VALUES (:sender, :nonce, :gone_at)"
 
 
 class SeenNonces(TableBacked):
@@ -67,42 +67,42 @@ class SeenNonces(TableBacked):
     are still accepted.
     """
 
-    def __init__(self, storage: TableStorage, *, most: int = 10_000) -> None:
-        require_count(most, 1, "most", "so many nonces of a sender are remembered")
-        self.storage, self.most = storage, most
+    def __init__(self, storage: TableStorage, *, limit: int = 10_000) -> None:
+        require_count(limit, 1, "limit", "so many nonces of a sender are remembered")
+        self.storage, self.limit = storage, limit
 
-    def take(self, envelope: Envelope, now: datetime) -> None:
+    def accept(self, envelope: Envelope, now: datetime) -> None:
         """Store the nonce of an envelope.
 
         Raises RefusedEnvelope if it was received before, or its sender has reached the limit.
         """
-        own = {"sender": envelope.sender, "nonce": envelope.nonce}
+        params = {"sender": envelope.sender, "nonce": envelope.nonce}
         with self.storage.changing():
-            self.storage.rows(_FORGET, {"now": to_micros(now, "now")})
-            if self.storage.rows(_SEEN, own)[0][0]:
-                raise refused("replayed")
-            if self.storage.rows(_HELD, {"sender": envelope.sender})[0][0] >= self.most:
-                raise refused("too many")
-            gone = to_micros(envelope.expires_at + CLOCK_SKEW, "when an envelope expires")
-            self.storage.rows(_KEEP, own | {"gone_at": gone})
+            self.storage.rows(_DELETE_EXPIRED, {"now": to_micros(now, "now")})
+            if self.storage.rows(_COUNT_NONCE, params)[0][0]:
+                raise refusal("replayed")
+            if self.storage.rows(_COUNT_OF_SENDER, {"sender": envelope.sender})[0][0] >= self.limit:
+                raise refusal("too many")
+            expires_at = to_micros(envelope.expires_at + CLOCK_SKEW, "when an envelope expires")
+            self.storage.rows(_INSERT_NONCE, params | {"gone_at": expires_at})
 
 
-def open_nonces(place: Path | str = ":memory:", *, most: int = 10_000) -> SeenNonces:
+def open_nonces(location: Path | str = ":memory:", *, limit: int = 10_000) -> SeenNonces:
     """Open the store of received nonces: an SQLite file, in memory, or PostgreSQL by its address.
 
     Raises what `open_tables` raises.
     """
-    return SeenNonces(open_tables(NONCES_LAYOUT, place), most=most)
+    return SeenNonces(open_tables(NONCES_LAYOUT, location), limit=limit)
 
 
 # One HTTP exchange with another server. Redirects are not followed, and time and size are limited.
 
-_Made = TypeVar("_Made")
-MOST_SECONDS = 3_600.0
-NOT_IN_TIME = "it did not answer in time"
+_Result = TypeVar("_Result")
+MAX_SECONDS = 3_600.0
+TIMED_OUT = "it did not answer in time"
 
 
-class Exchanged(NamedTuple):
+class HttpReply(NamedTuple):
     """The response of a server: HTTP status and body."""
 
     status: int
@@ -113,74 +113,76 @@ def is_plain_url(url: str) -> bool:
     """Return whether a text is http(s)://HOST[:PORT][/PATH], without password, query or fragment."""
     try:
         parts = urlsplit(url)
-        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        has_host = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:  # an invalid port
         return False
-    more = "@" in parts.netloc or parts.query or parts.fragment
-    return bool(whole) and not more and url.isprintable() and " " not in url
+    has_extras = "@" in parts.netloc or parts.query or parts.fragment
+    return bool(has_host) and not has_extras and url.isprintable() and " " not in url
 
 
-def exchanged(url: str, seconds: float, most: int, *, sent: bytes | None = None) -> Exchanged:
-    """Send a GET, or a POST if `sent` has a JSON body, and return the response.
+def exchange(url: str, seconds: float, max_bytes: int, *, body: bytes | None = None) -> HttpReply:
+    """Send a GET, or a POST if `body` has a JSON body, and return the response.
 
     Raises ToolFailed with a reason that does not contain the address. Redirects are not followed.
     """
     library = client_library()
     headers = {"content-type": "application/json", "accept": "application/json"}
     try:
-        with bounded_client(seconds, most, redirects=0, **proxy_options(url)) as client:
-            answer = client.request(
-                "GET" if sent is None else "POST", url, content=sent, headers=headers, timeout=seconds
+        with bounded_client(seconds, max_bytes, redirects=0, **proxy_options(url)) as client:
+            response = client.request(
+                "GET" if body is None else "POST", url, content=body, headers=headers, timeout=seconds
             )
     except (library.TimeoutException, TimeoutError):
-        raise ToolFailed(NOT_IN_TIME, again=True) from None
+        raise ToolFailed(TIMED_OUT, again=True) from None
     except UnusableBody as error:
         raise ToolFailed(f"what it said cannot be used: {error}") from None
     except BadInput as error:  # an invalid proxy
         raise ToolFailed(str(error)) from None
     except (library.HTTPError, library.InvalidURL, OSError, UnicodeError) as error:
         raise ToolFailed(f"it cannot be reached ({type(error).__name__})", again=True) from None
-    if 300 <= answer.status_code < 400:
+    if 300 <= response.status_code < 400:
         raise ToolFailed(
             "it redirects to another address, which is not followed: name the address where it answers"
         )
-    return Exchanged(answer.status_code, answer.content)
+    return HttpReply(response.status_code, response.content)
 
 
-def all_in_time(jobs: Sequence[Callable[[], _Made]], seconds: float) -> list[_Made | Exception | None]:
+def run_with_timeout(
+    jobs: Sequence[Callable[[], _Result]], seconds: float
+) -> list[_Result | Exception | None]:
     """Run jobs in parallel threads and return what each returned or raised.
 
     A job that is not done after `seconds` gives None. It is left in a daemon thread, because a name lookup
     cannot be stopped. The program does not wait for it at exit.
     """
     require_amount(seconds, "the seconds to wait", positive=True)
-    if seconds > MOST_SECONDS:
-        raise BadInput(f"the seconds to wait are at most {MOST_SECONDS:g}")
+    if seconds > MAX_SECONDS:
+        raise BadInput(f"the seconds to wait are at most {MAX_SECONDS:g}")
     client_library()  # loading it does not count towards the server's time
-    found: list[_Made | Exception | None] = [None] * len(jobs)
+    results: list[_Result | Exception | None] = [None] * len(jobs)
 
-    def do(number: int) -> None:
+    def run(index: int) -> None:
         try:
-            found[number] = jobs[number]()
+            results[index] = jobs[index]()
         except Exception as error:  # returned to the caller
-            found[number] = error
+            results[index] = error
 
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     threads = [
-        threading.Thread(target=do, args=(number,), daemon=True, name=f"delegation-{number}")
-        for number in range(len(jobs))
+        threading.Thread(target=run, args=(index,), daemon=True, name=f"delegation-{index}")
+        for index in range(len(jobs))
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(max(until - time.monotonic(), 0))
-    return list(found)
+        thread.join(max(deadline - time.monotonic(), 0))
+    return list(results)
 
 
 # The known instances, by name and by key. No other is asked or answered.
 
-_MOST_FILE, _MOST_PEERS = 1_000_000, 100  # each is asked in its own thread
-_FIELDS = {"name", "url", "public_key", "plain_http"}
+_MAX_PEERS_FILE_BYTES, _MAX_PEERS = 1_000_000, 100  # each is asked in its own thread
+_PEER_FIELDS = {"name", "url", "public_key", "plain_http"}
 
 
 @dataclass(frozen=True)
@@ -213,12 +215,12 @@ class Peer:
                 f"the url of the peer {short_repr(self.name)} is https://HOST[:PORT][/PATH], without a password or a query"
             )
         if self.url.casefold().startswith("http:") and not self.plain_http and not is_loopback(self.url):
-            told = (
+            advice = (
                 "a question may be private: use https, or say plain_http where the network between is yours"
             )
-            raise BadInput(f"the url of the peer {short_repr(self.name)} begins with http://; {told}")
+            raise BadInput(f"the url of the peer {short_repr(self.name)} begins with http://; {advice}")
 
-    def at(self, path: str) -> str:
+    def url_for(self, path: str) -> str:
         """Return the address of one of the peer's routes."""
         return self.url.rstrip("/") + path
 
@@ -241,7 +243,7 @@ class Peers:
     def __repr__(self) -> str:
         return f"<Peers {', '.join(sorted(self._named)) or 'none'}>"
 
-    def named(self, name: str) -> Peer:
+    def with_name(self, name: str) -> Peer:
         """Return a peer by its name.
 
         Raises UnknownName if there is none.
@@ -261,54 +263,52 @@ def read_peers(path: Path | str) -> Peers:
     Raises BadInput if the file is missing or not of this form.
     """
     try:
-        told: Any = json.loads(utf8_text(read_regular_file(path, _MOST_FILE), "peers.json"))
+        data: Any = json.loads(utf8_text(read_regular_file(path, _MAX_PEERS_FILE_BYTES), "peers.json"))
     except OSError as error:
         raise BadInput(
             f"the file of peers cannot be read: {error.strerror or type(error).__name__}"
         ) from None
     except (ValueError, RecursionError):
         raise BadInput("the file of peers is no JSON") from None
-    return peers_from_json(told)
+    return peers_from_json(data)
 
 
-def peers_from_json(told: object) -> Peers:
+def peers_from_json(data: object) -> Peers:
     """Parse peers from a JSON value.
 
     Raises BadInput with the expected form.
     """
-    listed = told.get("peers") if isinstance(told, Mapping) else None
+    entries = data.get("peers") if isinstance(data, Mapping) else None
     if (
-        not isinstance(listed, list)
-        or len(listed) > _MOST_PEERS
-        or not all(isinstance(each, dict) for each in listed)
+        not isinstance(entries, list)
+        or len(entries) > _MAX_PEERS
+        or not all(isinstance(entry, dict) for entry in entries)
     ):
-        raise BadInput(
-            f'peers are {{"peers": [{{"name", "url", "public_key"}}, …]}}, at most {_MOST_PEERS:,}'
-        )
-    for each in listed:
-        if not {"name", "url", "public_key"} <= set(each) <= _FIELDS or not isinstance(
-            each.get("plain_http", False), bool
+        raise BadInput(f'peers are {{"peers": [{{"name", "url", "public_key"}}, …]}}, at most {_MAX_PEERS:,}')
+    for entry in entries:
+        if not {"name", "url", "public_key"} <= set(entry) <= _PEER_FIELDS or not isinstance(
+            entry.get("plain_http", False), bool
         ):
             raise BadInput(
                 "a peer has name, url and public_key, perhaps plain_http (true or false), and nothing else"
             )
-    return Peers(*(Peer(**each) for each in listed))
+    return Peers(*(Peer(**entry) for entry in entries))
 
 
-def signed_envelope(
+def sign_envelope(
     kind: str,
     body: Mapping[str, Any],
     key: InstanceKey,
     recipient: str,
     *,
     in_reply_to: str = "",
-    life: timedelta = timedelta(minutes=5),
+    lifetime: timedelta = timedelta(minutes=5),
     now: Callable[[], datetime] = utc_now,
 ) -> Envelope:
     """Create a signed envelope of a kind of ENVELOPE_KINDS for the public key of a recipient.
 
     Its `wire` is sent unchanged. Raises BadInput for another kind, a body that is no JSON or has more than
-    MOST_ENVELOPE bytes, an invalid recipient key, or a life longer than LONGEST_LIFE.
+    MAX_ENVELOPE_BYTES bytes, an invalid recipient key, or a life longer than MAX_LIFETIME.
     """
     if (
         kind not in ENVELOPE_KINDS
@@ -318,25 +318,25 @@ def signed_envelope(
         raise BadInput(
             f"an envelope is one of {', '.join(ENVELOPE_KINDS)}, for a public key; answer and capabilities reply to a digest"
         )
-    if not timedelta(0) < life <= LONGEST_LIFE:
-        raise BadInput(f"an envelope lives more than 0 and at most {LONGEST_LIFE.total_seconds():g} seconds")
-    begin, nonce = now(), text_of_bytes(secrets.token_bytes(16))
+    if not timedelta(0) < lifetime <= MAX_LIFETIME:
+        raise BadInput(f"an envelope lives more than 0 and at most {MAX_LIFETIME.total_seconds():g} seconds")
+    issued_at, nonce = now(), encode_base64url(secrets.token_bytes(16))
     fields: dict[str, Any] = {
-        "body": dict(body), "expires_at": to_micros(begin + life, "when it expires"), "in_reply_to": in_reply_to,
-        "issued_at": to_micros(begin, "now"), "kind": kind, "nonce": nonce, "recipient": recipient, "sender": key.public, "version": 1,
+        "body": dict(body), "expires_at": to_micros(issued_at + lifetime, "when it expires"), "in_reply_to": in_reply_to,
+        "issued_at": to_micros(issued_at, "now"), "kind": kind, "nonce": nonce, "recipient": recipient, "sender": key.public, "version": 1,
     }  # fmt: skip
-    wire = canonical_json(fields | {"signature": key.sign(signed_part(fields))})
-    if len(wire) > MOST_ENVELOPE:
-        raise BadInput(f"an envelope has at most {MOST_ENVELOPE:,} bytes: send less")
+    wire = canonical_json(fields | {"signature": key.sign(signed_bytes(fields))})
+    if len(wire) > MAX_ENVELOPE_BYTES:
+        raise BadInput(f"an envelope has at most {MAX_ENVELOPE_BYTES:,} bytes: send less")
     return Envelope(
-        key.public, recipient, kind, fields["body"], begin, begin + life, nonce, in_reply_to, wire
+        key.public, recipient, kind, fields["body"], issued_at, issued_at + lifetime, nonce, in_reply_to, wire
     )
 
 
-def opened_envelope(
+def open_envelope(
     data: bytes,
     peers: Peers,
-    me: str,
+    recipient: str,
     *,
     kind: str,
     now: Callable[[], datetime] = utc_now,
@@ -345,7 +345,7 @@ def opened_envelope(
 ) -> Envelope:
     """Verify an envelope and return it.
 
-    It must be signed by one of `peers`, addressed to `me`, of this kind, unexpired and new. Only a reply may
+    It must be signed by one of `peers`, addressed to `recipient`, of this kind, unexpired and new. Only a reply may
     be opened without `seen`, because it is bound to the digest of a question that was asked once. Only the
     sender is looked at before the signature is verified. Raises RefusedEnvelope with one of the codes of
     REFUSALS.
@@ -354,22 +354,22 @@ def opened_envelope(
         raise BadInput(
             "what asks is opened with a memory of nonces, what replies with the digest of what was asked"
         )
-    envelope, signature, part = read_envelope(data)
+    envelope, signature, signed = parse_envelope(data)
     if peers.with_key(envelope.sender) is None:
-        raise refused("unknown sender")
-    if not is_signed_by(envelope.sender, signature, part):
-        raise refused("tampered")
-    if not hmac.compare_digest(envelope.recipient, me):
-        raise refused("another recipient")
+        raise refusal("unknown sender")
+    if not is_signed_by(envelope.sender, signature, signed):
+        raise refusal("tampered")
+    if not hmac.compare_digest(envelope.recipient, recipient):
+        raise refusal("another recipient")
     if envelope.kind != kind:
-        raise refused("another kind")
+        raise refusal("another kind")
     if not hmac.compare_digest(envelope.in_reply_to, in_reply_to):
-        raise refused("another question")
-    time = now()
-    if envelope.issued_at > time + CLOCK_SKEW:
-        raise refused("from the future")
-    if envelope.expires_at <= time:
-        raise refused("expired")
+        raise refusal("another question")
+    current_time = now()
+    if envelope.issued_at > current_time + CLOCK_SKEW:
+        raise refusal("from the future")
+    if envelope.expires_at <= current_time:
+        raise refusal("expired")
     if seen is not None:
-        seen.take(envelope, time)
+        seen.accept(envelope, current_time)
     return envelope

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from starlette.concurrency import run_in_threadpool
 
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.experts.error_messages import PART_AWAY, failure_message, log, reason_logged
+from kgot_lab.experts.error_messages import SERVER_FAILED, failure_message, format_for_log, log
 from kgot_lab.experts.federation.delegation import ASK_PATH, CAPABILITIES_PATH
 from kgot_lab.experts.http.tokens import Tenant, find_tenant
 from kgot_lab.experts.repository import ExpertTables
@@ -45,8 +45,8 @@ class RequestRefused(Exception):
         self.status, self.code, self.why = status, code, why
 
 
-async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | None:
-    """Read a request body of at most `most` bytes.
+async def read_body(receive: Receive, max_bytes: int, seconds: float) -> bytes | None:
+    """Read a request body of at most `max_bytes` bytes.
 
     Returns None if the client disconnects before the end. Raises RequestRefused with status 413 if the body
     is too large, or 408 if it is not complete after `seconds`.
@@ -61,8 +61,8 @@ async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | Non
                     return None
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
-                if size > most:
-                    raise RequestRefused(413, "too_large", f"a body has {most:,} bytes at most")
+                if size > max_bytes:
+                    raise RequestRefused(413, "too_large", f"a body has {max_bytes:,} bytes at most")
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
@@ -71,30 +71,30 @@ async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | Non
         ) from None
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
+def replay_body(body: bytes, receive: Receive) -> Receive:
     """Return a receive function that delivers a body that was already read, then what comes after it."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_body() -> Message:
-        return waiting.pop() if waiting else await receive()
+        return messages.pop() if messages else await receive()
 
     return receive_body
 
 
 # these need no token: the last two accept only signed messages
-_OPEN = ("/health", ASK_PATH, CAPABILITIES_PATH)
-_PAGES = ("/", "/pages/")  # contain no user data, and a browser sends no token for them
+_OPEN_PATHS = ("/health", ASK_PATH, CAPABILITIES_PATH)
+_PAGE_PATHS = ("/", "/pages/")  # contain no user data, and a browser sends no token for them
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
     b"form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS = (
+_SECURITY_HEADERS = (
     (b"content-security-policy", _POLICY),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-_MORE: Mapping[int, tuple[tuple[bytes, bytes], ...]] = {
+_STATUS_HEADERS: Mapping[int, tuple[tuple[bytes, bytes], ...]] = {
     401: ((b"www-authenticate", b"Bearer"),),
     408: ((b"connection", b"close"),),  # the rest of the body is not read
     429: ((b"retry-after", b"10"),),
@@ -131,7 +131,7 @@ class GuardRules:
                 f"a server that others reach ({self.host}) demands tokens: make one with kgot-lab serve --new-token NAME"
             )
 
-    def may_be_called(self, host: str) -> bool:
+    def accepts_host(self, host: str) -> bool:
         """Return whether a Host header names this server.
 
         A server that listens on all addresses accepts every name, because it requires tokens.
@@ -172,29 +172,29 @@ class AuthMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limits, sending = self._rules.limits, _Sending(send)
+        limits, sender = self._rules.limits, _HeaderSender(send)
         try:
-            scope["tenant"] = await self._admitted(scope)
-            body = await whole_body(receive, limits.body, limits.send_seconds)
+            scope["tenant"] = await self._admit(scope)
+            body = await read_body(receive, limits.body, limits.send_seconds)
             if body is not None:
-                await self._app(scope, replayed(body, receive), sending)
+                await self._app(scope, replay_body(body, receive), sender)
         except RequestRefused as refusal:
-            await _refuse(sending, refusal, str(scope["path"]))
+            await _refuse(sender, refusal, str(scope["path"]))
         except (
             asyncio.CancelledError
         ):  # the server is shutting down; a response cut off in the middle shows that it is incomplete
-            if not sending.begun:
+            if not sender.begun:
                 await _refuse(
-                    sending,
+                    sender,
                     RequestRefused(503, "ending", "this server is ending: ask again once it is back"),
                     str(scope["path"]),
                 )
         except Exception as error:  # logged here, because a server would log a trace with any content
-            log.error("%s: %s", type(error).__name__, reason_logged(error))
-            if not sending.begun:
-                await _refuse(sending, RequestRefused(500, "failed", PART_AWAY), str(scope["path"]))
+            log.error("%s: %s", type(error).__name__, format_for_log(error))
+            if not sender.begun:
+                await _refuse(sender, RequestRefused(500, "failed", SERVER_FAILED), str(scope["path"]))
 
-    async def _admitted(self, scope: Scope) -> Tenant | None:
+    async def _admit(self, scope: Scope) -> Tenant | None:
         """Check a request and return its tenant, or None for a page, which needs no tenant.
 
         Raises RequestRefused if the request is not allowed.
@@ -203,7 +203,7 @@ class AuthMiddleware:
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
         path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
-        if not self._rules.may_be_called(headers.get("host", "")):
+        if not self._rules.accepts_host(headers.get("host", "")):
             raise RequestRefused(421, "wrong_host", "this server is not called that: use its own address")
         if "\x00" in path:  # no database can search for it
             raise RequestRefused(404, "not_there", "there is no such place")
@@ -211,39 +211,40 @@ class AuthMiddleware:
         if origin and origin.partition("://")[2] != headers.get("host", ""):
             raise RequestRefused(403, "foreign_origin", "pages of other origins may not ask this server")
         length = headers.get("content-length", "0")
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        holds_nothing = (
+        content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        is_empty = (
             length.strip("0") == "" and "transfer-encoding" not in headers and "content-type" not in headers
         )
-        if method in ("POST", "PUT", "PATCH") and kind != "application/json" and not holds_nothing:
+        if method in ("POST", "PUT", "PATCH") and content_type != "application/json" and not is_empty:
             raise RequestRefused(415, "not_json", "send a body of type application/json")
         if not (length.isascii() and length.isdigit()):
             raise RequestRefused(400, "bad_request", "Content-Length is no number")
         if len(length) > 18 or int(length) > limits.body:
             raise RequestRefused(413, "too_large", f"a body has {limits.body:,} bytes at most")
-        tenant = await self._tenant(headers)
+        tenant = await self._authenticate(headers)
         if tenant is None and not (
-            path in _OPEN or (method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGES[1])))
+            path in _OPEN_PATHS
+            or (method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGE_PATHS[1])))
         ):
             raise RequestRefused(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
-        if tenant is not None and not self._in_time(tenant.name):
+        if tenant is not None and not self._is_within_rate(tenant.name):
             raise RequestRefused(
                 429, "too_often", f"more than {limits.requests_a_minute} requests a minute: wait"
             )
         return tenant
 
-    async def _tenant(self, headers: dict[str, str]) -> Tenant | None:
+    async def _authenticate(self, headers: dict[str, str]) -> Tenant | None:
         if not self._rules.tokens:
             return Tenant(LOCAL_OWNER, "admin")
-        kind, _, token = headers.get("authorization", "").partition(" ")
-        if kind.casefold() != "bearer" or not token.strip():
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.casefold() != "bearer" or not token.strip():
             return None
         try:
             return await run_in_threadpool(find_tenant, self._tables, token.strip())
         except LabError as error:
             raise RequestRefused(503, "store_away", failure_message(error)) from None
 
-    def _in_time(self, name: str) -> bool:
+    def _is_within_rate(self, name: str) -> bool:
         now = self._clock()
         with self._lock:
             recent = self._recent.setdefault(name, deque())
@@ -255,7 +256,7 @@ class AuthMiddleware:
         return True
 
 
-class _Sending:
+class _HeaderSender:
     """A send function that adds the headers of every response. `begun` is True once anything was sent."""
 
     def __init__(self, send: Send):
@@ -264,7 +265,7 @@ class _Sending:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
-            message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
+            message = {**message, "headers": [*message.get("headers", []), *_SECURITY_HEADERS]}
         await self._send(message)
 
 
@@ -273,7 +274,7 @@ async def _refuse(send: Send, refusal: RequestRefused, path: str) -> None:
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
-        *_MORE.get(refusal.status, ()),
+        *_STATUS_HEADERS.get(refusal.status, ()),
     ]
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -100,8 +100,8 @@ class _LimitedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        open_here = [each for each in self.connections if isinstance(each, H11Protocol)]
-        addresses = [each.client[0] for each in open_here if each.client]
+        connections = [each for each in self.connections if isinstance(each, H11Protocol)]
+        addresses = [each.client[0] for each in connections if each.client]
         same_client = addresses.count(self.client[0]) if self.client else 0
         if len(addresses) > self.limits.connections or same_client > self.limits.per_client:
             transport.write(_REFUSAL)
@@ -145,16 +145,16 @@ def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.so
     if shared and not hasattr(socket, "SO_REUSEPORT"):
         raise BadInput("this system cannot share a port: let a proxy stand before several servers")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if shared:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
-        opened.bind((host, port))
+        listener.bind((host, port))
     except OSError as error:
-        opened.close()
+        listener.close()
         raise BadInput(
             f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port"
         ) from None
-    opened.set_inheritable(True)
-    return opened
+    listener.set_inheritable(True)
+    return listener

@@ -14,7 +14,7 @@ from kgot_lab.experts.learning.contradictions import (
     contradiction_proposal,
     report_drift,
 )
-from kgot_lab.experts.learning.gaps import gap_report, questions_of
+from kgot_lab.experts.learning.gaps import gap_report, owner_questions
 from kgot_lab.experts.learning.ledger import ProposalSource, StoredProposal
 from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.repository import NotFound
@@ -24,7 +24,7 @@ from kgot_lab.text.cleaning import replace_surrogates
 _Id = Annotated[str, Path(max_length=200)]
 
 
-class ProposalShown(BaseModel):
+class ProposalSummary(BaseModel):
     """A proposed change. `quotes` are only the caller's own words that state it."""
 
     id: str
@@ -35,7 +35,7 @@ class ProposalShown(BaseModel):
     quotes: list[str]
 
 
-class DecisionShown(BaseModel):
+class DecisionSummary(BaseModel):
     number: int
     proposal: str
     action: str
@@ -43,7 +43,7 @@ class DecisionShown(BaseModel):
     undoes: int | None
 
 
-class GapsShown(BaseModel):
+class GapSummary(BaseModel):
     """Why the caller's questions failed, and what could be added.
 
     Causes are missing nodes, settings that hide nodes, and common patterns.
@@ -58,70 +58,75 @@ class GapsShown(BaseModel):
     unexplained: int
 
 
-def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue: ReviewQueue) -> APIRouter:
+def learning_router(service: ExpertService, limiter: StreamLimiter, review_queue: ReviewQueue) -> APIRouter:
     """Build the routes of learning."""
     router = APIRouter(prefix="/api/experts/{id}", tags=["learning"])
 
-    @router.get("/gaps", response_model=GapsShown, responses=NOT_FOUND)
+    @router.get("/gaps", response_model=GapSummary, responses=NOT_FOUND)
     def get_gaps(who: Caller, id: _Id) -> Any:
         """Explain why the caller's own questions to an expert failed."""
         expert = service.expert(id)
         name = expert.graphs[0]
-        asked = questions_of(service.tables, id, who.name, name)
-        found = gap_report(
-            service.graphs.graph(name), asked, config=expert.search_config(), embedder=service.embedder
+        questions = owner_questions(service.tables, id, who.name, name)
+        report = gap_report(
+            service.graphs.graph(name), questions, config=expert.search_config(), embedder=service.embedder
         )
-        counts = {"asked": found.asked, "failed": found.failed, "unexplained": len(found.unexplained)}
-        told = {name: list(map(str, getattr(found, name))) for name in ("gaps", "patterns", "regions")}
-        return counts | told | {"settings": list(map(str, found.misconfigured))}
+        counts = {"asked": report.asked, "failed": report.failed, "unexplained": len(report.unexplained)}
+        causes = {name: list(map(str, getattr(report, name))) for name in ("gaps", "patterns", "regions")}
+        return counts | causes | {"settings": list(map(str, report.misconfigured))}
 
     @router.post(
-        "/conversations/{cid}/learn", response_model=list[ProposalShown], status_code=201, responses=NOT_FOUND
+        "/conversations/{cid}/learn",
+        response_model=list[ProposalSummary],
+        status_code=201,
+        responses=NOT_FOUND,
     )
     def learn(who: Caller, id: _Id, cid: _Id) -> Any:
         """Extract proposals from the caller's messages in a conversation with the expert's model.
 
         Changes of the graph wait for approval.
         """
-        if not limiter.take():  # it calls a model, as a chat does
+        if not limiter.acquire():  # it calls a model, as a chat does
             raise TooBusy
         try:
-            return [shown_proposal(each, who.name) for each in review_queue.learn(id, cid, who.name)]
+            return [proposal_json(each, who.name) for each in review_queue.learn(id, cid, who.name)]
         finally:
-            limiter.give_back()
+            limiter.release()
 
-    @router.get("/proposals", response_model=list[ProposalShown], responses=NOT_FOUND)
+    @router.get("/proposals", response_model=list[ProposalSummary], responses=NOT_FOUND)
     def list_proposals(who: Admin, id: _Id) -> Any:
         """List the proposals waiting for the graphs of an expert, those stated by most people first."""
         return [
-            shown_proposal(each, who.name)
+            proposal_json(each, who.name)
             for name in service.expert(id).graphs
             for each in review_queue.ledger.queue(name)
         ]
 
-    @router.get("/decisions", response_model=list[DecisionShown], responses=NOT_FOUND)
+    @router.get("/decisions", response_model=list[DecisionSummary], responses=NOT_FOUND)
     def list_decisions(who: Admin, id: _Id) -> Any:
         """List the last decisions on the graphs of an expert, the latest first."""
-        made = [each for name in service.expert(id).graphs for each in review_queue.ledger.decided(name)]
-        return sorted(made, key=lambda each: -each.number)
+        decisions = [
+            each for name in service.expert(id).graphs for each in review_queue.ledger.decisions(name)
+        ]
+        return sorted(decisions, key=lambda each: -each.number)
 
-    @router.put("/proposals/{pid}/accepted", response_model=DecisionShown, responses=NOT_FOUND)
+    @router.put("/proposals/{pid}/accepted", response_model=DecisionSummary, responses=NOT_FOUND)
     def accept(who: Admin, id: _Id, pid: _Id) -> Any:
         """Accept a proposal and change its graph, after checking the twelve rules."""
-        return review_queue.reviewer(_graph(id, pid), who.name).accept(pid)
+        return review_queue.reviewer(_graph_name(id, pid), who.name).accept(pid)
 
-    @router.put("/proposals/{pid}/rejected", response_model=DecisionShown, responses=NOT_FOUND)
+    @router.put("/proposals/{pid}/rejected", response_model=DecisionSummary, responses=NOT_FOUND)
     def reject(who: Admin, id: _Id, pid: _Id) -> Any:
         """Reject a proposal, also for when it is stated again."""
-        return review_queue.reviewer(_graph(id, pid), who.name).reject(pid)
+        return review_queue.reviewer(_graph_name(id, pid), who.name).reject(pid)
 
-    @router.delete("/decisions/{number}", response_model=DecisionShown, responses=NOT_FOUND)
+    @router.delete("/decisions/{number}", response_model=DecisionSummary, responses=NOT_FOUND)
     def undo(who: Admin, id: _Id, number: Annotated[int, Path(ge=0, le=2**31)]) -> Any:
         """Undo a decision. The graph is restored, and the proposal waits again."""
         proposal = review_queue.ledger.verdict(number).proposal
-        return review_queue.reviewer(_graph(id, proposal), who.name).undo(number)
+        return review_queue.reviewer(_graph_name(id, proposal), who.name).undo(number)
 
-    def _graph(id: str, proposal: str) -> str:
+    def _graph_name(id: str, proposal: str) -> str:
         name = review_queue.ledger.proposal(proposal).proposal.graph
         service.graphs.graph(name)
         return name if name in service.expert(id).graphs else service.expert(id).graphs[0]
@@ -129,11 +134,11 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
     return router
 
 
-def shown_proposal(kept: StoredProposal, owner: str) -> dict[str, Any]:
+def proposal_json(stored: StoredProposal, owner: str) -> dict[str, Any]:
     """Format a proposal for an API response, with the quotes of `owner` only."""
-    quotes = [each.quote for each in kept.said if each.said_by == owner and each.quote]
-    about = {"id": kept.proposal.id, "graph": kept.proposal.graph, "says": str(kept.proposal)}
-    return about | {"standing": kept.standing, "people": kept.people, "quotes": quotes}
+    quotes = [each.quote for each in stored.said if each.said_by == owner and each.quote]
+    fields = {"id": stored.proposal.id, "graph": stored.proposal.graph, "says": str(stored.proposal)}
+    return fields | {"standing": stored.standing, "people": stored.people, "quotes": quotes}
 
 
 # Routes of drifting dimensions: contradictions as numbers, and a value that an admin proposes instead.
@@ -141,7 +146,7 @@ def shown_proposal(kept: StoredProposal, owner: str) -> dict[str, Any]:
 _Days = Annotated[int, Query(ge=1, le=MOST_DRIFT_DAYS, description="how far back what people said counts")]
 
 
-class DriftShown(BaseModel):
+class DriftSummary(BaseModel):
     """A value that people contradict: its direction, and how many contradict or confirm it.
 
     `p` is the probability of so many contradictions if the value is right. `quotes` are only the caller's own
@@ -159,7 +164,7 @@ class DriftShown(BaseModel):
     quotes: list[str]
 
 
-class DriftsShown(BaseModel):
+class DriftList(BaseModel):
     """Contradicted values, the most significant of each graph first.
 
     Also the number of values mentioned, and of messages older than their values.
@@ -168,7 +173,7 @@ class DriftsShown(BaseModel):
     days: int
     watched: int
     stale: int
-    drifted: list[DriftShown]
+    drifted: list[DriftSummary]
 
 
 class DriftCorrection(BaseModel):
@@ -185,7 +190,7 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
     """Build the routes of drifting dimensions."""
     router = APIRouter(prefix="/api/experts/{id}/drift", tags=["learning"])
 
-    @router.get("", response_model=DriftsShown, responses=NOT_FOUND)
+    @router.get("", response_model=DriftList, responses=NOT_FOUND)
     def get_drift(who: Admin, id: _Id, days: _Days = DRIFT_DAYS) -> Any:
         """Report the dimension values that people who talk to an expert contradict.
 
@@ -206,16 +211,18 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
         )
         return replace_surrogates({"days": days, "watched": watched, "stale": stale, "drifted": drifted})
 
-    @router.post("", response_model=ProposalShown, status_code=201, responses=NOT_FOUND)
-    def mend_drift(who: Admin, id: _Id, sent: DriftCorrection, days: _Days = DRIFT_DAYS) -> Any:
+    @router.post("", response_model=ProposalSummary, status_code=201, responses=NOT_FOUND)
+    def propose_correction(who: Admin, id: _Id, sent: DriftCorrection, days: _Days = DRIFT_DAYS) -> Any:
         """Propose another value where people contradict one. It waits for approval like any proposal."""
         report = report_drift(service, id, days=days).get(sent.graph)
-        asked = (sent.node, sent.dimension)
-        found = [each for each in report.found if (each.node, each.dimension) == asked] if report else []
-        if not found:
+        node_dimension = (sent.node, sent.dimension)
+        contradicted = (
+            [each for each in report.found if (each.node, each.dimension) == node_dimension] if report else []
+        )
+        if not contradicted:
             raise NotFound("contradicted value")
-        proposal = contradiction_proposal(sent.graph, found[0], sent.value)
-        said = ProposalSource(f"drift by {who.name}", "", who.name, str(found[0]))
-        return shown_proposal(review_queue.ledger.propose(proposal, said), who.name)
+        proposal = contradiction_proposal(sent.graph, contradicted[0], sent.value)
+        source = ProposalSource(f"drift by {who.name}", "", who.name, str(contradicted[0]))
+        return proposal_json(review_queue.ledger.propose(proposal, source), who.name)
 
     return router

@@ -6,7 +6,6 @@ text, and also annotations of the type url_citation with addresses that show the
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
@@ -21,20 +20,27 @@ from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, SourcesEvent
 from kgot_lab.experts.chat.citations import CITATION_PATTERN, CitableNode
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.http import schemas
-from kgot_lab.experts.http.responses import NOT_FOUND, Caller, EventStreamResponse, Pour, StreamLimiter
+from kgot_lab.experts.http.responses import (
+    NOT_FOUND,
+    Caller,
+    EventStream,
+    EventStreamResponse,
+    StreamLimiter,
+    event_frame,
+)
 from kgot_lab.experts.service import ExpertService
 
 
-class _Loose(BaseModel):
+class _LenientModel(BaseModel):
     model_config: ClassVar[ConfigDict] = {"extra": "ignore"}  # clients send many fields that are unused
 
 
-class ContentPart(_Loose):
+class ContentPart(_LenientModel):
     type: Annotated[str, Field(max_length=50)]
     text: Annotated[str, Field(max_length=20_000)] = ""
 
 
-class CompletionMessage(_Loose):
+class CompletionMessage(_LenientModel):
     role: Annotated[str, Field(max_length=20)]
     content: (
         Annotated[str, Field(max_length=20_000)] | Annotated[list[ContentPart], Field(max_length=50)] | None
@@ -45,22 +51,22 @@ class CompletionMessage(_Loose):
         """Its text. Raises BadInput for images or audio, which experts do not accept."""
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
-        if odd := [part.type for part in self.content if part.type not in ("text", "input_text")]:
-            raise BadInput(f"an expert reads texts, and no {odd[0]}")
+        if unsupported := [part.type for part in self.content if part.type not in ("text", "input_text")]:
+            raise BadInput(f"an expert reads texts, and no {unsupported[0]}")
         return "\n".join(part.text for part in self.content)
 
 
-class StreamOptions(_Loose):
+class StreamOptions(_LenientModel):
     include_usage: bool = False
 
 
-class CompletionRequest(_Loose):
+class CompletionRequest(_LenientModel):
     """A request of the protocol.
 
     Sampling parameters are ignored, because the owner of an expert configures it.
     """
 
-    model: schemas.SoundId
+    model: schemas.ValidId
     messages: Annotated[list[CompletionMessage], Field(min_length=1, max_length=400)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
@@ -76,14 +82,14 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
         """List the experts, each as a model."""
         return {
             "object": "list",
-            "data": [_model(each.id, each.created_at.timestamp()) for each in service.tables.experts()],
+            "data": [_model_json(each.id, each.created_at.timestamp()) for each in service.tables.experts()],
         }
 
     @router.get("/models/{id}", response_model=dict[str, Any], responses=NOT_FOUND)
     def get_model(who: Caller, id: Annotated[str, Path(max_length=200)]) -> Any:
         """Return an expert as a model."""
         found = service.expert(id)
-        return _model(found.id, found.created_at.timestamp())
+        return _model_json(found.id, found.created_at.timestamp())
 
     @router.post("/chat/completions", response_model=dict[str, Any], responses=NOT_FOUND | schemas.STREAMED)
     async def complete(who: Caller, asked: CompletionRequest, request: Request) -> Any:
@@ -91,93 +97,95 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
 
         With `stream` the answer comes in pieces, and `data: [DONE]` ends it.
         """
-        question, history, wishes = _told(asked.messages)
-        turn, pour = await limiter.begin(
+        question, history, wishes = _split_messages(asked.messages)
+        turn, stream = await limiter.start_turn(
             partial(service.ask, asked.model, who.name, question, history=history, wishes=wishes)
         )
         base = str(request.base_url)
         if asked.stream:
             usage = asked.stream_options is not None and asked.stream_options.include_usage
-            return EventStreamResponse(pour, _chunks(pour, turn, base, usage=usage))
-        async with pour.read_whole(request.receive):
-            return await _whole(pour, turn, base)
+            return EventStreamResponse(stream, _completion_chunks(stream, turn, base, usage=usage))
+        async with stream.cancel_on_disconnect(request.receive):
+            return await _completion_json(stream, turn, base)
 
     return router
 
 
-def _told(messages: Sequence[CompletionMessage]) -> tuple[str, list[tuple[str, str]], str]:
+def _split_messages(messages: Sequence[CompletionMessage]) -> tuple[str, list[tuple[str, str]], str]:
     """Split messages into the question, the history, and the client's wishes for style.
 
     The wishes are its system messages.
     """
-    said = [(each.role, each.text) for each in messages]
-    wishes = "\n".join(text for role, text in said if role in ("system", "developer"))
-    talk = [
+    texts = [(each.role, each.text) for each in messages]
+    wishes = "\n".join(text for role, text in texts if role in ("system", "developer"))
+    conversation = [
         (role, text)
-        for role, text in said
+        for role, text in texts
         if role not in ("system", "developer", "tool", "function") and text
     ]
-    if not talk or talk[-1][0] != "user":
+    if not conversation or conversation[-1][0] != "user":
         raise BadInput("the last of the messages is the user's, with a text")
-    return talk[-1][1], talk[:-1], wishes
+    return conversation[-1][1], conversation[:-1], wishes
 
 
-def _model(id: str, created: float) -> dict[str, Any]:
+def _model_json(id: str, created: float) -> dict[str, Any]:
     return {"id": id, "object": "model", "created": int(created), "owned_by": "kgot-lab"}
 
 
-async def _whole(pour: Pour, turn: ExpertTurn, base: str) -> dict[str, Any]:
-    text, _, done = await pour.whole()
+async def _completion_json(stream: EventStream, turn: ExpertTurn, base: str) -> dict[str, Any]:
+    text, _, done = await stream.collect()
     message = {
         "role": "assistant",
         "content": text,
         "refusal": None,
         "annotations": _annotations(text, done.cited, base),
     }
-    choice = {"index": 0, "message": message, "finish_reason": _ended(done), "logprobs": None}
-    return _head(turn, "chat.completion") | {"choices": [choice], "usage": _usage(done)}
+    choice = {"index": 0, "message": message, "finish_reason": _finish_reason(done), "logprobs": None}
+    return _response_head(turn, "chat.completion") | {"choices": [choice], "usage": _usage_json(done)}
 
 
-async def _chunks(pour: Pour, turn: ExpertTurn, base: str, *, usage: bool) -> AsyncIterator[str]:
-    head, text, sources, failed = _head(turn, "chat.completion.chunk"), "", [], False
-    yield _chunk(head, {"role": "assistant", "content": ""})
-    async for event in pour.events():
+async def _completion_chunks(
+    stream: EventStream, turn: ExpertTurn, base: str, *, usage: bool
+) -> AsyncIterator[str]:
+    head, text, sources, failed = _response_head(turn, "chat.completion.chunk"), "", [], False
+    yield _chunk_frame(head, {"role": "assistant", "content": ""})
+    async for event in stream.events():
         if isinstance(event, SourcesEvent):
             sources = [node.to_json() for node in event.nodes]
         elif isinstance(event, TokenEvent):
             text += event.content
-            yield _chunk(head, {"content": event.content})
+            yield _chunk_frame(head, {"content": event.content})
         elif isinstance(event, ChatFailed):
-            told = {"message": event.content, "type": "server_error", "param": None, "code": "model_away"}
-            yield f"data: {json.dumps({'error': told})}\n\n"
+            error = {"message": event.content, "type": "server_error", "param": None, "code": "model_away"}
+            yield event_frame({"error": error})
             failed = True
         elif failed:
             continue  # an end event would mean that the answer is complete
         elif isinstance(event, ChatDone):
             annotations = _annotations(text, event.cited, base)
-            yield _chunk(
+            yield _chunk_frame(
                 head,
                 {"annotations": annotations} if annotations else {},
-                ended=_ended(event),
-                more={"sources": sources},
+                finish_reason=_finish_reason(event),
+                extra={"sources": sources},
             )
             if usage:
-                yield f"data: {json.dumps(head | {'choices': [], 'usage': _usage(event)})}\n\n"
+                yield event_frame(head | {"choices": [], "usage": _usage_json(event)})
     yield "data: [DONE]\n\n"
 
 
-def _chunk(
+def _chunk_frame(
     head: dict[str, Any],
     delta: dict[str, Any],
     *,
-    ended: str | None = None,
-    more: dict[str, Any] | None = None,
+    finish_reason: str | None = None,
+    extra: dict[str, Any] | None = None,
 ) -> str:
-    choice = {"index": 0, "delta": delta, "finish_reason": ended, "logprobs": None}
-    return f"data: {json.dumps(head | {'choices': [choice]} | (more or {}))}\n\n"
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+    return event_frame(head | {"choices": [choice]} | (extra or {}))
 
 
-def _head(turn: ExpertTurn, kind: str) -> dict[str, Any]:
+def _response_head(turn: ExpertTurn, kind: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{turn.conversation}",
         "object": kind,
@@ -186,11 +194,11 @@ def _head(turn: ExpertTurn, kind: str) -> dict[str, Any]:
     }
 
 
-def _ended(done: ChatDone) -> str:
+def _finish_reason(done: ChatDone) -> str:
     return "length" if done.cut else "stop"
 
 
-def _usage(done: ChatDone) -> dict[str, int]:
+def _usage_json(done: ChatDone) -> dict[str, int]:
     read, written = done.usage.prompt_tokens, done.usage.completion_tokens
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
@@ -200,16 +208,16 @@ def _annotations(text: str, cited: Sequence[CitableNode], base: str) -> list[dic
 
     Each has the offsets of the citation and an address that shows the node.
     """
-    found = []
+    annotations = []
     for match in CITATION_PATTERN.finditer(text):
         for node in cited:
-            if node.named_in(match.group(1)):
+            if node.is_named_in(match.group(1)):
                 url = f"{base}pages/node.html#{quote(node.graph)}/{quote(node.id, safe='')}"
-                place = {
+                citation = {
                     "start_index": match.start(),
                     "end_index": match.end(),
                     "title": node.name,
                     "url": url,
                 }
-                found.append({"type": "url_citation", "url_citation": place})
-    return found
+                annotations.append({"type": "url_citation", "url_citation": citation})
+    return annotations

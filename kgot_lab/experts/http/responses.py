@@ -7,6 +7,7 @@ when the client disconnects.
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -57,7 +58,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {  # of every route, for OpenAPI
 NOT_FOUND: dict[int | str, dict[str, Any]] = {
     404: {"model": ApiErrorBody, "description": "There is none, or it is not the caller's"}
 }
-_LONGEST = 300  # characters of a message that may repeat the request
+_MAX_FIELD_LENGTH = 300  # characters of a message that may repeat the request
 
 
 class Forbidden(LabError):
@@ -75,49 +76,49 @@ class TurnFailed(LabError):
     """There is no answer. The message is for the caller, and a known cause was logged."""
 
 
-class MarketAway(LabError):
+class MarketUnavailable(LabError):
     """The marketplace of the server is not usable. The message is for the caller."""
 
 
-def tenant(request: Request) -> Tenant:
+def request_tenant(request: Request) -> Tenant:
     """Return the tenant of a request.
 
     Raises Forbidden if there is none.
     """
-    found: Tenant | None = request.scope.get("tenant")
-    if found is None:
+    tenant_of_token: Tenant | None = request.scope.get("tenant")
+    if tenant_of_token is None:
         raise Forbidden("this needs a token")
-    return found
+    return tenant_of_token
 
 
-def may_change(request: Request) -> Tenant:
+def require_admin(request: Request) -> Tenant:
     """Return the tenant of a request if it may change experts.
 
     Raises Forbidden if the tenant is no admin.
     """
-    found = tenant(request)
-    if found.role != "admin":
+    caller = request_tenant(request)
+    if caller.role != "admin":
         raise Forbidden("only an admin changes experts: ask for a token of that role")
-    return found
+    return caller
 
 
-Caller = Annotated[Tenant, Depends(tenant)]
-Admin = Annotated[Tenant, Depends(may_change)]
+Caller = Annotated[Tenant, Depends(request_tenant)]
+Admin = Annotated[Tenant, Depends(require_admin)]
 ExpertId = Annotated[str, Path(max_length=200, description="the id of an expert", examples=["expert_cook"])]
 
 
-def error_response(error: LabError) -> tuple[int, str, str]:
+def describe_error(error: LabError) -> tuple[int, str, str]:
     """Return the status, code and message for a LabError."""
-    status, code = next((told for kind, told in _STATUSES.items() if isinstance(error, kind)), _UNAVAILABLE)
-    words_for_caller = isinstance(error, BadInput | Forbidden | TooBusy | MarketAway | TurnFailed)
-    return status, code, str(error) if words_for_caller else failure_message(error)
+    status, code = next((entry for kind, entry in _STATUSES.items() if isinstance(error, kind)), _UNAVAILABLE)
+    is_for_caller = isinstance(error, BadInput | Forbidden | TooBusy | MarketUnavailable | TurnFailed)
+    return status, code, str(error) if is_for_caller else failure_message(error)
 
 
 _STATUSES: Mapping[type[LabError], tuple[int, str]] = {  # the first match counts
     NotFound: (404, "not_there"),
     Forbidden: (403, "forbidden"),
     TooBusy: (503, "too_busy"),
-    MarketAway: (503, "market_away"),
+    MarketUnavailable: (503, "market_away"),
     TurnFailed: (503, "model_away"),
     BadInput: (422, "bad_input"),
     StoreUnavailable: (503, "store_away"),
@@ -126,52 +127,54 @@ _STATUSES: Mapping[type[LabError], tuple[int, str]] = {  # the first match count
 _UNAVAILABLE = 503, "unavailable"
 
 
-def tell_errors(app: FastAPI) -> None:
+def register_error_handlers(app: FastAPI) -> None:
     """Register the error handlers of an application."""
 
     @app.exception_handler(LabError)
-    async def ours(request: Request, error: LabError) -> JSONResponse:
-        return _told(request, *error_response(error))
+    async def lab_error(request: Request, error: LabError) -> JSONResponse:
+        return _error_json(request, *describe_error(error))
 
     @app.exception_handler(RequestValidationError)
-    async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:
-        return _told(request, 422, "bad_input", _unfit(error.errors()[0]))
+    async def validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
+        return _error_json(request, 422, "bad_input", _describe_validation_error(error.errors()[0]))
 
     @app.exception_handler(HTTPException)
-    async def http(request: Request, error: HTTPException) -> JSONResponse:
+    async def http_error(request: Request, error: HTTPException) -> JSONResponse:
         code = {404: "not_there", 405: "wrong_method"}.get(error.status_code, "refused")
-        return _told(request, error.status_code, code, str(error.detail), dict(error.headers or {}))
+        return _error_json(request, error.status_code, code, str(error.detail), dict(error.headers or {}))
 
 
-def _unfit(first: Mapping[str, Any]) -> str:
+def _describe_validation_error(first: Mapping[str, Any]) -> str:
     """Describe a validation error of a request: the field, and what is wrong with it."""
     if first["type"] == "json_invalid":
         return "the body is no JSON"
     is_object = first["type"] in ("dict_type", "model_attributes_type")
-    said = "it has to be a JSON object" if is_object else str(first["msg"]).removeprefix("Value error, ")
+    problem = "it has to be a JSON object" if is_object else str(first["msg"]).removeprefix("Value error, ")
     where = ".".join(str(step) for step in first["loc"] if step != "body")
-    return f"{where[:_LONGEST]}: {said}" if where else f"the body: {said}"
+    return f"{where[:_MAX_FIELD_LENGTH]}: {problem}" if where else f"the body: {problem}"
 
 
-def _told(
-    request: Request, status: int, code: str, why: str, headers: dict[str, str] | None = None
+def _error_json(
+    request: Request, status: int, code: str, message: str, headers: dict[str, str] | None = None
 ) -> JSONResponse:
-    why = why.encode(
+    message = message.encode(
         "utf-8", "replace"
     ).decode()  # it may contain half of a surrogate pair, which no response can hold
-    more = {"retry-after": "5"} if status == 503 else {}
+    retry_headers = {"retry-after": "5"} if status == 503 else {}
     return JSONResponse(
-        error_body(request.url.path, status, code, why), status, headers={**(headers or {}), **more}
+        error_body(request.url.path, status, code, message),
+        status,
+        headers={**(headers or {}), **retry_headers},
     )
 
 
 # Events of a chat, generated in a thread and sent to a client that may disconnect at any time, which stops
 # the model.
 
-_AHEAD = 32  # events queued for a slow client
+_QUEUE_SIZE = 32  # events queued for a slow client
 
 
-class WholeAnswer(NamedTuple):
+class CompleteAnswer(NamedTuple):
     """A completed answer: its text, the nodes in the prompt, and the stored message."""
 
     text: str
@@ -188,7 +191,7 @@ class StreamLimiter:
         self._open = 0
         self._lock = threading.Lock()
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         """Reserve a slot, and return False if there is none."""
         with self._lock:
             if self._open >= self._streams:
@@ -196,12 +199,12 @@ class StreamLimiter:
             self._open += 1
             return True
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         with self._lock:
             self._open -= 1
 
     @property
-    def open(self) -> int:
+    def running(self) -> int:
         """The number of running chats."""
         return self._open
 
@@ -209,32 +212,32 @@ class StreamLimiter:
         """Refuse all further chats."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def begin(self, ask: Callable[[], ExpertTurn]) -> tuple[ExpertTurn, Pour]:
+    async def start_turn(self, ask: Callable[[], ExpertTurn]) -> tuple[ExpertTurn, EventStream]:
         """Start a question and return its turn and its running answer.
 
         Raises TooBusy if the limit is reached, and what `ask` raises.
         """
-        if not self.take():
+        if not self.acquire():
             raise TooBusy
         try:
             turn = await run_in_threadpool(ask)
         except BaseException:
-            self.give_back()
+            self.release()
             raise
-        return turn, self.pour(turn.events())
+        return turn, self.start(turn.events())
 
-    def pour(self, events: Generator[ChatEvent, None, None]) -> Pour:
+    def start(self, events: Generator[ChatEvent, None, None]) -> EventStream:
         """Start to generate events in a new thread. A slot must have been reserved."""
-        pour = Pour(asyncio.get_running_loop(), self._seconds)
+        stream = EventStream(asyncio.get_running_loop(), self._seconds)
         try:
-            self._threads.submit(pour.make, events, self.give_back)
+            self._threads.submit(stream.produce, events, self.release)
         except RuntimeError:  # the server is shutting down
-            self.give_back()
+            self.release()
             raise TooBusy from None
-        return pour
+        return stream
 
 
-class Pour:
+class EventStream:
     """Events that a thread generates and a client reads.
 
     When the client leaves, they are closed in the thread, which releases the slot.
@@ -242,18 +245,18 @@ class Pour:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float):
         self._loop, self._seconds = loop, seconds
-        self._waiting: asyncio.Queue[ChatEvent | None] = asyncio.Queue(_AHEAD)
-        self._left = threading.Event()
+        self._queue: asyncio.Queue[ChatEvent | None] = asyncio.Queue(_QUEUE_SIZE)
+        self._cancelled = threading.Event()
 
-    def leave(self) -> None:
+    def cancel(self) -> None:
         """Record that nobody reads any more, in the event loop. The model is stopped at its next token."""
-        self._left.set()
-        while not self._waiting.empty():
-            self._waiting.get_nowait()
-        self._waiting.put_nowait(None)
+        self._cancelled.set()
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        self._queue.put_nowait(None)
 
     @asynccontextmanager
-    async def read_whole(self, receive: Receive) -> AsyncIterator[None]:
+    async def cancel_on_disconnect(self, receive: Receive) -> AsyncIterator[None]:
         """Stop the events if the client disconnects while it waits for the whole answer.
 
         `receive` reports the disconnect.
@@ -262,45 +265,45 @@ class Pour:
         async def watch() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
-            self.leave()
+            self.cancel()
 
         watching = asyncio.create_task(watch())
         try:
             yield
         finally:
             watching.cancel()
-            self.leave()
+            self.cancel()
 
-    def make(self, events: Generator[ChatEvent, None, None], ended: Callable[[], None]) -> None:
+    def produce(self, events: Generator[ChatEvent, None, None], on_end: Callable[[], None]) -> None:
         """Generate the events until the last one, or until nobody reads them."""
         try:
             with closing(events):
                 for event in events:
                     if event != TokenEvent(""):
                         self._put(event)
-                    if self._left.is_set():
+                    if self._cancelled.is_set():
                         break
         except Exception as error:
             self._put(ChatFailed(failure_message(error)))
             self._put(ChatDone(""))
         finally:
-            ended()
+            on_end()
             self._put(None)
 
     def _put(self, event: ChatEvent | None) -> None:
-        putting = self._waiting.put(event)
+        putting = self._queue.put(event)
         try:
             done = asyncio.run_coroutine_threadsafe(putting, self._loop)
         except RuntimeError:  # the loop has ended, and with it the reader
             putting.close()
             return
-        while not self._left.is_set():
+        while not self._cancelled.is_set():
             with suppress(TimeoutError):
                 done.result(timeout=0.2)
                 return
         done.cancel()
 
-    async def whole(self) -> WholeAnswer:
+    async def collect(self) -> CompleteAnswer:
         """Wait for the complete answer.
 
         Raises TurnFailed if there is none.
@@ -317,15 +320,17 @@ class Pour:
                         raise TurnFailed(why)
                     case ChatDone():
                         done = event
-        return WholeAnswer(text, sources, done)
+        return CompleteAnswer(text, sources, done)
 
     async def events(self) -> AsyncGenerator[ChatEvent, None]:
         """Yield the events as they come, and stop the model if the time is over or the client leaves."""
-        until = self._loop.time() + self._seconds
+        deadline = self._loop.time() + self._seconds
         try:
             while True:
                 try:
-                    event = await asyncio.wait_for(self._waiting.get(), max(0.001, until - self._loop.time()))
+                    event = await asyncio.wait_for(
+                        self._queue.get(), max(0.001, deadline - self._loop.time())
+                    )
                 except TimeoutError:
                     yield ChatFailed(f"the answer took longer than {self._seconds:g} s and was stopped")
                     yield ChatDone("")
@@ -334,22 +339,27 @@ class Pour:
                     return
                 yield event
         finally:
-            self.leave()
+            self.cancel()
+
+
+def event_frame(data: Mapping[str, Any]) -> str:
+    """Format a JSON object as the frame of a server-sent event, in ASCII, because some clients split lines elsewhere."""
+    return f"data: {json.dumps(data)}\n\n"
 
 
 class EventStreamResponse(StreamingResponse):
     """A server-sent-event response. The model is stopped when it ends, in whatever way."""
 
-    def __init__(self, pour: Pour, content: AsyncIterator[str]):
+    def __init__(self, stream: EventStream, content: AsyncIterator[str]):
         super().__init__(
             content,
             media_type="text/event-stream",
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
-        self._pour = pour
+        self._stream = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._pour.leave()
+            self._stream.cancel()

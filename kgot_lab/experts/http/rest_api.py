@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
@@ -19,10 +18,11 @@ from kgot_lab.experts.http.responses import (
     NOT_FOUND,
     Admin,
     Caller,
+    EventStream,
     EventStreamResponse,
     ExpertId,
-    Pour,
     StreamLimiter,
+    event_frame,
 )
 from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
 from kgot_lab.experts.repository import NotFound
@@ -47,7 +47,7 @@ _GraphName = Annotated[
 _NodeId = Annotated[
     str, Path(max_length=500, description="the id of a node", examples=["technique:prompt_caching"])
 ]
-_EXPERT: dict[str, Any] = {
+_EXAMPLE_EXPERT: dict[str, Any] = {
     "name": "Python Expert",
     "description": "Answers questions on building applications on language models",
     "kg_db_id": "cookbook",
@@ -68,18 +68,18 @@ _EXPERT: dict[str, Any] = {
     "custom_goal_mappings": {"debug": {"boost_types": ["has_limitation", "has_workaround"]}},
 }
 _Json = dict[str, Any]
-_PAGE = 50  # experts of a page by default
+_PAGE_SIZE = 50  # experts of a page by default
 
 
 def rest_routers(service: ExpertService, limiter: StreamLimiter) -> tuple[APIRouter, ...]:
     """Build the routes under /api: experts, chats, graphs."""
-    return _experts(service), _chats(service, limiter), _direct(service)
+    return _expert_routes(service), _chat_routes(service, limiter), _graph_routes(service)
 
 
-def _experts(service: ExpertService) -> APIRouter:
+def _expert_routes(service: ExpertService) -> APIRouter:
     router = APIRouter(prefix="/api/experts", tags=["experts"])
 
-    @router.get("", response_model=list[schemas.ExpertShown], responses=schemas.PAGED)
+    @router.get("", response_model=list[schemas.ExpertSummary], responses=schemas.PAGED)
     def list_experts(
         who: Caller,
         response: Response,
@@ -96,24 +96,24 @@ def _experts(service: ExpertService) -> APIRouter:
         """
         if limit is None and after is None:
             return service.experts(who.name)
-        found, more = service.experts_page(who.name, limit or _PAGE, after)
-        if more:
+        page, has_more = service.experts_page(who.name, limit or _PAGE_SIZE, after)
+        if has_more:
             response.headers["link"] = (
-                f'</api/experts?limit={limit or _PAGE}&after={quote(str(found[-1]["id"]), safe="")}>; rel="next"'
+                f'</api/experts?limit={limit or _PAGE_SIZE}&after={quote(str(page[-1]["id"]), safe="")}>; rel="next"'
             )
-        return found
+        return page
 
-    @router.post("", response_model=schemas.ExpertMade, status_code=201)
-    def create_expert(who: Admin, told: Annotated[_Json, Body(examples=[_EXPERT])]) -> Any:
+    @router.post("", response_model=schemas.CreatedExpert, status_code=201)
+    def create_expert(who: Admin, data: Annotated[_Json, Body(examples=[_EXAMPLE_EXPERT])]) -> Any:
         """Create an expert."""
-        return service.create(told)
+        return service.create(data)
 
-    @router.get("/{id}", response_model=schemas.ExpertWhole, responses=NOT_FOUND)
+    @router.get("/{id}", response_model=schemas.ExpertDetails, responses=NOT_FOUND)
     def get_expert(who: Caller, id: ExpertId) -> Any:
         """Return an expert with all its settings."""
-        return _whole(service.expert(id))
+        return _expert_details(service.expert(id))
 
-    @router.put("/{id}", response_model=schemas.ExpertWhole, responses=NOT_FOUND)
+    @router.put("/{id}", response_model=schemas.ExpertDetails, responses=NOT_FOUND)
     def update_expert(
         who: Admin,
         id: ExpertId,
@@ -123,9 +123,9 @@ def _experts(service: ExpertService) -> APIRouter:
 
         Objects are merged, lists are replaced, and null resets a field to its default.
         """
-        return _whole(service.update(id, change))
+        return _expert_details(service.update(id, change))
 
-    @router.delete("/{id}", response_model=schemas.ExpertDeleted, responses=NOT_FOUND)
+    @router.delete("/{id}", response_model=schemas.DeletedExpert, responses=NOT_FOUND)
     def delete_expert(who: Admin, id: ExpertId, delete_conversations: bool = False) -> Any:
         """Delete an expert, and on request all its conversations, which otherwise remain their owners'.
 
@@ -134,15 +134,17 @@ def _experts(service: ExpertService) -> APIRouter:
         count = service.delete(id, conversations=delete_conversations)
         return {"deleted": True, "conversations_deleted": count}
 
-    @router.post("/{id}/duplicate", response_model=schemas.ExpertMade, status_code=201, responses=NOT_FOUND)
-    def duplicate_expert(who: Admin, id: ExpertId, copy: schemas.Duplicated) -> Any:
+    @router.post(
+        "/{id}/duplicate", response_model=schemas.CreatedExpert, status_code=201, responses=NOT_FOUND
+    )
+    def duplicate_expert(who: Admin, id: ExpertId, copy: schemas.DuplicateRequest) -> Any:
         """Copy an expert under another name, with some fields changed."""
         return service.duplicate(id, copy.new_name, copy.overrides)
 
     return router
 
 
-def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
+def _chat_routes(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
     router = APIRouter(prefix="/api", tags=["chat"])
 
     @router.post(
@@ -159,10 +161,10 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         """
         history = [(each.role, each.content) for each in asked.history]
         ask = partial(service.ask, conversation_id=asked.conversation_id, history=history, model=asked.model)
-        _, pour = await limiter.begin(partial(ask, id, who.name, asked.query))
-        return EventStreamResponse(pour, _lines(pour, trace=asked.trace))
+        _, stream = await limiter.start_turn(partial(ask, id, who.name, asked.query))
+        return EventStreamResponse(stream, _event_frames(stream, trace=asked.trace))
 
-    @router.get("/experts/{id}/conversations", response_model=schemas.ConversationsShown, responses=NOT_FOUND)
+    @router.get("/experts/{id}/conversations", response_model=schemas.ConversationPage, responses=NOT_FOUND)
     def list_conversations(
         who: Caller,
         id: ExpertId,
@@ -173,10 +175,10 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
 
         Conversations with a deleted expert are listed too, if they were not deleted with it.
         """
-        found, total = service.conversations(id, who.name, limit=limit, offset=offset)
-        return {"conversations": found, "total": total, "limit": limit, "offset": offset}
+        page, total = service.conversations(id, who.name, limit=limit, offset=offset)
+        return {"conversations": page, "total": total, "limit": limit, "offset": offset}
 
-    @router.get("/conversations", response_model=schemas.OwnedConversations)
+    @router.get("/conversations", response_model=schemas.OwnedConversationPage)
     def list_owned(
         who: Caller,
         gone: Annotated[bool, Query(description="only those with experts that were deleted")] = False,
@@ -187,11 +189,13 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
 
         Each is read and deleted under the id of its expert.
         """
-        found, total = service.tables.owned_conversations(who.name, gone=gone, limit=limit, offset=offset)
-        return {"conversations": found, "total": total, "limit": limit, "offset": offset}
+        page, total = service.tables.owned_conversations(
+            who.name, expert_deleted=gone, limit=limit, offset=offset
+        )
+        return {"conversations": page, "total": total, "limit": limit, "offset": offset}
 
     @router.get(
-        "/experts/{id}/conversations/{cid}", response_model=schemas.ConversationWhole, responses=NOT_FOUND
+        "/experts/{id}/conversations/{cid}", response_model=schemas.ConversationDetails, responses=NOT_FOUND
     )
     def get_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """Return a conversation with all messages, and the evidence of each answer."""
@@ -210,7 +214,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         }
 
     @router.delete(
-        "/experts/{id}/conversations/{cid}", response_model=schemas.ConversationDeleted, responses=NOT_FOUND
+        "/experts/{id}/conversations/{cid}", response_model=schemas.DeletedConversation, responses=NOT_FOUND
     )
     def delete_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """Delete a conversation."""
@@ -219,11 +223,11 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
 
     @router.put(
         "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
-        response_model=schemas.StoredOpinion,
+        response_model=schemas.StoredRating,
         responses=NOT_FOUND,
     )
     def put_opinion(
-        who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: schemas.OpinionSent
+        who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: schemas.RatingRequest
     ) -> Any:
         """Rate an answer with a thumb, 1 or -1."""
         service.tables.rate_answer(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
@@ -231,89 +235,89 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
 
     @router.delete(
         "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
-        response_model=schemas.OpinionTakenBack,
+        response_model=schemas.DeletedRating,
         responses=NOT_FOUND,
     )
     def delete_opinion(who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
         """Remove the rating of an answer."""
-        service.tables.take_opinion_back(mid, conversation=cid, expert=id, owner=who.name)
+        service.tables.remove_rating(mid, conversation=cid, expert=id, owner=who.name)
         return {"deleted": True}
 
     return router
 
 
-def _direct(service: ExpertService) -> APIRouter:
+def _graph_routes(service: ExpertService) -> APIRouter:
     router = APIRouter(prefix="/api/kgos", tags=["graphs"])
 
     @router.post("/query/{db_id}", response_model=_Json, responses=NOT_FOUND)
-    def query_graph(who: Caller, db_id: _GraphName, asked: schemas.QuerySent) -> Any:
+    def query_graph(who: Caller, db_id: _GraphName, asked: schemas.QueryRequest) -> Any:
         """Search a graph with four retrievers: dense, lexical, graph and intent."""
-        graph, how = _graph(service, db_id), asked.config
+        graph, settings = _find_graph(service, db_id), asked.config
         config = RetrievalConfig(
-            weights=Weights(how.alpha, how.beta, how.gamma, how.delta),
-            methods=tuple(how.methods),
-            limit=how.limit,
-            expand_depth=how.expand_depth,
-            boost_types=None if how.boost_types is None else tuple(how.boost_types),
+            weights=Weights(settings.alpha, settings.beta, settings.gamma, settings.delta),
+            methods=tuple(settings.methods),
+            limit=settings.limit,
+            expand_depth=settings.expand_depth,
+            boost_types=None if settings.boost_types is None else tuple(settings.boost_types),
         )
-        found = intent_search(graph, asked.query, config=config, embedder=service.embedder)
+        result = intent_search(graph, asked.query, config=config, embedder=service.embedder)
         results = [
             {
-                "node": _node(graph, each.id, properties=True),
+                "node": _node_json(graph, each.id, properties=True),
                 "score": each.score,
                 "method": each.method,
                 "edge_annotations": [
                     {"type": edge.type, "target": edge.target}
-                    for edge in found.edges
+                    for edge in result.edges
                     if edge.source == each.id
                 ],
-                "limitations": [one._asdict() for one in found.limitations.get(each.id, ())],
+                "limitations": [one._asdict() for one in result.limitations.get(each.id, ())],
             }
-            for each in found.nodes
+            for each in result.nodes
         ]
-        plan, best = found.answers.get("compose_for"), found.intents.best
+        plan, best = result.answers.get("compose_for"), result.intents.best
         return {
             "intent": {"category": best.name if best else None, "score": best.score if best else 0.0},
             "results": results,
             "total": len(results),
             "query": asked.query,
-            "composition_plan": _composed(graph, plan) if isinstance(plan, Composition) else None,
-            "why": list(found.why),
+            "composition_plan": _plan_json(graph, plan) if isinstance(plan, Composition) else None,
+            "why": list(result.why),
         }
 
     @router.post("/impact/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
-    def impact(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: schemas.ImpactSent) -> Any:
+    def impact(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: schemas.ImpactRequest) -> Any:
         """Return what a change of a node reaches, by depth, with risks."""
-        graph = _graph(service, db_id)
-        _there(graph, node_id)
-        found = impact_analysis(graph, node_id, direction=asked.direction, max_depth=asked.max_depth)
+        graph = _find_graph(service, db_id)
+        _require_node(graph, node_id)
+        analysis = impact_analysis(graph, node_id, direction=asked.direction, max_depth=asked.max_depth)
         by_depth: dict[str, list[_Json]] = {}
-        for each in found.nodes:
-            told = {
+        for each in analysis.nodes:
+            entry = {
                 "node": {"id": each.id, "name": each.name},
                 "risk": each.risk,
                 "distance_risk": each.distance_risk,
             }
-            by_depth.setdefault(str(each.depth), []).append(told)
+            by_depth.setdefault(str(each.depth), []).append(entry)
         return {
             "node_id": node_id,
             "direction": asked.direction,
-            "total_impacted": len(found.nodes),
+            "total_impacted": len(analysis.nodes),
             "risk_by_depth": by_depth,
-            "critical_path": list(found.critical_path),
+            "critical_path": list(analysis.critical_path),
         }
 
     @router.post("/compose/{db_id}", response_model=_Json, responses=NOT_FOUND)
-    def compose(who: Caller, db_id: _GraphName, asked: schemas.ComposeSent) -> Any:
+    def compose(who: Caller, db_id: _GraphName, asked: schemas.ComposeRequest) -> Any:
         """Plan the steps to reach a goal."""
-        graph = _graph(service, db_id)
-        return _composed(graph, compose_for(graph, asked.goal, max_tools=asked.max_tools))
+        graph = _find_graph(service, db_id)
+        return _plan_json(graph, compose_for(graph, asked.goal, max_tools=asked.max_tools))
 
     @router.post("/similar/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
-    def similar(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: schemas.SimilarSent) -> Any:
+    def similar(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: schemas.SimilarRequest) -> Any:
         """Find nodes whose neighbours, type and name are similar to those of a node."""
-        graph = _graph(service, db_id)
-        _there(graph, node_id)
+        graph = _find_graph(service, db_id)
+        _require_node(graph, node_id)
         rows = [
             {
                 "node": {"id": each.id, "name": each.name, "type": each.type},
@@ -324,42 +328,43 @@ def _direct(service: ExpertService) -> APIRouter:
             }
             for each in similar_to(graph, node_id, k=asked.k).nodes
         ]
-        return {"source_node": _node(graph, node_id), "similar": rows}
+        return {"source_node": _node_json(graph, node_id), "similar": rows}
 
-    @router.get("/graphs/{db_id}", response_model=schemas.GraphShown, responses=NOT_FOUND)
+    @router.get("/graphs/{db_id}", response_model=schemas.GraphSummary, responses=NOT_FOUND)
     def graph_size(who: Caller, db_id: _GraphName) -> Any:
         """Return the size of a graph and its most frequent node types, at most 12."""
-        graph = _graph(service, db_id)
+        graph = _find_graph(service, db_id)
         types = dict(Counter(index_of(graph).kinds).most_common(12))
         return replace_surrogates(
             {"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types}
         )
 
-    @router.get("/node/{db_id}/{node_id:path}", response_model=schemas.NodeSeen, responses=NOT_FOUND)
-    def node_seen(who: Caller, db_id: _GraphName, node_id: _NodeId) -> Any:
+    @router.get("/node/{db_id}/{node_id:path}", response_model=schemas.NodeNeighbourhood, responses=NOT_FOUND)
+    def get_node(who: Caller, db_id: _GraphName, node_id: _NodeId) -> Any:
         """Return a node with its properties, limitations and neighbours, laid out for a drawing.
 
         At most 40 neighbours are returned, those with the most edges first.
         """
-        graph = _graph(service, db_id)
-        _there(graph, node_id)
-        found = lay_out_neighbourhood(graph, node_id)
+        graph = _find_graph(service, db_id)
+        _require_node(graph, node_id)
+        neighbourhood = lay_out_neighbourhood(graph, node_id)
         return replace_surrogates(
             {
                 "graph": db_id,
-                "node": found.node._asdict(),
-                "properties": dict(found.properties),
-                "limitations": [each._asdict() for each in found.limitations],
-                "neighbours": [each._asdict() for each in found.neighbours],
+                "node": neighbourhood.node._asdict(),
+                "properties": dict(neighbourhood.properties),
+                "limitations": [each._asdict() for each in neighbourhood.limitations],
+                "neighbours": [each._asdict() for each in neighbourhood.neighbours],
                 "edges": [
-                    {"source": each.source, "type": each.type, "target": each.target} for each in found.edges
+                    {"source": each.source, "type": each.type, "target": each.target}
+                    for each in neighbourhood.edges
                 ],
-                "neighbours_in_all": found.neighbours_in_all,
-                "edges_in_all": found.edges_in_all,
+                "neighbours_in_all": neighbourhood.neighbours_in_all,
+                "edges_in_all": neighbourhood.edges_in_all,
             }
         )
 
-    @router.get("/dimensions", response_model=schemas.DimensionsShown)
+    @router.get("/dimensions", response_model=schemas.DimensionList)
     def list_dimensions(who: Caller) -> Any:
         """List the 56 dimensions, and what the ends of each mean."""
         shown = [
@@ -379,35 +384,35 @@ def _direct(service: ExpertService) -> APIRouter:
     return router
 
 
-async def _lines(pour: Pour, *, trace: bool) -> AsyncIterator[str]:
+async def _event_frames(stream: EventStream, *, trace: bool) -> AsyncIterator[str]:
     """Format each event as one `data:` line of a server-sent-event stream (decision C-E8).
 
     Events of the train of thought are left out without `trace`.
     """
-    async for event in pour.events():
+    async for event in stream.events():
         if trace or not isinstance(event, ThoughtEvent):
-            yield f"data: {json.dumps(event.to_json())}\n\n"  # ASCII only: some clients split lines elsewhere
+            yield event_frame(event.to_json())
 
 
-def _graph(service: ExpertService, name: str) -> PropertyGraph:
+def _find_graph(service: ExpertService, name: str) -> PropertyGraph:
     try:
         return service.graphs.graph(name)
     except UnknownName:
         raise NotFound("graph") from None
 
 
-def _there(graph: PropertyGraph, id: str) -> None:
+def _require_node(graph: PropertyGraph, id: str) -> None:
     if id not in graph:
         raise NotFound("node")
 
 
-def _node(graph: PropertyGraph, id: str, *, properties: bool = False) -> _Json:
+def _node_json(graph: PropertyGraph, id: str, *, properties: bool = False) -> _Json:
     index, row = index_of(graph), graph.row(id)
-    told: _Json = {"id": id, "name": index.names[row], "type": index.kinds[row]}
-    return told | {"properties": dict(graph.node_properties[row])} if properties else told
+    fields: _Json = {"id": id, "name": index.names[row], "type": index.kinds[row]}
+    return fields | {"properties": dict(graph.node_properties[row])} if properties else fields
 
 
-def _composed(graph: PropertyGraph, plan: Composition) -> _Json:
+def _plan_json(graph: PropertyGraph, plan: Composition) -> _Json:
     names = {step.tool: step.name for step in plan.steps}
     steps = [
         {"order": number, "tool": each.name, "action": each.action, "node_id": each.tool}
@@ -422,12 +427,12 @@ def _composed(graph: PropertyGraph, plan: Composition) -> _Json:
         }
         for each in plan.edges
     ]
-    told = {"goal": plan.goal, "steps": steps, "edges": edges, "prerequisites": list(plan.prerequisites)}
-    return told | {"warnings": list(plan.warnings), "is_valid": bool(plan.steps) and plan.sound}
+    fields = {"goal": plan.goal, "steps": steps, "edges": edges, "prerequisites": list(plan.prerequisites)}
+    return fields | {"warnings": list(plan.warnings), "is_valid": bool(plan.steps) and plan.sound}
 
 
-def _whole(expert: Expert) -> _Json:
-    how = expert.search_config()
-    weights = normalised_weights(how.weights, *how.lanes)
-    told = {name: getattr(weights, name) for name in ("embedding", "text", "graph", "intent")}
-    return {**expert.model_dump(), "effective_weights": told}
+def _expert_details(expert: Expert) -> _Json:
+    config = expert.search_config()
+    weights = normalised_weights(config.weights, *config.lanes)
+    effective = {name: getattr(weights, name) for name in ("embedding", "text", "graph", "intent")}
+    return {**expert.model_dump(), "effective_weights": effective}

@@ -10,22 +10,22 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from kgot_lab.experts.expert import Expert
 
 
-def _sound(text: str) -> str:
-    if any(letter == "\x00" or 0xD800 <= ord(letter) <= 0xDFFF for letter in text):
-        raise ValueError("it has a letter that cannot be kept: a null, or half of a surrogate pair")
+def _check_characters(text: str) -> str:
+    if any(character == "\x00" or 0xD800 <= ord(character) <= 0xDFFF for character in text):
+        raise ValueError("it has a character that cannot be stored: a null, or half of a surrogate pair")
     return text
 
 
-def _spoken(text: str) -> str:
+def _check_not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("it is blank; ask something")
-    return _sound(text)
+    return _check_characters(text)
 
 
-SoundId = Annotated[str, Field(max_length=200), AfterValidator(_sound)]
-_Question = Annotated[str, Field(min_length=1, max_length=20_000), AfterValidator(_spoken)]
-_Id = SoundId
-_Type = Annotated[str, Field(max_length=100), AfterValidator(_sound)]
+ValidId = Annotated[str, Field(max_length=200), AfterValidator(_check_characters)]
+_Question = Annotated[str, Field(min_length=1, max_length=20_000), AfterValidator(_check_not_blank)]
+_Id = ValidId
+_Type = Annotated[str, Field(max_length=100), AfterValidator(_check_characters)]
 
 
 _STREAM_EVENT: dict[str, Any] = {  # one event of a stream, as described in OpenAPI
@@ -55,7 +55,7 @@ PAGED: dict[int | str, dict[str, Any]] = {
 }
 
 
-class _Sent(BaseModel):
+class _Request(BaseModel):
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
 
 
@@ -70,12 +70,12 @@ class ApiErrorBody(BaseModel):
     error: ApiError
 
 
-class PersonaShown(BaseModel):
+class PersonaSummary(BaseModel):
     name: str
     style: str
 
 
-class ExpertShown(BaseModel):
+class ExpertSummary(BaseModel):
     """An expert in a list."""
 
     id: str
@@ -83,43 +83,43 @@ class ExpertShown(BaseModel):
     description: str
     kg_db_id: str
     kg_db_ids: list[str]
-    persona: PersonaShown
+    persona: PersonaSummary
     created_at: datetime
     conversation_count: int
     last_active: datetime | None
 
 
-class ExpertMade(BaseModel):
+class CreatedExpert(BaseModel):
     id: str
     name: str
     created_at: datetime
 
 
-class ExpertWhole(Expert):
+class ExpertDetails(Expert):
     """An expert with all its settings, and the weights in effect."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True}
     effective_weights: dict[str, float]
 
 
-class Duplicated(_Sent):
+class DuplicateRequest(_Request):
     """The name of a copy, and the fields that differ in it."""
 
     new_name: Annotated[str, Field(min_length=1, max_length=200)]
     overrides: dict[str, Any] = {}
 
 
-class ExpertDeleted(BaseModel):
+class DeletedExpert(BaseModel):
     deleted: bool
     conversations_deleted: int
 
 
-class HistoryMessage(_Sent):
+class HistoryMessage(_Request):
     role: Literal["user", "model", "assistant"]
     content: Annotated[str, Field(max_length=20_000)]
 
 
-class ChatRequest(_Sent):
+class ChatRequest(_Request):
     """A question. With a conversation's id, the server's history counts and `history` is ignored.
 
     `model` is a name of the server's own list. `provider` is accepted for older clients and ignored. With
@@ -134,7 +134,7 @@ class ChatRequest(_Sent):
     trace: bool = False
 
 
-class ConversationShown(BaseModel):
+class ConversationSummary(BaseModel):
     id: str
     started_at: datetime
     last_message_at: datetime
@@ -142,27 +142,27 @@ class ConversationShown(BaseModel):
     preview: str
 
 
-class ConversationsShown(BaseModel):
-    conversations: list[ConversationShown]
+class ConversationPage(BaseModel):
+    conversations: list[ConversationSummary]
     total: int
     limit: int
     offset: int
 
 
-class OwnedConversation(ConversationShown):
+class OwnedConversation(ConversationSummary):
     """A conversation in a list over all experts, with the id of its expert, which may have been deleted."""
 
     expert_id: str
 
 
-class OwnedConversations(BaseModel):
+class OwnedConversationPage(BaseModel):
     conversations: list[OwnedConversation]
     total: int
     limit: int
     offset: int
 
 
-class MessageShown(BaseModel):
+class MessageDetails(BaseModel):
     id: str
     role: str
     content: str
@@ -171,32 +171,32 @@ class MessageShown(BaseModel):
     thumb: int | None  # the caller's rating of an answer: 1 or -1
 
 
-class ConversationWhole(BaseModel):
+class ConversationDetails(BaseModel):
     id: str
     expert_id: str
     started_at: datetime
-    messages: list[MessageShown]
+    messages: list[MessageDetails]
 
 
-class ConversationDeleted(BaseModel):
+class DeletedConversation(BaseModel):
     deleted: bool
 
 
-class OpinionSent(_Sent):
+class RatingRequest(_Request):
     """The rating of an answer: 1 or -1."""
 
     thumb: Literal[1, -1]
 
 
-class StoredOpinion(BaseModel):
+class StoredRating(BaseModel):
     kept: bool
 
 
-class OpinionTakenBack(BaseModel):
+class DeletedRating(BaseModel):
     deleted: bool
 
 
-class QueryConfig(_Sent):
+class QueryConfig(_Request):
     """How to search a graph, as in an expert's retrieval."""
 
     methods: Annotated[list[Literal["hybrid", "intent"]], Field(min_length=1, max_length=2)] = [
@@ -212,26 +212,26 @@ class QueryConfig(_Sent):
     boost_types: Annotated[list[_Type], Field(max_length=100)] | None = None
 
 
-class QuerySent(_Sent):
+class QueryRequest(_Request):
     query: _Question
     config: QueryConfig = QueryConfig()
 
 
-class ImpactSent(_Sent):
+class ImpactRequest(_Request):
     direction: Literal["forward", "backward", "both"] = "both"
     max_depth: Annotated[int, Field(ge=1, le=10)] = 3
 
 
-class ComposeSent(_Sent):
+class ComposeRequest(_Request):
     goal: _Question
     max_tools: Annotated[int, Field(ge=1, le=20)] = 5
 
 
-class SimilarSent(_Sent):
+class SimilarRequest(_Request):
     k: Annotated[int, Field(ge=1, le=200)] = 10
 
 
-class NodePlaced(BaseModel):
+class PositionedNode(BaseModel):
     """A node of a drawing.
 
     x and y are from 0 to 1, and y grows downwards. `links` is its number of neighbours.
@@ -255,26 +255,26 @@ class NodeLimitation(BaseModel):
     blocking: bool
 
 
-class EdgeShown(BaseModel):
+class EdgeSummary(BaseModel):
     source: str
     type: str
     target: str
 
 
-class NodeSeen(BaseModel):
+class NodeNeighbourhood(BaseModel):
     """A node with its neighbourhood, laid out for a drawing. Total counts show how much was left out."""
 
     graph: str
-    node: NodePlaced
+    node: PositionedNode
     properties: dict[str, Any]
     limitations: list[NodeLimitation]
-    neighbours: list[NodePlaced]
-    edges: list[EdgeShown]
+    neighbours: list[PositionedNode]
+    edges: list[EdgeSummary]
     neighbours_in_all: int
     edges_in_all: int
 
 
-class GraphShown(BaseModel):
+class GraphSummary(BaseModel):
     """The size of a graph: nodes, edges, and the number of nodes of each of its most frequent types."""
 
     id: str
@@ -283,7 +283,7 @@ class GraphShown(BaseModel):
     types: dict[str, int]
 
 
-class DimensionShown(BaseModel):
+class DimensionSummary(BaseModel):
     name: str
     category: str
     description: str
@@ -292,7 +292,7 @@ class DimensionShown(BaseModel):
     range: list[float]
 
 
-class DimensionsShown(BaseModel):
-    dimensions: list[DimensionShown]
+class DimensionList(BaseModel):
+    dimensions: list[DimensionSummary]
     total: int
     categories: dict[str, int]

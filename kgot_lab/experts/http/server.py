@@ -15,15 +15,15 @@ from starlette.routing import Route
 
 from kgot_lab import __version__
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
-from kgot_lab.experts.http.learning_routes import drift_router, lessons_router
+from kgot_lab.experts.http.learning_routes import drift_router, learning_router
 from kgot_lab.experts.http.mcp import expert_tools
 from kgot_lab.experts.http.openai_api import completions_router
-from kgot_lab.experts.http.responses import ERRORS, StreamLimiter, tell_errors
+from kgot_lab.experts.http.responses import ERRORS, StreamLimiter, register_error_handlers
 from kgot_lab.experts.http.rest_api import rest_routers
 from kgot_lab.experts.http.sharing_routes import (
     federation_router,
+    marketplace_router,
     sharing_router,
-    trading_router,
     trials_router,
 )
 from kgot_lab.experts.learning.reviewing import ReviewQueue
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent / "pages"
 # as files: the package of live views is in a higher layer
 _DRAWING = Path(__file__).parents[2] / "viz" / "browser"
-_FIRST = "chat.html"
-_KINDS = {
+_START_PAGE = "chat.html"
+_CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_FILES = {path.name: path for path in _FOLDER.iterdir() if path.suffix in _KINDS}
+_FILES = {path.name: path for path in _FOLDER.iterdir() if path.suffix in _CONTENT_TYPES}
 _FILES["cytoscape.min.js"] = _DRAWING / "cytoscape.min.js"
 
 
@@ -68,7 +68,7 @@ def page_file(name: str) -> PageFile:
     if path is None:
         raise NotFound("page")
     body = path.read_bytes()
-    return PageFile(body, _KINDS[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+    return PageFile(body, _CONTENT_TYPES[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
 
 
 def pages_router() -> APIRouter:
@@ -76,33 +76,35 @@ def pages_router() -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.api_route("/", methods=["GET", "HEAD"])
-    def first(request: Request) -> Response:
-        return _served(request, _FIRST)
+    def start_page(request: Request) -> Response:
+        return _page_response(request, _START_PAGE)
 
     @router.api_route("/pages/{name}", methods=["GET", "HEAD"])
     def page(request: Request, name: str) -> Response:
-        return _served(request, name)
+        return _page_response(request, name)
 
     return router
 
 
-def _served(request: Request, name: str) -> Response:
+def _page_response(request: Request, name: str) -> Response:
     """Return a page file, or status 304 if the browser has the current version."""
     file = page_file(name)
     # revalidated each time, so that another version of the package shows at once
     headers = {"etag": file.tag, "cache-control": "no-cache"}
-    known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
-    if file.tag in known or "*" in known:
+    cached_tags = [
+        each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")
+    ]
+    if file.tag in cached_tags or "*" in cached_tags:
         return Response(status_code=304, headers=headers)
     return Response(file.body, media_type=file.kind, headers=headers)
 
 
-_ON_LOOPBACK = GuardRules()
-_ASKING: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
+_LOOPBACK_RULES = GuardRules()
+_CURRENT_OWNER: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
 
 
 def expert_app(
-    service: ExpertService, rules: GuardRules = _ON_LOOPBACK, review_queue: ReviewQueue | None = None
+    service: ExpertService, rules: GuardRules = _LOOPBACK_RULES, review_queue: ReviewQueue | None = None
 ) -> FastAPI:
     """Build an ASGI application that serves the experts of a service behind the rules of the guard.
 
@@ -111,14 +113,16 @@ def expert_app(
     limiter = StreamLimiter(rules.limits.streams, rules.limits.answer_seconds)
     from mcp.server.transport_security import TransportSecuritySettings
 
-    tools = expert_tools(service, _ASKING.get, limiter)
+    mcp_server = expert_tools(service, _CURRENT_OWNER.get, limiter)
     # the guard checks hosts and origins for all protocols
-    unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    mcp = tools.streamable_http_app(stateless_http=True, json_response=True, transport_security=unguarded)
+    transport_security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    mcp = mcp_server.streamable_http_app(
+        stateless_http=True, json_response=True, transport_security=transport_security
+    )
 
     @asynccontextmanager
-    async def living(app: FastAPI) -> AsyncIterator[None]:
-        async with tools.session_manager.run():
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with mcp_server.session_manager.run():
             try:
                 yield
             finally:
@@ -130,42 +134,42 @@ def expert_app(
         summary="Personas bound to knowledge graphs, whose answers cite nodes that are checked.",
         docs_url=None,
         redoc_url=None,
-        lifespan=living,
+        lifespan=lifespan,
         responses=ERRORS,
     )
-    tell_errors(app)
+    register_error_handlers(app)
     for router in rest_routers(service, limiter):
         app.include_router(router)
     app.include_router(completions_router(service, limiter))
     app.include_router(sharing_router(service))
     app.include_router(trials_router(service))
     if review_queue is not None:
-        app.include_router(lessons_router(service, limiter, review_queue))
+        app.include_router(learning_router(service, limiter, review_queue))
         app.include_router(drift_router(service, review_queue))
     if service.consultants is not None:
         app.include_router(federation_router(service, limiter, service.consultants.federation))
     if service.market is not None:
-        app.include_router(trading_router(service, service.market))
+        app.include_router(marketplace_router(service, service.market))
     app.include_router(pages_router())
 
     @app.get("/health", tags=["server"])
     def health() -> dict[str, Any]:
         """Return whether the server is up, and the number of running chats."""
-        return {"up": True, "chats": limiter.open}
+        return {"up": True, "chats": limiter.running}
 
     async def tenant_middleware(scope: Scope, receive: Receive, send: Send) -> None:
-        _ASKING.set(scope["tenant"].name)
+        _CURRENT_OWNER.set(scope["tenant"].name)
         await mcp(scope, receive, send)
 
     # only POST: a GET would open a stream without any messages, since there are no sessions
     app.router.routes.append(
-        Route("/mcp", _AtRoot(tenant_middleware), methods=["POST"], include_in_schema=False)
+        Route("/mcp", _McpEndpoint(tenant_middleware), methods=["POST"], include_in_schema=False)
     )
     app.add_middleware(AuthMiddleware, rules=rules, tables=service.tables)
     return app
 
 
-class _AtRoot:
+class _McpEndpoint:
     """The MCP application, which answers at /mcp itself."""
 
     def __init__(self, app: Any):

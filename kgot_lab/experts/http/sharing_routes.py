@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from kgot_lab.errors import LabError, RefusedEnvelope, UnknownName
-from kgot_lab.experts.error_messages import log, reason_logged
+from kgot_lab.experts.error_messages import format_for_log, log
 from kgot_lab.experts.federation.delegation import (
     ASK_PATH,
     CAPABILITIES_PATH,
@@ -33,11 +33,11 @@ from kgot_lab.experts.federation.marketplace import (
     list_marketplace,
     sign_capabilities,
 )
-from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller, MarketAway, StreamLimiter
-from kgot_lab.experts.portable import KIND, adapt_expert, expert_scores, expert_to_json, genai_spans
+from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller, MarketUnavailable, StreamLimiter
+from kgot_lab.experts.portable import EXPORT_KIND, adapt_expert, expert_scores, expert_to_json, genai_spans
 from kgot_lab.experts.repository import NotFound, StoredTrial
-from kgot_lab.experts.service import PEER_OWNER, ExpertService
-from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict, verdict_on
+from kgot_lab.experts.service import PEER_OWNER_PREFIX, ExpertService
+from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict, trial_with_verdict
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.text.cleaning import printable_line
@@ -49,7 +49,7 @@ _Json = dict[str, Any]
 _OwnGraphs = Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)]
 
 
-class ImportSent(BaseModel):
+class ImportRequest(BaseModel):
     """An exported expert. The result of an export can be sent unchanged.
 
     `graphs` maps its graphs to those of this server, and `dry` only checks whether it fits.
@@ -62,8 +62,8 @@ class ImportSent(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_export(cls, told: Any) -> Any:
-        return {"expert": told} if isinstance(told, Mapping) and told.get("kind") == KIND else told
+    def _wrap_export(cls, data: Any) -> Any:
+        return {"expert": data} if isinstance(data, Mapping) and data.get("kind") == EXPORT_KIND else data
 
 
 class ImportedExpert(BaseModel):
@@ -72,7 +72,7 @@ class ImportedExpert(BaseModel):
     warnings: list[str]
 
 
-class TrialSent(BaseModel):
+class TrialRequest(BaseModel):
     """Two changes of an expert ({} leaves it unchanged), and the plan stated before the trial begins."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
@@ -85,7 +85,7 @@ class TrialSent(BaseModel):
     least: Annotated[int, Field(ge=2, le=1_000_000)] = 30
 
 
-class TrialShown(BaseModel):
+class TrialSummary(BaseModel):
     id: str
     begun: str
     ended: str | None
@@ -96,11 +96,13 @@ class TrialShown(BaseModel):
     comparisons: dict[str, _Json]
 
 
-def _imported(service: ExpertService, told: object, sent: ImportSent | MarketImport) -> _Json:
+def _import_expert(
+    service: ExpertService, data: object, request: ImportRequest | MarketImportRequest
+) -> _Json:
     """Import an exported expert, or only check whether it fits."""
-    found = adapt_expert(told, service, graphs=sent.graphs)
-    made = None if sent.dry else service.add(found.config)
-    return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
+    adapted = adapt_expert(data, service, graphs=request.graphs)
+    expert = None if request.dry else service.add(adapted.config)
+    return {"id": expert and expert.id, "name": adapted.config.name, "warnings": list(adapted.warnings)}
 
 
 def sharing_router(service: ExpertService) -> APIRouter:
@@ -113,9 +115,9 @@ def sharing_router(service: ExpertService) -> APIRouter:
         return expert_to_json(service.expert(id), service.graphs)
 
     @router.post("/import", response_model=ImportedExpert, status_code=201)
-    def import_expert(who: Admin, sent: Annotated[ImportSent, Body()]) -> Any:
+    def import_expert(who: Admin, sent: Annotated[ImportRequest, Body()]) -> Any:
         """Import an exported expert, if it fits. Missing parts are reported."""
-        return _imported(service, sent.expert, sent)
+        return _import_expert(service, sent.expert, sent)
 
     @router.get("/experts/{id}/scores", response_model=_Json, responses=NOT_FOUND)
     def get_scores(who: Caller, id: _Id) -> Any:
@@ -134,40 +136,40 @@ def trials_router(service: ExpertService) -> APIRouter:
     """Build the routes for comparing configurations of an expert."""
     router = APIRouter(prefix="/api/experts/{id}/trials", tags=["trials"])
 
-    @router.get("", response_model=list[TrialShown], responses=NOT_FOUND)
+    @router.get("", response_model=list[TrialSummary], responses=NOT_FOUND)
     def list_trials(who: Caller, id: _Id) -> Any:
         """List the trials of an expert, and what each shows so far."""
         service.expert(id)
-        return [_shown(service, id, each) for each in service.tables.trials(id)]
+        return [_trial_json(service, id, each) for each in service.tables.trials(id)]
 
-    @router.post("", response_model=TrialShown, status_code=201, responses=NOT_FOUND)
-    def start_trial(who: Admin, id: _Id, sent: TrialSent) -> Any:
+    @router.post("", response_model=TrialSummary, status_code=201, responses=NOT_FOUND)
+    def start_trial(who: Admin, id: _Id, sent: TrialRequest) -> Any:
         """Start a trial of two configurations, on new and existing conversations alike."""
         plan = TrialPlan(sent.primary, sent.alpha, sent.least)
-        return _shown(service, id, service.begin_trial(id, sent.a, sent.b, plan))
+        return _trial_json(service, id, service.begin_trial(id, sent.a, sent.b, plan))
 
-    @router.delete("/{tid}", response_model=TrialShown, responses=NOT_FOUND)
+    @router.delete("/{tid}", response_model=TrialSummary, responses=NOT_FOUND)
     def end_trial(who: Admin, id: _Id, tid: _Id) -> Any:
         """Stop a trial. Its results are kept."""
-        verdict_on(service.tables, id, tid, service.tables.now())
+        trial_with_verdict(service.tables, id, tid, service.tables.now())
         service.tables.end_trial(tid)
         (trial,) = (each for each in service.tables.trials(id) if each.id == tid)
-        return _shown(service, id, trial)
+        return _trial_json(service, id, trial)
 
     return router
 
 
-def _shown(service: ExpertService, expert: str, trial: StoredTrial) -> _Json:
-    verdict = verdict_on(service.tables, expert, trial.id, service.tables.now())[1]
+def _trial_json(service: ExpertService, expert: str, trial: StoredTrial) -> _Json:
+    verdict = trial_with_verdict(service.tables, expert, trial.id, service.tables.now())[1]
     about = {
         "id": trial.id,
         "begun": trial.begun.isoformat(),
         "ended": trial.ended and trial.ended.isoformat(),
     }
-    return about | (_verdict(verdict) if verdict else _NOTHING_YET)
+    return about | (_verdict_json(verdict) if verdict else _NO_OUTCOMES)
 
 
-_NOTHING_YET: _Json = {
+_NO_OUTCOMES: _Json = {
     "decision": "undecided",
     "declined": ["no answer is settled yet"],
     "costs": [],
@@ -176,7 +178,7 @@ _NOTHING_YET: _Json = {
 }
 
 
-def _verdict(verdict: TrialVerdict) -> _Json:
+def _verdict_json(verdict: TrialVerdict) -> _Json:
     rows = {
         name: {
             "a": row.mean_a,
@@ -198,8 +200,8 @@ def _verdict(verdict: TrialVerdict) -> _Json:
 # Routes of the marketplace configured for this server: its offers, and importing an expert. No request names
 # a location.
 
-_SECONDS = 10.0  # time limit of the marketplace
-_AWAY = "the marketplace of this server gives nothing that can be used: the owner of the server finds the reason in its log"
+_MARKET_TIMEOUT = 10.0  # time limit of the marketplace
+_MARKET_UNUSABLE = "the marketplace of this server gives nothing that can be used: the owner of the server finds the reason in its log"
 
 
 class OfferedExpert(BaseModel):
@@ -211,7 +213,7 @@ class OfferedExpert(BaseModel):
     scores: dict[str, float] | None
 
 
-class MarketImport(BaseModel):
+class MarketImportRequest(BaseModel):
     """The name of an expert of the marketplace.
 
     `graphs` maps its graphs to those of this server, and `dry` only checks whether it fits.
@@ -223,7 +225,7 @@ class MarketImport(BaseModel):
     dry: bool = False
 
 
-def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRouter:
+def marketplace_router(service: ExpertService, market: pathlib.Path | str) -> APIRouter:
     """Build the routes of a marketplace: a folder or an address."""
     router = APIRouter(prefix="/api/market", tags=["sharing"])
 
@@ -231,34 +233,34 @@ def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRou
     def list_market(who: Admin) -> Any:
         """List the experts of the marketplace of this server."""
         try:
-            return [each.to_json() for each in list_marketplace(market, timeout=_SECONDS)]
+            return [each.to_json() for each in list_marketplace(market, timeout=_MARKET_TIMEOUT)]
         except LabError as error:
-            raise _away(error) from None
+            raise _market_error(error) from None
 
     @router.post("/import", response_model=ImportedExpert, status_code=201, responses=NOT_FOUND)
-    def import_from_market(who: Admin, sent: Annotated[MarketImport, Body()]) -> Any:
+    def import_from_market(who: Admin, sent: Annotated[MarketImportRequest, Body()]) -> Any:
         """Import an expert of the marketplace, if its hash is that of the index and it fits.
 
         Missing parts are reported.
         """
         try:
-            told = fetch_from_marketplace(market, sent.name, timeout=_SECONDS)
+            data = fetch_from_marketplace(market, sent.name, timeout=_MARKET_TIMEOUT)
         except UnknownName:
             raise NotFound("expert in the marketplace") from None
         except LabError as error:
-            raise _away(error) from None
-        return _imported(service, told, sent)
+            raise _market_error(error) from None
+        return _import_expert(service, data, sent)
 
     return router
 
 
-def _away(error: LabError) -> MarketAway:
+def _market_error(error: LabError) -> MarketUnavailable:
     """Log a failure of the marketplace and return the error for the caller.
 
     Its message says that a hash does not match, or else nothing that reveals the location of the marketplace.
     """
-    log.warning("the marketplace: %s: %s", type(error).__name__, reason_logged(error))
-    return MarketAway(HASH_MISMATCH if str(error) == HASH_MISMATCH else _AWAY)
+    log.warning("the marketplace: %s: %s", type(error).__name__, format_for_log(error))
+    return MarketUnavailable(HASH_MISMATCH if str(error) == HASH_MISMATCH else _MARKET_UNUSABLE)
 
 
 # The routes by which instances ask each other. Messages are opened, answered and signed, and a remote
@@ -281,34 +283,36 @@ def federation_router(service: ExpertService, limiter: StreamLimiter, federation
             question = await run_in_threadpool(open_question, data, federation)
         except RefusedEnvelope as error:
             return JSONResponse(refusal_json(error), refusal_status(error))
-        said = await answered_for_peer(service, limiter, question)
+        answer = await answer_peer(service, limiter, question)
         return Response(
-            await run_in_threadpool(sign_answer, said, question, federation), media_type="application/json"
+            await run_in_threadpool(sign_answer, answer, question, federation), media_type="application/json"
         )
 
     @router.post(CAPABILITIES_PATH)
     async def capabilities(request: Request) -> Response:
         data = await request.body()
         try:
-            told = await run_in_threadpool(lambda: sign_capabilities(data, federation, advertised(service)))
+            reply = await run_in_threadpool(
+                lambda: sign_capabilities(data, federation, advertise_experts(service))
+            )
         except RefusedEnvelope as error:
             return JSONResponse(refusal_json(error), refusal_status(error))
-        return Response(told, media_type="application/json")
+        return Response(reply, media_type="application/json")
 
     return router
 
 
-async def answered_for_peer(
+async def answer_peer(
     service: ExpertService, limiter: StreamLimiter, question: DelegatedQuestion
 ) -> RemoteAnswer:
     """Ask an expert the question of a peer, and return its answer, or the reason without internals.
 
     Conversations of peers are separate from all others.
     """
-    expert, owner = question.asked.expert, f"{PEER_OWNER}{question.peer.name}"
+    expert, owner = question.asked.expert, f"{PEER_OWNER_PREFIX}{question.peer.name}"
     try:
-        _, pour = await limiter.begin(partial(service.ask, expert, owner, question.asked.question))
-        text, _, done = await pour.whole()
+        _, stream = await limiter.start_turn(partial(service.ask, expert, owner, question.asked.question))
+        text, _, done = await stream.collect()
     except NotFound:
         return RemoteAnswer(expert=expert, answer=None, reason="there is no such expert here")
     except LabError:
@@ -318,34 +322,36 @@ async def answered_for_peer(
     return RemoteAnswer(expert=expert, answer=text, sources=tuple(node.handle for node in done.cited))
 
 
-def advertised(service: ExpertService) -> list[AdvertisedExpert]:
+def advertise_experts(service: ExpertService) -> list[AdvertisedExpert]:
     """Describe the experts for peers: the purpose of each, and the sizes of its graphs."""
-    offered = []
-    for each in service.tables.experts():
-        graphs = {name: service.graphs.graph(name) for name in each.graphs}
+    experts = []
+    for expert in service.tables.experts():
+        graphs = {name: service.graphs.graph(name) for name in expert.graphs}
         topics = [
-            name for graph in graphs.values() for name in _best_linked(graph, _MOST_TOPICS // len(graphs))
+            name
+            for graph in graphs.values()
+            for name in _most_connected_names(graph, _MOST_TOPICS // len(graphs))
         ]
         sizes = tuple(
             AdvertisedGraph(name=name, nodes=len(graph), edges=len(graph.edge_keys))
             for name, graph in graphs.items()
         )
-        name, about = " ".join(each.name.split()), each.description[:2000]
-        offered.append(
+        name, description = " ".join(expert.name.split()), expert.description[:2000]
+        experts.append(
             AdvertisedExpert(
-                id=each.id,
+                id=expert.id,
                 name=name,
-                description=about,
+                description=description,
                 topics=tuple(dict.fromkeys(topics)),
                 graphs=sizes,
-                schema_version=each.schema_version,
+                schema_version=expert.schema_version,
             )
         )
-    return offered
+    return experts
 
 
-def _best_linked(graph: PropertyGraph, most: int) -> list[str]:
+def _most_connected_names(graph: PropertyGraph, limit: int) -> list[str]:
     """Return the names of the nodes with the most edges, as the topics of a graph."""
     index = index_of(graph)
-    rows = sorted(range(len(graph)), key=lambda row: (-int(index.degrees[row]), index.names[row]))[:most]
+    rows = sorted(range(len(graph)), key=lambda row: (-int(index.degrees[row]), index.names[row]))[:limit]
     return [printable_line(" ".join(index.names[row].split()))[:200] for row in rows]

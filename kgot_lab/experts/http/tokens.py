@@ -32,7 +32,7 @@ class Tenant:
 
 
 @dataclass(frozen=True)
-class HeldToken:
+class ValidToken:
     """A valid token, without anything that reveals it: its tenant, and when it was created."""
 
     tenant: str
@@ -50,23 +50,27 @@ def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> s
     token = _PREFIX + secrets.token_urlsafe(32)
     with tables.storage.changing():
         at = to_micros(tables.now(), "now")
-        tables.storage.rows(sql.ADD_TOKEN, {"hash": _hash(token), "tenant": tenant, "role": role, "at": at})
+        tables.storage.rows(
+            sql.INSERT_TOKEN, {"hash": _hash_token(token), "tenant": tenant, "role": role, "at": at}
+        )
     return token
 
 
 def revoke_tokens(tables: ExpertTables, tenant: str) -> int:
     """Revoke all tokens of a tenant, and return how many were valid."""
     with tables.storage.changing():
-        held = sum(each.tenant == tenant for each in valid_tokens(tables))
-        tables.storage.rows(sql.REVOKE_TENANT, {"tenant": tenant, "at": to_micros(tables.now(), "now")})
-    return held
+        count = sum(each.tenant == tenant for each in valid_tokens(tables))
+        tables.storage.rows(
+            sql.REVOKE_TENANT_TOKENS, {"tenant": tenant, "at": to_micros(tables.now(), "now")}
+        )
+    return count
 
 
-def valid_tokens(tables: ExpertTables) -> tuple[HeldToken, ...]:
+def valid_tokens(tables: ExpertTables) -> tuple[ValidToken, ...]:
     """Return the valid tokens, by tenant and age."""
     return tuple(
-        HeldToken(tenant, role, from_micros(made))
-        for tenant, role, made in tables.storage.rows(sql.HELD_TOKENS)
+        ValidToken(tenant, role, from_micros(made))
+        for tenant, role, made in tables.storage.rows(sql.SELECT_VALID_TOKENS)
     )
 
 
@@ -75,18 +79,18 @@ def find_tenant(tables: ExpertTables, token: str) -> Tenant | None:
 
     Hashes are compared in constant time, so that timing reveals nothing of them.
     """
-    given, found = _hash(token), None
-    for kept, tenant, role in tables.storage.rows(sql.TOKENS):
-        if hmac.compare_digest(given, str(kept)):
-            found = Tenant(tenant, role)
-    return found
+    digest, owner = _hash_token(token), None
+    for stored, tenant, role in tables.storage.rows(sql.SELECT_TOKENS):
+        if hmac.compare_digest(digest, str(stored)):
+            owner = Tenant(tenant, role)
+    return owner
 
 
 def has_tokens(tables: ExpertTables) -> bool:
     """Return whether any token is valid."""
-    return bool(tables.storage.rows(sql.TOKENS))
+    return bool(tables.storage.rows(sql.SELECT_TOKENS))
 
 
-def _hash(token: str) -> str:
+def _hash_token(token: str) -> str:
     """Return the SHA-256 hash of a token. A plain hash is safe, because a token has 256 random bits."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -28,22 +28,22 @@ from kgot_lab.text.words import name_units, rough_sentences
 
 # The nodes that a text names by their full names.
 
-_KEPT = "_learning_names"
+_NAMES_ATTRIBUTE = "_learning_names"
 
 
-def named_node(graph: PropertyGraph, name: str) -> tuple[str, ...]:
+def nodes_with_name(graph: PropertyGraph, name: str) -> tuple[str, ...]:
     """Return the ids of the nodes with a name. The id of a node names that node alone."""
     if name in graph:
         return (name,)
-    return tuple(graph.ids[row] for row in _names(graph).get(name_units(name), ()))
+    return tuple(graph.ids[row] for row in _rows_by_name(graph).get(name_units(name), ()))
 
 
-def nodes_named_in(graph: PropertyGraph, text: str) -> tuple[int, ...]:
+def find_named_nodes(graph: PropertyGraph, text: str) -> tuple[int, ...]:
     """Return the rows of the nodes whose full names occur in a text, in the order of the text.
 
     Of overlapping names the longest counts.
     """
-    names, words = _names(graph), name_units(text)
+    names, words = _rows_by_name(graph), name_units(text)
     longest = max((len(name) for name in names), default=0)
     found: dict[int, None] = {}
     start = 0
@@ -57,15 +57,15 @@ def nodes_named_in(graph: PropertyGraph, text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _names(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
-    kept: dict[tuple[str, ...], list[int]] | None = vars(graph).get(_KEPT)
-    if kept is None:
-        kept = {}
+def _rows_by_name(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
+    rows_by_name: dict[tuple[str, ...], list[int]] | None = vars(graph).get(_NAMES_ATTRIBUTE)
+    if rows_by_name is None:
+        rows_by_name = {}
         for row, name in enumerate(index_of(graph).names):
             if words := name_units(name):
-                kept.setdefault(words, []).append(row)
-        vars(graph)[_KEPT] = kept  # cached with the graph, as its index is
-    return kept
+                rows_by_name.setdefault(words, []).append(row)
+        vars(graph)[_NAMES_ATTRIBUTE] = rows_by_name  # cached with the graph, as its index is
+    return rows_by_name
 
 
 # Statements about dimensions of nodes: sentences that name one node and use words for an end of a dimension.
@@ -75,7 +75,7 @@ def _names(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
 # cheap" support the other end.
 
 DimensionEnd = Literal["low", "high"]
-_EVERY_DAY = """
+_EVERYDAY_PHRASES = """
     pricing_tier | cheap, cheaper, free, inexpensive, affordable | expensive, costly, overpriced, pricey
     learning_curve | easy to learn, easy to understand | hard to learn, hard to understand
     implementation_complexity | easy to build, easy to implement, simple to build | hard to build, hard to implement, complicated to build
@@ -94,34 +94,34 @@ _UNSURE = frozenset(
     {"if", "would", "could", "should", "might", "may", "whether", "wish", "hope", "suppos", "were"}
 )
 _MONTH = re.compile(r"(?<=\w )May\b")  # "since May" is no "may"
-_BEFORE = 4  # words before the end's own in which a negation counts
+_NEGATION_WINDOW = 4  # words before the end's own in which a negation counts
 
 
-def _phrases() -> dict[str, dict[DimensionEnd, tuple[str, ...]]]:
-    made: dict[str, dict[DimensionEnd, tuple[str, ...]]] = {
-        name: {"low": (each.low,), "high": (each.high,)} for name, each in BY_NAME.items()
+def _phrases_by_dimension() -> dict[str, dict[DimensionEnd, tuple[str, ...]]]:
+    phrases: dict[str, dict[DimensionEnd, tuple[str, ...]]] = {
+        name: {"low": (dimension.low,), "high": (dimension.high,)} for name, dimension in BY_NAME.items()
     }
-    for line in _EVERY_DAY.strip().splitlines():
+    for line in _EVERYDAY_PHRASES.strip().splitlines():
         name, low, high = (part.strip() for part in line.split(" | "))
-        made[name]["low"] += tuple(low.split(", "))
-        made[name]["high"] += tuple(high.split(", "))
-    return made
+        phrases[name]["low"] += tuple(low.split(", "))
+        phrases[name]["high"] += tuple(high.split(", "))
+    return phrases
 
 
-END_PHRASES: Mapping[str, Mapping[DimensionEnd, tuple[str, ...]]] = _phrases()
+END_PHRASES: Mapping[str, Mapping[DimensionEnd, tuple[str, ...]]] = _phrases_by_dimension()
 
 
-def _by_stems() -> dict[tuple[str, ...], set[tuple[str, DimensionEnd]]]:
-    made: dict[tuple[str, ...], set[tuple[str, DimensionEnd]]] = {}
+def _ends_by_stems() -> dict[tuple[str, ...], set[tuple[str, DimensionEnd]]]:
+    ends_by_stems: dict[tuple[str, ...], set[tuple[str, DimensionEnd]]] = {}
     for name, ends in END_PHRASES.items():
         for end, phrases in ends.items():
             for phrase in phrases:
-                made.setdefault(in_stems(phrase), set()).add((name, end))
-    return made
+                ends_by_stems.setdefault(in_stems(phrase), set()).add((name, end))
+    return ends_by_stems
 
 
-_BY_STEMS = _by_stems()
-_LONGEST = max(map(len, _BY_STEMS))
+_ENDS_BY_STEMS = _ends_by_stems()
+_MAX_PHRASE_LENGTH = max(map(len, _ENDS_BY_STEMS))
 
 
 @dataclass(frozen=True)
@@ -137,95 +137,109 @@ class DimensionEvidence:
     at: datetime | None = None
 
 
-def stated_dimensions(
+def extract_statements(
     graph: PropertyGraph, text: str, *, by: str, message: str = "", at: datetime | None = None
 ) -> tuple[DimensionEvidence, ...]:
     """Extract what a message says about dimensions of nodes that have them, sentence by sentence."""
-    found = []
+    statements = []
     for sentence in rough_sentences(text):
         stems = in_stems(sentence)
         if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(in_stems(_MONTH.sub("", sentence))):
             continue
-        said = list(_phrases_in(stems))
+        phrases = list(_find_phrases(stems))
         names = {
-            row: _places(in_stems(index_of(graph).names[row]), stems)
-            for row in nodes_named_in(graph, sentence)
+            row: _name_positions(in_stems(index_of(graph).names[row]), stems)
+            for row in find_named_nodes(graph, sentence)
         }
         # a name such as "public data" may overlap such a phrase
-        rows = [row for row, own in names.items() if not any(own <= places for places, _ in said)]
+        rows = [row for row, own in names.items() if not any(own <= places for places, _ in phrases)]
         if len(rows) != 1:
             continue
-        own, known = names[rows[0]], graph.node_properties[rows[0]]
+        own, properties = names[rows[0]], graph.node_properties[rows[0]]
         ends = {
-            (dimension, _other(end) if _is_negated(stems, places, own) else end)
-            for places, spoken in said
+            (dimension, _opposite_end(end) if _is_negated(stems, places, own) else end)
+            for places, spoken in phrases
             if own.isdisjoint(places)
             for dimension, end in spoken
-            if _number(known.get(dimension)) is not None
+            if _as_number(properties.get(dimension)) is not None
         }
         for dimension, end in sorted(ends):
-            if (dimension, _other(end)) not in ends:
-                found.append(
+            if (dimension, _opposite_end(end)) not in ends:
+                statements.append(
                     DimensionEvidence(graph.ids[rows[0]], dimension, end, by, sentence.strip(), message, at)
                 )
-    return tuple(found)
+    return tuple(statements)
 
 
 def filter_evidence(
-    graph: PropertyGraph, right: str, filters: Filters, said: DimensionEvidence
+    graph: PropertyGraph, answer: str, filters: Filters, statement: DimensionEvidence
 ) -> tuple[DimensionEvidence, ...]:
     """Return evidence that dimension filters of an expert exclude the right answer, one for each filter.
 
-    Each says that the value of the node `right` should be within the filter. `said` gives who asked, with
+    Each says that the value of the node `answer` should be within the filter. `statement` gives who asked, with
     which words and when. Its node, dimension and end are ignored. Such evidence only speaks against a value:
     if many people take a wrong answer for right, it is reported as drift, so its words must be read. Raises
     UnknownName if the node is not in the graph, and BadInput for invalid filters.
     """
-    if right not in graph:
-        raise UnknownName("node", right, ())
-    found = []
-    for name, (least, most) in bounds_of(filters).items():
-        value = _number(graph.node(right).properties.get(name))
+    if answer not in graph:
+        raise UnknownName("node", answer, ())
+    evidence = []
+    for name, (minimum, maximum) in bounds_of(filters).items():
+        value = _as_number(graph.node(answer).properties.get(name))
         if value is not None and (
-            (most is not None and value > most) or (least is not None and value < least)
+            (maximum is not None and value > maximum) or (minimum is not None and value < minimum)
         ):
-            end: DimensionEnd = "low" if most is not None and value > most else "high"
-            found.append(DimensionEvidence(right, name, end, said.by, said.words, said.message, said.at))
-    return tuple(found)
+            end: DimensionEnd = "low" if maximum is not None and value > maximum else "high"
+            evidence.append(
+                DimensionEvidence(
+                    answer, name, end, statement.by, statement.words, statement.message, statement.at
+                )
+            )
+    return tuple(evidence)
 
 
-def _phrases_in(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[tuple[str, DimensionEnd]]]]:
+def _find_phrases(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[tuple[str, DimensionEnd]]]]:
     """Yield the phrases for ends of dimensions in a sentence: their positions, and the ends.
 
     Of overlapping phrases the longest counts.
     """
-    at = 0
-    while at < len(stems):
+    position = 0
+    while position < len(stems):
         length = next(
-            (n for n in range(min(_LONGEST, len(stems) - at), 0, -1) if stems[at : at + n] in _BY_STEMS), 0
+            (
+                n
+                for n in range(min(_MAX_PHRASE_LENGTH, len(stems) - position), 0, -1)
+                if stems[position : position + n] in _ENDS_BY_STEMS
+            ),
+            0,
         )
         if length:
-            yield frozenset(range(at, at + length)), _BY_STEMS[stems[at : at + length]]
-        at += length or 1
+            yield (
+                frozenset(range(position, position + length)),
+                _ENDS_BY_STEMS[stems[position : position + length]],
+            )
+        position += length or 1
 
 
-def _places(name: tuple[str, ...], stems: tuple[str, ...]) -> frozenset[int]:
+def _name_positions(name: tuple[str, ...], stems: tuple[str, ...]) -> frozenset[int]:
     """Return the positions of the words of a name in a sentence."""
     starts = [at for at in range(len(stems)) if name and stems[at : at + len(name)] == name]
     return frozenset(at + step for at in starts for step in range(len(name)))
 
 
-def _is_negated(stems: tuple[str, ...], places: frozenset[int], name: frozenset[int]) -> bool:
+def _is_negated(stems: tuple[str, ...], positions: frozenset[int], name: frozenset[int]) -> bool:
     """Return whether a word shortly before a phrase negates it. Words of the node's own name do not count."""
-    first = min(places)
-    return any(stems[at] in _NEGATED for at in range(max(0, first - _BEFORE), first) if at not in name)
+    first = min(positions)
+    return any(
+        stems[at] in _NEGATED for at in range(max(0, first - _NEGATION_WINDOW), first) if at not in name
+    )
 
 
-def _other(end: DimensionEnd) -> DimensionEnd:
+def _opposite_end(end: DimensionEnd) -> DimensionEnd:
     return "low" if end == "high" else "high"
 
 
-def _number(value: object) -> float | None:
+def _as_number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
@@ -271,7 +285,7 @@ class ContradictionReport:
         return "\n".join([head, *map(str, self.found)])
 
 
-def contradicted_dimensions(
+def find_contradictions(
     graph: PropertyGraph,
     evidence: Iterable[DimensionEvidence],
     *,
@@ -291,28 +305,34 @@ def contradicted_dimensions(
     """
     if not 0 < error_rate < 0.5 or not 0 < alpha < 1 or not 0 <= middle < 0.5:
         raise BadInput("error_rate and middle lie between 0 and .5, alpha between 0 and 1")
-    last: dict[tuple[str, str], dict[str, DimensionEvidence]] = defaultdict(dict)
+    latest: dict[tuple[str, str], dict[str, DimensionEvidence]] = defaultdict(dict)
     stale = 0
-    for each in sorted(evidence, key=lambda one: one.at.timestamp() if one.at else -math.inf):
-        value = graph.node(each.node).properties.get(each.dimension) if each.node in graph else None
+    for statement in sorted(evidence, key=lambda one: one.at.timestamp() if one.at else -math.inf):
+        value = (
+            graph.node(statement.node).properties.get(statement.dimension)
+            if statement.node in graph
+            else None
+        )
         if not isinstance(value, int | float) or isinstance(value, bool) or abs(value - 0.5) <= middle:
             continue
-        if _is_stale(graph, each, since):
+        if _is_stale(graph, statement, since):
             stale += 1
             continue
-        last[each.node, each.dimension][each.by] = each
-    judged = [
-        _judged(graph, node, dimension, list(said.values()), error_rate)
-        for (node, dimension), said in sorted(last.items())
+        latest[statement.node, statement.dimension][statement.by] = statement
+    tested = [
+        _test_value(graph, node, dimension, list(statements.values()), error_rate)
+        for (node, dimension), statements in sorted(latest.items())
     ]
-    corrected = false_discovery([each.p for each in judged])
-    found = [
-        ContradictedDimension(**{**vars(each), "p": p})
-        for each, p in zip(judged, corrected, strict=True)
-        if p <= alpha and each.against
+    corrected = benjamini_hochberg([statement.p for statement in tested])
+    contradicted = [
+        ContradictedDimension(**{**vars(statement), "p": p})
+        for statement, p in zip(tested, corrected, strict=True)
+        if p <= alpha and statement.against
     ]
     return ContradictionReport(
-        tuple(sorted(found, key=lambda each: (each.p, each.node, each.dimension))), len(judged), stale
+        tuple(sorted(contradicted, key=lambda statement: (statement.p, statement.node, statement.dimension))),
+        len(tested),
+        stale,
     )
 
 
@@ -326,67 +346,76 @@ def contradiction_proposal(graph: str, contradicted: ContradictedDimension, valu
         or value == contradicted.value
         or (value < contradicted.value) != (contradicted.way == "lower")
     ):
-        said = f"people say that {contradicted.dimension} is {contradicted.way} than {contradicted.value:g}"
-        raise BadInput(f"{said}: give such a value, from 0 to 1")
+        statement = (
+            f"people say that {contradicted.dimension} is {contradicted.way} than {contradicted.value:g}"
+        )
+        raise BadInput(f"{statement}: give such a value, from 0 to 1")
     return GraphProposal(
         graph, (PropertyToChange(contradicted.node, contradicted.dimension, value, contradicted.value),)
     )
 
 
-def _judged(
-    graph: PropertyGraph, node: str, dimension: str, said: list[DimensionEvidence], error_rate: float
+def _test_value(
+    graph: PropertyGraph, node: str, dimension: str, statements: list[DimensionEvidence], error_rate: float
 ) -> ContradictedDimension:
     value = float(graph.node(node).properties[dimension])
     wrong = "low" if value > 0.5 else "high"
-    against = tuple(each for each in said if each.end == wrong)
-    p = upper_tail(len(against), len(said), error_rate)
-    way = "lower" if wrong == "low" else "higher"
+    against = tuple(each for each in statements if each.end == wrong)
+    p = binomial_tail(len(against), len(statements), error_rate)
+    direction = "lower" if wrong == "low" else "higher"
     return ContradictedDimension(
-        node, dimension, value, way, len(against), len(said) - len(against), p, against
+        node, dimension, value, direction, len(against), len(statements) - len(against), p, against
     )
 
 
-def false_discovery(ps: Sequence[float]) -> list[float]:
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """Correct p-values for the false discovery rate (Benjamini-Hochberg), in the order given.
 
     The i-th smallest is multiplied by n / i, and the result is made monotone.
     """
-    order, least, corrected = sorted(range(len(ps)), key=ps.__getitem__), 1.0, [0.0] * len(ps)
-    for rank in range(len(ps), 0, -1):
-        least = min(least, ps[order[rank - 1]] * len(ps) / rank)
-        corrected[order[rank - 1]] = least
+    order, smallest, corrected = (
+        sorted(range(len(p_values)), key=p_values.__getitem__),
+        1.0,
+        [0.0] * len(p_values),
+    )
+    for rank in range(len(p_values), 0, -1):
+        smallest = min(smallest, p_values[order[rank - 1]] * len(p_values) / rank)
+        corrected[order[rank - 1]] = smallest
     return corrected
 
 
-def upper_tail(least: int, of: int, rate: float) -> float:
+def binomial_tail(minimum: int, trials: int, rate: float) -> float:
     """Return P(X >= least) for X ~ Bin(of, rate)."""
     return min(
-        1.0, math.fsum(math.comb(of, k) * rate**k * (1 - rate) ** (of - k) for k in range(least, of + 1))
+        1.0,
+        math.fsum(
+            math.comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in range(minimum, trials + 1)
+        ),
     )
 
 
-def _is_stale(graph: PropertyGraph, each: DimensionEvidence, since: datetime | None) -> bool:
+def _is_stale(graph: PropertyGraph, statement: DimensionEvidence, since: datetime | None) -> bool:
     """Return whether a statement is older than `since` or than the last manual change of the node.
 
     A statement without a time is never stale.
     """
-    if each.at is None:
+    if statement.at is None:
         return False
-    if since is not None and each.at < since:
+    if since is not None and statement.at < since:
         return True
-    mark = graph.node(each.node).properties.get(MADE_BY_HAND)
+    mark = graph.node(statement.node).properties.get(MADE_BY_HAND)
     try:
         changed = datetime.fromisoformat(str(mark["at"])) if isinstance(mark, dict) else None
     except (KeyError, ValueError):
         return False  # a mark by other tools has no time
-    return changed is not None and changed.tzinfo is not None and each.at < changed
+    return changed is not None and changed.tzinfo is not None and statement.at < changed
 
 
 # Contradicted dimensions of an expert's graphs, from the messages of all people who talk to it.
 
 # the default and the maximal number of days to look back
 DRIFT_DAYS, MOST_DRIFT_DAYS = (90, 3650)
-_MOST = 20_000  # messages that are read, the latest ones
+_MAX_MESSAGES = 20_000  # messages that are read, the latest ones
 
 
 def report_drift(
@@ -399,13 +428,15 @@ def report_drift(
     Raises NotFound if there is no such expert, and BadInput if `days` is below 1.
     """
     require_count(days, 1, "days")
-    known = service.expert(id)
-    said = service.tables.spoken(id, service.tables.now() - timedelta(days=min(days, MOST_DRIFT_DAYS)), _MOST)
+    expert = service.expert(id)
+    messages = service.tables.user_messages(
+        id, service.tables.now() - timedelta(days=min(days, MOST_DRIFT_DAYS)), _MAX_MESSAGES
+    )
     reports = {}
-    for name in known.graphs:
+    for name in expert.graphs:
         graph = service.graphs.graph(name)
         evidence = chain.from_iterable(
-            stated_dimensions(graph, text, by=owner, message=id, at=at) for owner, id, text, at in said
+            extract_statements(graph, text, by=owner, message=id, at=at) for owner, id, text, at in messages
         )
-        reports[name] = contradicted_dimensions(graph, evidence)
+        reports[name] = find_contradictions(graph, evidence)
     return reports

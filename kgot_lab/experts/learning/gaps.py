@@ -18,8 +18,8 @@ from kgot_lab.evaluation.significance import holm
 from kgot_lab.experts.learning.growth_regions import (
     NodeMatches,
     ProposedRegion,
-    joined_regions,
-    proposed_region,
+    merge_regions,
+    propose_region,
 )
 from kgot_lab.experts.repository import ChatMessage, ExpertTables
 from kgot_lab.graph import PropertyGraph
@@ -66,7 +66,7 @@ class QuestionRecord:
         if self.thumb == 1:
             return ()
         signs = (self.thumb == -1, admits_not_knowing(self.answer), bool(self.false), not self.told)
-        return tuple(name for name, there in zip(FAILURES, signs, strict=True) if there)
+        return tuple(name for name, failed in zip(FAILURES, signs, strict=True) if failed)
 
 
 def admits_not_knowing(answer: str) -> bool:
@@ -82,39 +82,41 @@ def question_records(
     `thumbs` are by the id of the answer. An answer that was stopped or that failed says nothing about the
     graph and is left out.
     """
-    found = []
-    for before, answer in pairwise(messages):
-        about = answer.metadata
+    records = []
+    for question, answer in pairwise(messages):
+        metadata = answer.metadata
         if (
-            (before.role, answer.role) != ("user", "assistant")
-            or about.get("failed")
-            or about.get("stopped")
-            or "trace" not in about
+            (question.role, answer.role) != ("user", "assistant")
+            or metadata.get("failed")
+            or metadata.get("stopped")
+            or "trace" not in metadata
         ):
             continue
-        nodes = [each["id"] for each in about["trace"]["nodes"] if each["told"] and each["graph"] == graph]
-        cited = tuple(each["id"] for each in about.get("citations", ()) if each["graph"] == graph)
-        false = tuple(about.get("false_citations", ()))
-        thumb, intent = thumbs.get(answer.id), str(about.get("intent") or "")
-        found.append(
+        nodes = [each["id"] for each in metadata["trace"]["nodes"] if each["told"] and each["graph"] == graph]
+        cited = tuple(each["id"] for each in metadata.get("citations", ()) if each["graph"] == graph)
+        false = tuple(metadata.get("false_citations", ()))
+        thumb, intent = thumbs.get(answer.id), str(metadata.get("intent") or "")
+        records.append(
             QuestionRecord(
-                answer.id, before.content, answer.content, tuple(nodes), cited, false, thumb, intent
+                answer.id, question.content, answer.content, tuple(nodes), cited, false, thumb, intent
             )
         )
-    return tuple(found)
+    return tuple(records)
 
 
-def questions_of(
-    tables: ExpertTables, expert: str, owner: str, graph: str, *, most: int = 200
+def owner_questions(
+    tables: ExpertTables, expert: str, owner: str, graph: str, *, limit: int = 200
 ) -> tuple[QuestionRecord, ...]:
-    """Return the questions of an owner to an expert, from at most `most` conversations, the latest first.
+    """Return the questions of an owner to an expert, from at most `limit` conversations, the latest first.
 
     The questions of several people are the union of these. Joining them shows the words of one person to
     everyone who reads the report.
     """
-    thumbs = {each.message: each.thumb for each in tables.judged(expert) if each.thumb is not None}
-    talks, _ = tables.conversations(expert, owner, limit=most)
-    return tuple(each for talk in talks for each in question_records(tables.messages(talk.id), thumbs, graph))
+    thumbs = {each.message: each.thumb for each in tables.judged_answers(expert) if each.thumb is not None}
+    conversations, _ = tables.conversations(expert, owner, limit=limit)
+    return tuple(
+        each for talk in conversations for each in question_records(tables.messages(talk.id), thumbs, graph)
+    )
 
 
 # Patterns of failed questions: an intent or a word whose questions fail more often than the others.
@@ -139,66 +141,72 @@ class FailurePattern:
 
 
 def failure_patterns(
-    asked: Sequence[QuestionRecord], *, alpha: float = 0.05, least: int = 3
+    questions: Sequence[QuestionRecord], *, alpha: float = 0.05, minimum: int = 3
 ) -> tuple[FailurePattern, ...]:
     """Find the intents and question words with more failures than chance explains.
 
-    The most significant come first. At least `least` of their questions must have failed. The test is
+    The most significant come first. At least `minimum` of their questions must have failed. The test is
     Fisher's exact test, one-sided: the chance that of k questions so many are among the f failed of n, drawn
-    without replacement. It is corrected by Holm over every intent and word that at least `least` questions
-    have. Raises BadInput if `alpha` or `least` is out of range.
+    without replacement. It is corrected by Holm over every intent and word that at least `minimum` questions
+    have. Raises BadInput if `alpha` or `minimum` is out of range.
     """
-    require_count(least, 1, "least")
+    require_count(minimum, 1, "minimum")
     if not 0 < alpha < 1:
         raise BadInput("alpha lies between 0 and 1")
-    of_kind: dict[tuple[str, str], list[QuestionRecord]] = defaultdict(list)
+    by_kind: dict[tuple[str, str], list[QuestionRecord]] = defaultdict(list)
     spelled: dict[str, str] = {}
-    for each in asked:
+    for each in questions:
         if each.intent:
-            of_kind["intent", each.intent].append(each)
+            by_kind["intent", each.intent].append(each)
         for word in dict.fromkeys(searched_words(each.question)):
             spelled.setdefault(stem(word), word)
         for root in {stem(word) for word in searched_words(each.question)}:
-            of_kind["word", root].append(each)
-    tried = {kind: those for kind, those in sorted(of_kind.items()) if len(those) >= least}
-    failed = sum(bool(each.failures) for each in asked)
-    counts = {kind: sum(bool(each.failures) for each in those) for kind, those in tried.items()}
+            by_kind["word", root].append(each)
+    tested = {kind: records for kind, records in sorted(by_kind.items()) if len(records) >= minimum}
+    failed = sum(bool(each.failures) for each in questions)
+    counts = {kind: sum(bool(each.failures) for each in records) for kind, records in tested.items()}
     corrected = holm(
-        [drawn_tail(counts[kind], len(those), failed, len(asked)) for kind, those in tried.items()]
+        [
+            hypergeometric_tail(counts[kind], len(records), failed, len(questions))
+            for kind, records in tested.items()
+        ]
     )
-    found = [
+    patterns = [
         FailurePattern(
             kind,
             spelled[name] if kind == "word" else name,
-            len(those),
+            len(records),
             counts[kind, name],
             p,
-            _failed_ids(those),
+            _failed_ids(records),
         )
-        for ((kind, name), those), p in zip(tried.items(), corrected, strict=True)
-        if p <= alpha and counts[kind, name] >= least
+        for ((kind, name), records), p in zip(tested.items(), corrected, strict=True)
+        if p <= alpha and counts[kind, name] >= minimum
     ]
-    return tuple(sorted(found, key=lambda each: (each.p, each.kind, each.name)))
+    return tuple(sorted(patterns, key=lambda each: (each.p, each.kind, each.name)))
 
 
-def drawn_tail(least: int, drawn: int, marked: int, of: int) -> float:
+def hypergeometric_tail(minimum: int, drawn: int, marked: int, population: int) -> float:
     """Return the upper tail of the hypergeometric distribution.
 
     This is P(at least so many of the drawn are marked), drawn without replacement.
     """
-    whole = comb(of, drawn)
+    ways = comb(population, drawn)
     return (
-        sum(comb(marked, k) * comb(of - marked, drawn - k) for k in range(least, min(drawn, marked) + 1))
-        / whole
+        sum(
+            comb(marked, k) * comb(population - marked, drawn - k)
+            for k in range(minimum, min(drawn, marked) + 1)
+        )
+        / ways
     )
 
 
-def _failed_ids(those: Sequence[QuestionRecord]) -> tuple[str, ...]:
-    return tuple(each.message for each in those if each.failures)
+def _failed_ids(records: Sequence[QuestionRecord]) -> tuple[str, ...]:
+    return tuple(each.message for each in records if each.failures)
 
 
-_USUAL = RetrievalConfig()
-_FIRST = 3  # nodes of the default search that are considered
+_DEFAULT_CONFIG = RetrievalConfig()
+_TOP_RESULTS = 3  # nodes of the default search that are considered
 
 
 @dataclass(frozen=True)
@@ -212,7 +220,8 @@ class KnowledgeGap:
     match: float
 
     def __str__(self) -> str:
-        return f"{self.asked.question[:80]!r}: the best node matches {self.match:.2f}; the graph holds nothing better than what was told"
+        best = f"the best node matches {self.match:.2f}"
+        return f"{self.asked.question[:80]!r}: {best}; the graph holds nothing better than the nodes in the prompt"
 
 
 @dataclass(frozen=True)
@@ -230,8 +239,8 @@ class Misconfiguration:
     told_match: float
 
     def __str__(self) -> str:
-        told = f"{self.node} matches {self.match:.2f} and was not told, what was told {self.told_match:.2f}"
-        return f"{self.asked.question[:80]!r}: {told}; at fault: {self.setting}"
+        missed = f"{self.node} matches {self.match:.2f} and was not in the prompt, whose best node matches {self.told_match:.2f}"
+        return f"{self.asked.question[:80]!r}: {missed}; at fault: {self.setting}"
 
 
 @dataclass(frozen=True)
@@ -276,7 +285,7 @@ class GapSettings:
 
 def gap_report(
     graph: PropertyGraph,
-    asked: Sequence[QuestionRecord],
+    questions: Sequence[QuestionRecord],
     *,
     config: RetrievalConfig | None = None,
     embedder: Embedder | None = None,
@@ -292,67 +301,71 @@ def gap_report(
     node next to those in the prompt. Gaps that share ends or words are merged. Patterns cover all failed
     questions.
     """
-    settings, config = settings or GapSettings(), config or _USUAL
+    settings, config = settings or GapSettings(), config or _DEFAULT_CONFIG
     matches = matches or NodeMatches(graph, embedder)
-    failed = [each for each in asked if each.failures]
+    failed = [question for question in questions if question.failures]
     gaps, misconfigured, unexplained, regions = [], [], [], []
-    for each in failed:
-        strengths = matches.of(each.question)
-        told = max((float(strengths[graph.row(id)]) for id in each.told if id in graph), default=0.0)
-        best = int(strengths.argmax())
-        setting, node = _filtered_nodes(graph, each, config, embedder, strengths, told)
-        if not setting and float(strengths[best]) >= max(settings.least, told + settings.margin):
+    for question in failed:
+        scores = matches.scores(question.question)
+        prompt_score = max((float(scores[graph.row(id)]) for id in question.told if id in graph), default=0.0)
+        best = int(scores.argmax())
+        setting, node = _find_misconfiguration(graph, question, config, embedder, scores, prompt_score)
+        if not setting and float(scores[best]) >= max(settings.least, prompt_score + settings.margin):
             setting, node = "ranking", graph.ids[best]
         if setting:
             misconfigured.append(
-                Misconfiguration(each, setting, node, float(strengths[graph.row(node)]), told)
+                Misconfiguration(question, setting, node, float(scores[graph.row(node)]), prompt_score)
             )
-        elif each.failures == ("false citations",):
-            unexplained.append(each)
+        elif question.failures == ("false citations",):
+            unexplained.append(question)
         else:
-            gaps.append(KnowledgeGap(each, float(strengths[best])))
-            regions.append(proposed_region(matches, each.question, each.message, each.told))
+            gaps.append(KnowledgeGap(question, float(scores[best])))
+            regions.append(propose_region(matches, question.question, question.message, question.told))
     return GapReport(
-        len(asked),
+        len(questions),
         len(failed),
         tuple(gaps),
         tuple(misconfigured),
-        failure_patterns(asked),
-        joined_regions(regions),
+        failure_patterns(questions),
+        merge_regions(regions),
         tuple(unexplained),
     )
 
 
-def _filtered_nodes(
+def _find_misconfiguration(
     graph: PropertyGraph,
-    asked: QuestionRecord,
+    question: QuestionRecord,
     config: RetrievalConfig,
     embedder: Embedder | None,
-    strengths: NDArray[np.float64],
-    told_match: float,
+    scores: NDArray[np.float64],
+    prompt_score: float,
 ) -> tuple[str, str]:
     """Return the first setting whose default would have found a node that may be the answer, and the node.
 
     Returns two empty strings if there is none.
     """
-    told = frozenset(asked.told)
-    for name, other in _variants(config):
-        nodes = intent_search(graph, asked.question, config=other, embedder=embedder).nodes[:_FIRST]
-        for place, node in enumerate(nodes):
-            if told.isdisjoint(node.sources) and (place == 0 or strengths[graph.row(node.id)] >= told_match):
+    prompt_nodes = frozenset(question.told)
+    for name, other in _default_variants(config):
+        nodes = intent_search(graph, question.question, config=other, embedder=embedder).nodes[:_TOP_RESULTS]
+        for rank, node in enumerate(nodes):
+            if prompt_nodes.isdisjoint(node.sources) and (
+                rank == 0 or scores[graph.row(node.id)] >= prompt_score
+            ):
                 return name, node.id
     return "", ""
 
 
-def _variants(config: RetrievalConfig) -> Iterator[tuple[str, RetrievalConfig]]:
+def _default_variants(config: RetrievalConfig) -> Iterator[tuple[str, RetrievalConfig]]:
     """Yield configurations in which one non-default setting is replaced by its default, with its name."""
     if config.dimension_filters:
         yield "filters", replace(config, dimension_filters={})
     if config.boost_types is not None:
         yield "edge types", replace(config, boost_types=None)
-    if set(config.methods) != set(_USUAL.methods):
-        yield "methods", replace(config, methods=_USUAL.methods)
-    if normalised_weights(config.weights, *config.lanes) != normalised_weights(_USUAL.weights, *config.lanes):
-        yield "weights", replace(config, weights=_USUAL.weights)
-    if config.limit < _USUAL.limit:
-        yield "limit", replace(config, limit=_USUAL.limit)
+    if set(config.methods) != set(_DEFAULT_CONFIG.methods):
+        yield "methods", replace(config, methods=_DEFAULT_CONFIG.methods)
+    if normalised_weights(config.weights, *config.lanes) != normalised_weights(
+        _DEFAULT_CONFIG.weights, *config.lanes
+    ):
+        yield "weights", replace(config, weights=_DEFAULT_CONFIG.weights)
+    if config.limit < _DEFAULT_CONFIG.limit:
+        yield "limit", replace(config, limit=_DEFAULT_CONFIG.limit)

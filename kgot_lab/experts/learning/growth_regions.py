@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.expert import slug
+from kgot_lab.experts.expert import slugify
 from kgot_lab.experts.learning.ledger import EdgeToAdd, GraphProposal, NodeToAdd
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
@@ -31,32 +31,32 @@ class NodeMatches:
 
     def __init__(self, graph: PropertyGraph, embedder: Embedder | None = None) -> None:
         self.graph, self._index = graph, index_of(graph)
-        self._meaning = self._index.meaning(embedder) if embedder is not None else None
+        self._dense = self._index.meaning(embedder) if embedder is not None else None
 
-    def of(self, question: str) -> NDArray[np.float64]:
+    def scores(self, question: str) -> NDArray[np.float64]:
         """Return the match of each node with a question, shape (nodes,)."""
-        found = np.zeros(len(self.graph))
-        if self._meaning is not None:
-            for id, score in self._meaning.search(question).hits:
-                found[self.graph.row(id)] = min(1.0, max(0.0, score))
-            return found
+        scores = np.zeros(len(self.graph))
+        if self._dense is not None:
+            for id, score in self._dense.search(question).hits:
+                scores[self.graph.row(id)] = min(1.0, max(0.0, score))
+            return scores
         total, count = 0.0, len(self.graph)
         for word in {stem(each) for each in searched_words(question)}:
             rows = self._index.of_stem.get(word, frozenset())
             weight = float(np.log(1 + (count - len(rows) + 0.5) / (len(rows) + 0.5)))
-            found[list(rows)] += weight
+            scores[list(rows)] += weight
             total += weight
-        return found / total if total else found
+        return scores / total if total else scores
 
-    def unknown(self, question: str) -> tuple[str, ...]:
+    def unknown_words(self, question: str) -> tuple[str, ...]:
         """Return the words of a question that no node contains, in order."""
         return tuple(
             dict.fromkeys(word for word in searched_words(question) if stem(word) not in self._index.of_stem)
         )
 
 
-MOST_ENDS = 3
-_KEPT = "_learning_edges"
+MAX_EDGES = 3
+_EDGE_COUNTS_ATTRIBUTE = "_learning_edges"
 
 
 @dataclass(frozen=True)
@@ -96,103 +96,104 @@ class ProposedRegion:
         return f"a node ({likely}) about {', '.join(self.words) or 'this'}: {'; '.join(map(str, self.edges))}"
 
 
-def proposed_region(
-    matches: NodeMatches, question: str, message: str, told: Sequence[str] = ()
+def propose_region(
+    matches: NodeMatches, question: str, message: str, prompt_nodes: Sequence[str] = ()
 ) -> ProposedRegion:
     """Propose where the answer to a question is missing from the graph.
 
     The region is next to the nodes in the prompt, the best first, and then those that match best.
     """
-    graph, strengths = matches.graph, matches.of(question)
-    order = [int(row) for row in np.argsort(-strengths, kind="stable") if strengths[row] > 0]
-    near = list(
-        dict.fromkeys([*(id for id in told if id in graph), *(graph.ids[row] for row in order[:10])])
+    graph, scores = matches.graph, matches.scores(question)
+    order = [int(row) for row in np.argsort(-scores, kind="stable") if scores[row] > 0]
+    nearest = list(
+        dict.fromkeys([*(id for id in prompt_nodes if id in graph), *(graph.ids[row] for row in order[:10])])
     )[:10]
     votes: Counter[str] = Counter()
-    for place, id in enumerate(near):
-        votes.update(dict.fromkeys(graph.node(id).labels, 1 / (1 + place)))
+    for rank, id in enumerate(nearest):
+        votes.update(dict.fromkeys(graph.node(id).labels, 1 / (1 + rank)))
     total = sum(votes.values()) or 1.0
     types = tuple(
         (name, share / total) for name, share in sorted(votes.items(), key=lambda each: (-each[1], each[0]))
     )
-    edges = tuple(usual_edge(graph, types[0][0], id) for id in near[:MOST_ENDS])
-    return ProposedRegion(matches.unknown(question), types, edges, (question,), (message,))
+    edges = tuple(most_frequent_edge(graph, types[0][0], id) for id in nearest[:MAX_EDGES])
+    return ProposedRegion(matches.unknown_words(question), types, edges, (question,), (message,))
 
 
-def usual_edge(graph: PropertyGraph, type: str, end: str) -> ProposedEdge:
+def most_frequent_edge(graph: PropertyGraph, type: str, end: str) -> ProposedEdge:
     """Return the most frequent edge between nodes of a type and nodes of the type of `end`.
 
     If there is none, it is the most frequent edge type of the graph.
     """
-    counted: Counter[tuple[str, bool]] = Counter()
+    counts: Counter[tuple[str, bool]] = Counter()
     for label in dict.fromkeys(graph.node(end).labels):
-        for (source, name, target), count in _edges_by_types(graph).items():
-            counted[name, True] += count * ((source, target) == (type, label))
-            counted[name, False] += count * ((source, target) == (label, type))
-    if not counted.total():
-        counted.update(
+        for (source, name, target), count in _count_edges_by_types(graph).items():
+            counts[name, True] += count * ((source, target) == (type, label))
+            counts[name, False] += count * ((source, target) == (label, type))
+    if not counts.total():
+        counts.update(
             {(name, True): count for name, count in graph.types().items()} or {("relates_to", True): 1}
         )
-    (name, outwards), _ = min(counted.items(), key=lambda each: (-each[1], each[0][0], not each[0][1]))
+    (name, outwards), _ = min(counts.items(), key=lambda each: (-each[1], each[0][0], not each[0][1]))
     return ProposedEdge(end, name, outwards)
 
 
-def _edges_by_types(graph: PropertyGraph) -> Counter[tuple[str, str, str]]:
+def _count_edges_by_types(graph: PropertyGraph) -> Counter[tuple[str, str, str]]:
     """Count the edges by source type, edge type and target type. The counts are cached with the graph."""
-    kept: Counter[tuple[str, str, str]] | None = vars(graph).get(_KEPT)
-    if kept is None:
-        kept = Counter()
+    counts: Counter[tuple[str, str, str]] | None = vars(graph).get(_EDGE_COUNTS_ATTRIBUTE)
+    if counts is None:
+        counts = Counter()
         labels = dict(zip(graph.ids, graph.node_labels, strict=True))
         for edge in graph.edges:
-            kept.update(
+            counts.update(
                 (source, edge.type, target)
                 for source in labels[edge.source]
                 for target in labels[edge.target]
             )
-        vars(graph)[_KEPT] = kept  # cached with the graph, as its index is
-    return kept
+        vars(graph)[_EDGE_COUNTS_ATTRIBUTE] = counts  # cached with the graph, as its index is
+    return counts
 
 
-def joined_regions(regions: Sequence[ProposedRegion]) -> tuple[ProposedRegion, ...]:
+def merge_regions(regions: Sequence[ProposedRegion]) -> tuple[ProposedRegion, ...]:
     """Merge regions that share two of their ends, or a word that no node contains.
 
     Regions with the most questions come first, otherwise their order is kept.
     """
-    made: list[ProposedRegion] = []
-    for each in regions:
-        for place, other in enumerate(made):
-            if len(set(each.ends) & set(other.ends)) >= 2 or {*map(stem, each.words)} & {
+    merged: list[ProposedRegion] = []
+    for region in regions:
+        for index, other in enumerate(merged):
+            if len(set(region.ends) & set(other.ends)) >= 2 or {*map(stem, region.words)} & {
                 *map(stem, other.words)
             }:
-                made[place] = _joined(other, each)
+                merged[index] = _merge(other, region)
                 break
         else:
-            made.append(each)
-    return tuple(sorted(made, key=lambda one: -len(one.questions)))
+            merged.append(region)
+    return tuple(sorted(merged, key=lambda one: -len(one.questions)))
 
 
-def _joined(one: ProposedRegion, other: ProposedRegion) -> ProposedRegion:
+def _merge(first: ProposedRegion, second: ProposedRegion) -> ProposedRegion:
     shares: Counter[str] = Counter()
-    for each, weight in ((one, len(one.questions)), (other, len(other.questions))):
-        shares.update({name: share * weight for name, share in each.types})
+    for region, weight in ((first, len(first.questions)), (second, len(second.questions))):
+        shares.update({name: share * weight for name, share in region.types})
     total = sum(shares.values()) or 1.0
     types = tuple(
-        (name, share / total) for name, share in sorted(shares.items(), key=lambda each: (-each[1], each[0]))
+        (name, share / total)
+        for name, share in sorted(shares.items(), key=lambda region: (-region[1], region[0]))
     )
     # if both have an end, the edge of the first
-    edges = {each.end: each for each in (*other.edges, *one.edges)}
-    order = dict.fromkeys((*(end for end in one.ends if end in other.ends), *one.ends, *other.ends))
+    edges = {region.end: region for region in (*second.edges, *first.edges)}
+    order = dict.fromkeys((*(end for end in first.ends if end in second.ends), *first.ends, *second.ends))
     return ProposedRegion(
-        tuple(dict.fromkeys((*one.words, *other.words))),
+        tuple(dict.fromkeys((*first.words, *second.words))),
         types,
         tuple(edges[end] for end in order),
-        (*one.questions, *other.questions),
-        (*one.messages, *other.messages),
+        (*first.questions, *second.questions),
+        (*first.messages, *second.messages),
     )
 
 
 def region_proposal(
-    graph: PropertyGraph, name: str, region: ProposedRegion, *, called: str, type: str
+    graph: PropertyGraph, name: str, region: ProposedRegion, *, node_name: str, type: str
 ) -> GraphProposal:
     """Create the proposal to add the node of a region to a graph, with a name and a type that a person gives.
 
@@ -201,12 +202,12 @@ def region_proposal(
     """
     if type not in graph.labels():
         raise BadInput(f"the graph has no type {type[:40]!r}; it has {', '.join(graph.labels())}")
-    title, id = " ".join(called.split()), f"{type}:{slug(called)}"
+    title, id = " ".join(node_name.split()), f"{type}:{slugify(node_name)}"
     if not title or id in graph:
         raise BadInput("give the node a name that no node has")
-    edges = [usual_edge(graph, type, end) for end in region.ends[:MOST_ENDS]]
-    joined = [
+    edges = [most_frequent_edge(graph, type, end) for end in region.ends[:MAX_EDGES]]
+    new_edges = [
         EdgeToAdd(id, each.type, each.end) if each.outwards else EdgeToAdd(each.end, each.type, id)
         for each in edges
     ]
-    return GraphProposal(name, (NodeToAdd(id, type, title), *joined))
+    return GraphProposal(name, (NodeToAdd(id, type, title), *new_edges))

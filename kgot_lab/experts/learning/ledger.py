@@ -40,44 +40,46 @@ PROPOSAL_INDEXES = (
 )
 PROPOSALS_LAYOUT = Layout("proposals", 0x6B676C70, PROPOSAL_TABLES, PROPOSAL_INDEXES)  # "kglp"
 
-PROPOSAL = "SELECT id, body, standing, at FROM proposals WHERE id = :id"
-WAITING_PROPOSALS = "SELECT id, body, standing, at FROM proposals WHERE standing = 'queued' AND graph = :graph ORDER BY at, id"
-ADD_PROPOSAL = (
+SELECT_PROPOSAL = "SELECT id, body, standing, at FROM proposals WHERE id = :id"
+SELECT_WAITING_PROPOSALS = "SELECT id, body, standing, at FROM proposals WHERE standing = 'queued' AND graph = :graph ORDER BY at, id"
+INSERT_PROPOSAL = (
     "INSERT INTO proposals (id, graph, body, standing, at) VALUES (:id, :graph, :body, 'queued', :at)"
 )
-STAND = "UPDATE proposals SET standing = :standing WHERE id = :id"
-REMOVE_PROPOSALS = "DELETE FROM proposals WHERE id = ANY(:ids)"
+UPDATE_STANDING = "UPDATE proposals SET standing = :standing WHERE id = :id"
+DELETE_PROPOSALS = "DELETE FROM proposals WHERE id = ANY(:ids)"
 
-SAYINGS = (
+SELECT_SOURCES = (
     "SELECT message, conversation, said_by, quote, at FROM sayings WHERE proposal = :id ORDER BY at, message"
 )
-ADD_SAYING = """INSERT INTO sayings (proposal, message, conversation, said_by, quote, at)
+INSERT_SOURCE = """INSERT INTO sayings (proposal, message, conversation, said_by, quote, at)
   VALUES (:id, :message, :conversation, :said_by, :quote, :at) ON CONFLICT (proposal, message) DO NOTHING"""
-WAITING_OF_PERSON = """SELECT count(*) FROM proposals p WHERE p.standing = 'queued'
+COUNT_WAITING_OF_PERSON = """SELECT count(*) FROM proposals p WHERE p.standing = 'queued'
   AND EXISTS (SELECT 1 FROM sayings s WHERE s.proposal = p.id AND s.said_by = :said_by)"""
-SAID_IN = "SELECT DISTINCT proposal FROM sayings WHERE conversation = :conversation"
-REMOVE_SAYINGS = "DELETE FROM sayings WHERE conversation = :conversation"
-UNSAID_PROPOSALS = """SELECT p.id FROM proposals p WHERE p.id = ANY(:ids) AND p.standing = 'queued'
+SELECT_PROPOSALS_OF_CONVERSATION = "SELECT DISTINCT proposal FROM sayings WHERE conversation = :conversation"
+DELETE_SOURCES = "DELETE FROM sayings WHERE conversation = :conversation"
+SELECT_UNSUPPORTED_PROPOSALS = """SELECT p.id FROM proposals p WHERE p.id = ANY(:ids) AND p.standing = 'queued'
   AND NOT EXISTS (SELECT 1 FROM sayings s WHERE s.proposal = p.id) AND NOT EXISTS (SELECT 1 FROM verdicts v WHERE v.proposal = p.id)"""
 
-_SHOWN = "v.number, v.proposal, v.action, v.who, v.at, v.undoes, v.diff, v.digest_before, v.digest_after, v.settled"
-_OF_GRAPH = f"SELECT {_SHOWN} FROM verdicts v JOIN proposals p ON p.id = v.proposal WHERE p.graph = :graph"
-VERDICT = f"SELECT {_SHOWN} FROM verdicts v WHERE v.number = :number"
-VERDICTS = f"{_OF_GRAPH} ORDER BY v.number DESC LIMIT :most"
-UNSETTLED = f"{_OF_GRAPH} AND v.settled = 0 ORDER BY v.number"
-UNDONE_BY = "SELECT number FROM verdicts WHERE undoes = :number"
-LAST_VERDICT = "SELECT coalesce(max(number), 0) FROM verdicts"
-ADD_VERDICT = """INSERT INTO verdicts (number, proposal, action, who, at, undoes, diff, digest_before, digest_after, settled)
+_VERDICT_COLUMNS = "v.number, v.proposal, v.action, v.who, v.at, v.undoes, v.diff, v.digest_before, v.digest_after, v.settled"
+_SELECT_OF_GRAPH = (
+    f"SELECT {_VERDICT_COLUMNS} FROM verdicts v JOIN proposals p ON p.id = v.proposal WHERE p.graph = :graph"
+)
+SELECT_VERDICT = f"SELECT {_VERDICT_COLUMNS} FROM verdicts v WHERE v.number = :number"
+SELECT_VERDICTS = f"{_SELECT_OF_GRAPH} ORDER BY v.number DESC LIMIT :most"
+SELECT_UNSETTLED = f"{_SELECT_OF_GRAPH} AND v.settled = 0 ORDER BY v.number"
+SELECT_UNDOING = "SELECT number FROM verdicts WHERE undoes = :number"
+SELECT_LAST_NUMBER = "SELECT coalesce(max(number), 0) FROM verdicts"
+INSERT_VERDICT = """INSERT INTO verdicts (number, proposal, action, who, at, undoes, diff, digest_before, digest_after, settled)
   VALUES (:number, :proposal, :action, :who, :at, :undoes, :diff, :before, :after, :settled)"""
-SETTLE = "UPDATE verdicts SET settled = 1 WHERE number = :number"
-WITHDRAW = "DELETE FROM verdicts WHERE number = :number"
+MARK_SETTLED = "UPDATE verdicts SET settled = 1 WHERE number = :number"
+DELETE_VERDICT = "DELETE FROM verdicts WHERE number = :number"
 
 
 # Proposed edits of a graph as values that can be stored, and their effect on a graph, validated like manual
 # edits.
 
 # the editor treats the second as another type, and writes the third itself
-_NO_PROPERTIES = ("id", "type", MADE_BY_HAND)
+_RESERVED_PROPERTIES = ("id", "type", MADE_BY_HAND)
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class PropertyToChange:
     before: Json = None
 
     def __post_init__(self) -> None:
-        if self.name in _NO_PROPERTIES:
+        if self.name in _RESERVED_PROPERTIES:
             raise BadInput(f"{self.name!r} is no property that a proposal may change")
 
     def __str__(self) -> str:
@@ -130,7 +132,7 @@ class PropertyToChange:
 
 
 GraphEdit = NodeToAdd | EdgeToAdd | EdgeToRemove | PropertyToChange
-_KINDS: Mapping[str, type[GraphEdit]] = {
+_EDIT_CLASSES: Mapping[str, type[GraphEdit]] = {
     each.__name__: each for each in (NodeToAdd, EdgeToAdd, EdgeToRemove, PropertyToChange)
 }
 
@@ -160,13 +162,13 @@ class GraphProposal:
         return json.dumps({"graph": self.graph, "edits": edits}, sort_keys=True)
 
     @staticmethod
-    def of_text(text: str) -> GraphProposal:
+    def from_text(text: str) -> GraphProposal:
         """Parse a proposal that `to_text` wrote."""
-        told = json.loads(text)
-        edits = ({name: value for name, value in each.items() if name != "edit"} for each in told["edits"])
-        kinds = (_KINDS[each["edit"]] for each in told["edits"])
+        data = json.loads(text)
+        edits = ({name: value for name, value in each.items() if name != "edit"} for each in data["edits"])
+        kinds = (_EDIT_CLASSES[each["edit"]] for each in data["edits"])
         return GraphProposal(
-            told["graph"], tuple(kind(**edit) for kind, edit in zip(kinds, edits, strict=True))
+            data["graph"], tuple(kind(**edit) for kind, edit in zip(kinds, edits, strict=True))
         )
 
 
@@ -179,7 +181,7 @@ class PlannedChange:
     broken: tuple[Fault, ...]
 
 
-def planned_change(
+def plan_change(
     graph: PropertyGraph, edits: Sequence[GraphEdit], *, by: str, now: Callable[[], datetime] = utc_now
 ) -> PlannedChange:
     """Compute what edits would change in a graph, marked as made by hand, without writing anything.
@@ -189,14 +191,14 @@ def planned_change(
     an edge does not exist.
     """
     editor = Editor(graph, by=by, now=now)
-    broken: set[Fault] = set()
+    warnings: set[Fault] = set()
     for each in edits:
-        made = _made(editor, each)
-        broken = (broken | set(made.broken)) - set(made.mended)
-    return PlannedChange(graph.diff(editor.graph), editor.graph, tuple(sorted(broken, key=str)))
+        result = _apply_edit(editor, each)
+        warnings = (warnings | set(result.broken)) - set(result.mended)
+    return PlannedChange(graph.diff(editor.graph), editor.graph, tuple(sorted(warnings, key=str)))
 
 
-def _made(editor: Editor, edit: GraphEdit) -> Any:
+def _apply_edit(editor: Editor, edit: GraphEdit) -> Any:
     match edit:
         case NodeToAdd(id, type, name, description):
             return editor.add_node(
@@ -207,27 +209,27 @@ def _made(editor: Editor, edit: GraphEdit) -> Any:
         case EdgeToRemove(source, type, target):
             return editor.remove_edge(source, type, target)
         case PropertyToChange(id, name, value, before):
-            there = editor.graph.node(id).properties.get(name)
-            if there != before:
-                changed = f"{name} of {id} is {short_repr(there)} by now, and was {short_repr(before)} when the change was proposed"
-                raise BadInput(f"{changed}: reject this and propose it anew")
+            current = editor.graph.node(id).properties.get(name)
+            if current != before:
+                message = f"{name} of {id} is {short_repr(current)} by now, and was {short_repr(before)} when the change was proposed"
+                raise BadInput(f"{message}: reject this and propose it again")
             return editor.change_node(id, **{name: value})
 
 
-def diff_as_text(diff: Diff) -> str:
+def diff_to_text(diff: Diff) -> str:
     """Return a change as JSON text, which `kgot_lab.loop.events.diff_from_json` reads."""
-    return json.dumps({name: [_plain(each) for each in value] for name, value in vars(diff).items()})
+    return json.dumps({name: [_to_json(each) for each in value] for name, value in vars(diff).items()})
 
 
-def _plain(value: Any) -> Json:
+def _to_json(value: Any) -> Json:
     if isinstance(value, Node):
         return {"id": value.id, "labels": list(value.labels), "properties": dict(value.properties)}
     if isinstance(value, Edge):
         return {**vars(value), "properties": dict(value.properties)}
-    return [_plain(each) for each in value]  # before and after
+    return [_to_json(each) for each in value]  # before and after
 
 
-MOST_WAITING = 200  # proposals of one person, so that nobody fills the queue alone
+MAX_WAITING = 200  # proposals of one person, so that nobody fills the queue alone
 
 
 @dataclass(frozen=True)
@@ -288,24 +290,24 @@ class ProposalLedger(TableBacked):
 
         Raises BadInput if somebody has too many proposals.
         """
-        who, quote = check_text(said.said_by, "who says it (said_by)"), check_text(said.quote, "the quote")
+        person, quote = check_text(said.said_by, "who says it (said_by)"), check_text(said.quote, "the quote")
         with self.storage.changing():
             at = to_micros(self.now(), "now")
-            if not self.storage.rows(PROPOSAL, {"id": proposal.id}):
-                ((waiting,),) = self.storage.rows(WAITING_OF_PERSON, {"said_by": who})
-                if waiting >= MOST_WAITING:
+            if not self.storage.rows(SELECT_PROPOSAL, {"id": proposal.id}):
+                ((waiting,),) = self.storage.rows(COUNT_WAITING_OF_PERSON, {"said_by": person})
+                if waiting >= MAX_WAITING:
                     raise BadInput(
-                        f"{MOST_WAITING} proposals of one person wait already: decide on some of them first"
+                        f"{MAX_WAITING} proposals of one person wait already: decide on some of them first"
                     )
-                told = {"id": proposal.id, "graph": proposal.graph, "body": proposal.to_text(), "at": at}
-                self.storage.rows(ADD_PROPOSAL, told)
-            where = {
+                params = {"id": proposal.id, "graph": proposal.graph, "body": proposal.to_text(), "at": at}
+                self.storage.rows(INSERT_PROPOSAL, params)
+            source = {
                 "message": said.message,
                 "conversation": said.conversation,
-                "said_by": who,
+                "said_by": person,
                 "quote": quote,
             }
-            self.storage.rows(ADD_SAYING, {"id": proposal.id, **where, "at": at})
+            self.storage.rows(INSERT_SOURCE, {"id": proposal.id, **source, "at": at})
             return self.proposal(proposal.id)
 
     def proposal(self, id: str) -> StoredProposal:
@@ -314,16 +316,19 @@ class ProposalLedger(TableBacked):
         Raises BadInput if there is none.
         """
         with self.storage.reading():
-            found = self.storage.rows(PROPOSAL, {"id": id})
-            if not found:
+            rows = self.storage.rows(SELECT_PROPOSAL, {"id": id})
+            if not rows:
                 raise BadInput("there is no such proposal")
-            return self._kept(found[0])
+            return self._stored_proposal(rows[0])
 
     def queue(self, graph: str) -> tuple[StoredProposal, ...]:
         """Return the proposals waiting for a graph, those stated by most people first, then the oldest."""
         with self.storage.reading():
-            kept = [self._kept(row) for row in self.storage.rows(WAITING_PROPOSALS, {"graph": graph})]
-        return tuple(sorted(kept, key=lambda each: -each.people))
+            stored = [
+                self._stored_proposal(row)
+                for row in self.storage.rows(SELECT_WAITING_PROPOSALS, {"graph": graph})
+            ]
+        return tuple(sorted(stored, key=lambda each: -each.people))
 
     def forget(self, conversation: str) -> int:
         """Remove the words of a conversation, and undecided proposals that nobody else stated.
@@ -331,48 +336,57 @@ class ProposalLedger(TableBacked):
         Returns the number of proposals removed.
         """
         with self.storage.changing():
-            ids = [row[0] for row in self.storage.rows(SAID_IN, {"conversation": conversation})]
-            self.storage.rows(REMOVE_SAYINGS, {"conversation": conversation})
-            unsaid = [row[0] for row in self.storage.rows(UNSAID_PROPOSALS, {"ids": ids})] if ids else []
-            if unsaid:
-                self.storage.rows(REMOVE_PROPOSALS, {"ids": unsaid})
-        return len(unsaid)
+            ids = [
+                row[0]
+                for row in self.storage.rows(SELECT_PROPOSALS_OF_CONVERSATION, {"conversation": conversation})
+            ]
+            self.storage.rows(DELETE_SOURCES, {"conversation": conversation})
+            removed = (
+                [row[0] for row in self.storage.rows(SELECT_UNSUPPORTED_PROPOSALS, {"ids": ids})]
+                if ids
+                else []
+            )
+            if removed:
+                self.storage.rows(DELETE_PROPOSALS, {"ids": removed})
+        return len(removed)
 
-    def _kept(self, row: ClaimRow) -> StoredProposal:
+    def _stored_proposal(self, row: ClaimRow) -> StoredProposal:
         id, body, standing, at = row
-        rows = self.storage.rows(SAYINGS, {"id": id})
-        said = (
-            ProposalSource(message, talk, who, quote, from_micros(when))
-            for message, talk, who, quote, when in rows
+        rows = self.storage.rows(SELECT_SOURCES, {"id": id})
+        sources = (
+            ProposalSource(message, conversation, person, quote, from_micros(when))
+            for message, conversation, person, quote, when in rows
         )
-        return StoredProposal(GraphProposal.of_text(body), standing, from_micros(at), tuple(said))
+        return StoredProposal(GraphProposal.from_text(body), standing, from_micros(at), tuple(sources))
 
     # --- decisions ---
 
-    def decided(self, graph: str, most: int = 20) -> tuple[ProposalVerdict, ...]:
-        """Return at most `most` of the last decisions on a graph, the latest first."""
-        require_count(most, 1, "most")
-        return tuple(map(_verdict, self.storage.rows(VERDICTS, {"graph": graph, "most": most})))
+    def decisions(self, graph: str, limit: int = 20) -> tuple[ProposalVerdict, ...]:
+        """Return at most `limit` of the last decisions on a graph, the latest first."""
+        require_count(limit, 1, "limit")
+        return tuple(
+            map(_verdict_from_row, self.storage.rows(SELECT_VERDICTS, {"graph": graph, "most": limit}))
+        )
 
     def verdict(self, number: int) -> ProposalVerdict:
         """Return a decision by its number.
 
         Raises BadInput if there is none.
         """
-        found = self.storage.rows(VERDICT, {"number": number})
-        if not found:
+        rows = self.storage.rows(SELECT_VERDICT, {"number": number})
+        if not rows:
             raise BadInput(f"there is no decision {number}: decided() lists them")
-        return _verdict(found[0])
+        return _verdict_from_row(rows[0])
 
-    def undone(self, number: int) -> bool:
+    def is_undone(self, number: int) -> bool:
         """Return whether a decision was undone."""
-        return bool(self.storage.rows(UNDONE_BY, {"number": number}))
+        return bool(self.storage.rows(SELECT_UNDOING, {"number": number}))
 
     def unsettled_decisions(self, graph: str) -> tuple[ProposalVerdict, ...]:
         """Return the decisions for which it is not recorded whether they reached the graph."""
-        return tuple(map(_verdict, self.storage.rows(UNSETTLED, {"graph": graph})))
+        return tuple(map(_verdict_from_row, self.storage.rows(SELECT_UNSETTLED, {"graph": graph})))
 
-    def note(
+    def record_decision(
         self,
         action: str,
         id: str,
@@ -389,45 +403,54 @@ class ProposalLedger(TableBacked):
         standings = {"accept": "accepted", "reject": "rejected", "undo": "queued"}
         if action not in standings:
             raise UnknownName("decision", action, standings)
-        ((last,),) = self.storage.rows(LAST_VERDICT)
+        ((last,),) = self.storage.rows(SELECT_LAST_NUMBER)
         diff, after = (Diff(), "") if change is None else (change.diff, change.after.digest)
-        decided = {"number": int(last) + 1, "proposal": id, "action": action, "undoes": undoes}
-        by_whom = {"who": check_text(by, "who decides (by)"), "at": to_micros(self.now(), "now")}
-        change_made = {
-            "diff": diff_as_text(diff),
+        decision = {"number": int(last) + 1, "proposal": id, "action": action, "undoes": undoes}
+        decider = {"who": check_text(by, "who decides (by)"), "at": to_micros(self.now(), "now")}
+        effect = {
+            "diff": diff_to_text(diff),
             "before": before,
             "after": after,
             "settled": int(change is None),
         }
-        self.storage.rows(ADD_VERDICT, decided | by_whom | change_made)
-        self.storage.rows(STAND, {"id": id, "standing": standings[action]})
+        self.storage.rows(INSERT_VERDICT, decision | decider | effect)
+        self.storage.rows(UPDATE_STANDING, {"id": id, "standing": standings[action]})
         return self.verdict(int(last) + 1)
 
     def settle(self, number: int) -> None:
         """Record that a decision was applied to the graph."""
-        self.storage.rows(SETTLE, {"number": number})
+        self.storage.rows(MARK_SETTLED, {"number": number})
 
     def withdraw(self, verdict: ProposalVerdict) -> None:
         """Delete the record of a decision that was never applied to the graph."""
         standing = "accepted" if verdict.action == "undo" else "queued"
-        self.storage.rows(WITHDRAW, {"number": verdict.number})
-        self.storage.rows(STAND, {"id": verdict.proposal, "standing": standing})
+        self.storage.rows(DELETE_VERDICT, {"number": verdict.number})
+        self.storage.rows(UPDATE_STANDING, {"id": verdict.proposal, "standing": standing})
 
 
 def open_proposals(
-    place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
+    location: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
 ) -> ProposalLedger:
     """Open the ledger in an SQLite file, in memory, or in PostgreSQL.
 
     Raises what `open_tables` raises.
     """
-    return ProposalLedger(open_tables(PROPOSALS_LAYOUT, place, namespace=namespace), now=now)
+    return ProposalLedger(open_tables(PROPOSALS_LAYOUT, location, namespace=namespace), now=now)
 
 
-def _verdict(row: ClaimRow) -> ProposalVerdict:
+def _verdict_from_row(row: ClaimRow) -> ProposalVerdict:
     number, proposal, action, by, at, undoes, diff, before, after, settled = row
-    read = diff_from_json(json.loads(diff))
-    undone = None if undoes is None else int(undoes)
+    parsed_diff = diff_from_json(json.loads(diff))
+    undone_number = None if undoes is None else int(undoes)
     return ProposalVerdict(
-        int(number), proposal, action, by, from_micros(at), undone, read, before, after, bool(settled)
+        int(number),
+        proposal,
+        action,
+        by,
+        from_micros(at),
+        undone_number,
+        parsed_diff,
+        before,
+        after,
+        bool(settled),
     )

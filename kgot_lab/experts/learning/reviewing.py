@@ -17,7 +17,7 @@ from kgot_lab.experts.learning.ledger import (
     ProposalSource,
     ProposalVerdict,
     StoredProposal,
-    planned_change,
+    plan_change,
 )
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
@@ -26,17 +26,17 @@ from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.memory.claims.claim import check_text
 from kgot_lab.types import Diff
 
-_ALL = 2**31 - 1  # decisions
+_NO_LIMIT = 2**31 - 1  # decisions
 
 
-class TaughtGraph(Protocol):
+class EditableGraph(Protocol):
     """A graph that accepts changes, such as a store."""
 
     def graph(self) -> PropertyGraph: ...
     def apply(self, diff: Diff) -> None: ...  # atomic; raises BadInput if it does not fit
 
 
-def graph_with_decisions(
+def apply_decisions(
     ledger: ProposalLedger, graph: str, base: PropertyGraph
 ) -> tuple[PropertyGraph, tuple[int, ...]]:
     """Apply to a graph all changes that were accepted for it and not undone.
@@ -44,9 +44,9 @@ def graph_with_decisions(
     `graph` is its name and `base` the graph as read. Also returns the numbers of the decisions that no longer
     fit, because the graph was changed otherwise.
     """
-    decided = [each for each in reversed(ledger.decided(graph, most=_ALL)) if each.settled]
-    undone, misfits = {each.undoes for each in decided}, []
-    for verdict in decided:
+    decisions = [each for each in reversed(ledger.decisions(graph, limit=_NO_LIMIT)) if each.settled]
+    undone, misfits = {each.undoes for each in decisions}, []
+    for verdict in decisions:
         if verdict.action != "accept" or verdict.number in undone:
             continue
         try:
@@ -63,18 +63,18 @@ class GraphReviewer:
     settled by the digest of the graph when a reviewer is created, or by `settle`.
     """
 
-    def __init__(self, ledger: ProposalLedger, taught: TaughtGraph, graph: str, by: str) -> None:
+    def __init__(self, ledger: ProposalLedger, target: EditableGraph, graph: str, by: str) -> None:
         require(ledger, ProposalLedger, "a reviewer decides on a ProposalLedger")
-        self.ledger, self.taught, self.graph = ledger, taught, graph
+        self.ledger, self.target, self.graph = ledger, target, graph
         self.by = check_text(by, "who decides (by)")
         self.settle()
 
-    def planned(self, id: str) -> PlannedChange:
+    def plan(self, id: str) -> PlannedChange:
         """Compute what a proposal would change in the graph.
 
         Raises BadInput and UnknownName if it cannot be applied.
         """
-        return planned_change(self.taught.graph(), self._of_graph(id), by=self.by, now=self.ledger.now)
+        return plan_change(self.target.graph(), self._proposal_edits(id), by=self.by, now=self.ledger.now)
 
     def accept(self, id: str) -> ProposalVerdict:
         """Accept a waiting proposal and change the graph.
@@ -83,9 +83,11 @@ class GraphReviewer:
         """
         with self.ledger.storage.changing():
             self._require_waiting(id)
-            change = self.planned(id)
-            verdict = self.ledger.note("accept", id, self.by, change, before=self.taught.graph().digest)
-        return self._reach(verdict)
+            change = self.plan(id)
+            verdict = self.ledger.record_decision(
+                "accept", id, self.by, change, before=self.target.graph().digest
+            )
+        return self._apply(verdict)
 
     def reject(self, id: str) -> ProposalVerdict:
         """Reject a waiting proposal, also for when it is stated again.
@@ -94,7 +96,7 @@ class GraphReviewer:
         """
         with self.ledger.storage.changing():
             self._require_waiting(id)
-            return self.ledger.note("reject", id, self.by)
+            return self.ledger.record_decision("reject", id, self.by)
 
     def undo(self, number: int) -> ProposalVerdict:
         """Undo a decision. The graph is restored, and the proposal waits again.
@@ -103,25 +105,25 @@ class GraphReviewer:
         """
         with self.ledger.storage.changing():
             verdict = self.ledger.verdict(number)
-            self._of_graph(verdict.proposal)
+            self._proposal_edits(verdict.proposal)
             if verdict.action == "undo":
                 raise BadInput(f"decision {number} took another back: accept the proposal again")
-            if self.ledger.undone(number) or not verdict.settled:
+            if self.ledger.is_undone(number) or not verdict.settled:
                 raise BadInput(f"decision {number} does not stand")
             if verdict.action == "reject":
-                return self.ledger.note("undo", verdict.proposal, self.by, undoes=number)
-            before = self.taught.graph()
-            back = inverse(verdict.diff)
+                return self.ledger.record_decision("undo", verdict.proposal, self.by, undoes=number)
+            before = self.target.graph()
+            inverse_diff = inverse(verdict.diff)
             try:
-                change = PlannedChange(back, before.apply(back), ())
+                change = PlannedChange(inverse_diff, before.apply(inverse_diff), ())
             except BadInput as error:
                 raise BadInput(
                     f"what decision {number} did was changed since, undo that first: {error}"
                 ) from None
-            undoing = self.ledger.note(
+            undo_verdict = self.ledger.record_decision(
                 "undo", verdict.proposal, self.by, change, before=before.digest, undoes=number
             )
-        return self._reach(undoing)
+        return self._apply(undo_verdict)
 
     def settle(self) -> tuple[ProposalVerdict, ...]:
         """Settle interrupted decisions and return those that are withdrawn.
@@ -131,16 +133,16 @@ class GraphReviewer:
         withdrawn = []
         with self.ledger.storage.changing():
             for verdict in self.ledger.unsettled_decisions(self.graph):
-                if self._has_reached(verdict):
+                if self._is_applied(verdict):
                     self.ledger.settle(verdict.number)
                 else:
                     self.ledger.withdraw(verdict)
                     withdrawn.append(verdict)
         return tuple(withdrawn)
 
-    def _has_reached(self, verdict: ProposalVerdict) -> bool:
+    def _is_applied(self, verdict: ProposalVerdict) -> bool:
         """Return whether the graph holds the change of a decision, even after other changes."""
-        graph = self.taught.graph()
+        graph = self.target.graph()
         if graph.digest in (verdict.digest_before, verdict.digest_after):
             return graph.digest == verdict.digest_after
         try:
@@ -149,34 +151,34 @@ class GraphReviewer:
             return False
         return True
 
-    def _reach(self, verdict: ProposalVerdict) -> ProposalVerdict:
+    def _apply(self, verdict: ProposalVerdict) -> ProposalVerdict:
         """Apply a recorded decision to the graph, and mark it as settled, with a lock against `settle`."""
-        failed: LabError | None = None
+        failure: LabError | None = None
         with self.ledger.storage.changing():
             if verdict.number not in {each.number for each in self.ledger.unsettled_decisions(self.graph)}:
                 raise BadInput(
                     "somebody settled the ledger between the decision and the change: decide again"
                 )
             try:
-                self.taught.apply(verdict.diff)
+                self.target.apply(verdict.diff)
             except LabError as error:
-                failed = None if self._has_reached(verdict) else error
-            if failed is None:
+                failure = None if self._is_applied(verdict) else error
+            if failure is None:
                 self.ledger.settle(verdict.number)
             else:
                 self.ledger.withdraw(verdict)
-        if failed is not None:  # outside the block, so that the withdrawal is committed
-            raise failed
-        index_of(self.taught.graph())
+        if failure is not None:  # outside the block, so that the withdrawal is committed
+            raise failure
+        index_of(self.target.graph())
         return self.ledger.verdict(verdict.number)
 
     def _require_waiting(self, id: str) -> None:
-        self._of_graph(id)
-        kept = self.ledger.proposal(id)
-        if kept.standing != "queued":
-            raise BadInput(f"this proposal no longer waits: it is {kept.standing}")
+        self._proposal_edits(id)
+        stored = self.ledger.proposal(id)
+        if stored.standing != "queued":
+            raise BadInput(f"this proposal no longer waits: it is {stored.standing}")
 
-    def _of_graph(self, id: str) -> tuple[GraphEdit, ...]:
+    def _proposal_edits(self, id: str) -> tuple[GraphEdit, ...]:
         proposal = self.ledger.proposal(id).proposal
         if proposal.graph != self.graph:
             raise BadInput(f"this proposal is for the graph {proposal.graph}, and not for {self.graph}")
@@ -185,7 +187,7 @@ class GraphReviewer:
 
 # What experts have learned: graphs as read, with all accepted changes. Nothing is written into their files.
 
-_MOST_MESSAGES = 20  # of a conversation that are read at once, the latest ones
+_MAX_MESSAGES = 20  # of a conversation that are read at once, the latest ones
 
 
 @dataclass
@@ -198,33 +200,33 @@ class ReviewQueue:
 
     service: ExpertService
     ledger: ProposalLedger
-    _learnt: dict[str, tuple[str, tuple[int, bool], PropertyGraph]] = field(default_factory=dict)
+    _cached: dict[str, tuple[str, tuple[int, bool], PropertyGraph]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.service.graphs.learnt = self.learnt
+        self.service.graphs.apply_accepted = self.with_accepted_changes
         self.service.forgetting = self.ledger.forget
 
-    def learnt(self, name: str, base: PropertyGraph) -> PropertyGraph:
+    def with_accepted_changes(self, name: str, base: PropertyGraph) -> PropertyGraph:
         """Return a graph with all changes that were accepted for it.
 
         If its file was changed since, the changes that still fit are applied, and the others are logged.
         """
-        decided = self.ledger.decided(name, most=1)
+        decided = self.ledger.decisions(name, limit=1)
         if not decided:
             return base
         # one that is not settled was not applied to the graph yet
         last = (decided[0].number, decided[0].settled)
         with self._lock:
-            kept = self._learnt.get(name)
+            kept = self._cached.get(name)
             if kept is None or kept[:2] != (base.digest, last):
                 kept = base.digest, last, self._with_decisions(name, base)
                 index_of(kept[2])
-                self._learnt[name] = kept
+                self._cached[name] = kept
             return kept[2]
 
     def _with_decisions(self, name: str, base: PropertyGraph) -> PropertyGraph:
-        found, misfits = graph_with_decisions(self.ledger, name, base)
+        changed, misfits = apply_decisions(self.ledger, name, base)
         if misfits:
             numbers = ", ".join(map(str, misfits))
             log.warning(
@@ -232,33 +234,35 @@ class ReviewQueue:
                 name,
                 numbers,
             )
-        return found
+        return changed
 
     def reviewer(self, graph: str, by: str) -> GraphReviewer:
         """Return the reviewer who decides on the proposals for a graph.
 
         Raises UnknownName if there is no such graph.
         """
-        return GraphReviewer(self.ledger, _OfLedger(self.service.graphs, graph), graph, by)
+        return GraphReviewer(self.ledger, _LedgerGraph(self.service.graphs, graph), graph, by)
 
     def learn(self, expert: str, conversation: str, owner: str) -> tuple[StoredProposal, ...]:
         """Queue the proposals in an owner's conversation, for the first graph of an expert.
 
         The expert's model reads the messages. Raises NotFound, BadInput and LLMError.
         """
-        known = self.service.expert(expert)
+        configured = self.service.expert(expert)
         _, messages = self.service.conversation(conversation, expert, owner)
-        name, llm = known.graphs[0], self.service.models.named(known.models.get("chat"))
+        name, llm = configured.graphs[0], self.service.models.open_model(configured.models.get("chat"))
         graph = self.service.graphs.graph(name)
         queued: list[StoredProposal] = []
-        for message in [each for each in messages if each.role == "user"][-_MOST_MESSAGES:]:
-            said = ProposalSource(message.id, conversation, owner)
-            queued += learn_from_message(self.ledger, llm, graph, name=name, text=message.content, said=said)
+        for message in [each for each in messages if each.role == "user"][-_MAX_MESSAGES:]:
+            source = ProposalSource(message.id, conversation, owner)
+            queued += learn_from_message(
+                self.ledger, llm, graph, name=name, text=message.content, source=source
+            )
         return tuple(dict.fromkeys(queued))
 
 
 @dataclass(frozen=True)
-class _OfLedger:
+class _LedgerGraph:
     """A graph made by the ledger. Recording a change is what makes it, so here it is only tried."""
 
     graphs: GraphFolder

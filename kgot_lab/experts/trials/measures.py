@@ -34,8 +34,8 @@ def assign_variant(test_id: str, unit: str, shares: tuple[float, float] = EVEN_S
             raise BadInput(f"{what} is empty: every one needs an id of its own to be given a variant")
     require_shares(shares)
     told = f"{len(test_id)}:{test_id}:{unit}"  # the length separates pairs of ids with the same characters
-    drawn = int.from_bytes(hashlib.sha256(told.encode("utf-8", "replace")).digest()[:7]) / 2**56
-    return "a" if drawn < shares[0] else "b"
+    fraction = int.from_bytes(hashlib.sha256(told.encode("utf-8", "replace")).digest()[:7]) / 2**56
+    return "a" if fraction < shares[0] else "b"
 
 
 def require_shares(shares: tuple[float, float]) -> None:
@@ -88,14 +88,14 @@ class TrialOutcome:
             require_count(getattr(self, name), 0, name)
         if self.cited > self.told:
             raise BadInput(
-                f"{self.cited} nodes cited of {self.told} told: what was not told counts as false_citations"
+                f"{self.cited} nodes cited of {self.told} in the prompt: any other counts as a false citation"
             )
         for name in ("seconds_first", "seconds_whole"):
             if getattr(self, name) is not None:
                 require_amount(getattr(self, name), name)
 
 
-MOST_FALSE = 4  # false citations of one answer that are counted: a comparison valid for any number of outcomes needs a bound
+MAX_FALSE_CITATIONS = 4  # false citations of one answer that are counted: a comparison valid for any number of outcomes needs a bound
 
 
 @dataclass(frozen=True)
@@ -111,44 +111,44 @@ class TrialMeasure:
     most: float = 1.0
     ranked: bool = False
 
-    def better(self, favours_higher: TrialVariant | None) -> TrialVariant | None:
+    def better_variant(self, favours_higher: TrialVariant | None) -> TrialVariant | None:
         """Return the better variant, given the one with the higher values, or None if that is not known."""
         if favours_higher is None or self.more_is_better:
             return favours_higher
         return "a" if favours_higher == "b" else "b"
 
 
-def _thumb(outcome: TrialOutcome) -> float | None:
+def _thumb_value(outcome: TrialOutcome) -> float | None:
     return None if outcome.thumb is None else float(outcome.thumb > 0)
 
 
-def _use(outcome: TrialOutcome) -> float | None:
+def _citation_use(outcome: TrialOutcome) -> float | None:
     return outcome.cited / outcome.told if outcome.told else None
 
 
-def _false(outcome: TrialOutcome) -> float:
-    return float(min(outcome.false_citations, MOST_FALSE))
+def _false_citations(outcome: TrialOutcome) -> float:
+    return float(min(outcome.false_citations, MAX_FALSE_CITATIONS))
 
 
-def _intent(outcome: TrialOutcome) -> float | None:
+def _intent_accuracy(outcome: TrialOutcome) -> float | None:
     return None if outcome.intent_right is None else float(outcome.intent_right)
 
 
 TRIAL_MEASURES = {
     measure.name: measure
     for measure in (
-        TrialMeasure("thumbs", _thumb, more_is_better=True),
-        TrialMeasure("citation use", _use, more_is_better=True),
-        TrialMeasure("false citations", _false, more_is_better=False, most=MOST_FALSE),
+        TrialMeasure("thumbs", _thumb_value, more_is_better=True),
+        TrialMeasure("citation use", _citation_use, more_is_better=True),
+        TrialMeasure("false citations", _false_citations, more_is_better=False, most=MAX_FALSE_CITATIONS),
         TrialMeasure(
             "seconds to first token", lambda outcome: outcome.seconds_first, more_is_better=False, ranked=True
         ),
-        TrialMeasure("intent accuracy", _intent, more_is_better=True),
+        TrialMeasure("intent accuracy", _intent_accuracy, more_is_better=True),
     )
 }
 
 
-def trial_measure(name: str) -> TrialMeasure:
+def find_measure(name: str) -> TrialMeasure:
     """Return a measure by its name.
 
     Raises UnknownName if there is none.
@@ -158,7 +158,7 @@ def trial_measure(name: str) -> TrialMeasure:
     return TRIAL_MEASURES[name]
 
 
-def settled_order(outcomes: Sequence[TrialOutcome]) -> list[TrialOutcome]:
+def sort_by_settled(outcomes: Sequence[TrialOutcome]) -> list[TrialOutcome]:
     """Sort outcomes by the time they were settled, then by conversation and content."""
     return sorted(outcomes, key=lambda each: (each.at, each.unit, repr(each)))
 
@@ -208,8 +208,8 @@ ALPHA = 0.05
 POWER = 0.8
 Capital = NDArray[np.float64]
 # of the largest bet that cannot lose everything: small ones find small differences
-_FRACTIONS = np.geomspace(0.02, 0.95, 16)
-_HALVINGS = 30  # of the interval from -1 to 1: ends are exact to 2e-9
+_BET_FRACTIONS = np.geomspace(0.02, 0.95, 16)
+_BISECTIONS = 30  # of the interval from -1 to 1: ends are exact to 2e-9
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def bounded_comparison(
             raise BadInput(
                 f"a bounded comparison takes values from 0 to {most:g}, not {value!r}; others are compared by rank"
             )
-    return _compared(a, b, lambda ours, theirs: (theirs - ours) / most, most, alpha)
+    return _compare(a, b, lambda ours, theirs: (theirs - ours) / most, most, alpha)
 
 
 def ranked_comparison(
@@ -269,7 +269,7 @@ def ranked_comparison(
     """
     if not all(math.isfinite(value) for value in (*a, *b)):
         raise BadInput("a comparison by rank takes finite numbers")
-    return _compared(a, b, lambda ours, theirs: np.sign(theirs - ours), 1.0, alpha)
+    return _compare(a, b, lambda ours, theirs: np.sign(theirs - ours), 1.0, alpha)
 
 
 def log_capitals(differences: ArrayLike, supposed: float = 0.0) -> tuple[Capital, Capital]:
@@ -278,41 +278,52 @@ def log_capitals(differences: ArrayLike, supposed: float = 0.0) -> tuple[Capital
     The first grows if the differences are above the supposed mean, the second if they are below. Raises
     BadInput if differences are out of range, or the supposed mean is not between -1 and 1.
     """
-    given = np.asarray(differences, np.float64)
-    if not (np.abs(given) <= 1).all() or not -1 < supposed < 1:
+    values = np.asarray(differences, np.float64)
+    if not (np.abs(values) <= 1).all() or not -1 < supposed < 1:
         raise BadInput("capital is counted for differences from -1 to 1, against a supposed one between")
-    return _above(given, supposed), _above(-given, -supposed)
+    return _log_capital(values, supposed), _log_capital(-values, -supposed)
 
 
 # --- parts ---
 
 
-def _compared(
+def _compare(
     a: Sequence[float],
     b: Sequence[float],
-    between: Callable[[Capital, Capital], Capital],
+    difference: Callable[[Capital, Capital], Capital],
     span: float,
     alpha: float,
 ) -> SequentialComparison:
     if not 0 < alpha < 1:
         raise BadInput(f"alpha is the share of false alarms that is allowed, between 0 and 1, not {alpha!r}")
     pairs = min(len(a), len(b))
-    gaps = between(np.asarray(a[:pairs], np.float64), np.asarray(b[:pairs], np.float64))
-    above, below = log_capitals(gaps)
-    now = max(above[-1], below[-1]) if pairs else 0.0
-    best = (above.max(), below.max()) if pairs else (0.0, 0.0)
-    bar = math.log(1 / alpha)
-    low, high = (_end(gaps, bar, ever=True), -_end(-gaps, bar, ever=True)) if pairs else (-1.0, 1.0)
-    current = (_end(gaps, bar, ever=False), -_end(-gaps, bar, ever=False)) if pairs else (-1.0, 1.0)
+    differences = difference(np.asarray(a[:pairs], np.float64), np.asarray(b[:pairs], np.float64))
+    above, below = log_capitals(differences)
+    current_capital = max(above[-1], below[-1]) if pairs else 0.0
+    peak_capitals = (above.max(), below.max()) if pairs else (0.0, 0.0)
+    threshold = math.log(1 / alpha)
+    low, high = (
+        (_interval_end(differences, threshold, ever=True), -_interval_end(-differences, threshold, ever=True))
+        if pairs
+        else (-1.0, 1.0)
+    )
+    current = (
+        (
+            _interval_end(differences, threshold, ever=False),
+            -_interval_end(-differences, threshold, ever=False),
+        )
+        if pairs
+        else (-1.0, 1.0)
+    )
     steady = low <= high
     low, high = (low, high) if steady else current
     higher: TrialVariant | None = None
-    if steady and max(best) >= bar:
-        higher = "b" if best[0] >= bar else "a"
+    if steady and max(peak_capitals) >= threshold:
+        higher = "b" if peak_capitals[0] >= threshold else "a"
     detectable = None
     if pairs > 1:
         reach = (current[1] - current[0]) / 2 + NormalDist().inv_cdf(POWER) * float(
-            gaps.std(ddof=1)
+            differences.std(ddof=1)
         ) / math.sqrt(pairs)
         detectable = span * min(reach, 1.0)
     return SequentialComparison(
@@ -321,12 +332,14 @@ def _compared(
         pairs=pairs,
         mean_a=fmean(a) if len(a) else None,
         mean_b=fmean(b) if len(b) else None,
-        difference=span * float(gaps.mean()) if pairs else None,
+        difference=span * float(differences.mean()) if pairs else None,
         low=span * low,
         high=span * high,
         span=span,
-        e_value=math.exp(min(float(now), 700.0)) if pairs else 1.0,  # e^709 is the largest number there is
-        p=min(1.0, math.exp(-float(max(best)))),
+        e_value=math.exp(min(float(current_capital), 700.0))
+        if pairs
+        else 1.0,  # e^709 is the largest number there is
+        p=min(1.0, math.exp(-float(max(peak_capitals)))),
         higher=higher,
         detectable=detectable,
         steady=steady,
@@ -334,26 +347,26 @@ def _compared(
     )
 
 
-def _above(gaps: Capital, supposed: float) -> Capital:
+def _log_capital(differences: Capital, supposed: float) -> Capital:
     """Return log(K+ / 2) after each pair."""
     mean = (supposed + 1) / 2
-    growth = ((gaps + 1) / 2 / mean - 1)[..., None] * _FRACTIONS
+    growth = ((differences + 1) / 2 / mean - 1)[..., None] * _BET_FRACTIONS
     wealth = np.cumsum(np.log1p(growth), axis=-2)
-    top = wealth.max(axis=-1)
-    total: Capital = top + np.log(np.exp(wealth - top[..., None]).mean(axis=-1)) - math.log(2)
+    maximum = wealth.max(axis=-1)
+    total: Capital = maximum + np.log(np.exp(wealth - maximum[..., None]).mean(axis=-1)) - math.log(2)
     return total
 
 
-def _end(gaps: Capital, bar: float, *, ever: bool) -> float:
+def _interval_end(differences: Capital, threshold: float, *, ever: bool) -> float:
     """Return the largest supposed difference that K+ / 2 excludes, which is the lower end of the interval.
 
     With `ever`, an exclusion at any time so far counts, otherwise only one now.
     """
     low, high = -1.0, 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        capital = _above(gaps, middle)
-        if (capital.max() if ever else capital[-1]) >= bar:
+        capital = _log_capital(differences, middle)
+        if (capital.max() if ever else capital[-1]) >= threshold:
             low = middle
         else:
             high = middle

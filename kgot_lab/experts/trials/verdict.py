@@ -23,25 +23,25 @@ from kgot_lab.experts.trials.measures import (
     TrialVariant,
     assign_variant,
     bounded_comparison,
+    find_measure,
     ranked_comparison,
     require_shares,
-    settled_order,
-    trial_measure,
+    sort_by_settled,
     values_by_variant,
 )
 from kgot_lab.types import Json
 
 # Reasons to name no winner: those that make a trial invalid, and those that leave it undecided.
 
-MISMATCH = 0.001  # a smaller p-value of the counts makes a trial invalid
-SILENT = 0.8  # one variant's conversations are rated less than this share as often as the other's: the raters may differ
-_SURE = 100.0  # concentration of the prior around the stated shares, in conversations
+MISMATCH_LEVEL = 0.001  # a smaller p-value of the counts makes a trial invalid
+MIN_RATING_RATIO = 0.8  # one variant's conversations are rated less than this share as often as the other's: the raters may differ
+_PRIOR_CONCENTRATION = 100.0  # concentration of the prior around the stated shares, in conversations
 # ratings and citations: a winner may be worse in neither
-_OPPOSED = ("thumbs", "citation use")
+_GUARDED_MEASURES = ("thumbs", "citation use")
 
 
 @dataclass(frozen=True)
-class Declined:
+class NoWinnerReason:
     """Why no winner is named.
 
     `why` is for programs, `text` for people. `invalid` is True if more outcomes would not help.
@@ -52,7 +52,7 @@ class Declined:
     invalid: bool = False
 
 
-def mismatch_p(n_a: int, n_b: int, shares: tuple[float, float] = EVEN_SHARES) -> float:
+def mismatch_p_value(n_a: int, n_b: int, shares: tuple[float, float] = EVEN_SHARES) -> float:
     """Return an anytime-valid p-value for a mismatch between conversation counts and assigned shares.
 
     It is 1 / the Bayes factor of a Dirichlet prior around the shares against the shares themselves (Lindon
@@ -62,109 +62,116 @@ def mismatch_p(n_a: int, n_b: int, shares: tuple[float, float] = EVEN_SHARES) ->
     require_shares(shares)
     if n_a < 0 or n_b < 0:
         raise BadInput(f"counts of conversations are 0 or more, not {n_a} and {n_b}")
-    before = [_SURE * share for share in shares]
-    log_factor = _log_beta(before[0] + n_a, before[1] + n_b) - _log_beta(*before)
+    prior = [_PRIOR_CONCENTRATION * share for share in shares]
+    log_factor = _log_beta(prior[0] + n_a, prior[1] + n_b) - _log_beta(*prior)
     log_factor -= n_a * math.log(shares[0]) + n_b * math.log(shares[1])
     return min(1.0, math.exp(min(0.0, -log_factor)))
 
 
-def invalid_reasons(outcomes: Sequence[TrialOutcome], shares: tuple[float, float]) -> list[Declined]:
+def invalid_reasons(outcomes: Sequence[TrialOutcome], shares: tuple[float, float]) -> list[NoWinnerReason]:
     """Return the reasons why the outcomes of a trial cannot be compared, whatever they show."""
-    units = _units(outcomes)
-    found = []
-    if both := units["a"].keys() & units["b"].keys():
-        text = f"{_conversations(len(both))} in both variants: what came of them cannot be told apart"
-        found.append(Declined("moved", text, invalid=True))
+    units = _conversations_by_variant(outcomes)
+    reasons = []
+    if in_both := units["a"].keys() & units["b"].keys():
+        text = f"{_format_count(len(in_both))} in both variants: their outcomes belong to neither"
+        reasons.append(NoWinnerReason("moved", text, invalid=True))
     digests = {
         variant: {each.digest for each in outcomes if each.variant == variant and each.digest}
         for variant in VARIANTS
     }
-    for variant, some in digests.items():
-        if len(some) > 1:
-            text = f"the configuration of {variant} was changed while the trial ran ({len(some)} digests): begin a new trial"
-            found.append(Declined("changed", text, invalid=True))
-    if shared := digests["a"] & digests["b"]:
-        text = f"both variants ran the same configuration (digest {min(shared)[:12]}): a difference would be chance"
-        found.append(Declined("same", text, invalid=True))
+    for variant, configurations in digests.items():
+        if len(configurations) > 1:
+            text = f"the configuration of {variant} was changed while the trial ran ({len(configurations)} digests): begin a new trial"
+            reasons.append(NoWinnerReason("changed", text, invalid=True))
+    if shared_digests := digests["a"] & digests["b"]:
+        text = f"both variants ran the same configuration (digest {min(shared_digests)[:12]}): a difference would be chance"
+        reasons.append(NoWinnerReason("same", text, invalid=True))
     counts = len(units["a"]), len(units["b"])
-    if (p := mismatch_p(*counts, shares)) < MISMATCH:
+    if (p := mismatch_p_value(*counts, shares)) < MISMATCH_LEVEL:
         text = f"{counts[0]} conversations with a and {counts[1]} with b do not fit shares of {shares[0]:g} and {shares[1]:g} (p {p:.1g})"
-        found.append(
-            Declined("unbalanced", f"{text}: look for answers that are lost or drawn otherwise", invalid=True)
+        reasons.append(
+            NoWinnerReason(
+                "unbalanced", f"{text}: look for answers that are lost or drawn otherwise", invalid=True
+            )
         )
-    return found
+    return reasons
 
 
-def silence(outcomes: Sequence[TrialOutcome], alpha: float) -> Declined | None:
+def rating_imbalance(outcomes: Sequence[TrialOutcome], alpha: float) -> NoWinnerReason | None:
     """Return a reason if one variant's conversations are judged much more rarely, else None.
 
     The people who judge may then differ between variants. The comparison is anytime-valid, and the rarer rate
     must also be below .8 of the other. A conversation counts as judged once one of its answers was. This is a
     guard, so its false alarm rate is not guaranteed.
     """
-    units = _units(outcomes)
-    judged = {variant: [float(some) for some in units[variant].values()] for variant in VARIANTS}
-    gap = bounded_comparison(judged["a"], judged["b"], alpha=alpha)
-    if gap.higher is None or gap.mean_a is None or gap.mean_b is None:
+    units = _conversations_by_variant(outcomes)
+    was_judged = {variant: [float(some) for some in units[variant].values()] for variant in VARIANTS}
+    comparison = bounded_comparison(was_judged["a"], was_judged["b"], alpha=alpha)
+    if comparison.higher is None or comparison.mean_a is None or comparison.mean_b is None:
         return None
-    if min(gap.mean_a, gap.mean_b) >= SILENT * max(gap.mean_a, gap.mean_b):
+    if min(comparison.mean_a, comparison.mean_b) >= MIN_RATING_RATIO * max(
+        comparison.mean_a, comparison.mean_b
+    ):
         return None
-    text = f"{gap.mean_a:.0%} of the conversations with a are judged and {gap.mean_b:.0%} with b: those who judge may not be alike"
-    return Declined("silent", text)
+    text = f"{comparison.mean_a:.0%} of the conversations with a are judged and {comparison.mean_b:.0%} with b: those who judge may not be alike"
+    return NoWinnerReason("silent", text)
 
 
 def undecided_reasons(
     comparisons: Mapping[str, SequentialComparison],
     primary: TrialMeasure,
-    least: int,
-    better: Callable[[str], TrialVariant | None],
-) -> list[Declined]:
+    minimum: int,
+    better_variant: Callable[[str], TrialVariant | None],
+) -> list[NoWinnerReason]:
     """Return the reasons why a valid trial has no winner.
 
-    `better` returns, for the name of a measure, the variant that is shown to be better.
+    `better_variant` returns, for the name of a measure, the variant that is shown to be better.
     """
-    own = comparisons[primary.name]
-    if min(own.n_a, own.n_b) < least:
-        text = f"too few values of {primary.name}: {own.n_a} with a and {own.n_b} with b, of at least {least} each"
-        return [Declined("too few", text)]
-    if not own.steady:
+    comparison = comparisons[primary.name]
+    if min(comparison.n_a, comparison.n_b) < minimum:
+        text = f"too few values of {primary.name}: {comparison.n_a} with a and {comparison.n_b} with b, of at least {minimum} each"
+        return [NoWinnerReason("too few", text)]
+    if not comparison.steady:
         return [
-            Declined(
+            NoWinnerReason(
                 "unsteady", f"the difference in {primary.name} did not stay the same while the trial ran"
             )
         ]
-    winner = better(primary.name)
+    winner = better_variant(primary.name)
     if winner is None:
-        shown = (
-            "" if own.detectable is None else f"; as many would have shown about {own.detectable:.2g} or more"
+        detectable = (
+            ""
+            if comparison.detectable is None
+            else f"; as many would have shown about {comparison.detectable:.2g} or more"
         )
-        text = f"no difference in {primary.name} is shown: {own.low:+.2g} to {own.high:+.2g} for b against a{shown}"
-        return [Declined("no difference", text)]
-    against = [name for name in _OPPOSED if better(name) not in (None, winner)]
+        text = f"no difference in {primary.name} is shown: {comparison.low:+.2g} to {comparison.high:+.2g} for b against a{detectable}"
+        return [NoWinnerReason("no difference", text)]
+    against = [name for name in _GUARDED_MEASURES if better_variant(name) not in (None, winner)]
     return [
-        Declined("disagree", f"{primary.name} speaks for {winner} and {name} against it") for name in against
+        NoWinnerReason("disagree", f"{primary.name} speaks for {winner} and {name} against it")
+        for name in against
     ]
 
 
-def _units(outcomes: Sequence[TrialOutcome]) -> dict[TrialVariant, dict[str, bool]]:
+def _conversations_by_variant(outcomes: Sequence[TrialOutcome]) -> dict[TrialVariant, dict[str, bool]]:
     """Return the conversations of each variant in time order, and whether any of their answers was judged."""
     units: dict[TrialVariant, dict[str, bool]] = {variant: {} for variant in VARIANTS}
     judged = TRIAL_MEASURES["thumbs"].value
     for each in outcomes:
-        known = units[each.variant]
-        known[each.unit] = known.get(each.unit, False) or judged(each) is not None
+        conversations = units[each.variant]
+        conversations[each.unit] = conversations.get(each.unit, False) or judged(each) is not None
     return units
 
 
-def _conversations(count: int) -> str:
+def _format_count(count: int) -> str:
     return "1 conversation is" if count == 1 else f"{count} conversations are"
 
 
-def _log_beta(one: float, other: float) -> float:
-    return math.lgamma(one) + math.lgamma(other) - math.lgamma(one + other)
+def _log_beta(alpha: float, beta: float) -> float:
+    return math.lgamma(alpha) + math.lgamma(beta) - math.lgamma(alpha + beta)
 
 
-LEAST = 30
+MIN_VALUES = 30
 
 
 @dataclass(frozen=True)
@@ -178,11 +185,11 @@ class TrialPlan:
 
     primary: str = "thumbs"
     alpha: float = ALPHA
-    least: int = LEAST
+    least: int = MIN_VALUES
     shares: tuple[float, float] = EVEN_SHARES
 
     def __post_init__(self) -> None:
-        trial_measure(self.primary)
+        find_measure(self.primary)
         require_count(self.least, 2, "the least number of values of each variant")
         require_shares(self.shares)
         if not 0 < self.alpha < 1:
@@ -206,7 +213,7 @@ class TrialVerdict:
     comparisons: Mapping[str, SequentialComparison]
     corrected: Mapping[str, float]
     winner: TrialVariant | None
-    declined: tuple[Declined, ...] = ()
+    declined: tuple[NoWinnerReason, ...] = ()
     costs: tuple[str, ...] = ()
 
     @property
@@ -231,21 +238,23 @@ class TrialVerdict:
         row = self.comparisons[name]
         p = self.corrected.get(name, row.p)
         means = [Cell("–" if mean is None else format_decimal(mean)) for mean in (row.mean_a, row.mean_b)]
-        gap = Cell("–" if row.difference is None else format_signed(row.difference), p <= row.alpha)
-        tail = (
+        difference = Cell("–" if row.difference is None else format_signed(row.difference), p <= row.alpha)
+        interval = (
             Cell(f"{format_signed(row.low)} to {format_signed(row.high)}"),
             Cell(f"{row.e_value:.3g}"),
             Cell(f"{row.p:.2g}"),
         )
-        holms = Cell(f"{p:.2g}" if name in self.corrected else "primary")
-        return Cell(name), Cell(str(row.n_a)), Cell(str(row.n_b)), *means, gap, *tail, holms
+        corrected = Cell(f"{p:.2g}" if name in self.corrected else "primary")
+        return Cell(name), Cell(str(row.n_a)), Cell(str(row.n_b)), *means, difference, *interval, corrected
 
     def __str__(self) -> str:
-        own = self.comparisons[self.plan.primary]
+        comparison = self.comparisons[self.plan.primary]
         if self.winner is None:
             return f"{self.test_id}: {self.decision}; " + "; ".join(each.text for each in self.declined)
-        shown = f"{self.plan.primary} differ by {own.low:+.2g} to {own.high:+.2g} (b against a)"
-        return f"{self.test_id}: {self.winner} is better; {shown}" + (
+        difference = (
+            f"{self.plan.primary} differ by {comparison.low:+.2g} to {comparison.high:+.2g} (b against a)"
+        )
+        return f"{self.test_id}: {self.winner} is better; {difference}" + (
             f"; it is worse by {', '.join(self.costs)}" if self.costs else ""
         )
 
@@ -269,22 +278,22 @@ def trial_verdict(outcomes: Sequence[TrialOutcome], plan: TrialPlan | None = Non
         raise BadInput(
             f"a verdict is on the outcomes of one trial, not of {len(tests)}: {', '.join(tests[:3]) or 'there are none yet'}"
         )
-    ordered = settled_order(outcomes)
+    ordered = sort_by_settled(outcomes)
     comparisons = {
-        name: _compared_by(measure, ordered, plan.alpha) for name, measure in TRIAL_MEASURES.items()
+        name: _compare_measure(measure, ordered, plan.alpha) for name, measure in TRIAL_MEASURES.items()
     }
     others = [name for name in comparisons if name != plan.primary]
     corrected = dict(zip(others, holm([comparisons[name].p for name in others]), strict=True))
 
     def better(name: str) -> TrialVariant | None:
-        return TRIAL_MEASURES[name].better(comparisons[name].higher)
+        return TRIAL_MEASURES[name].better_variant(comparisons[name].higher)
 
-    primary = trial_measure(plan.primary)
+    primary = find_measure(plan.primary)
     declined = invalid_reasons(ordered, plan.shares) or undecided_reasons(
         comparisons, primary, plan.least, better
     )
     silent = (
-        silence(ordered, plan.alpha)
+        rating_imbalance(ordered, plan.alpha)
         if plan.primary == "thumbs" and not any(each.invalid for each in declined)
         else None
     )
@@ -296,7 +305,7 @@ def trial_verdict(outcomes: Sequence[TrialOutcome], plan: TrialPlan | None = Non
     return TrialVerdict(tests[0], plan, comparisons, corrected, winner, (), tuple(costs))
 
 
-def _compared_by(
+def _compare_measure(
     measure: TrialMeasure, ordered: Sequence[TrialOutcome], alpha: float
 ) -> SequentialComparison:
     values = values_by_variant(ordered, measure)
@@ -330,7 +339,7 @@ def begin_trial(
     a: object,
     b: object,
     plan: TrialPlan,
-    check: Callable[[ExpertConfig], ExpertConfig],
+    validate: Callable[[ExpertConfig], ExpertConfig],
 ) -> StoredTrial:
     """Start a trial of two changes of an expert, {} for the unchanged expert.
 
@@ -343,57 +352,61 @@ def begin_trial(
             raise BadInput(f"variant {name} is a JSON object with the fields that differ")
         if {"kg_db_id", "kg_db_ids", "name"} & set(change):
             raise BadInput("a variant differs in how it searches and speaks, not in name or graphs")
-        variants[name] = check(changed_config(config, change))
+        variants[name] = validate(changed_config(config, change))
     if variants["a"] == variants["b"]:
         raise BadInput("the two variants are the same: there is nothing to compare")
     return tables.add_trial(expert, {"plan": asdict(plan), "a": a, "b": b})
 
 
-def chosen_variant(config: ExpertConfig, trial: StoredTrial, conversation: str) -> TrialChoice:
+def choose_variant(config: ExpertConfig, trial: StoredTrial, conversation: str) -> TrialChoice:
     """Choose the variant that answers a conversation while a trial is running."""
     variant = assign_variant(trial.id, conversation, _plan(trial).shares)
     return TrialChoice(trial.id, variant, changed_config(config, trial.body[variant]))
 
 
-def verdict_on(
+def trial_with_verdict(
     tables: ExpertTables, expert: str, id: str, now: datetime
 ) -> tuple[StoredTrial, TrialVerdict | None]:
     """Return a trial of an expert and what it shows so far, None before any outcome is settled.
 
     Raises NotFound if there is no such trial.
     """
-    found = [each for each in tables.trials(expert) if each.id == id]
-    if not found:
+    trials = [each for each in tables.trials(expert) if each.id == id]
+    if not trials:
         raise NotFound("trial")
-    (trial,) = found
-    outcomes = [outcome for each in tables.judged(expert) if (outcome := _outcome(each, id, now)) is not None]
+    (trial,) = trials
+    outcomes = [
+        outcome
+        for each in tables.judged_answers(expert)
+        if (outcome := _trial_outcome(each, id, now)) is not None
+    ]
     return trial, trial_verdict(outcomes, _plan(trial)) if outcomes else None
 
 
 def _plan(trial: StoredTrial) -> TrialPlan:
-    told = dict(trial.body["plan"])
-    return TrialPlan(**told | {"shares": tuple(told["shares"])})
+    fields = dict(trial.body["plan"])
+    return TrialPlan(**fields | {"shares": tuple(fields["shares"])})
 
 
-def _outcome(answer: JudgedAnswer, trial: str, now: datetime) -> TrialOutcome | None:
+def _trial_outcome(answer: JudgedAnswer, trial: str, now: datetime) -> TrialOutcome | None:
     """Return the outcome of an answer, or None if it is not of this trial or not settled."""
-    about = answer.about
-    if about.get("trial") != trial or about.get("failed") or about.get("stopped"):
+    metadata = answer.about
+    if metadata.get("trial") != trial or metadata.get("failed") or metadata.get("stopped"):
         return None
-    settled = answer.thought_at or answer.at + SETTLED_AFTER
-    if settled > now:
+    settled_at = answer.thought_at or answer.at + SETTLED_AFTER
+    if settled_at > now:
         return None
-    told = len(about.get("kg_nodes_used", ()))
-    first = about.get("first_token_ms")
+    prompt_nodes = len(metadata.get("kg_nodes_used", ()))
+    first_token_ms = metadata.get("first_token_ms")
     return TrialOutcome(
         test_id=trial,
-        variant=about["variant"],
+        variant=metadata["variant"],
         unit=answer.conversation,
-        at=settled.timestamp(),
+        at=settled_at.timestamp(),
         thumb=answer.thumb,
-        told=told,
-        cited=min(told, len(about.get("citations", ()))),
-        false_citations=len(about.get("false_citations", ())),
-        seconds_first=None if first is None else first / 1000,
-        digest=about["digest"],
+        told=prompt_nodes,
+        cited=min(prompt_nodes, len(metadata.get("citations", ()))),
+        false_citations=len(metadata.get("false_citations", ())),
+        seconds_first=None if first_token_ms is None else first_token_ms / 1000,
+        digest=metadata["digest"],
     )

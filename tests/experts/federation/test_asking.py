@@ -20,12 +20,12 @@ from kgot_lab.experts.federation.delegation import (
     RemoteAnswer,
     delegate,
     delegate_to_all,
-    joined_answers,
+    join_answers,
     open_question,
     sign_answer,
 )
 from kgot_lab.experts.federation.envelope import new_instance_key
-from kgot_lab.experts.federation.signing import Peer, exchanged, open_nonces
+from kgot_lab.experts.federation.signing import Peer, exchange, open_nonces
 
 ASKER = new_instance_key()
 SHORT = 0.5
@@ -69,12 +69,10 @@ def test_the_text_of_a_remote_stands_in_a_fence_that_it_cannot_close():
 
 def test_a_dead_peer_gives_a_reason():
     came = delegate("What eases pain?", dead_peer(), ASKER, expert="trade")
-    assert (
-        came.answer is None
-        and came.provenance is None
-        and came.text == ""
-        and came.reason == "it cannot be reached (ConnectError)"
-    )
+    assert came.answer is None
+    assert came.provenance is None
+    assert came.text == ""
+    assert came.reason == "it cannot be reached (ConnectError)"
 
 
 def test_what_speaks_no_http_is_no_answer():
@@ -125,9 +123,8 @@ def test_a_body_without_an_end_is_not_read_to_its_end():
 
     with bad_peer(hundred_megabytes) as peer:
         came = delegate("What eases pain?", peer, ASKER, expert="trade")
-    assert (
-        came.answer is None and came.reason == "what it said cannot be used: the answer is larger than 2 MB"
-    )
+    assert came.answer is None
+    assert came.reason == "what it said cannot be used: the answer is larger than 2 MB"
     assert len(sent) < 60
 
 
@@ -152,9 +149,8 @@ def test_a_redirect_is_not_followed_wherever_it_leads():
 def test_garbage_is_no_answer(body):
     with bad_peer(lambda handler, _: send(handler, 200, body)) as peer:
         came = delegate("What eases pain?", peer, ASKER, expert="trade")
-    assert came.answer is None and came.reason.startswith(
-        ("what it sent is refused: ", "what it said cannot be used: ")
-    )
+    assert came.answer is None
+    assert came.reason.startswith(("what it sent is refused: ", "what it said cannot be used: "))
 
 
 def test_an_error_of_a_peer_is_told_by_its_status_and_never_in_its_words():
@@ -243,7 +239,7 @@ def test_an_answer_that_was_changed_on_the_way_is_refused():
 )
 def test_a_signed_body_that_is_no_answer_is_none(body):
     assert (
-        lie(lambda self, question: self.federation.reply("answer", body, question.envelope))
+        lie(lambda self, question: self.federation.sign_reply("answer", body, question.envelope))
         == "what it sent is no answer"
     )
 
@@ -285,7 +281,7 @@ def test_a_stranger_an_expired_a_tampered_and_a_replayed_request_are_refused_ove
             (b"{}", 401, "unsigned"),
             (b"x" * 2_000_001, 413, "too large"),
         ):
-            came = exchanged(remote.peer.at("/federation/ask"), 30, 10_000, sent=data)
+            came = exchange(remote.peer.url_for("/federation/ask"), 30, 10_000, body=data)
             assert (came.status, json.loads(came.body)["refused"]) == (status, code)
 
 
@@ -302,7 +298,7 @@ def test_several_are_asked_at_once_and_one_that_is_silent_holds_up_none():
         ("second", "d", True),
     ]
     assert time.monotonic() - began < 60
-    text = joined_answers(came)
+    text = join_answers(came)
     assert text.count("<<<") == 2 and "No answer from dead/c." in text
     assert {each.provenance.public_key for each in came if each.provenance} == {
         one.peer.public_key,

@@ -10,11 +10,11 @@ from support.loopback import free_port
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.federation.envelope import new_instance_key
 from kgot_lab.experts.federation.marketplace import (
-    Advertised,
     AdvertisedExpert,
     AdvertisedGraph,
-    best_peer,
-    capabilities_of,
+    PeerOffer,
+    best_match,
+    request_offers,
 )
 from kgot_lab.experts.federation.signing import Peer
 
@@ -37,29 +37,27 @@ SHIPS = AdvertisedExpert(
 
 
 def offers(*experts):
-    return Advertised(Peer("north", "https://north", new_instance_key().public), experts)
+    return PeerOffer(Peer("north", "https://north", new_instance_key().public), experts)
 
 
 def test_what_a_peer_offers_arrives_as_it_was_signed():
     with peer_server(ASKER, experts=(HERBS, SHIPS)) as remote:
-        (came,) = capabilities_of([remote.peer], ASKER)
-    assert (
-        came.experts == (HERBS, SHIPS)
-        and came.peer == remote.peer
-        and came.signed_at
-        and len(came.digest) == 64
-        and came.reason == ""
-    )
+        (came,) = request_offers([remote.peer], ASKER)
+    assert came.experts == (HERBS, SHIPS)
+    assert came.peer == remote.peer
+    assert came.signed_at
+    assert len(came.digest) == 64
+    assert came.reason == ""
 
 
 def test_strangers_are_not_told_what_is_offered_and_dead_peers_hold_up_none():
     dead = Peer("dead", f"http://127.0.0.1:{free_port()}", new_instance_key().public)
     with peer_server(ASKER, experts=(HERBS,)) as remote:
         assert (
-            capabilities_of([remote.peer], new_instance_key())[0].reason
+            request_offers([remote.peer], new_instance_key())[0].reason
             == "it refused what was asked: unknown sender"
         )
-        first, second = capabilities_of([dead, remote.peer], ASKER)
+        first, second = request_offers([dead, remote.peer], ASKER)
     assert (
         first.experts == () and first.reason.startswith("it cannot be reached") and second.experts == (HERBS,)
     )
@@ -67,7 +65,7 @@ def test_strangers_are_not_told_what_is_offered_and_dead_peers_hold_up_none():
 
 def test_what_is_not_signed_offers_nothing():
     with acting_server(lambda handler, _: send(handler, 200, b'{"experts":[]}')) as address:
-        (came,) = capabilities_of([Peer("bad", address, new_instance_key().public)], ASKER)
+        (came,) = request_offers([Peer("bad", address, new_instance_key().public)], ASKER)
     assert came.experts == () and came.reason == "what it sent is refused: unsigned"
 
 
@@ -91,25 +89,25 @@ def test_signed_capabilities_that_are_none_offer_nothing(body):
         federation = remote.federation
 
         def lie(handler, data):
-            envelope, _ = federation.opened(data, "introduction")
-            send(handler, 200, federation.reply("capabilities", body, envelope))
+            envelope, _ = federation.open_request(data, "introduction")
+            send(handler, 200, federation.sign_reply("capabilities", body, envelope))
 
         with acting_server(lie) as address:
-            (came,) = capabilities_of([Peer("bad", address, federation.key.public)], ASKER)
+            (came,) = request_offers([Peer("bad", address, federation.key.public)], ASKER)
     assert came.experts == () and came.reason == "what it sent are no capabilities"
 
 
 def test_the_expert_that_shares_words_with_a_question_is_chosen():
     there = [offers(HERBS), offers(SHIPS)]
-    assert best_peer("Which plant eases pain?", there).expert is HERBS
-    assert best_peer("trade routes of the harbour", there)[:2] == (there[1].peer, SHIPS)
-    assert best_peer("What is in the plants?", there).expert is HERBS
+    assert best_match("Which plant eases pain?", there).expert is HERBS
+    assert best_match("trade routes of the harbour", there)[:2] == (there[1].peer, SHIPS)
+    assert best_match("What is in the plants?", there).expert is HERBS
 
 
 def test_none_is_chosen_where_no_telling_word_is_shared():
-    assert best_peer("What is the weather?", [offers(HERBS), offers(SHIPS)]) is None
-    assert best_peer("and that of the", [offers(SHIPS)]) is None
-    assert best_peer("Which plant?", []) is None and best_peer("Which plant?", [offers()]) is None
+    assert best_match("What is the weather?", [offers(HERBS), offers(SHIPS)]) is None
+    assert best_match("and that of the", [offers(SHIPS)]) is None
+    assert best_match("Which plant?", []) is None and best_match("Which plant?", [offers()]) is None
 
 
 def test_an_expert_that_cannot_be_offered_is_refused():

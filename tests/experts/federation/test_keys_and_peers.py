@@ -14,7 +14,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.federation.envelope import (
-    bytes_of_text,
+    decode_base64url,
     is_signed_by,
     load_instance_key,
     new_instance_key,
@@ -30,6 +30,7 @@ def test_a_key_is_made_once_and_only_its_owner_can_read_it(tmp_path):
     assert sorted(each.name for each in path.parent.iterdir()) == ["key.pem"]
 
 
+@pytest.mark.extended
 def test_processes_that_make_a_key_at_once_have_one(tmp_path):
     program = f"from kgot_lab.experts.federation.envelope import *; print(load_instance_key({str(tmp_path / 'key.pem')!r}).public)"
     running = [
@@ -46,9 +47,8 @@ def test_a_key_that_others_can_reach_is_refused_and_the_error_shows_neither_key_
     path.chmod(mode)
     with pytest.raises(BadInput, match="chmod 600") as caught:
         load_instance_key(path)
-    assert str(tmp_path) not in str(caught.value) and path.read_text().splitlines()[1] not in str(
-        caught.value
-    )
+    assert str(tmp_path) not in str(caught.value)
+    assert path.read_text().splitlines()[1] not in str(caught.value)
 
 
 def test_a_link_a_folder_a_pipe_and_a_file_that_is_no_key_are_refused(tmp_path):
@@ -89,7 +89,7 @@ def test_a_signature_is_of_one_key_and_of_these_bytes_and_has_one_spelling():
     ):
         assert not is_signed_by(key.public, wrong, b"words")
         with pytest.raises(ValueError, match="base64url"):
-            bytes_of_text(wrong, 64)
+            decode_base64url(wrong, 64)
 
 
 def test_peers_are_read_from_a_file_and_found_by_name_and_by_key(tmp_path):
@@ -98,14 +98,12 @@ def test_peers_are_read_from_a_file_and_found_by_name_and_by_key(tmp_path):
         json.dumps({"peers": [{"name": "north", "url": "https://north.example/kg/", "public_key": key}]})
     )
     peers = read_peers(tmp_path / "peers.json")
-    assert (
-        list(peers) == [peers.named("north")]
-        and peers.with_key(key) is peers.named("north")
-        and peers.with_key("other") is None
-    )
-    assert peers.named("north").at("/ask") == "https://north.example/kg/ask"
+    assert list(peers) == [peers.with_name("north")]
+    assert peers.with_key(key) is peers.with_name("north")
+    assert peers.with_key("other") is None
+    assert peers.with_name("north").url_for("/ask") == "https://north.example/kg/ask"
     with pytest.raises(UnknownName, match="north"):
-        peers.named("nort")
+        peers.with_name("nort")
 
 
 @every(
@@ -129,9 +127,8 @@ def test_an_address_that_cannot_be_asked_or_would_be_read_on_the_way_is_refused(
 
 def test_plain_http_is_for_this_computer_or_where_it_is_allowed():
     key = new_instance_key().public
-    assert Peer("here", "http://127.0.0.1:8000", key) and Peer(
-        "near", "http://node2:8000", key, plain_http=True
-    )
+    assert Peer("here", "http://127.0.0.1:8000", key)
+    assert Peer("near", "http://node2:8000", key, plain_http=True)
 
 
 def test_two_peers_of_one_name_or_key_and_files_that_are_no_peers_are_refused(tmp_path):

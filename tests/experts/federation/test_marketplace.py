@@ -181,6 +181,7 @@ def test_what_is_no_exported_expert_is_not_published(tmp_path, text):
     assert not (tmp_path / "market").exists()
 
 
+@pytest.mark.extended
 def test_processes_that_publish_at_once_lose_none(tmp_path):
     program = """
 import json, sys

@@ -19,25 +19,23 @@ from support.federation import NOON, after, known, noon
 
 from kgot_lab.errors import BadInput, RefusedEnvelope
 from kgot_lab.experts.federation.envelope import (
-    MOST_ENVELOPE,
+    MAX_ENVELOPE_BYTES,
     REFUSALS,
     canonical_json,
     new_instance_key,
-    signed_part,
+    signed_bytes,
 )
-from kgot_lab.experts.federation.signing import Peers, open_nonces, opened_envelope, signed_envelope
+from kgot_lab.experts.federation.signing import Peers, open_envelope, open_nonces, sign_envelope
 
 ASKER, REMOTE, STRANGER = new_instance_key(), new_instance_key(), new_instance_key()
 BODY = {"expert": "trade", "question": "Что снижает боль?", "n": [1, 2.5, None, True, {"é": '\n"<'}]}
-QUESTION = signed_envelope("question", BODY, ASKER, REMOTE.public, now=noon)
+QUESTION = sign_envelope("question", BODY, ASKER, REMOTE.public, now=noon)
 UNSIGNED = {name: value for name, value in json.loads(QUESTION.wire).items() if name != "signature"}
 
 
 def opened(data, *, me=REMOTE.public, peers=None, now=noon, seen=None, **more):
     peers = known(ASKER) if peers is None else peers
-    return opened_envelope(
-        data, peers, me, **{"kind": "question"} | more, now=now, seen=seen or open_nonces()
-    )
+    return open_envelope(data, peers, me, **{"kind": "question"} | more, now=now, seen=seen or open_nonces())
 
 
 def code_of(data, **more):
@@ -52,7 +50,7 @@ def changed(wire, key=None, **fields):
     told = json.loads(wire) | fields
     if key is not None:
         told["signature"] = key.sign(
-            signed_part({name: value for name, value in told.items() if name != "signature"})
+            signed_bytes({name: value for name, value in told.items() if name != "signature"})
         )
     return canonical_json(told)
 
@@ -77,7 +75,7 @@ def test_the_bytes_have_one_spelling():
 @pytest.mark.parametrize("body", [{1: object()}, {"a": float("nan")}, {"a": "\ud800"}, {"a": b"bytes"}])
 def test_what_json_cannot_say_is_not_signed(body):
     with pytest.raises(BadInput, match="only JSON"):
-        signed_envelope("question", body, ASKER, REMOTE.public)
+        sign_envelope("question", body, ASKER, REMOTE.public)
 
 
 def test_an_unsigned_envelope_is_refused():
@@ -95,7 +93,7 @@ def test_an_unsigned_envelope_is_refused():
 
 def test_an_unknown_sender_is_refused_however_well_it_signs():
     assert (
-        code_of(signed_envelope("question", BODY, STRANGER, REMOTE.public, now=noon).wire) == "unknown sender"
+        code_of(sign_envelope("question", BODY, STRANGER, REMOTE.public, now=noon).wire) == "unknown sender"
     )
     assert code_of(QUESTION.wire, peers=Peers()) == "unknown sender"
 
@@ -109,7 +107,7 @@ def test_an_unknown_sender_is_refused_however_well_it_signs():
         {"recipient": STRANGER.public},
         {"signature": STRANGER.sign(b"x")},
         {"signature": "x"},
-        {"signature": STRANGER.sign(signed_part(UNSIGNED))},
+        {"signature": STRANGER.sign(signed_bytes(UNSIGNED))},
         {"signature": ASKER.sign(canonical_json(UNSIGNED))},
     ],
 )
@@ -134,17 +132,17 @@ def test_a_replay_is_refused_and_a_new_envelope_of_the_same_words_is_not():
     assert (
         code_of(QUESTION.wire, seen=seen) == code_of(QUESTION.wire, seen=seen, now=after(200)) == "replayed"
     )
-    assert opened(signed_envelope("question", BODY, ASKER, REMOTE.public, now=noon).wire, seen=seen)
+    assert opened(sign_envelope("question", BODY, ASKER, REMOTE.public, now=noon).wire, seen=seen)
 
 
 def test_a_question_is_not_opened_without_a_memory_of_nonces():
     with pytest.raises(BadInput, match="memory of nonces"):
-        opened_envelope(QUESTION.wire, known(ASKER), REMOTE.public, kind="question", now=noon)
+        open_envelope(QUESTION.wire, known(ASKER), REMOTE.public, kind="question", now=noon)
 
 
 def test_an_answer_is_opened_for_its_question_only_and_never_as_a_question():
-    other = signed_envelope("question", BODY, ASKER, REMOTE.public, now=noon)
-    answer = signed_envelope("answer", {}, REMOTE, ASKER.public, in_reply_to=QUESTION.digest, now=noon)
+    other = sign_envelope("question", BODY, ASKER, REMOTE.public, now=noon)
+    answer = sign_envelope("answer", {}, REMOTE, ASKER.public, in_reply_to=QUESTION.digest, now=noon)
     whose = {"me": ASKER.public, "peers": known(REMOTE, "remote")}
     assert (
         opened(answer.wire, **whose, kind="answer", in_reply_to=QUESTION.digest).in_reply_to
@@ -159,14 +157,14 @@ def test_an_answer_is_opened_for_its_question_only_and_never_as_a_question():
 
 
 def test_what_is_too_large_is_refused_unread_and_not_signed():
-    assert code_of(b"x" * (MOST_ENVELOPE + 1)) == "too large"
+    assert code_of(b"x" * (MAX_ENVELOPE_BYTES + 1)) == "too large"
     with pytest.raises(BadInput, match="at most"):
-        signed_envelope("question", {"a": "x" * MOST_ENVELOPE}, ASKER, REMOTE.public)
+        sign_envelope("question", {"a": "x" * MAX_ENVELOPE_BYTES}, ASKER, REMOTE.public)
 
 
 def test_a_life_that_would_fill_the_memory_of_nonces_is_neither_signed_nor_opened():
     with pytest.raises(BadInput, match="lives"):
-        signed_envelope("question", BODY, ASKER, REMOTE.public, life=timedelta(minutes=16))
+        sign_envelope("question", BODY, ASKER, REMOTE.public, lifetime=timedelta(minutes=16))
     assert (
         code_of(
             changed(QUESTION.wire, ASKER, expires_at=json.loads(QUESTION.wire)["issued_at"] + 16 * 60 * 10**6)
@@ -229,6 +227,7 @@ def test_any_other_bytes_are_refused_and_break_nothing(data):
     assert code_of(data) in REFUSALS
 
 
+@pytest.mark.extended
 def test_of_several_processes_one_opens_an_envelope(tmp_path):
     program = f"""
 import sys
@@ -236,11 +235,11 @@ from support.federation import noon
 from kgot_lab.errors import RefusedEnvelope
 from kgot_lab.experts.federation.signing import open_nonces
 from kgot_lab.experts.federation.signing import Peer, Peers
-from kgot_lab.experts.federation.signing import opened_envelope
+from kgot_lab.experts.federation.signing import open_envelope
 peers = Peers(Peer("asker", "http://127.0.0.1:1", {ASKER.public!r}))
 seen = open_nonces({str(tmp_path / "seen.db")!r})
 try:
-    opened_envelope(sys.stdin.buffer.read(), peers, {REMOTE.public!r}, kind="question", seen=seen, now=noon)
+    open_envelope(sys.stdin.buffer.read(), peers, {REMOTE.public!r}, kind="question", seen=seen, now=noon)
     print("opened")
 except RefusedEnvelope as error:
     print(error.code)
@@ -274,12 +273,12 @@ def test_of_many_threads_one_opens_an_envelope():
 
 
 def test_a_sender_that_fills_its_memory_waits_and_holds_up_nobody_else():
-    seen, peers = open_nonces(most=2), Peers(*known(ASKER), *known(STRANGER, "other"))
+    seen, peers = open_nonces(limit=2), Peers(*known(ASKER), *known(STRANGER, "other"))
     for _ in range(2):
-        opened(signed_envelope("question", BODY, ASKER, REMOTE.public, now=noon).wire, seen=seen, peers=peers)
+        opened(sign_envelope("question", BODY, ASKER, REMOTE.public, now=noon).wire, seen=seen, peers=peers)
     assert code_of(QUESTION.wire, seen=seen, peers=peers) == "too many"
     assert opened(
-        signed_envelope("question", BODY, STRANGER, REMOTE.public, now=noon).wire, seen=seen, peers=peers
+        sign_envelope("question", BODY, STRANGER, REMOTE.public, now=noon).wire, seen=seen, peers=peers
     )
-    later = signed_envelope("question", BODY, ASKER, REMOTE.public, now=after(400))
+    later = sign_envelope("question", BODY, ASKER, REMOTE.public, now=after(400))
     assert opened(later.wire, seen=seen, peers=peers, now=after(400))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from kgot_lab.experts.federation.delegation import ASK_PATH, delegate
 from kgot_lab.experts.federation.envelope import load_instance_key
-from kgot_lab.experts.federation.signing import Peer, exchanged, signed_envelope
+from kgot_lab.experts.federation.signing import Peer, exchange, sign_envelope
 
 
 @contextmanager
@@ -34,16 +34,15 @@ def test_a_question_goes_to_another_process_and_what_is_not_right_is_refused_the
     with other_process(tmp_path / "there", asker) as (running, peer):
         came = delegate("What eases pain?", peer, asker, expert="trade")
         assert came.provenance.public_key == peer.public_key != asker.public
-        assert (
-            came.provenance.sources == ("trade:aspirin", "trade:willow") and "What eases pain?" in came.answer
-        )
-        sent = signed_envelope("question", {"expert": "trade", "question": "Who?"}, asker, peer.public_key)
+        assert came.provenance.sources == ("trade:aspirin", "trade:willow")
+        assert "What eases pain?" in came.answer
+        sent = sign_envelope("question", {"expert": "trade", "question": "Who?"}, asker, peer.public_key)
         unsigned = json.dumps(
             {name: value for name, value in json.loads(sent.wire).items() if name != "signature"},
             separators=(",", ":"),
         )
         said = [
-            exchanged(peer.at(ASK_PATH), 30, 100_000, sent=data).status
+            exchange(peer.url_for(ASK_PATH), 30, 100_000, body=data).status
             for data in (unsigned.encode(), sent.wire.replace(b"Who?", b"Why?"), sent.wire, sent.wire)
         ]
         assert said == [401, 403, 200, 409]
@@ -54,6 +53,6 @@ def test_a_question_goes_to_another_process_and_what_is_not_right_is_refused_the
         )
     with other_process(tmp_path / "there", asker) as (_, again):
         assert again.public_key == peer.public_key, "its key is kept"
-        assert exchanged(again.at(ASK_PATH), 30, 100_000, sent=sent.wire).status == 409, (
+        assert exchange(again.url_for(ASK_PATH), 30, 100_000, body=sent.wire).status == 409, (
             "and so is what it has received"
         )

@@ -104,7 +104,7 @@ def test_this_computer_may_be_called_by_each_of_its_names(server, host):
 
 def test_names_of_a_proxy_are_told_by_its_owner():
     rules = GuardRules(names=("Experts.example",))
-    assert rules.may_be_called("experts.example:443") and not rules.may_be_called("other.example")
+    assert rules.accepts_host("experts.example:443") and not rules.accepts_host("other.example")
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,10 @@ def test_a_body_of_another_kind_is_refused_at_every_door(server, kind):
         assert refusal(
             server.client.post(path, content=json.dumps({"query": "x"}).encode(), headers=headers)
         ) == (415, "not_json")
-    assert (
-        server.client.post(
-            CHAT, content=b'{"query": "x"}', headers={"content-type": "Application/JSON; charset=utf-8"}
-        ).status_code
-        == 200
+    answer = server.client.post(
+        CHAT, content=b'{"query": "x"}', headers={"content-type": "Application/JSON; charset=utf-8"}
     )
+    assert answer.status_code == 200
 
 
 def test_a_request_that_holds_nothing_needs_no_kind(server):
@@ -180,10 +178,8 @@ def test_every_answer_has_the_headers_of_a_careful_server_and_none_of_cors(serve
         server.client.post("/mcp", json={}),
     ):
         assert not [name for name in HEADERS if len(answer.headers.get_list(name)) != 1], answer.headers
-        assert (
-            not [name for name in answer.headers if name.startswith("access-control-")]
-            and "server" not in answer.headers
-        )
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+        assert "server" not in answer.headers
 
 
 def test_a_browser_that_asks_whether_it_may_is_not_told_yes(server):
@@ -386,12 +382,10 @@ def test_where_tokens_are_demanded_only_the_health_and_the_pages_are_open():
             assert refusal(answer) == (401, "no_token") and answer.headers["www-authenticate"] == "Bearer"
         assert server.client.get("/health", headers=bare).status_code == 200
         assert server.client.get("/api/experts", headers=good).status_code == 200
-        assert (
-            server.client.get(
-                "/api/experts", headers={"authorization": good["authorization"].replace("Bearer", "bearer")}
-            ).status_code
-            == 200
+        answer = server.client.get(
+            "/api/experts", headers={"authorization": good["authorization"].replace("Bearer", "bearer")}
         )
+        assert answer.status_code == 200
 
 
 # --- what is told ---
@@ -419,11 +413,9 @@ def test_a_store_that_is_away_is_told_as_such_whether_the_guard_or_a_door_asks_i
         service = expert_office()
         with served(service, GuardRules(tokens=tokens)) as server, away(service):
             answer = server.client.get("/api/experts", headers=bearer("kgx_x"))
-            assert (
-                refusal(answer) == (503, "store_away")
-                and "/home" not in answer.text
-                and answer.headers["retry-after"] == "5"
-            )
+            assert refusal(answer) == (503, "store_away")
+            assert "/home" not in answer.text
+            assert answer.headers["retry-after"] == "5"
     assert "StoreUnavailable" in caplog.text and "/home" not in caplog.text
 
 
@@ -478,12 +470,8 @@ def test_no_log_holds_a_question_an_answer_a_token_a_key_or_a_path(caplog, tmp_p
             == 422
         )
         assert server.client.get("/api/experts", headers=bearer(token + "x")).status_code == 401
-        assert (
-            server.client.post(
-                CHAT, content=b"{" + question.encode(), headers={**headers, **JSON}
-            ).status_code
-            == 422
-        )
+        answer = server.client.post(CHAT, content=b"{" + question.encode(), headers={**headers, **JSON})
+        assert answer.status_code == 422
         call = {
             "jsonrpc": "2.0",
             "id": 1,

@@ -125,9 +125,8 @@ def test_an_answer_that_takes_too_long_is_ended_and_kept_as_stopped():
     with holding(answer_seconds=0.5) as (server, model):
         model.may_write(2)
         events = server.ask("Go on")
-        assert [each["type"] for each in events][-2:] == ["error", "done"] and "0.5 s" in events[-2][
-            "content"
-        ]
+        assert [each["type"] for each in events][-2:] == ["error", "done"]
+        assert "0.5 s" in events[-2]["content"]
         model.may_write(100)
         until(lambda: server.chats == 0, "the place is free")
         assert answers(server)[0]["metadata"]["stopped"] is True

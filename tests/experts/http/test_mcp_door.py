@@ -76,11 +76,9 @@ async def called(session: ClientSession, tool: str, **arguments: str) -> Any:
 
 async def everything(session: ClientSession, expert: str) -> None:
     tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-    assert (
-        set(tools) == TOOLS
-        and tools["why"].annotations.read_only_hint
-        and not tools["ask_expert"].annotations.read_only_hint
-    )
+    assert set(tools) == TOOLS
+    assert tools["why"].annotations.read_only_hint
+    assert not tools["ask_expert"].annotations.read_only_hint
     assert expert in {each["id"] for each in await called(session, "list_experts")}
     found = await called(session, "search_expert", expert=expert, query="prompt caching")
     assert found.startswith("<<<") and "Prompt caching" in found
@@ -149,11 +147,9 @@ def test_tenants_that_ask_at_once_are_not_taken_for_each_other(server):
 
     for tenant, ids in zip(("carol", "dave"), asyncio.run(both()), strict=True):
         kept, total = server.service.conversations(COOK_ID, tenant)
-        assert (
-            total == 4
-            and {each.id for each in kept} == set(ids)
-            and all(each.preview.startswith(tenant) for each in kept)
-        )
+        assert total == 4
+        assert {each.id for each in kept} == set(ids)
+        assert all(each.preview.startswith(tenant) for each in kept)
 
 
 def test_what_goes_wrong_is_told_as_an_error_of_the_tool_with_nothing_of_the_inside():

@@ -6,14 +6,7 @@ from collections.abc import Iterator
 
 import openai
 import pytest
-from support.expert_server import (
-    COOK_ID,
-    FailingModel,
-    ServedExperts,
-    echoing,
-    expert_office,
-    served,
-)
+from support.expert_server import COOK_ID, FailingModel, ServedExperts, echoing, expert_office, served
 from support.waiting import AMPLE
 
 from kgot_lab.errors import LLMError
@@ -68,11 +61,9 @@ def test_an_answer_comes_whole_with_annotations_and_usage(client):
         model="expert_citing", messages=[user("How do I use prompt caching?")]
     )
     (choice,) = answer.choices
-    assert (
-        choice.finish_reason == "stop"
-        and answer.object == "chat.completion"
-        and answer.model == "expert_citing"
-    )
+    assert choice.finish_reason == "stop"
+    assert answer.object == "chat.completion"
+    assert answer.model == "expert_citing"
     assert "[Source: cookbook:Prayer wheel (not in the context)]" in choice.message.content
     (annotation,) = choice.message.annotations
     cited = annotation.url_citation
@@ -96,16 +87,13 @@ def test_an_answer_comes_in_pieces_that_make_the_whole(client):
             model="expert_citing", messages=[user("Prompt caching!")], stream=True, stream_options=options
         )
     )
-    assert len({chunk.id for chunk in chunks}) == 1 and {chunk.object for chunk in chunks} == {
-        "chat.completion.chunk"
-    }
+    assert len({chunk.id for chunk in chunks}) == 1
+    assert {chunk.object for chunk in chunks} == {"chat.completion.chunk"}
     assert chunks[0].choices[0].delta.role == "assistant"
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == whole.content
     *_, ended, used = chunks
-    assert (
-        ended.choices[0].finish_reason == "stop"
-        and ended.choices[0].delta.annotations[0]["url_citation"]["title"] == "Prompt caching"
-    )
+    assert ended.choices[0].finish_reason == "stop"
+    assert ended.choices[0].delta.annotations[0]["url_citation"]["title"] == "Prompt caching"
     assert ended.sources and used.choices == [] and used.usage.completion_tokens == len(CITING.split())
     plain = list(client.chat.completions.create(model=COOK_ID, messages=[user("No count")], stream=True))
     assert all(chunk.usage is None for chunk in plain)
@@ -210,8 +198,6 @@ def test_a_model_that_fails_is_an_error_of_the_client_whole_and_in_the_stream(cl
 def test_a_stream_that_broke_off_does_not_say_that_it_came_to_its_end(server):
     sent = {"model": "expert_broken", "messages": [user("x")], "stream": True}
     text = server.client.post("/v1/chat/completions", json=sent).text
-    assert (
-        '"code": "model_away"' in text
-        and '"finish_reason": "stop"' not in text
-        and text.endswith("data: [DONE]\n\n")
-    )
+    assert '"code": "model_away"' in text
+    assert '"finish_reason": "stop"' not in text
+    assert text.endswith("data: [DONE]\n\n")

@@ -346,11 +346,11 @@ def test_a_thumb_is_still_there_when_the_page_is_loaded_again_and_can_be_taken_b
 
 def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_so(page, service):
     tables = service.tables
-    talk = tables.begin("expert_cookbook", LOCAL_OWNER, "First?")
-    first, second = (tables.say(talk, "user", text).id for text in ("First?", "Second?"))
-    tables.say(talk, "user", "Third?")
-    tables.say(talk, "assistant", "To the second.", {"answers": second})
-    tables.say(talk, "assistant", "To the first.", {"answers": first})
+    talk = tables.begin_conversation("expert_cookbook", LOCAL_OWNER, "First?")
+    first, second = (tables.add_message(talk, "user", text).id for text in ("First?", "Second?"))
+    tables.add_message(talk, "user", "Third?")
+    tables.add_message(talk, "assistant", "To the second.", {"answers": second})
+    tables.add_message(talk, "assistant", "To the first.", {"answers": first})
     page.goto(f"/#expert_cookbook/{talk}")
     expect(page.locator(".message")).to_have_count(5)
     assert page.locator(".message .words").all_inner_texts() == [

@@ -89,10 +89,8 @@ def test_an_expert_is_made_read_listed_changed_and_deleted(server):
     assert whole["kg_db_id"] == "cookbook" and whole["retrieval"]["limit"] == 10
     assert sum(whole["effective_weights"].values()) == pytest.approx(1)
     shown = next(each for each in server.client.get("/api/experts").json() if each["id"] == id)
-    assert (
-        shown["persona"] == {"name": "Ada the First", "style": "professional"}
-        and shown["conversation_count"] == 0
-    )
+    assert shown["persona"] == {"name": "Ada the First", "style": "professional"}
+    assert shown["conversation_count"] == 0
     gone = server.client.delete(f"/api/experts/{id}")
     assert gone.json() == {"deleted": True, "conversations_deleted": 0}
     assert error_of(server.client.get(f"/api/experts/{id}"))[:2] == (404, "not_there")
@@ -172,10 +170,8 @@ def test_a_chat_tells_its_events_in_their_order(server):
     assert kinds[:3] == ["conversation_start", "injection_meta", "sources"] and kinds[-1] == "done"
     assert set(kinds[3:-1]) == {"token"} and len(kinds) > 5
     start, injected, sources, *_, done = events
-    assert (
-        set(injected) == {"type", "memories", "skills", "kg_nodes"}
-        and injected["kg_nodes"] == len(sources["nodes"]) <= 10
-    )
+    assert set(injected) == {"type", "memories", "skills", "kg_nodes"}
+    assert injected["kg_nodes"] == len(sources["nodes"]) <= 10
     assert all(set(node) == {"id", "name", "type", "score", "graph"} for node in sources["nodes"])
     assert done["citations"] == [{"graph": "cookbook", "id": NODE, "name": "Prompt caching"}]
     assert done["false_citations"] == ["cookbook:Prayer wheel"]
@@ -192,10 +188,8 @@ def test_a_chat_tells_its_events_in_their_order(server):
 
 def test_the_train_of_thought_comes_if_it_is_asked_for(server):
     kinds = [event["type"] for event in server.ask("prompt caching", trace=True)]
-    assert (
-        kinds[:4] == ["conversation_start", "injection_meta", "sources", "trace"]
-        and kinds.count("trace") == 1
-    )
+    assert kinds[:4] == ["conversation_start", "injection_meta", "sources", "trace"]
+    assert kinds.count("trace") == 1
     assert "trace" not in [event["type"] for event in server.ask("prompt caching", trace=False)]
 
 
@@ -267,10 +261,8 @@ def test_a_conversation_that_is_deleted_while_it_is_read_takes_its_opinions_alon
     assert error_of(server.client.put(f"{place}/messages/{question}/opinion", json={"thumb": 1}))[0] == 404
     assert error_of(server.client.put(f"{place}/messages/{message}/opinion", json={"thumb": 0}))[0] == 422
     taken = server.client.delete(f"{place}/messages/{message}/opinion")
-    assert (
-        taken.json() == {"deleted": True}
-        and [each["thumb"] for each in server.stored(place.rpartition("/")[2])][1] is None
-    )
+    assert taken.json() == {"deleted": True}
+    assert [each["thumb"] for each in server.stored(place.rpartition("/")[2])][1] is None
     assert error_of(server.client.delete(f"{place}/messages/msg_none/opinion"))[0] == 404
     assert server.client.put(f"{place}/messages/{message}/opinion", json={"thumb": 1}).status_code == 200
     assert server.client.delete(place).json() == {"deleted": True}
@@ -310,9 +302,8 @@ def test_conversations_with_an_expert_that_was_deleted_are_still_listed_read_and
         other = server.ask("hello", headers=ada)[0]["conversation_id"]
         assert server.client.delete(f"/api/experts/{id}", headers=admin).json()["conversations_deleted"] == 0
         left = server.client.get("/api/conversations", params={"gone": True}, headers=ada).json()
-        assert left["total"] == 1 and [(each["id"], each["expert_id"]) for each in left["conversations"]] == [
-            (talk, id)
-        ]
+        assert left["total"] == 1
+        assert [(each["id"], each["expert_id"]) for each in left["conversations"]] == [(talk, id)]
         owned = server.client.get("/api/conversations", headers=ada).json()["conversations"]
         assert {each["id"] for each in owned} == {talk, other}
         listed = server.client.get(f"/api/experts/{id}/conversations", headers=ada).json()
@@ -321,20 +312,14 @@ def test_conversations_with_an_expert_that_was_deleted_are_still_listed_read_and
         place = f"/api/experts/{id}/conversations"
         for stranger in (bob, admin):
             assert server.client.get("/api/conversations", headers=stranger).json()["total"] == 0
-            assert (
-                server.client.get(place, headers=stranger).json()
-                == server.client.get(place.replace(id, "nobody"), headers=ada).json()
-            )
+            answer = server.client.get(place, headers=stranger)
+            assert answer.json() == server.client.get(place.replace(id, "nobody"), headers=ada).json()
             assert server.client.get(f"{place}/{talk}", headers=stranger).status_code == 404
             assert server.client.delete(f"{place}/{talk}", headers=stranger).status_code == 404
-        assert (
-            error_of(
-                server.client.post(
-                    f"/api/experts/{id}/chat", json={"query": "more", "conversation_id": talk}, headers=ada
-                )
-            )[0]
-            == 404
+        answer = server.client.post(
+            f"/api/experts/{id}/chat", json={"query": "more", "conversation_id": talk}, headers=ada
         )
+        assert error_of(answer)[0] == 404
         assert server.client.delete(f"{place}/{talk}", headers=ada).json() == {"deleted": True}
         assert (
             server.client.get("/api/conversations", params={"gone": True}, headers=ada).json()["total"] == 0
@@ -349,10 +334,8 @@ def test_an_answer_that_was_cut_at_the_limit_of_its_length_says_so():
 
     with served(expert_office(Short(lambda prompt: "It goes on and", "short"))) as server:
         events = server.ask("hello")
-        assert (
-            events[-1]["cut"] is True
-            and server.stored(events[0]["conversation_id"])[-1]["metadata"]["cut"] is True
-        )
+        assert events[-1]["cut"] is True
+        assert server.stored(events[0]["conversation_id"])[-1]["metadata"]["cut"] is True
         body = {"model": COOK_ID, "messages": [{"role": "user", "content": "hello"}]}
         whole = server.client.post("/v1/chat/completions", json=body).json()
         assert whole["choices"][0]["finish_reason"] == "length"

@@ -282,10 +282,8 @@ def test_a_user_may_not_change_experts_and_an_admin_may(world):
     made = Asked("POST", "/api/experts", {**COOK, "persona": {"name": "Made"}}).told(
         world.client, world.admin
     )
-    assert (
-        made[0] == 201
-        and Asked("DELETE", "/api/experts/expert_made").told(world.client, world.admin)[0] == 200
-    )
+    assert made[0] == 201
+    assert Asked("DELETE", "/api/experts/expert_made").told(world.client, world.admin)[0] == 200
 
 
 def test_an_admin_reads_no_conversation_of_others(world):
@@ -353,6 +351,5 @@ def test_tokens_are_compared_by_their_hashes_each_of_them_whole(world, monkeypat
         assert len(compared) == len(
             world.service.tables.storage.rows("SELECT hash FROM tokens WHERE revoked IS NULL")
         )
-        assert all(
-            re.fullmatch("[0-9a-f]{64}", each) for pair in compared for each in pair
-        ) and token not in str(compared)
+        assert all(re.fullmatch("[0-9a-f]{64}", each) for pair in compared for each in pair)
+        assert token not in str(compared)

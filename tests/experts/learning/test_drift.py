@@ -15,14 +15,14 @@ from support.simulated_learning import simulated_sayings
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.learning.contradictions import (
     DimensionEvidence,
-    contradicted_dimensions,
+    benjamini_hochberg,
+    binomial_tail,
     contradiction_proposal,
-    false_discovery,
+    extract_statements,
     filter_evidence,
-    stated_dimensions,
-    upper_tail,
+    find_contradictions,
 )
-from kgot_lab.experts.learning.ledger import PropertyToChange, ProposalSource, open_proposals, planned_change
+from kgot_lab.experts.learning.ledger import PropertyToChange, ProposalSource, open_proposals, plan_change
 from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.kgos.methods.dimensions import dimension_filter
 from kgot_lab.kgos.schemas.vocabularies import cookbook
@@ -46,7 +46,7 @@ def altered(*values):
 
 
 def said(text, by="ada", graph=COOKBOOK, **more):
-    return [(each.node, each.dimension, each.end) for each in stated_dimensions(graph, text, by=by, **more)]
+    return [(each.node, each.dimension, each.end) for each in extract_statements(graph, text, by=by, **more)]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def evidence(ends, **more):
 
 def test_a_value_that_many_contradict_is_told_with_way_and_words():
     graph = altered((NODE, PRICE, 0.9))
-    (found,) = contradicted_dimensions(graph, evidence(["low"] * 4 + ["high"])).found
+    (found,) = find_contradictions(graph, evidence(["low"] * 4 + ["high"])).found
     assert (found.node, found.dimension, found.way, found.value, found.against, found.agreeing) == (
         NODE,
         PRICE,
@@ -94,42 +94,42 @@ def test_a_value_that_many_contradict_is_told_with_way_and_words():
         4,
         1,
     )
-    assert len(found.evidence) == 4 and found.p == pytest.approx(upper_tail(4, 5, 0.2))
+    assert len(found.evidence) == 4 and found.p == pytest.approx(binomial_tail(4, 5, 0.2))
 
 
 def test_many_values_are_corrected_for_the_share_of_false_discoveries():
-    assert false_discovery([0.01, 0.5, 0.02]) == pytest.approx([0.03, 0.5, 0.03])
-    assert false_discovery([]) == []
+    assert benjamini_hochberg([0.01, 0.5, 0.02]) == pytest.approx([0.03, 0.5, 0.03])
+    assert benjamini_hochberg([]) == []
 
 
 def test_one_person_who_says_it_a_hundred_times_is_one_person():
     graph = altered((NODE, PRICE, 0.9))
     again = [DimensionEvidence(NODE, PRICE, "low", "mallory", f"words {n}") for n in range(100)]
-    assert contradicted_dimensions(graph, again).found == ()
+    assert find_contradictions(graph, again).found == ()
 
 
 def test_the_last_word_of_a_person_counts():
     graph = altered((NODE, PRICE, 0.9))
     first = evidence(["low"] * 6, at=NOW)
     second = evidence(["high"] * 6, at=NOW + timedelta(days=1))
-    assert contradicted_dimensions(graph, [*second, *first]).found == ()
+    assert find_contradictions(graph, [*second, *first]).found == ()
 
 
 def test_words_older_than_the_value_or_the_window_do_not_count():
     graph = altered((NODE, PRICE, 0.9))
     old = evidence(["low"] * 6, at=NOW)
-    assert contradicted_dimensions(graph, old, since=NOW + timedelta(days=1)).stale == 6
-    changed = planned_change(
+    assert find_contradictions(graph, old, since=NOW + timedelta(days=1)).stale == 6
+    changed = plan_change(
         graph, [PropertyToChange(NODE, PRICE, 0.8, 0.9)], by="Grace", now=lambda: NOW + timedelta(days=1)
     ).after
-    assert contradicted_dimensions(changed, old).found == ()
-    assert contradicted_dimensions(changed, evidence(["low"] * 6, at=NOW + timedelta(days=2))).found
+    assert find_contradictions(changed, old).found == ()
+    assert find_contradictions(changed, evidence(["low"] * 6, at=NOW + timedelta(days=2))).found
 
 
 def test_a_value_in_the_middle_and_a_node_that_is_gone_are_not_watched():
-    report = contradicted_dimensions(altered((NODE, PRICE, 0.55)), evidence(["low"] * 6))
+    report = find_contradictions(altered((NODE, PRICE, 0.55)), evidence(["low"] * 6))
     assert (report.found, report.watched) == ((), 0)
-    assert contradicted_dimensions(COOKBOOK.subgraph(["tool:batch_api"]), evidence(["low"] * 6)).watched == 0
+    assert find_contradictions(COOKBOOK.subgraph(["tool:batch_api"]), evidence(["low"] * 6)).watched == 0
 
 
 def test_altered_values_are_found_and_a_copy_without_drift_stays_silent():
@@ -143,9 +143,9 @@ def test_altered_values_are_found_and_a_copy_without_drift_stays_silent():
     told = simulated_sayings(COOKBOOK, pairs, people=12, error=0.1, seed=3)
     reports = {}
     for graph in (drifted, COOKBOOK):
-        found = [each for person, text in told for each in stated_dimensions(graph, text, by=person)]
+        found = [each for person, text in told for each in extract_statements(graph, text, by=person)]
         reports[graph is drifted] = {
-            (each.node, each.dimension) for each in contradicted_dimensions(graph, found).found
+            (each.node, each.dimension) for each in find_contradictions(graph, found).found
         }
     assert reports[True] == set(pairs[:2]) and reports[False] == set()
 
@@ -162,7 +162,7 @@ def test_a_filter_that_excludes_the_right_answer_speaks_for_the_other_end():
 
 def test_a_contradicted_value_is_changed_only_by_who_reviews_and_then_passes_the_filter():
     graph = altered((NODE, PRICE, 0.9))
-    (found,) = contradicted_dimensions(graph, evidence(["low"] * 5)).found
+    (found,) = find_contradictions(graph, evidence(["low"] * 5)).found
     ledger, held = open_proposals(), HeldGraph(graph)
     proposal = contradiction_proposal("cookbook", found, 0.2)
     ledger.propose(
@@ -182,4 +182,4 @@ def test_a_contradicted_value_is_changed_only_by_who_reviews_and_then_passes_the
 
 def test_rates_that_make_no_sense_are_refused():
     with pytest.raises(BadInput):
-        contradicted_dimensions(COOKBOOK, [], error_rate=0.5)
+        find_contradictions(COOKBOOK, [], error_rate=0.5)

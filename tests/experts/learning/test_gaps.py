@@ -14,13 +14,18 @@ from kgot_lab.experts.learning.gaps import (
     GapSettings,
     QuestionRecord,
     admits_not_knowing,
-    drawn_tail,
     failure_patterns,
     gap_report,
+    hypergeometric_tail,
+    owner_questions,
     question_records,
-    questions_of,
 )
-from kgot_lab.experts.learning.growth_regions import NodeMatches, proposed_region, region_proposal, usual_edge
+from kgot_lab.experts.learning.growth_regions import (
+    NodeMatches,
+    most_frequent_edge,
+    propose_region,
+    region_proposal,
+)
 from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.experts.repository import ChatMessage, open_experts
@@ -47,30 +52,21 @@ def without(*ids):
 
 
 @every(
-    "answer",
+    ("answer", "admitted"),
     [
-        "I do not know.",
-        "Sorry, I don't know which one.",
-        "The graph does not say how.",
-        "The knowledge graph holds nothing on this question.",
-        "I have no information on heating bills.",
-        "The context doesn't mention it.",
+        ("I do not know.", True),
+        ("Sorry, I don't know which one.", True),
+        ("The graph does not say how.", True),
+        ("The knowledge graph holds nothing on this question.", True),
+        ("I have no information on heating bills.", True),
+        ("The context doesn't mention it.", True),
+        ("Use prompt caching [Source: cookbook:Prompt caching].", False),
+        ("You do not need to know it.", False),
+        ("It does not say much to you.", False),
     ],
 )
-def test_an_answer_that_admits_not_to_know_is_known(answer):
-    assert admits_not_knowing(answer)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "Use prompt caching [Source: cookbook:Prompt caching].",
-        "You do not need to know it.",
-        "It does not say much to you.",
-    ],
-)
-def test_an_answer_that_knows_is_none(answer):
-    assert not admits_not_knowing(answer)
+def test_an_answer_that_admits_not_to_know_is_told_from_one_that_knows(answer, admitted):
+    assert admits_not_knowing(answer) == admitted
 
 
 def test_an_answer_fails_in_four_ways_and_a_thumb_up_outweighs_them():
@@ -118,12 +114,12 @@ def test_only_the_conversations_of_one_person_are_read():
     config = expert_config({"name": "Guide", "kg_db_id": "cookbook", "persona": {"name": "Guide"}})
     expert = tables.add_expert(config).id
     for owner in ("ada", "eve"):
-        talk = tables.begin(expert, owner, "why?")
+        talk = tables.begin_conversation(expert, owner, "why?")
         question, answer = conversation("So.")
-        tables.say(talk, "user", f"{question.content} asks {owner}")
-        said = tables.say(talk, "assistant", answer.content, answer.metadata)
+        tables.add_message(talk, "user", f"{question.content} asks {owner}")
+        said = tables.add_message(talk, "assistant", answer.content, answer.metadata)
         tables.rate_answer(said.id, -1, conversation=talk, expert=expert, owner=owner)
-    (found,) = questions_of(tables, expert, "ada", "cookbook")
+    (found,) = owner_questions(tables, expert, "ada", "cookbook")
     assert (found.question, found.failures) == ("why? asks ada", ("thumbs down", "false citations"))
     tables.close()
 
@@ -205,14 +201,14 @@ def test_a_pattern_is_told_where_the_questions_of_a_topic_fail_more_than_chance_
 
 
 def test_the_tail_is_that_of_draws_without_replacement():
-    assert drawn_tail(0, 3, 2, 10) == pytest.approx(1)
-    assert drawn_tail(2, 2, 2, 4) == pytest.approx(1 / 6)
+    assert hypergeometric_tail(0, 3, 2, 10) == pytest.approx(1)
+    assert hypergeometric_tail(2, 2, 2, 4) == pytest.approx(1 / 6)
 
 
 def test_a_region_becomes_a_node_when_somebody_names_it_and_approves():
     graph = without(GONE)
-    region = proposed_region(NodeMatches(graph), QUESTION, "m")
-    proposal = region_proposal(graph, "cookbook", region, called="Prompt caching", type="technique")
+    region = propose_region(NodeMatches(graph), QUESTION, "m")
+    proposal = region_proposal(graph, "cookbook", region, node_name="Prompt caching", type="technique")
     ledger, held = open_proposals(), HeldGraph(graph)
     ledger.propose(proposal, ProposalSource("m", "c", "gap report", QUESTION))
     assert GONE not in held.graph()
@@ -221,23 +217,23 @@ def test_a_region_becomes_a_node_when_somebody_names_it_and_approves():
     GraphReviewer(ledger, held, "cookbook", "Grace").undo(verdict.number)
     assert held.graph().digest == graph.digest
     with pytest.raises(BadInput, match="no type"):
-        region_proposal(graph, "cookbook", region, called="Prompt caching", type="spell")
+        region_proposal(graph, "cookbook", region, node_name="Prompt caching", type="spell")
     with pytest.raises(BadInput, match="a name that no node has"):
-        region_proposal(COOKBOOK, "cookbook", region, called="Prompt caching", type="technique")
+        region_proposal(COOKBOOK, "cookbook", region, node_name="Prompt caching", type="technique")
     ledger.close()
 
 
 def test_the_usual_edge_is_the_most_frequent_between_two_types():
-    assert usual_edge(COOKBOOK, "limitation", "workaround:stable_part_first").type == "has_workaround"
-    assert not usual_edge(COOKBOOK, "limitation", "technique:prompt_caching").outwards
+    assert most_frequent_edge(COOKBOOK, "limitation", "workaround:stable_part_first").type == "has_workaround"
+    assert not most_frequent_edge(COOKBOOK, "limitation", "technique:prompt_caching").outwards
 
 
 def test_words_match_by_their_weight_and_unknown_ones_are_told():
     matches = NodeMatches(COOKBOOK)
-    strengths = matches.of("prompt caching")
+    strengths = matches.scores("prompt caching")
     assert strengths[COOKBOOK.row(GONE)] == pytest.approx(1) and strengths.min() >= 0
-    assert matches.unknown("prompt zeppelin") == ("zeppelin",)
-    assert matches.of("zeppelin").max() == 0
+    assert matches.unknown_words("prompt zeppelin") == ("zeppelin",)
+    assert matches.scores("zeppelin").max() == 0
 
 
 def test_settings_out_of_range_are_refused():

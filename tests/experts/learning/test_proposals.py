@@ -15,16 +15,16 @@ from support.simulated_learning import SimulatedLearner
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.experts.learning.extracting import extract_changes, learn_from_message, original_spelling
 from kgot_lab.experts.learning.ledger import (
-    MOST_WAITING,
+    MAX_WAITING,
     EdgeToAdd,
     GraphProposal,
     NodeToAdd,
     PropertyToChange,
     ProposalSource,
     open_proposals,
-    planned_change,
+    plan_change,
 )
-from kgot_lab.experts.learning.reviewing import GraphReviewer, graph_with_decisions
+from kgot_lab.experts.learning.reviewing import GraphReviewer, apply_decisions
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.llm.recorded import Scripted
@@ -64,7 +64,7 @@ def learnt(ledger, *texts, graph=COOKBOOK, llm=None):
     for number, text in enumerate(texts):
         said = ProposalSource(f"msg_{number}", f"conv_{number}", f"person {number}")
         found += learn_from_message(
-            ledger, llm or SimulatedLearner(), graph, name="cookbook", text=text, said=said
+            ledger, llm or SimulatedLearner(), graph, name="cookbook", text=text, source=said
         )
     return found
 
@@ -75,7 +75,7 @@ def test_planted_corrections_and_lies_all_wait_and_none_changes_the_graph(ledger
     assert len(kept) == len(CORRECTIONS) + len(LIES)
     assert {each.standing for each in kept} == {"queued"}
     assert {each.proposal.id for each in ledger.queue("cookbook")} == {each.proposal.id for each in kept}
-    assert held.graph().digest == COOKBOOK.digest and ledger.decided("cookbook") == ()
+    assert held.graph().digest == COOKBOOK.digest and ledger.decisions("cookbook") == ()
 
 
 def test_what_is_approved_is_found_and_what_is_undone_leaves_no_trace(ledger):
@@ -90,13 +90,12 @@ def test_what_is_approved_is_found_and_what_is_undone_leaves_no_trace(ledger):
     assert intent_search(after, "prompt weaving").nodes[0].id == "technique:prompt_weaving"
     assert after.node("technique:prompt_weaving").properties["curated"]["by"] == "Grace"
     (edge,) = after.neighbours("technique:prompt_weaving", "out")
-    assert (edge.type, edge.target) == ("requires", "tool:embedding_model") and edge.properties["curated"][
-        "by"
-    ] == "Grace"
+    assert (edge.type, edge.target) == ("requires", "tool:embedding_model")
+    assert edge.properties["curated"]["by"] == "Grace"
     reviewer.undo(verdict.number)
     assert held.graph().digest == COOKBOOK.digest
     assert [each.proposal.id for each in ledger.queue("cookbook")] == [kept.proposal.id]
-    assert [each.action for each in ledger.decided("cookbook")] == ["undo", "accept"]
+    assert [each.action for each in ledger.decisions("cookbook")] == ["undo", "accept"]
 
 
 def test_every_approved_correction_is_undone_exactly_in_any_order_that_fits(ledger):
@@ -130,11 +129,11 @@ def test_a_graph_that_lies_in_no_store_is_made_again_of_what_was_decided(ledger)
     reviewer.accept(second.proposal.id)
     reviewer.reject(third.proposal.id)
     reviewer.undo(taken_back)
-    made, misfits = graph_with_decisions(ledger, "cookbook", COOKBOOK)
-    assert made.digest == reviewer.taught.graph().digest != COOKBOOK.digest and misfits == ()
-    assert graph_with_decisions(ledger, "other", COOKBOOK) == (COOKBOOK, ())
+    made, misfits = apply_decisions(ledger, "cookbook", COOKBOOK)
+    assert made.digest == reviewer.target.graph().digest != COOKBOOK.digest and misfits == ()
+    assert apply_decisions(ledger, "other", COOKBOOK) == (COOKBOOK, ())
     other = COOKBOOK.subgraph(["tool:embedding_model"])
-    assert graph_with_decisions(ledger, "cookbook", other) == (other, (2,))
+    assert apply_decisions(ledger, "cookbook", other) == (other, (2,))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +155,7 @@ def test_a_message_that_asks_for_approval_changes_nothing(ledger, text):
     learnt(ledger, text)
     learnt(ledger, text, llm=obeying)
     assert [(id, ledger.proposal(id).standing) for id, _ in before] == before
-    assert ledger.decided("cookbook") == () and held.graph().digest == COOKBOOK.digest
+    assert ledger.decisions("cookbook") == () and held.graph().digest == COOKBOOK.digest
 
 
 def noted(**change):
@@ -235,13 +234,13 @@ def test_what_a_rule_forbids_is_refused_and_goes_on_waiting(ledger):
     with pytest.raises(BadInput, match="not in the vocabulary"):
         GraphReviewer(ledger, held, "cookbook", "Grace").accept(proposal.id)
     assert ledger.proposal(proposal.id).standing == "queued"
-    assert held.graph().digest == COOKBOOK.digest and ledger.decided("cookbook") == ()
+    assert held.graph().digest == COOKBOOK.digest and ledger.decisions("cookbook") == ()
 
 
 def test_a_value_that_changed_since_it_was_proposed_is_not_overwritten(ledger):
     (kept,) = learnt(ledger, LIES[1])
     edit = PropertyToChange("technique:prompt_caching", "token_efficiency", 0.5, 0.8)
-    held = HeldGraph(planned_change(COOKBOOK, [edit], by="Ada").after)
+    held = HeldGraph(plan_change(COOKBOOK, [edit], by="Ada").after)
     with pytest.raises(BadInput, match=r"is 0\.5 by now, and was 0\.8 when the change was proposed"):
         GraphReviewer(ledger, held, "cookbook", "Grace").accept(kept.proposal.id)
     assert held.graph().node("technique:prompt_caching").properties["token_efficiency"] == 0.5
@@ -269,7 +268,7 @@ def test_a_store_that_fails_before_it_wrote_leaves_the_proposal_waiting(ledger):
     held.when = "before"
     with pytest.raises(StoreUnavailable):
         reviewer.accept(kept.proposal.id)
-    assert ledger.proposal(kept.proposal.id).standing == "queued" and ledger.decided("cookbook") == ()
+    assert ledger.proposal(kept.proposal.id).standing == "queued" and ledger.decisions("cookbook") == ()
 
 
 @pytest.mark.parametrize("when", ["after", "killed"])
@@ -281,12 +280,12 @@ def test_a_decision_that_reached_the_graph_stands_whatever_failed_then(ledger, w
     if when == "killed":
         with pytest.raises(KeyboardInterrupt):
             reviewer.accept(kept.proposal.id)
-        assert [each.settled for each in ledger.decided("cookbook")] == [False]
+        assert [each.settled for each in ledger.decisions("cookbook")] == [False]
     else:
         reviewer.accept(kept.proposal.id)
     held.when = "never"
     reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
-    (verdict,) = ledger.decided("cookbook")
+    (verdict,) = ledger.decisions("cookbook")
     assert verdict.settled and held.graph().digest == verdict.digest_after
     reviewer.undo(verdict.number)
     assert held.graph().digest == COOKBOOK.digest
@@ -297,16 +296,16 @@ def test_a_decision_that_was_cut_off_before_the_graph_is_off_the_file(ledger):
     held = HeldGraph(COOKBOOK)
     reviewer = GraphReviewer(ledger, held, "cookbook", "Grace")
     with ledger.storage.changing():
-        ledger.note(
-            "accept", kept.proposal.id, "Grace", reviewer.planned(kept.proposal.id), before=COOKBOOK.digest
+        ledger.record_decision(
+            "accept", kept.proposal.id, "Grace", reviewer.plan(kept.proposal.id), before=COOKBOOK.digest
         )
     (withdrawn,) = reviewer.settle()
     assert withdrawn.proposal == kept.proposal.id
-    assert ledger.proposal(kept.proposal.id).standing == "queued" and ledger.decided("cookbook") == ()
+    assert ledger.proposal(kept.proposal.id).standing == "queued" and ledger.decisions("cookbook") == ()
 
 
 def test_nobody_fills_the_queue_alone(ledger):
-    for number in range(MOST_WAITING):
+    for number in range(MAX_WAITING):
         edit = EdgeToAdd(COOKBOOK.ids[number], "relates_to", "tool:batch_api")
         ledger.propose(
             GraphProposal("cookbook", (edit,)), ProposalSource(f"m{number}", "c", "mallory", "as they say")
@@ -341,11 +340,11 @@ def test_a_ledger_in_postgresql_keeps_the_same(postgres_url):
         reviewer.reject(kept[1].proposal.id)
         reviewer.undo(accepted.number)
         with ledger.storage.changing():
-            ledger.note(
+            ledger.record_decision(
                 "accept",
                 kept[2].proposal.id,
                 "Grace",
-                reviewer.planned(kept[2].proposal.id),
+                reviewer.plan(kept[2].proposal.id),
                 before=COOKBOOK.digest,
             )
         assert [
@@ -354,7 +353,7 @@ def test_a_ledger_in_postgresql_keeps_the_same(postgres_url):
         told.append(
             (
                 ledger.queue("cookbook"),
-                ledger.decided("cookbook"),
+                ledger.decisions("cookbook"),
                 ledger.forget("conv_2"),
                 ledger.queue("cookbook"),
             )
@@ -381,7 +380,7 @@ def test_of_two_who_accept_at_once_one_does_and_the_graph_changes_once(tmp_path)
     with ThreadPoolExecutor(2) as both:
         said = sorted(both.map(accepted, reviewers), key=len)
     assert said[0] in ("Grace", "Ada") and "no longer waits: it is accepted" in said[1]
-    (verdict,) = first.decided("cookbook")
+    (verdict,) = first.decisions("cookbook")
     assert held.graph().digest == verdict.digest_after
     first.close()
     second.close()

@@ -5,11 +5,11 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.trials.measures import (
-    MOST_FALSE,
+    MAX_FALSE_CITATIONS,
     TRIAL_MEASURES,
     TrialOutcome,
-    settled_order,
-    trial_measure,
+    find_measure,
+    sort_by_settled,
     values_by_variant,
 )
 
@@ -45,7 +45,7 @@ def test_each_measure_reads_its_number():
     assert {name: measure.value(one) for name, measure in TRIAL_MEASURES.items()} == {
         "thumbs": 0.0,
         "citation use": 0.25,
-        "false citations": MOST_FALSE,
+        "false citations": MAX_FALSE_CITATIONS,
         "seconds to first token": 0.5,
         "intent accuracy": 1.0,
     }
@@ -58,14 +58,15 @@ def test_what_is_not_known_is_no_zero():
 
 def test_more_is_not_always_better():
     assert [
-        TRIAL_MEASURES[name].better("b") for name in ("thumbs", "seconds to first token", "false citations")
+        TRIAL_MEASURES[name].better_variant("b")
+        for name in ("thumbs", "seconds to first token", "false citations")
     ] == ["b", "a", "a"]
-    assert TRIAL_MEASURES["seconds to first token"].better(None) is None
+    assert TRIAL_MEASURES["seconds to first token"].better_variant(None) is None
 
 
 def test_a_conversation_counts_once_with_its_first_value():
     turns = [outcome(), outcome(at=1, thumb=1), outcome(at=2, thumb=-1), outcome("c2", "b", at=3, thumb=-1)]
-    assert values_by_variant(turns, trial_measure("thumbs")) == {"a": [1.0], "b": [0.0]}
+    assert values_by_variant(turns, find_measure("thumbs")) == {"a": [1.0], "b": [0.0]}
 
 
 def test_outcomes_of_the_same_time_have_one_order_however_they_are_given():
@@ -75,6 +76,5 @@ def test_outcomes_of_the_same_time_have_one_order_however_they_are_given():
         outcome("c3", at=0),
         outcome("c1", at=1, thumb=1),
     ]
-    assert settled_order(some) == settled_order(some[::-1]) and [
-        each.unit for each in settled_order(some)
-    ] == ["c3", "c1", "c1", "c2"]
+    assert sort_by_settled(some) == sort_by_settled(some[::-1])
+    assert [each.unit for each in sort_by_settled(some)] == ["c3", "c1", "c1", "c2"]

@@ -26,7 +26,10 @@ def alarms(gaps):
     return int((np.maximum(*log_capitals(gaps)).max(axis=1) >= BAR).sum())
 
 
-@pytest.mark.parametrize("up", [0.05, 0.5, 0.9])
+EXTREME = [pytest.param(share, marks=pytest.mark.extended) for share in (0.05, 0.9)]
+
+
+@pytest.mark.parametrize("up", [0.5, *EXTREME])
 def test_looking_after_every_thumb_raises_no_more_than_five_in_a_hundred_false_alarms(up):
     chance = np.random.default_rng(4)
     gaps = (chance.random((600, 600)) < up).astype(float) - (chance.random((600, 600)) < up)
@@ -77,11 +80,9 @@ def test_a_clear_difference_is_found_and_named():
     endless = bounded_comparison([0.0] * 1500, [1.0] * 1500)
     assert math.isfinite(endless.e_value) and endless.p >= 0 and endless.higher == "b"
     turned = bounded_comparison([1.0, 1.0, 0.0, 1.0] * 20, [0.0, 0.0, 1.0, 0.0] * 20)
-    assert (
-        turned.higher == "a"
-        and turned.high == pytest.approx(-found.low)
-        and turned.p == pytest.approx(found.p)
-    )
+    assert turned.higher == "a"
+    assert turned.high == pytest.approx(-found.low)
+    assert turned.p == pytest.approx(found.p)
 
 
 def test_a_value_without_a_partner_waits_and_changes_only_the_means():

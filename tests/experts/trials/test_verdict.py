@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.trials.verdict import TrialPlan, mismatch_p, trial_verdict
+from kgot_lab.experts.trials.verdict import TrialPlan, mismatch_p_value, trial_verdict
 from notebooks.simulated_raters import NO_EFFECT, SimulatedVariant, simulated_outcomes
 
 BETTER = SimulatedVariant(up=0.9, judged=0.8)
@@ -44,11 +44,9 @@ def test_few_raters_decide_nothing_however_alike_they_are():
 
 def test_raters_who_stay_silent_with_one_variant_leave_it_undecided():
     verdict = trial_verdict(clear(judged=0.3))
-    assert (
-        whys(verdict) == ["silent"]
-        and verdict.decision == "undecided"
-        and verdict.comparisons["thumbs"].higher == "b"
-    )
+    assert whys(verdict) == ["silent"]
+    assert verdict.decision == "undecided"
+    assert verdict.comparisons["thumbs"].higher == "b"
     by_use = trial_verdict(clear(judged=0.3, use=0.8), TrialPlan(primary="citation use"))
     assert by_use.winner == "b", "where thumbs decide nothing, silence does not matter"
 
@@ -67,11 +65,9 @@ def test_a_configuration_that_was_changed_in_the_middle_is_invalid():
         replace(each, digest="new") if each.variant == "b" and each.at > 200 else each for each in clear()
     ]
     verdict = trial_verdict(outcomes)
-    assert (
-        whys(verdict) == ["changed"]
-        and verdict.decision == "invalid"
-        and "configuration of b" in str(verdict)
-    )
+    assert whys(verdict) == ["changed"]
+    assert verdict.decision == "invalid"
+    assert "configuration of b" in str(verdict)
 
 
 def test_two_variants_that_are_one_configuration_are_invalid():
@@ -137,10 +133,8 @@ def test_the_order_in_which_outcomes_are_given_changes_nothing():
 def test_many_answers_of_one_conversation_are_no_more_than_one():
     long = simulated_outcomes(60, turns=20, seed=2)
     row = trial_verdict(long).comparisons
-    assert (
-        row["citation use"].n_a + row["citation use"].n_b == 60
-        and row["thumbs"].n_a + row["thumbs"].n_b <= 60
-    )
+    assert row["citation use"].n_a + row["citation use"].n_b == 60
+    assert row["thumbs"].n_a + row["thumbs"].n_b <= 60
 
 
 def test_a_verdict_prints_as_a_table_with_its_correction():
@@ -168,10 +162,12 @@ def test_a_plan_that_promises_nothing_is_refused():
 
 
 def test_a_mismatch_needs_the_more_conversations_the_smaller_it_is():
-    assert mismatch_p(50, 50) == 1.0 and mismatch_p(60, 40) > 0.001 > mismatch_p(600, 400)
+    assert mismatch_p_value(50, 50) == 1.0 and mismatch_p_value(60, 40) > 0.001 > mismatch_p_value(600, 400)
     with pytest.raises(BadInput):
-        mismatch_p(-1, 3)
-    assert mismatch_p(0, 0) == 1.0 and mismatch_p(0, 400) < 1e-20 and mismatch_p(800, 200, (0.8, 0.2)) == 1.0
+        mismatch_p_value(-1, 3)
+    assert mismatch_p_value(0, 0) == 1.0
+    assert mismatch_p_value(0, 400) < 1e-20
+    assert mismatch_p_value(800, 200, (0.8, 0.2)) == 1.0
 
 
 def test_a_mismatch_may_be_looked_for_after_every_conversation():
@@ -180,6 +176,6 @@ def test_a_mismatch_may_be_looked_for_after_every_conversation():
         in_a, least = 0, 1.0
         for number in range(1, 301):
             in_a += chance.random() < 0.5
-            least = min(least, mismatch_p(in_a, number - in_a))
+            least = min(least, mismatch_p_value(in_a, number - in_a))
         false += least < 0.05
     assert false <= 26  # of 300 at a rate of .05: 15 and three deviations
