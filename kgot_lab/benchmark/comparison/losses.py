@@ -64,14 +64,14 @@ def stage_before_reading(question: Question, events: Sequence[Event], f1: float,
     return "" if set(question.gold) <= found else NOT_FOUND
 
 
-def find_loss(question: Question, events: Sequence[Event], receipt: QuestionResult) -> str:
+def find_loss(question: Question, events: Sequence[Event], result: QuestionResult) -> str:
     """Return the first of LOSSES at which an answer was lost, from the events of its run.
 
     The examples of a prompt do not count as shown.
     """
-    if receipt.error:
+    if result.error:
         return FAILED
-    if stage := stage_before_reading(question, events, receipt.f1, receipt.em):
+    if stage := stage_before_reading(question, events, result.f1, result.em):
         return stage
     golds = (question.answer, *question.aliases)
     right = [
@@ -127,10 +127,10 @@ def load_losses(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
     if not path.exists():
         return {}
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if told["kind"] != _KIND:
-            raise ValueError(f"its kind is {told['kind']!r}")
-        for set, systems in told["stages"].items():
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["kind"] != _KIND:
+            raise ValueError(f"its kind is {content['kind']!r}")
+        for set, systems in content["stages"].items():
             for system, ids in systems.items():
                 if set not in plan["sets"] or system not in plan["systems"]:
                     raise ValueError(f"{system} on {set} is not in the plan")
@@ -145,14 +145,14 @@ def load_losses(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
         raise BadInput(
             f"{path} does not say where answers of this comparison were lost ({why}): restore a copy, or put it away"
         ) from None
-    return dict(told["stages"])
+    return dict(content["stages"])
 
 
 def save_losses(folder: Path, stages: LossesBySet) -> Path:
     """Write the stages into FOLDER/lost.json, in the order of the names."""
-    told = {"kind": _KIND, "stages": stages}
+    content = {"kind": _KIND, "stages": stages}
     return write_atomically(
-        folder / LOST_FILE, json.dumps(told, indent=1, sort_keys=True) + "\n", "where answers were lost"
+        folder / LOST_FILE, json.dumps(content, indent=1, sort_keys=True) + "\n", "where answers were lost"
     )
 
 
@@ -203,10 +203,10 @@ def _losses_in_traces(folder: Path, findings: ComparisonResults, set: str, syste
 
 def _is_consistent(stage: str, receipt: QuestionResult) -> bool:
     """Return whether a stored stage is consistent with an answer, which may have been repeated since."""
-    told = (
+    expected = (
         FAILED if receipt.error else RIGHT if receipt.em else NEARLY if receipt.f1 >= NEARLY_RIGHT_F1 else ""
     )
-    return stage == told or not (told or stage in (FAILED, RIGHT, NEARLY))
+    return stage == expected or not (expected or stage in (FAILED, RIGHT, NEARLY))
 
 
 @cache

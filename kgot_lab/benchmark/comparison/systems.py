@@ -78,9 +78,9 @@ class AnswerSystem:
     def as_json(self) -> dict[str, Json]:
         """Convert the system to plain values, with the limits of its preset."""
         # they are part of the limits
-        told = {name: value for name, value in asdict(self).items() if name != "changes"}
+        values = {name: value for name, value in asdict(self).items() if name != "changes"}
         limits = self.limits.as_json() if self.preset in PRESETS else None
-        return {**told, **({"limits": limits} if self.preset else {})}
+        return {**values, **({"limits": limits} if self.preset else {})}
 
 
 # Facts are written from a path after the answer was read, for the next question. Here each question has
