@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.types import Edge
@@ -196,5 +196,5 @@ def _sheet(told: AnswerSupport) -> Sheet:
 
 
 if __name__ == "__main__":
-    demo = load_run(bundled("traces/hotpotqa_demo.jsonl"))
+    demo = load_run(bundled_path("traces/hotpotqa_demo.jsonl"))
     answer_picture(demo).save(Path(__file__).parent / "graph.svg")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kgot_lab.evaluation.reports import Report
     from kgot_lab.evaluation.results import Plan
     from kgot_lab.graph.property_graph import PropertyGraph
-    from kgot_lab.io.files import bundled as bundled_file
+    from kgot_lab.io.files import bundled_path as bundled_file
     from kgot_lab.llm import connect
     from kgot_lab.loop.controller import solve, think
     from kgot_lab.loop.limits import Limits
@@ -69,7 +69,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "plot": "viz.plots:plot_named",
     "exercise": "viz.exercises",
     "hand_in": "viz.exercises",
-    "bundled_file": "io.files:bundled",
+    "bundled_file": "io.files:bundled_path",
     "embedder": "embedding.embedders",
     "ranked": "types",
     "load_dataset": "benchmark.recall.datasets",

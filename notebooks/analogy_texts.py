@@ -11,7 +11,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.types import Edge, Json, Node
 
 
@@ -147,6 +147,6 @@ def _node(row: Json, side: str) -> Node:
 
 
 def _dev_rows(folder: str, name: str) -> list[Json]:
-    held_out = set(json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))["locked"])
-    with gzip.open(bundled(f"{folder}/{name}"), "rt", encoding="utf-8") as lines:
+    held_out = set(json.loads(bundled_path(f"{folder}/split.json").read_text(encoding="utf-8"))["locked"])
+    with gzip.open(bundled_path(f"{folder}/{name}"), "rt", encoding="utf-8") as lines:
         return [row for row in map(json.loads, lines) if row["_id"] not in held_out]

@@ -16,7 +16,7 @@ from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.sessions import ImportedFacts, WorldReview, import_statements, resolve_relationship
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import LLMError
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.presets import FREE
 from kgot_lab.memory.extraction import Extraction, Extractor
 from kgot_lab.text.cleaning import fence_text
@@ -211,7 +211,7 @@ def _moment(day: str, clock: str) -> datetime:
 
 
 def _read(name: str) -> Any:
-    return json.loads((bundled(_FOLDER) / name).read_text(encoding="utf-8"))
+    return json.loads((bundled_path(_FOLDER) / name).read_text(encoding="utf-8"))
 
 
 _UNSAID = "not said"  # of a fact that the author does not find in the evening

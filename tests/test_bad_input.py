@@ -19,7 +19,7 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import delta_edges, similarity_edges
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.errors import BadInput, TraceError
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25
@@ -33,7 +33,7 @@ WORDS = bm25(ADA)
 QUERY = lab.Query("?")
 NUMBERED = lab.PropertyGraph.from_triples([("0", "to", "1")])
 GRAPH = lab.PropertyGraph.from_triples([("Ada", "knows", "Charles")])
-RUN = lab.load_run(bundled("traces/winter_storm.jsonl"))
+RUN = lab.load_run(bundled_path("traces/winter_storm.jsonl"))
 SKELETONS = Skeletons({"a text": "a skeleton"}, "by hand")
 KINDS = ("in_memory", "sqlite", "sparql_embedded", "fused")
 SOME = ["Ada", "Byron", "London"]
@@ -100,7 +100,7 @@ def file(name: str, text: str) -> Path:
 def recorded(question: str = QUESTION) -> Path:
     """The trace of a run on file, cut after its third event."""
     return file(
-        "cut.jsonl", "\n".join(bundled("traces/winter_storm.jsonl").read_text().split("\n")[:4]) + "\n"
+        "cut.jsonl", "\n".join(bundled_path("traces/winter_storm.jsonl").read_text().split("\n")[:4]) + "\n"
     )
 
 
@@ -584,16 +584,16 @@ CASES = [
     Case("load_dataset: a slip", lambda: lab.load_dataset("hotpotq"), "hotpotqa"),
     Case("load_dataset: a path", lambda: lab.load_dataset("../hotpotqa"), "unknown data set"),
     Case("plan: another measure", lambda: lab.Plan("bm25", primary="recall@3"), "among the measures"),
-    Case("bundled: outside", lambda: bundled("../README.md"), "inside"),
-    Case("bundled: none of that name", lambda: bundled("tracez"), "did you mean 'traces'"),
+    Case("bundled: outside", lambda: bundled_path("../README.md"), "inside"),
+    Case("bundled: none of that name", lambda: bundled_path("tracez"), "did you mean 'traces'"),
     Case(
         "bundled: no result of that name",
-        lambda: bundled("benchmarks/results/pass_thru.json"),
+        lambda: bundled_path("benchmarks/results/pass_thru.json"),
         "look into benchmarks/results",
     ),
     Case(
         "bundled: outside the results",
-        lambda: bundled("benchmarks/../README.md"),
+        lambda: bundled_path("benchmarks/../README.md"),
         "lie inside the folder benchmarks",
     ),
 ]

@@ -11,9 +11,9 @@ import sys
 import pytest
 from support.every import every
 
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 
-DATA = bundled("README.md").parent
+DATA = bundled_path("README.md").parent
 README = (DATA / "README.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", README, flags=re.DOTALL | re.MULTILINE))
 LISTED = {

@@ -21,14 +21,14 @@ from kgot_lab.errors import (
     TraceError,
     UnknownName,
 )
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.model_file import MODEL_VARIABLE
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.stores.opening import resolved
+from kgot_lab.stores.opening import resolve_location
 from kgot_lab.viz.graph.view import GraphView
 from kgot_lab.viz.stepping.stepper import Stepper
 
@@ -317,7 +317,7 @@ def test_every_kind_of_graph_is_shown_as_the_same_graph(kind):
 
 
 def test_a_run_its_events_and_a_fork_of_it_are_stepped_through():
-    recorded = lab.load_run(bundled("traces/winter_storm.jsonl"))
+    recorded = lab.load_run(bundled_path("traces/winter_storm.jsonl"))
     assert isinstance(lab.show(recorded), Stepper) and lab.show(recorded.events).events == recorded.events
     number = next(at for at, event in enumerate(recorded.events) if type(event).__name__ == "Wrote")
     fork = lab.fork(recorded, number, "add('La Nina', 'made', 'rain')")
@@ -327,7 +327,7 @@ def test_a_run_its_events_and_a_fork_of_it_are_stepped_through():
 
 
 def test_a_run_is_walked_again_and_verified_in_a_store_of_its_own():
-    recorded = lab.load_run(bundled("traces/winter_storm.jsonl"))
+    recorded = lab.load_run(bundled_path("traces/winter_storm.jsonl"))
     assert lab.solve(lab.replay(recorded)).text == recorded.answer
     assert lab.verify(recorded) is None is lab.verify(recorded.events)
 
@@ -353,7 +353,7 @@ def test_a_run_is_walked_again_and_verified_in_a_store_of_its_own():
     ],
 )
 def test_a_name_an_address_or_a_file_means_a_kind_of_store(where, kind):
-    assert resolved(where) == (kind, None if where == kind else where)
+    assert resolve_location(where) == (kind, None if where == kind else where)
 
 
 @pytest.mark.parametrize("kind", ["in_memory", "cypher_embedded", "sparql_embedded", "sqlite"])

@@ -14,7 +14,7 @@ from support.exercise_cells import Exercises, exercise_cells
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -92,13 +92,13 @@ def test_the_results_that_notebooks_read_are_found_from_any_folder(monkeypatch, 
         r'bundled_file\("(benchmarks/[^"]+)"\)',
         "\n".join(source for path in NOTEBOOKS for source, _ in cells(path, "code")),
     )
-    assert len(named) == 12 and all(bundled(name).exists() for name in named)
+    assert len(named) == 12 and all(bundled_path(name).exists() for name in named)
     # as where the package is installed without its checkout
     monkeypatch.setattr("kgot_lab.io.files._CHECKOUT", tmp_path)
     with pytest.raises(
         BadInput, match="comes with a checkout of the project and not with the installed package: clone it"
     ):
-        bundled(named[0])
+        bundled_path(named[0])
 
 
 @each_notebook

@@ -13,7 +13,7 @@ from kgot_lab.benchmark.questions.question import load_questions
 from kgot_lab.documents.files import extract_text
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import from_beir
-from kgot_lab.io.files import read_regular_text, wide_encoding
+from kgot_lab.io.files import detect_wide_encoding, read_regular_text
 from kgot_lab.stores.files import read_graph
 
 WIDE = ("utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
@@ -34,12 +34,12 @@ FILES = {
     "text", (PLAIN, SPOKEN, "a", PLAIN * 1_000 + "𝔸" * 10), ids=("english", "european", "one letter", "long")
 )
 def test_a_text_is_told_by_its_mark_or_by_its_zeros(text, encoding):
-    assert text.encode(encoding).decode(wide_encoding(text.encode(encoding))) == text
+    assert text.encode(encoding).decode(detect_wide_encoding(text.encode(encoding))) == text
 
 
 @pytest.mark.parametrize("encoding", ("utf-32-le", "utf-32-be"))
 def test_asian_letters_in_utf_32_are_told_too(encoding):
-    assert wide_encoding(ASIAN.encode(encoding)) == encoding
+    assert detect_wide_encoding(ASIAN.encode(encoding)) == encoding
 
 
 @pytest.mark.parametrize("encoding", WIDE)

@@ -18,7 +18,7 @@ import typer.main
 from support.every import every
 
 from kgot_lab.cli.app import app
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.trace import load_run
 
 ROOT = Path(__file__).parent.parent
@@ -160,7 +160,7 @@ def test_pages_keep_within_their_number_of_characters(pages, most):
 def test_the_pictures_of_the_readme_are_what_the_commands_draw():
     answer = runpy.run_path(str(ROOT / "docs" / "draw_answer.py"))["answer_picture"]
     on_file = (ROOT / "docs" / "graph.svg").read_text(encoding="utf-8")
-    drawn = answer(load_run(bundled("traces/hotpotqa_demo.jsonl"))).svg
+    drawn = answer(load_run(bundled_path("traces/hotpotqa_demo.jsonl"))).svg
     assert on_file == drawn, "run python docs/draw_answer.py"
     loop = runpy.run_path(str(ROOT / "docs" / "draw_loop.py"))["loop_drawing"]
     assert (ROOT / "docs" / "loop.svg").read_text(encoding="utf-8") == loop().svg, (

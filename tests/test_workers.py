@@ -7,7 +7,7 @@ from support.loopback import free_port
 from support.workers import local_cluster
 
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.io.dask_workers import part_failed, swept, workers_at
+from kgot_lab.io.dask_workers import dask_client, job_error, sweep_settings
 
 
 @pytest.fixture(scope="module")
@@ -24,24 +24,26 @@ def squared(number):
 
 def test_a_sweep_gives_the_results_in_the_order_of_its_settings_here_and_by_workers(address):
     told = []
-    with workers_at(address) as client:
-        there = swept(squared, range(20), client=client, progress=lambda *counts: told.append(counts))
-    assert there == swept(squared, range(20)) and told == [(n, 20) for n in range(1, 21)]
+    with dask_client(address) as client:
+        there = sweep_settings(
+            squared, range(20), client=client, progress=lambda *counts: told.append(counts)
+        )
+    assert there == sweep_settings(squared, range(20)) and told == [(n, 20) for n in range(1, 21)]
 
 
 def test_an_error_of_ours_comes_back_as_it_is_and_any_other_with_what_to_do(address):
-    with workers_at(address) as client:
+    with dask_client(address) as client:
         with pytest.raises(BadInput, match="only numbers from 0"):
-            swept(squared, [1, -2], client=client)
+            sweep_settings(squared, [1, -2], client=client)
         with pytest.raises(
             LabError, match=r"a worker could not do its part \(TypeError.*install the same kgot_lab"
         ):
-            swept(squared, ["x"], client=client)
+            sweep_settings(squared, ["x"], client=client)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:8786", "http://127.0.0.1:8786", "", "file:///etc"])
 def test_what_is_no_address_of_a_scheduler_is_refused(address):
-    with pytest.raises(BadInput, match="tcp://HOST:8786"), workers_at(address):
+    with pytest.raises(BadInput, match="tcp://HOST:8786"), dask_client(address):
         pass
 
 
@@ -49,7 +51,7 @@ def test_a_scheduler_that_does_not_answer_is_said_with_how_to_start_one():
     pytest.importorskip("distributed")
     with (
         pytest.raises(BadInput, match="dask scheduler"),
-        workers_at(f"tcp://127.0.0.1:{free_port()}", seconds=0.5),
+        dask_client(f"tcp://127.0.0.1:{free_port()}", seconds=0.5),
     ):
         pass
 
@@ -61,7 +63,7 @@ def test_a_scheduler_without_a_worker_is_said():
             n_workers=0, dashboard_address="127.0.0.1:0", processes=False, host="127.0.0.1", protocol="tcp://"
         ) as cluster,
         pytest.raises(BadInput, match="has no worker"),
-        workers_at(cluster.scheduler_address, seconds=0.5),
+        dask_client(cluster.scheduler_address, seconds=0.5),
     ):
         pass
 
@@ -70,6 +72,6 @@ def test_a_worker_that_went_away_is_no_reason_to_install_anything():
     class FutureCancelledError(Exception):
         """As dask.distributed has one."""
 
-    assert "went away" in str(part_failed(FutureCancelledError("already forgotten"))) and "install" in str(
-        part_failed(TypeError("x"))
+    assert "went away" in str(job_error(FutureCancelledError("already forgotten"))) and "install" in str(
+        job_error(TypeError("x"))
     )

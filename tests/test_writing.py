@@ -20,7 +20,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import write_snapshot
-from kgot_lab.io.files import bundled, write_whole
+from kgot_lab.io.files import bundled_path, write_atomically
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.files import write_graph
@@ -90,7 +90,7 @@ def _writes(call: ast.Call) -> bool:
 
 
 def write_page(path: Path) -> None:
-    html(load_run(bundled("traces/hotpotqa_demo.jsonl"))).save(path)
+    html(load_run(bundled_path("traces/hotpotqa_demo.jsonl"))).save(path)
 
 
 def write_export(path: Path) -> None:
@@ -103,7 +103,7 @@ def write_notebook(path: Path) -> None:
 
 
 def write_ledger(path: Path) -> None:
-    ledger(load_run(bundled("traces/hotpotqa_demo.jsonl")).events).save(path)
+    ledger(load_run(bundled_path("traces/hotpotqa_demo.jsonl")).events).save(path)
 
 
 def write_picture(path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_file_keeps_its_rights_and_a_link_its_file(tmp_path: Path) -> None:
     file.write_text("before")
     file.chmod(0o640)
     link.symlink_to(file)
-    assert write_whole(link, "after \ud800", "the page") == link
+    assert write_atomically(link, "after \ud800", "the page") == link
     assert (
         link.is_symlink()
         and file.read_text() == "after \\ud800"
@@ -164,7 +164,7 @@ def test_a_pipe_stays_a_pipe_and_is_written_to(tmp_path: Path) -> None:
     read: list[str] = []
     reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_text()))
     reader.start()
-    write_whole(tmp_path / "pipe", "through it", "the page")
+    write_atomically(tmp_path / "pipe", "through it", "the page")
     reader.join()
     assert read == ["through it"] and stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
@@ -193,6 +193,6 @@ path.open("rb"), path.open("a"), open("w.txt"), figure.savefig(text), write_whol
 
 
 def test_a_folder_is_made_and_one_in_the_way_is_named(tmp_path: Path) -> None:
-    assert write_whole(tmp_path / "new" / "page.html", "text", "the page").read_text() == "text"
+    assert write_atomically(tmp_path / "new" / "page.html", "text", "the page").read_text() == "text"
     with pytest.raises(BadInput, match=r"cannot write the page .*new: Is a directory"):
-        write_whole(tmp_path / "new", "text", "the page")
+        write_atomically(tmp_path / "new", "text", "the page")

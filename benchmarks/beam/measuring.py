@@ -15,7 +15,7 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import circumstances, save_results
 from kgot_lab.evaluation.runs import Run, latency, run
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json
 
@@ -76,7 +76,7 @@ def measure_chats(
     chosen = [chat for chat in chats if chat.locked == locked]
     if not chosen:
         raise BadInput(f"there are no {LOCKED_CHATS if locked else OPEN_CHATS} chats in the data")
-    write_whole(folder / PLAN_OF_CHATS, json.dumps(plan, indent=1) + "\n", "the plan")
+    write_atomically(folder / PLAN_OF_CHATS, json.dumps(plan, indent=1) + "\n", "the plan")
     runs = _runs(chosen, embedder, progress)
     for name, made in runs.items():
         save_results(made, chat_receipt(folder, LOCKED_CHATS if locked else OPEN_CHATS, name), _KEPT)
@@ -144,4 +144,4 @@ def _write_evidence(folder: Path, chats: Sequence[LongChat]) -> None:
     ):
         told[question.id] = {"ability": question.ability, "evidence": sorted(question.evidence)}
     lines = ",\n".join(f"{json.dumps(id)}: {json.dumps(told[id])}" for id in sorted(told))
-    write_whole(path, f"{{\n{lines}\n}}\n", "the evidence")
+    write_atomically(path, f"{{\n{lines}\n}}\n", "the evidence")

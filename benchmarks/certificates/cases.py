@@ -19,7 +19,7 @@ from benchmarks.competence.worlds import World, world_of_triples, world_on_file
 from kgot_lab.benchmark.comparison.plan import DRAW_SEED, drawn_samples
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.errors import InsufficientData, require_count
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Document, Triple
 
@@ -70,8 +70,8 @@ def tried_sets() -> dict[str, TriedSet]:
     """
     drawn = drawn_samples()
     worlds = {
-        "2wiki": world_of_triples(bundled("2wiki-1000"), bundled("2wiki-fastgraphrag-101")),
-        "musique-498": world_on_file(bundled("musique-498")),
+        "2wiki": world_of_triples(bundled_path("2wiki-1000"), bundled_path("2wiki-fastgraphrag-101")),
+        "musique-498": world_on_file(bundled_path("musique-498")),
     }
     return {name: TriedSet(drawn[name], world.gold) for name, world in worlds.items()}
 

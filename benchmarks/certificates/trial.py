@@ -18,7 +18,7 @@ from kgot_lab.benchmark.questions.plan import format_differences, plan_differenc
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.certificate import certificate_of_run
 from kgot_lab.loop.limits import PATHS, Limits
 from kgot_lab.loop.trace import made_by
@@ -122,9 +122,9 @@ class CertificateTrial:
         }  # fmt: skip
         plan = json.loads(json.dumps(told))
         if not path.exists():
-            write_whole(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
+            write_atomically(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
             left_out = f"{TRACES}/\n.lock*\n"  # receipts are for keeping, traces are large
-            write_whole(self.folder / ".gitignore", left_out, "what git ignores")
+            write_atomically(self.folder / ".gitignore", left_out, "what git ignores")
         elif differences := plan_differences(trial_plan(self.folder), plan):
             raise BadInput(
                 f"{self.folder} holds answers to another plan: {format_differences(differences)}. Name another folder with --folder DIR"
@@ -230,4 +230,4 @@ def certified_cases(folder: Path) -> list[CertifiedCase]:
 
 def _keep(rows: Sequence[CertifiedCase], folder: Path) -> None:
     lines = ",\n".join(json.dumps(vars(row), ensure_ascii=False) for row in rows)
-    write_whole(folder / CERTIFICATES, f"[\n{lines}\n]\n", "the certificates")
+    write_atomically(folder / CERTIFICATES, f"[\n{lines}\n]\n", "the certificates")

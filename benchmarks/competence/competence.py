@@ -251,7 +251,7 @@ def without_errors(most: int) -> list[dict[str, Any]]:
     from benchmarks.competence.worlds import chain_world, world_on_file
     from kgot_lab.errors import UnknownName
     from kgot_lab.evaluation.significance import proportion
-    from kgot_lab.io.files import bundled
+    from kgot_lab.io.files import bundled_path
     from kgot_lab.loop.limits import LOCAL, REFERENCE
     from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
@@ -261,7 +261,7 @@ def without_errors(most: int) -> list[dict[str, Any]]:
     ]
     for name, k in SETS.items():
         try:
-            worlds.append((name, world_on_file(bundled(name)), k))
+            worlds.append((name, world_on_file(bundled_path(name)), k))
         except UnknownName:
             print(f"{name}: not here")
     rows = []
@@ -294,7 +294,7 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     )
     from kgot_lab.errors import UnknownName
     from kgot_lab.evaluation.significance import proportion
-    from kgot_lab.io.files import bundled
+    from kgot_lab.io.files import bundled_path
     from kgot_lab.loop.limits import PATHS
     from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
@@ -308,14 +308,17 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     ]
     for name, k in SETS.items():
         try:
-            worlds.append((name, first_of(world_on_file(bundled(name)), ON_FILE), k))
+            worlds.append((name, first_of(world_on_file(bundled_path(name)), ON_FILE), k))
         except UnknownName:
             print(f"{name}: not here")
     try:
         worlds.append(
             (
                 "2wiki-1000",
-                first_of(world_of_triples(bundled("2wiki-1000"), bundled("2wiki-fastgraphrag-101")), ON_FILE),
+                first_of(
+                    world_of_triples(bundled_path("2wiki-1000"), bundled_path("2wiki-fastgraphrag-101")),
+                    ON_FILE,
+                ),
                 PASSAGES,
             )
         )

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 
 from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.graph.changes import Truth
+from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.llm.structured import explain_json_error
 from kgot_lab.sandbox.python.helpers import best_paths
 from kgot_lab.sandbox.python.tracking_graph import TrackedGraph
 from kgot_lab.stores.embedded_store import PYTHON, EmbeddedStore
-from kgot_lab.stores.lookup import reached
+from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.statements import path_query
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
@@ -60,7 +60,7 @@ class _Facts:
     """Runs statements on its own copy of the graph: it reads JSON and nothing else."""
 
     def __init__(self) -> None:
-        self._truth = Truth()
+        self._truth = MutableGraph()
 
     def write(self, statement: str) -> Diff:
         """What the facts of a statement change; raises QueryFailed."""
@@ -97,7 +97,7 @@ class _Facts:
         starts = [id for id in self._truth.nodes if id.casefold() in wanted]
         far: dict[str, int] = {}
         for start in starts:
-            for id, steps in reached(start, max(1, hops) - 1, self._ends).items():
+            for id, steps in nodes_within(start, max(1, hops) - 1, self._ends).items():
                 far[id] = min(steps, far.get(id, steps))
         met = dict.fromkeys(
             identity for id in sorted(far, key=lambda id: far[id]) for identity in self._truth.incident[id]
@@ -126,7 +126,7 @@ class _Facts:
 
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None:
         """Begin with another graph."""
-        self._truth = Truth(nodes, edges)
+        self._truth = MutableGraph(nodes, edges)
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
         """Nothing: this language has no Python; raises QueryFailed."""

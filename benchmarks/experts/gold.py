@@ -12,7 +12,7 @@ from typing import Literal
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled, read_regular_text
+from kgot_lab.io.files import bundled_path, read_regular_text
 from kgot_lab.text.words import searched_words, stem
 
 QuestionSplit = Literal["develop", "locked"]
@@ -44,7 +44,9 @@ def expert_questions(split: QuestionSplit) -> tuple[ExpertQuestion, ...]:
     """
     if split not in QUESTION_SPLITS:
         raise UnknownName("split", split, QUESTION_SPLITS)
-    rows = map(json.loads, read_regular_text(bundled(f"expert-gold/{QUESTION_SPLITS[split]}")).splitlines())
+    rows = map(
+        json.loads, read_regular_text(bundled_path(f"expert-gold/{QUESTION_SPLITS[split]}")).splitlines()
+    )
     return tuple(
         ExpertQuestion(**row | {field: tuple(row[field]) for field in ("gold_nodes", "gold_limitations")})
         for row in rows

@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.extraction.facts import ModuleNames
 from kgot_lab.kgos.extraction.python.points_to import PointsTo
 from kgot_lab.kgos.extraction.python.program import Program
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--pycg", action="store_true")
     parser.add_argument("--misses", action="store_true")
     options = parser.parse_args()
-    with gzip.open(bundled("pycg-micro/cases.jsonl.gz"), "rt", encoding="utf-8") as rows:
+    with gzip.open(bundled_path("pycg-micro/cases.jsonl.gz"), "rt", encoding="utf-8") as rows:
         cases = [json.loads(row) for row in rows]
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0])
     for case in cases:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadReply
 from kgot_lab.evaluation.significance import proportion
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.extraction.concepts import FIELDS, Passage, PassageForm, read_relations, relations_prompt
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, Recorder
@@ -83,7 +83,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = [
         json.loads(line)
-        for line in bundled("concepts-gold/paragraphs.jsonl").read_text(encoding="utf-8").splitlines()
+        for line in bundled_path("concepts-gold/paragraphs.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     tape = options.folder / "tape.jsonl"
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 
 Floats = NDArray[np.float32]
 
@@ -60,7 +60,7 @@ def _described(vectors: Floats) -> dict[str, float]:
 
 def vectors_used() -> dict[str, dict[str, float]]:
     """How similar the vectors of chance are, and the real ones they stand for."""
-    real = np.load(bundled("2wiki-fastgraphrag-101/vectors.npz"))["matrix"].astype(np.float32)
+    real = np.load(bundled_path("2wiki-fastgraphrag-101/vectors.npz"))["matrix"].astype(np.float32)
     real /= np.linalg.norm(real, axis=1, keepdims=True)
     made = {
         "texts": clustered(6119, 384, 0),

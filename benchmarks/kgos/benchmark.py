@@ -19,7 +19,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import PLAN, Report, report
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled, read_regular_text, write_whole
+from kgot_lab.io.files import bundled_path, read_regular_text, write_atomically
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion
 from kgot_lab.types import Json
@@ -40,7 +40,7 @@ def write_before(folder: Path, vectors: Embedder) -> None:
     KGOS_PLAN.write_down(folder / PLAN)
     if not (folder / SETTLED).exists():
         settled = _settled(graph, remembered, learnt(graph, remembered))
-        write_whole(folder / SETTLED, json.dumps(settled, indent=1) + "\n", "what is settled before")
+        write_atomically(folder / SETTLED, json.dumps(settled, indent=1) + "\n", "what is settled before")
     settled_before(folder, graph, remembered)
 
 
@@ -101,7 +101,7 @@ def half_report(folder: Path, half: QueryHalf) -> Report:
 
 def _settled(graph: PropertyGraph, vectors: InMemoryVectors, fusion: LearnedFusion) -> dict[str, Json]:
     """All that is settled before the locked half is opened, but for the plan."""
-    frozen = json.loads(bundled("cookbook/FROZEN.json").read_text(encoding="utf-8"))
+    frozen = json.loads(bundled_path("cookbook/FROZEN.json").read_text(encoding="utf-8"))
     names = [*kgos_systems(graph, vectors), LEARNED_FUSION]
     return {
         "frozen": frozen["sha256"],

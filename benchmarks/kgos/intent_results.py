@@ -28,7 +28,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import format_p
 from kgot_lab.evaluation.significance import holm, interval, proportion, sign_flip_p, wins_ties_losses
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 
 _OUTSIDE = "outside"  # what the ids of questions from outside begin with
 
@@ -52,7 +52,7 @@ def measure_intents(folder: Path, half: QueryHalf, embedder: Embedder) -> None:
         filename="", fileobj=packed, mode="wb", mtime=0
     ) as file:  # neither name nor time of writing, for equal bytes
         file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
-    write_whole(path, packed.getvalue(), "the intents")
+    write_atomically(path, packed.getvalue(), "the intents")
 
 
 def intents_said(folder: Path, half: QueryHalf) -> tuple[IntentSaid, ...]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from benchmarks.kgos.queries import CookbookQuery
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import UnknownName
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
 
 NO_INTENT = "none"
@@ -45,7 +45,7 @@ def outside_questions(split: OutsideSplit) -> tuple[str, ...]:
     """
     if split not in ("train", "val", "test"):
         raise UnknownName("split", str(split), ("train", "val", "test"))
-    with gzip.open(bundled("clinc150-oos/questions.jsonl.gz"), "rt", encoding="utf-8") as lines:
+    with gzip.open(bundled_path("clinc150-oos/questions.jsonl.gz"), "rt", encoding="utf-8") as lines:
         return tuple(row["text"] for row in map(json.loads, lines) if row["split"] == split)
 
 

@@ -98,14 +98,14 @@ def main() -> None:
     if given.write:
         sys.exit(0)
     from benchmarks.kgos.lesson import lesson_figures
-    from kgot_lab.io.files import write_whole
+    from kgot_lab.io.files import write_atomically
 
     figures = json.dumps(lesson_figures(KGOS), indent=1, ensure_ascii=False)
-    write_whole(KGOS / "lesson.json", f"{figures}\n", "the figures of the lesson")
+    write_atomically(KGOS / "lesson.json", f"{figures}\n", "the figures of the lesson")
     halves: tuple[tuple[QueryHalf, str], ...] = (("tuning", "report_tuning.md"), ("locked", "report.md"))
     for half, name in halves:
         if (KGOS / f"intents_{half}.jsonl.gz").exists():
-            print(f"{write_whole(KGOS / name, kgos_page(half), 'the report').name} is written")
+            print(f"{write_atomically(KGOS / name, kgos_page(half), 'the report').name} is written")
 
 
 if __name__ == "__main__":

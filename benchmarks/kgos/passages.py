@@ -22,7 +22,7 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.results import Plan, load_results
 from kgot_lab.evaluation.significance import Numbers, holm, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
-from kgot_lab.io.files import read_regular_text, write_whole
+from kgot_lab.io.files import read_regular_text, write_atomically
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion, learned
 from kgot_lab.retrieval.stage import Stage
 
@@ -58,7 +58,7 @@ def measure_passages(
             tell(f"learning on {name}")
             part = dataset.develop
             learnt[name] = learn_fusion(lanes, part.queries, part.qrels).as_json()
-        write_whole(path, json.dumps(learnt, indent=1) + "\n", "what was learnt")
+        write_atomically(path, json.dumps(learnt, indent=1) + "\n", "what was learnt")
     learnt = json.loads(read_regular_text(path))
     plan = Plan(_system(PASSAGE_SETS[0]), measures=("recall@5",))
     for dataset, lanes in built.values():

@@ -13,7 +13,7 @@ from typing import Literal
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.types import Query
 
@@ -43,14 +43,14 @@ def cookbook_queries(half: QueryHalf) -> tuple[CookbookQuery, ...]:
     """
     if half not in HALVES:
         raise UnknownName("half of the queries", str(half), HALVES)
-    frozen = json.loads(bundled(f"{_FOLDER}/FROZEN.json").read_text(encoding="utf-8"))["sha256"]
+    frozen = json.loads(bundled_path(f"{_FOLDER}/FROZEN.json").read_text(encoding="utf-8"))["sha256"]
     name = f"queries_{half}.jsonl"
     for file in (name, "nodes.jsonl", "edges.jsonl"):
-        if hashlib.sha256(bundled(f"{_FOLDER}/{file}").read_bytes()).hexdigest() != frozen[file]:
+        if hashlib.sha256(bundled_path(f"{_FOLDER}/{file}").read_bytes()).hexdigest() != frozen[file]:
             raise BadInput(
                 f"data/cookbook/{file} is not as it was frozen, so no figure on it would count; fetch it again"
             )
-    rows = map(json.loads, bundled(f"{_FOLDER}/{name}").read_text(encoding="utf-8").splitlines())
+    rows = map(json.loads, bundled_path(f"{_FOLDER}/{name}").read_text(encoding="utf-8").splitlines())
     return tuple(
         CookbookQuery(
             row["id"],

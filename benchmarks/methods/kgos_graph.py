@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import frozen
+from kgot_lab.graph.property_graph import make_read_only
 from kgot_lab.kgos.methods.index import index_of
 
 CURATED_PART, EXTRACTED_PART, ACROSS = (266, 605), (1_791, 283_166), 407
@@ -78,9 +78,9 @@ def kgos_graph(times: int = 1, seed: int = 0) -> PropertyGraph:
             }
             for said, rated in zip(words, values, strict=True)
         ),
-        sources=frozen(ends[0].astype(np.int32)),
-        targets=frozen(ends[1].astype(np.int32)),
-        type_codes=frozen(np.concatenate(codes).astype(np.int32)),
+        sources=make_read_only(ends[0].astype(np.int32)),
+        targets=make_read_only(ends[1].astype(np.int32)),
+        type_codes=make_read_only(np.concatenate(codes).astype(np.int32)),
         type_names=(*CURATED_TYPES, *EXTRACTED_TYPES),
         edge_properties=({},) * ends.shape[1],
         edge_keys=tuple(map(str, range(ends.shape[1]))),

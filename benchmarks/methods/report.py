@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.evaluation.tables import Cell, Grid
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 
 _OTHERS = ("NetworkX", "rustworkx", "igraph", "SQL", "plain Python")
 _Row = dict[str, Any]
@@ -40,7 +40,7 @@ def write_size(path: Path, found: _Row) -> None:
     """Put what was measured at one size into a receipt, in place of what it had for that size."""
     there = [each for each in _read(path) or [] if each["times"] != found["times"]]
     sizes = sorted([*there, found], key=lambda each: int(each["times"]))
-    write_whole(path, (json.dumps(sizes, indent=1) + "\n").encode(), "the receipt")
+    write_atomically(path, (json.dumps(sizes, indent=1) + "\n").encode(), "the receipt")
 
 
 def written_report(folder: Path) -> str:

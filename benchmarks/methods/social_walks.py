@@ -20,7 +20,7 @@ from benchmarks.methods.social_walkers import (
     everything_loaded,
 )
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Csr, Ints, csr, frozen
+from kgot_lab.graph.property_graph import Csr, Ints, build_csr, make_read_only
 from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.retrieval.neighbours import Links, StepIndices, distinct_integers, neighbour_steps
 
@@ -37,7 +37,7 @@ class OurWalker(Walker):
         self.links = Links.of(self.graph, (KNOWS,)).ends
         code = self.graph.type_names.index(DEPENDS)
         rows = np.flatnonzero(self.graph.type_codes == code)
-        self.depends = csr(self.graph.sources[rows], self.graph.targets[rows], len(self.graph))
+        self.depends = build_csr(self.graph.sources[rows], self.graph.targets[rows], len(self.graph))
         self.ages = np.array([row["age"] for row in self.persons])
         self.scores = np.array([row["score"] for row in self.persons])
         return len(self.graph.sources)
@@ -110,9 +110,9 @@ def property_graph(given: Social, types: Iterable[str]) -> PropertyGraph:
         ids=tuple(str(row["id"]) for row in rows),
         node_labels=tuple((type,) for type, each in given.nodes.items() for _ in each),
         node_properties=tuple(rows),
-        sources=frozen(np.array([edge["source"] for edge in every], np.int32)),
-        targets=frozen(np.array([edge["target"] for edge in every], np.int32)),
-        type_codes=frozen(
+        sources=make_read_only(np.array([edge["source"] for edge in every], np.int32)),
+        targets=make_read_only(np.array([edge["target"] for edge in every], np.int32)),
+        type_codes=make_read_only(
             np.repeat(np.arange(len(chosen), dtype=np.int32), [len(each) for each in chosen.values()])
         ),
         type_names=tuple(chosen),

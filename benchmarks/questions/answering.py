@@ -15,7 +15,7 @@ from kgot_lab.benchmark.questions.attempt import rag_prompt, zero_shot_prompt
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.evaluation.grading import contains_answer, exact_match, f1
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Forced, Read, Voted
 from kgot_lab.loop.limits import PRESETS
@@ -135,7 +135,7 @@ def answer_missing(
     head.
     """
     if not path.exists():
-        write_whole(path, json.dumps(head) + "\n", "the answers")
+        write_atomically(path, json.dumps(head) + "\n", "the answers")
     done = {row["id"] for row in rows_on_file(path)}
     for question in questions:
         if question.id not in done:

@@ -15,7 +15,7 @@ from kgot_lab.evaluation.dataset import content_id
 from kgot_lab.evaluation.reports import PLAN, Report, derive_reports
 from kgot_lab.evaluation.results import Plan, fingerprints, save_results
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.types import Hit, Json, Ranking
 
 _DEEP = 8  # what the published systems gave
@@ -94,5 +94,5 @@ def _ids() -> dict[str, str]:
 
 
 def _rows(name: str) -> list[Json]:
-    with gzip.open(bundled(name), "rt", encoding="utf-8") as lines:
+    with gzip.open(bundled_path(name), "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]

@@ -13,7 +13,7 @@ from pathlib import Path
 from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import TraceError
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.loop.replay.forks import recorded_fork, save_fork
@@ -92,7 +92,7 @@ def record_fork(plan: Plan, path: Path, llm: Local) -> None:
 def tool_of(original: Trace) -> Tool:
     """The search that a trace was recorded with."""
     if original.run == "winter_storm":
-        return search(list(read_documents(bundled("winter-storm")).documents), k=3)
+        return search(list(read_documents(bundled_path("winter-storm")).documents), k=3)
     return search(hotpotqa().documents, k=8)
 
 

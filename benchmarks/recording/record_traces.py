@@ -22,7 +22,7 @@ from pathlib import Path
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import demo_questions, hotpotqa
 from kgot_lab.documents.folder import read_documents
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.llm.recorded import Recorder, Scripted
@@ -113,7 +113,7 @@ class Wanted:
 def wanted_runs() -> dict[str, Wanted]:
     """The recorded runs by name; all questions of HotpotQA are of those to tune on."""
     data, (born, album, _) = hotpotqa(), demo_questions()
-    storm = list(read_documents(bundled("winter-storm")).documents)
+    storm = list(read_documents(bundled_path("winter-storm")).documents)
     by_id = {question.id: question for question in data.questions}
     wanted = {
         "hotpotqa_demo": Wanted(born.text, data.documents, 8, LOCAL, about=known_beforehand(born)),

@@ -31,7 +31,7 @@ from kgot_lab.evaluation.reports import derive_reports
 from kgot_lab.evaluation.results import load_results
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, interval
 from kgot_lab.evaluation.tables import format_decimal, format_signed
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 
 ROOT = Path(__file__).parents[2]
 PAGES = tuple(ROOT / name for name in ("README.md", "benchmarks/results/README.md", "notebooks/README.md"))
@@ -275,7 +275,7 @@ def doubts() -> str:
 def untouched(name: str) -> tuple[str, int, int]:
     """Recall@5 of the trail on test questions that were not answered before the split, and how many were."""
     folder, dataset = ROOT / "benchmarks" / "results" / "standard_sets", load_dataset(name)
-    asked = json.loads(bundled(f"{name}/split.json").read_text(encoding="utf-8"))["locked"]
+    asked = json.loads(bundled_path(f"{name}/split.json").read_text(encoding="utf-8"))["locked"]
     seen = dataset.locked & set(asked)
     scores = score(load_results(results_path(folder, dataset, TRAIL)), dataset.qrels, ["recall@5"])
     return format_decimal(scores.only(dataset.locked - seen).mean("recall@5")), len(seen), len(dataset.locked)

@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.standard_sets.other_embedders import embedder_tables
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 
 FOLDER = Path(__file__).parents[1] / "results" / "embedders"
 
@@ -27,7 +27,7 @@ def main() -> None:
     parser.parse_args()
     grids = [grid.markdown for grid in embedder_tables(FOLDER)]
     told = "\n\n".join(["# Other embedders on the standard sets", *grids]) + "\n"
-    write_whole(FOLDER / "summary.md", told, "the summary")
+    write_atomically(FOLDER / "summary.md", told, "the summary")
     print(told)
 
 

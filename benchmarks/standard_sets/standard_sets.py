@@ -17,7 +17,7 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.reports import derive_reports
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 
 FOLDER = Path(__file__).parents[1] / "results" / "standard_sets"
 CROSSED = FOLDER / "crossed.json"  # benchmarks/standard_sets/fit_trail.py --check makes it
@@ -41,7 +41,7 @@ def main() -> None:
         )
         + "\n"
     )
-    write_whole(FOLDER / "summary.md", told, "the summary")
+    write_atomically(FOLDER / "summary.md", told, "the summary")
     print(told)
 
 

@@ -19,7 +19,7 @@ from benchmarks.stores.raw_languages import (
     Walks,
     texts_of,
 )
-from kgot_lab.stores.lookup import reached
+from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.types import Diff
 
 
@@ -47,7 +47,7 @@ class NetworkX:
         ]
 
     def within(self, id: str, hops: int) -> object:
-        return reached(id, hops, lambda each: self.nx.all_neighbors(self.graph, each))
+        return nodes_within(id, hops, lambda each: self.nx.all_neighbors(self.graph, each))
 
     def path(self, source: str, target: str) -> object:
         try:

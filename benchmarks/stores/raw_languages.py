@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.stores.lookup import path_between, reached
+from kgot_lab.stores.lookup import nodes_within, shortest_path
 from kgot_lab.types import Diff, Edge
 
 HOPS = 6
@@ -29,12 +29,12 @@ class Walks:
         raise NotImplementedError
 
     def within(self, id: str, hops: int) -> object:
-        return reached(
+        return nodes_within(
             id, hops, lambda each: (end for source, _, target in self.edges(each) for end in (source, target))
         )
 
     def path(self, source: str, target: str) -> object:
-        return path_between(source, target, HOPS, lambda id: [Edge(*edge) for edge in self.edges(id)])
+        return shortest_path(source, target, HOPS, lambda id: [Edge(*edge) for edge in self.edges(id)])
 
 
 def reached_by_level(

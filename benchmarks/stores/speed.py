@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.stores.graphs import size_of
 from benchmarks.stores.measured import children, others_mb
 from benchmarks.stores.tables import MEASURED_STORES
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 
 _PACKAGES = (
     "networkx",
@@ -182,7 +182,7 @@ def _tidy(file: Path) -> None:
     rows = sorted(
         kept_rows(file), key=lambda row: (size_of(row["graph"]), MEASURED_STORES.index(row["store"]))
     )
-    write_whole(file, "".join(json.dumps(row) + "\n" for row in rows), "the rows")
+    write_atomically(file, "".join(json.dumps(row) + "\n" for row in rows), "the rows")
 
 
 def _failed(row: StoreRow) -> bool:

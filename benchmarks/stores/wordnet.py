@@ -8,14 +8,14 @@ import json
 from functools import cache
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.types import Edge, Node
 
 
 @cache
 def wordnet() -> PropertyGraph:
     """WN18RR with names and glosses: 40,943 nodes, and a typed edge for each of the 93,003 triples."""
-    folder = bundled("wn18rr-text")
+    folder = bundled_path("wn18rr-text")
     with gzip.open(folder / "nodes.jsonl.gz", "rt", encoding="utf-8") as lines:
         records = list(map(json.loads, lines))
     nodes = [

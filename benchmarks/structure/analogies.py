@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.types import Json
 
 SEED = 20261204  # of every draw below and in cells.py, fixed before the first run
@@ -279,13 +279,13 @@ ITEMS: Mapping[str, Callable[[], tuple[Item, ...]]] = {
 
 def jsonl_rows(path: str) -> list[Json]:
     """The rows of a bundled file of gzipped JSON lines."""
-    with gzip.open(bundled(path), "rt", encoding="utf-8") as lines:
+    with gzip.open(bundled_path(path), "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def locked_in(folder: str) -> frozenset[str]:
     """The ids that a bundled data set opens last."""
-    return frozenset(json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))["locked"])
+    return frozenset(json.loads(bundled_path(f"{folder}/split.json").read_text(encoding="utf-8"))["locked"])
 
 
 def hashed(*parts: str, seed: int = SEED) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.structure.analogies import Choice, Choices
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import Scores
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.types import Json
 
 _FORMAT = "choice receipt 1"
@@ -195,7 +195,7 @@ def _write(path: Path, rows: Iterable[Json]) -> None:
         filename="", fileobj=packed, mode="wb", mtime=0
     ) as file:  # neither name nor time of writing, for equal bytes
         file.write(text.encode())
-    write_whole(path, packed.getvalue(), "the questions")
+    write_atomically(path, packed.getvalue(), "the questions")
 
 
 def _read(path: Path, form: str) -> list[Json]:

@@ -19,7 +19,7 @@ from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeleton_makers import StoredSkeletons, stored
 from kgot_lab.analogy.skeletons import Maker, skeletons
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 
 MODEL_OF_SKELETONS = "the local model"
 
@@ -27,7 +27,7 @@ MODEL_OF_SKELETONS = "the local model"
 @cache
 def skeletons_of_the_model() -> StoredSkeletons:
     """The skeletons that the local model made."""
-    return stored(bundled("skeletons/local-model.jsonl.gz"))
+    return stored(bundled_path("skeletons/local-model.jsonl.gz"))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.similarity.delta import SPECIFIED, Thresholds
 from kgot_lab.types import Node
 
@@ -319,6 +319,6 @@ def map_words(tools: Instruments, path: Path, opened: bool) -> None:
 
 
 def _keep(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    write_whole(
+    write_atomically(
         path, gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode(), mtime=0), "the receipt"
     )

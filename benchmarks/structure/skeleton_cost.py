@@ -18,7 +18,7 @@ from statistics import fmean
 
 from benchmarks.structure.analogies import CHOICES, choices
 from kgot_lab.analogy.skeleton_makers import RULES, SKELETON_EXAMPLES
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.text.cleaning import estimate_tokens
 
 
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--input", type=float, metavar="PRICE", help="price of a million tokens read")
     parser.add_argument("--output", type=float, metavar="PRICE", help="price of a million tokens written")
     wanted = parser.parse_args()
-    lines = gzip.decompress(bundled("skeletons/local-model.jsonl.gz").read_bytes()).splitlines()[1:]
+    lines = gzip.decompress(bundled_path("skeletons/local-model.jsonl.gz").read_bytes()).splitlines()[1:]
     written = fmean(estimate_tokens(json.loads(line)["skeleton"]) for line in lines)
     prompt = estimate_tokens(RULES) + sum(
         estimate_tokens(f"Text: {text}") + estimate_tokens(made) for text, made in SKELETON_EXAMPLES

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from benchmarks.structure.analogies import locked_in
 from kgot_lab.errors import BadInput
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class SystemPairs:
 def system_pairs() -> SystemPairs:
     """The SCAN analogies: 65 pairs of systems with 451 terms."""
     rows: dict[str, list[dict[str, str]]] = {}
-    with bundled("scan-analogies/SCAN_dataset.csv").open(encoding="utf-8", newline="") as file:
+    with bundled_path("scan-analogies/SCAN_dataset.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             rows.setdefault(f"{row['target']} | {row['source']}", []).append(row)
     pairs = (

@@ -26,7 +26,7 @@ import numpy as np
 
 from kgot_lab.cli.requirements import require_packages
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import frozen
+from kgot_lab.graph.property_graph import make_read_only
 from kgot_lab.viz.graph.collapse import View, collapse_graph, open_community, reveal_nodes
 from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.places import view_positions
@@ -58,9 +58,9 @@ def made(nodes: int, edges: int, *, blocks: int = 1, share: float = 0.0, seed: i
         ids=tuple(f"node {row}" for row in range(nodes)),
         node_labels=tuple((LABELS[code],) for code in chance.integers(0, len(LABELS), nodes).tolist()),
         node_properties=tuple({"name": f"Name {row}", "year": 1800 + row % 200} for row in range(nodes)),
-        sources=frozen(names[sources].astype(np.int32)),
-        targets=frozen(names[targets].astype(np.int32)),
-        type_codes=frozen(chance.integers(0, len(TYPES), edges).astype(np.int32)),
+        sources=make_read_only(names[sources].astype(np.int32)),
+        targets=make_read_only(names[targets].astype(np.int32)),
+        type_codes=make_read_only(chance.integers(0, len(TYPES), edges).astype(np.int32)),
         type_names=TYPES,
         edge_properties=({},) * edges,
         edge_keys=tuple(map(str, range(edges))),

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.views.run_lessons import LESSONS, lessons_of
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.trace import Trace, load_run
 
 
@@ -35,7 +35,7 @@ def main() -> None:
 
 def bundled_runs() -> list[Path]:
     """The traces that come with the package, by name."""
-    return sorted(bundled("traces").glob("*.jsonl"))
+    return sorted(bundled_path("traces").glob("*.jsonl"))
 
 
 def told_of_run(name: str, run: Trace) -> str:

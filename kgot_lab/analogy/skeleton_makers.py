@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kgot_lab.analogy.skeletons import LeakCheck, Skeletons, one_line
 from kgot_lab.errors import BadInput, BadReply
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.llm.recorded import prompt_to_json
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import LLM, FromFile, Json, Message, Prompt
@@ -220,7 +220,7 @@ def save(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str =
     rows = [head, *({"text_sha256": key, "skeleton": skeleton} for key, skeleton in lines)]
     data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
     path = Path(path)
-    write_whole(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data, "the skeletons")
+    write_atomically(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data, "the skeletons")
 
 
 def stored(path: str | Path) -> StoredSkeletons:

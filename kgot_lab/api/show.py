@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, describe_value, require_count, require_opt
 from kgot_lab.evaluation.reports import Contest, Report
 from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.exchange import could_be_triple, is_frame, is_networkx
+from kgot_lab.graph.exchange import is_data_frame, is_networkx, looks_like_triple
 from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.methods.dimensions import DimensionProfile
 from kgot_lab.kgos.methods.formatting import MethodResult
@@ -124,7 +124,7 @@ def _is_store(what: object) -> bool:
 _VIEWS: Mapping[str, _View] = {
     "a PropertyGraph": _View(_is(PropertyGraph), show_graph),
     "a NetworkX graph": _View(is_networkx, show_graph),
-    "a pandas table of edges": _View(is_frame, show_graph),
+    "a pandas table of edges": _View(is_data_frame, show_graph),
     "a store": _View(_is_store, _store),
     "a memory of claims": _View(_is(Beliefs), _beliefs),
     "a certificate": _View(_is(Certificate), certificate_picture),
@@ -147,7 +147,7 @@ _VIEWS: Mapping[str, _View] = {
     "a contest to guess at": _View(_is(Contest), guess_first),
 }
 _LISTS: Mapping[str, _View] = {  # by what the first item is
-    "a list of triples": _View(could_be_triple, show_graph),
+    "a list of triples": _View(looks_like_triple, show_graph),
     "a list of edges": _View(_is(Edge), show_graph),
     "a list of events": _View(_is(Event), stepper),
     "rows of a table": _View(_is(Mapping), table),

@@ -424,7 +424,7 @@ def _examine_file(file: Path, *, salvage: bool) -> None:
     health = check_file(file)
     if salvage and not health.whole:
         salvaged = salvage_file(file)
-        typer.echo(printable_line(f"{salvaged.told}; the damaged file is kept as {salvaged.kept}"))
+        typer.echo(printable_line(f"{salvaged.summary}; the damaged file is kept as {salvaged.damaged_copy}"))
         health = check_file(file)
     typer.echo(printable_line(str(health)))
     if not health.whole:
@@ -432,10 +432,10 @@ def _examine_file(file: Path, *, salvage: bool) -> None:
 
 
 def _replay_demo() -> None:
-    from kgot_lab.io.files import bundled
+    from kgot_lab.io.files import bundled_path
     from kgot_lab.loop.trace import load_run
 
-    path = bundled("traces/hotpotqa_demo.jsonl")
+    path = bundled_path("traces/hotpotqa_demo.jsonl")
     run = load_run(path)
     terminal.say(f"recorded {run.created} from {run.about.get('model', 'the local model')}\n")
     for event in run.events:

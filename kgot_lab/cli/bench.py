@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import argument, option, with_options
 from kgot_lab.errors import BadInput, NotInstalled, require_amount, require_count, short_repr
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count, printable_line
 
 if TYPE_CHECKING:
@@ -212,8 +212,10 @@ def _show_results(folder: Path) -> None:
     if stages := collect_losses(folder, findings):
         save_losses(folder, stages)
         grids.append(losses_grid(findings, stages))
-    write_whole(folder / "results.md", "\n\n".join(grid.markdown for grid in grids) + "\n", "the results")
-    write_whole(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
+    write_atomically(
+        folder / "results.md", "\n\n".join(grid.markdown for grid in grids) + "\n", "the results"
+    )
+    write_atomically(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
     typer.echo("\n\n".join(grid.text for grid in grids))
     also = f"; {folder}/lost.json from traces, which may go then" if stages else ""
     typer.echo(
@@ -334,7 +336,7 @@ def _compare_families(folder: Path, names: Sequence[str], embedder: str | None, 
         vectors = None if table else embedder_by_name(embedder or "minilm")
         options: dict[str, Any] = {"names": names, "embedder": vectors, "table": table}
         made = _report_stop(folder, lambda: bench_families(folder, progress=progress, **options))
-    write_whole(folder / "summary.md", made.markdown + "\n", "the table")
+    write_atomically(folder / "summary.md", made.markdown + "\n", "the table")
     return f"{made.text}\n\nwritten: {folder}/summary.md, and per-query results of every system and data set"
 
 
@@ -376,7 +378,7 @@ def run_reports(
     from kgot_lab.benchmark.recall.bench import DATASETS, run_benchmark
     from kgot_lab.embedding.embedders import embedder_by_name
     from kgot_lab.evaluation.results import Plan
-    from kgot_lab.io.dask_workers import workers_at
+    from kgot_lab.io.dask_workers import dask_client
 
     given = Plan.load(plan) if plan else None
 
@@ -385,7 +387,7 @@ def run_reports(
             embedder or "minilm",
             progress=lambda done, total: _show_embedding_progress(embedding, done, total),
         )
-        with workers_at(dask) if dask else nullcontext() as client:
+        with dask_client(dask) if dask else nullcontext() as client:
             chosen: dict[str, Any] = {
                 "names": names or DATASETS,
                 "only": only,
@@ -416,7 +418,7 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
         "csv": "\n".join([heads[0][0], "".join(rest for _, rest in heads)]),
         "json": "[\n" + ",\n".join(report.json() for report in reports) + "]\n",
     }.items():
-        write_whole(folder / f"report.{ending}", text, "the report")
+        write_atomically(folder / f"report.{ending}", text, "the report")
     write_recall_page(reports, folder / "report.html")
 
 

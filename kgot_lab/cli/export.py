@@ -111,7 +111,7 @@ def show_marks(
 
     Damaged files are named and skipped.
     """
-    from kgot_lab.io.files import write_whole
+    from kgot_lab.io.files import write_atomically
     from kgot_lab.viz.exercises import collect_marks, read_hand_in
     from kgot_lab.viz.static.table import Table
 
@@ -132,7 +132,7 @@ def show_marks(
         marks = collect_marks(handed)
         typer.echo(repr(Table((marks.table(),))))
         if as_csv is not None:
-            write_whole(as_csv, marks.csv(), "the marks")
+            write_atomically(as_csv, marks.csv(), "the marks")
             say(f"the table is in {as_csv}")
         say(NO_CHEATING_PROTECTION)
     if damaged:

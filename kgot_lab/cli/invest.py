@@ -166,12 +166,12 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder so that no other command runs on it. Raises StoreUnavailable if one does."""
-    from kgot_lab.io.processes import hold
+    from kgot_lab.io.processes import lock_file
 
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "running").open("a") as file:
         try:
-            hold(file)
+            lock_file(file)
         except OSError:
             raise StoreUnavailable(f"{folder}: another command runs on here; end that first") from None
         yield

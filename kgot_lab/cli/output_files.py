@@ -149,13 +149,13 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
         return
     from kgot_lab.cli.resume import command_line
     from kgot_lab.graph import PropertyGraph
-    from kgot_lab.graph.changes import Truth
+    from kgot_lab.graph.changes import MutableGraph
     from kgot_lab.loop.events import Started, Wrote
 
-    truth, number, ours = Truth(), 0, True
+    truth, number, ours = MutableGraph(), 0, True
     for event in events:
         if isinstance(event, Started):
-            truth = Truth(event.start.nodes, event.start.edges)
+            truth = MutableGraph(event.start.nodes, event.start.edges)
         if isinstance(event, Wrote) and ours:
             try:
                 truth.apply(event.diff)
@@ -223,12 +223,12 @@ def _write_if_unchanged(place: SavedGraph, write: Callable[[], None]) -> bool:
 
 def _overwrite_locked(place: SavedGraph, write: Callable[[], None]) -> bool:
     """Overwrite a file that has not changed, under a lock against other commands."""
-    from kgot_lab.io.processes import hold
+    from kgot_lab.io.processes import lock_file
 
     try:
         with place.path.open("rb") as file:
             if os.name != "nt":  # where a file that is open cannot be replaced
-                hold(file)
+                lock_file(file)
             if place.taken or not os.path.samestat(os.fstat(file.fileno()), place.path.stat()):
                 return False
             write()
@@ -239,10 +239,10 @@ def _overwrite_locked(place: SavedGraph, write: Callable[[], None]) -> bool:
 
 def _file_digest(path: Path) -> str:
     """Return the SHA-256 of a file, or "" if there is none. Raises BadInput if it cannot be read."""
-    from kgot_lab.io.files import read_regular
+    from kgot_lab.io.files import read_regular_file
 
     try:
-        return hashlib.sha256(read_regular(path)).hexdigest()
+        return hashlib.sha256(read_regular_file(path)).hexdigest()
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:

@@ -117,7 +117,7 @@ def initial_graph(choice: StoreChoice) -> PropertyGraph | None:
 
     Returns None for a graph that is used in place.
     """
-    from kgot_lab.stores.opening import login_of, open_store
+    from kgot_lab.stores.opening import environment_login, open_store
 
     if choice.graph is None:
         return None
@@ -133,7 +133,9 @@ def initial_graph(choice: StoreChoice) -> PropertyGraph | None:
         )
     if choice.keep:
         return None
-    with closing(open_store(choice.graph, namespace=choice.namespace, **login_of(choice.graph))) as kept:
+    with closing(
+        open_store(choice.graph, namespace=choice.namespace, **environment_login(choice.graph))
+    ) as kept:
         return kept.graph()
 
 

@@ -14,7 +14,7 @@ import typer
 from kgot_lab.cli import options, question_setup, terminal
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, require_count, short_repr
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import printable_line
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def _show_results(run: QuestionRun, as_json: bool) -> None:
 
     receipts = _selected_results(run)
     results = results_json(receipts)
-    write_whole(run.folder / "results.json", json.dumps(results, indent=1) + "\n", "the results")
+    write_atomically(run.folder / "results.json", json.dumps(results, indent=1) + "\n", "the results")
     if as_json:
         typer.echo(json.dumps({**results, "folder": str(run.folder)}))
         return

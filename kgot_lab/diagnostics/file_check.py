@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, short_repr
-from kgot_lab.io.files import NO_FILES, require_narrow
+from kgot_lab.io.files import SPECIAL_FILES, refuse_wide_encoding
 from kgot_lab.text.cleaning import format_count
 
 if TYPE_CHECKING:
-    from kgot_lab.stores.log import Salvaged
+    from kgot_lab.stores.log import SalvageResult
 
 _HEAD = 400  # bytes of a file that identify it
 _APPLICATION = slice(68, 72)  # the application id of an SQLite file, also in a damaged one
@@ -67,17 +67,17 @@ def check_file(path: Path | str) -> Health:
         return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
 
 
-def salvage_file(path: Path | str) -> Salvaged:
+def salvage_file(path: Path | str) -> SalvageResult:
     """Recover the intact part of a damaged log or SQLite graph.
 
     Raises BadInput for any other file, and StoreDamaged or StoreUnavailable if it cannot be recovered. The
     file is then untouched.
     """
-    from kgot_lab.stores.log import salvage
+    from kgot_lab.stores.log import salvage_log
     from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 
     kind = _kind_of(path := Path(path))
-    ways: dict[str, Callable[[Path], Salvaged]] = {_LOG: salvage, _GRAPH: salvage_sqlite}
+    ways: dict[str, Callable[[Path], SalvageResult]] = {_LOG: salvage_log, _GRAPH: salvage_sqlite}
     if kind not in ways:
         raise BadInput(f"{path} is {kind}: only a log and an SQLite graph can be salvaged; restore a copy")
     return ways[kind](path)
@@ -100,7 +100,7 @@ def _kind_of(path: Path) -> str:
     if told := _NUMBERED.match(head):
         return _TRACE if told[1] == b"trace" else _TAPE
     if path.suffix.lower() != ".graphml":  # GraphML may be in UTF-16
-        require_narrow(head, path)
+        refuse_wide_encoding(head, path)
     if path.suffix.lower() in {".graphml", ".ttl"}:
         return _GRAPH_FILE
     if path.suffix.lower() in {".json", ".jsonl"} or head.startswith(b"{"):
@@ -177,7 +177,7 @@ def _head_of(path: Path) -> bytes:
         ) from None
     if kind == stat.S_IFDIR:
         raise BadInput(f"{name} is a folder: name a file in it")
-    raise BadInput(f"{name} is {NO_FILES.get(kind, 'no file')}, of which nothing was read: name a file")
+    raise BadInput(f"{name} is {SPECIAL_FILES.get(kind, 'no file')}, of which nothing was read: name a file")
 
 
 def _unread(error: Exception) -> str:
@@ -207,10 +207,10 @@ def _sqlite_kind(path: Path) -> str:
 
 
 def _log(path: Path) -> str:
-    from kgot_lab.stores.log import chain_on_file, history
+    from kgot_lab.stores.log import read_history, read_log
 
-    found = chain_on_file(path)
-    writes = sum(1 for _ in history(path))
+    found = read_log(path)
+    writes = sum(1 for _ in read_history(path))
     if found.torn:
         raise StoreDamaged(
             f"{found.torn}; the {format_count(writes, 'write')} before it are whole, and the next to open it goes on from there"
@@ -224,12 +224,12 @@ def _log(path: Path) -> str:
 
 
 def _graph(path: Path) -> str:
-    from kgot_lab.stores.hash_chain import SALVAGE
+    from kgot_lab.stores.hash_chain import SALVAGE_ADVICE
     from kgot_lab.stores.sqlite.file import search_file
 
     found = search_file(path)
     if found.damage:
-        raise StoreDamaged(f"{found.damage}: {SALVAGE} {path}")
+        raise StoreDamaged(f"{found.damage}: {SALVAGE_ADVICE} {path}")
     held = f"{format_count(found.nodes, 'node')}, {format_count(found.edges, 'edge')}"
     told = "every row is as it was written" if found.has_sums else _ONLY_READ
     log = "" if found.has_log else " (a log beside it that was taken away, FILE-wal, would not show)"

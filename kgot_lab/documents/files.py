@@ -20,8 +20,8 @@ from pathlib import Path
 
 from kgot_lab.documents.conversion import CONVERTERS, MESSAGE_HEADER, ConversionReply
 from kgot_lab.errors import BadInput, NotInstalled, short_repr
-from kgot_lab.io.files import read_regular, wide_encoding
-from kgot_lab.io.processes import ended_after
+from kgot_lab.io.files import detect_wide_encoding, read_regular_file
+from kgot_lab.io.processes import watchdog
 
 # Conversion in a separate process, which is killed if a file takes too long and restarted for the next.
 
@@ -151,7 +151,7 @@ def _request(process: subprocess.Popen[bytes], request: bytes, seconds: float) -
     Raises _Ended if it ended without an answer.
     """
     assert process.stdin is not None and process.stdout is not None
-    with ended_after(seconds, process.kill) as late:
+    with watchdog(seconds, process.kill) as late:
         try:
             process.stdin.write(request)
             process.stdin.flush()
@@ -208,7 +208,7 @@ def read_document_text(path: Path) -> ExtractedText:
     converter.
     """
     try:
-        data = read_regular(path, _LARGEST_FILE)
+        data = read_regular_file(path, _LARGEST_FILE)
     except OSError as error:
         plain = error.errno in (errno.EFBIG, errno.EINVAL)  # the message is ours
         raise BadInput(str(error.strerror) if plain else f"cannot be opened ({error.strerror})") from error
@@ -268,7 +268,7 @@ def _decode_text(data: bytes, declared: str = "") -> ExtractedText:
     Tries UTF-8, UTF-16 or UTF-32, the declared character set, Windows-1252, and UTF-8 with replacements.
     Raises BadInput for binary data.
     """
-    if wide := wide_encoding(data):
+    if wide := detect_wide_encoding(data):
         return ExtractedText(
             data.decode(wide, "replace"),
             remark="" if data.startswith(_BYTE_ORDER_MARKS) else f"without a mark; read as {wide}",

@@ -12,7 +12,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput, LLMError, UnknownName
-from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy, way_to
+from kgot_lab.io.http_client import UnusableBody, bounded_client, describe_proxy, proxy_options
 from kgot_lab.llm.keys import key_for
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
 
@@ -46,7 +46,7 @@ class API:
         self._asked, self._seen, self._batch = dimension, dimension, batch
         self._client = openai.OpenAI(
             api_key=key_for(preset), base_url=preset.base_url, timeout=timeout, max_retries=retries,
-            http_client=bounded_client(timeout, 2_000_000 + batch * _BYTES_PER_TEXT, **way_to(preset.base_url)),
+            http_client=bounded_client(timeout, 2_000_000 + batch * _BYTES_PER_TEXT, **proxy_options(preset.base_url)),
         )  # fmt: skip
 
     @cached_property
@@ -121,7 +121,7 @@ class API:
         except openai.APITimeoutError:
             told = f"no answer within {self._client.timeout} s"
         except openai.APIConnectionError as error:
-            server = f"{self._preset.base_url}{through_proxy(self._preset.base_url)}"
+            server = f"{self._preset.base_url}{describe_proxy(self._preset.base_url)}"
             told = f"no connection to {server}: {error.__cause__ or error}. Is the server running?"
         except openai.APIStatusError as error:
             told = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"

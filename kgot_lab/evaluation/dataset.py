@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, UnknownName, describe_value, short_repr
-from kgot_lab.io.files import require_narrow
+from kgot_lab.io.files import refuse_wide_encoding
 from kgot_lab.types import Document, Edge, Json, Query, Triple
 
 Qrels = Mapping[str, Mapping[str, int]]  # query id -> document id -> grade; above 0 is relevant
@@ -230,7 +230,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the location and the text of each line that is not blank."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            require_narrow(file.peek(4096), path.name)
+            refuse_wide_encoding(file.peek(4096), path.name)
             for number, line in enumerate(file, start=1):
                 where = f"{path.name}, line {number}"
                 try:

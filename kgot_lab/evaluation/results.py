@@ -28,7 +28,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import MEASURES, cutoff
 from kgot_lab.evaluation.runs import BY_ID, TIES, Latency, Run
 from kgot_lab.evaluation.significance import ROUNDS
-from kgot_lab.io.files import read_regular_text, write_whole
+from kgot_lab.io.files import read_regular_text, write_atomically
 from kgot_lab.types import Hit, Json
 
 KEEP = 20  # hits of a query in a results file: enough for recall@20
@@ -73,7 +73,7 @@ def save_results(run: Run, path: Path, keep: int = KEEP) -> None:
         filename="", fileobj=packed, mode="wb", mtime=0
     ) as file:  # no name or time, for identical bytes
         file.write((text + results_line(end)).encode())
-    write_whole(path, packed.getvalue(), "the results")
+    write_atomically(path, packed.getvalue(), "the results")
 
 
 def load_results(path: Path) -> Run:
@@ -353,7 +353,7 @@ class Plan:
 
     def save(self, path: Path) -> None:
         """Write the plan as JSON. Raises BadInput if it cannot be written."""
-        write_whole(path, json.dumps(self.as_json(), indent=1) + "\n", "the plan")
+        write_atomically(path, json.dumps(self.as_json(), indent=1) + "\n", "the plan")
 
     @staticmethod
     def load(path: Path) -> Plan:

@@ -47,8 +47,8 @@ from kgot_lab.evaluation.results import (
     save_results,
 )
 from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, checked_queries, latency, timed_search
-from kgot_lab.io.files import write_whole
-from kgot_lab.io.processes import one_at_a_time
+from kgot_lab.io.files import write_atomically
+from kgot_lab.io.processes import exclusive_lock
 from kgot_lab.types import Hit, Json, Query
 
 # Whether a system is unchanged: its declared version, and its embedders.
@@ -154,7 +154,7 @@ def run_and_store(
     version, wanted = declared_version(system), results_header(dataset, name, keep)
     if (kept := load_stored_run(path, system, dataset, wanted)) is not None:
         return kept
-    with one_at_a_time(path, on_wait):
+    with exclusive_lock(path, on_wait):
         if (
             kept := load_stored_run(path, system, dataset, wanted)
         ) is not None:  # another process made it meanwhile
@@ -258,7 +258,7 @@ def _changes(head: Mapping[str, Json], system: Retriever | SystemBuilder, datase
         "its version": bool(version) and head.get(VERSION) == version,
         _EMBEDDER: embedders <= set(str(head.get(EMBEDDER_HASH)).split(_AND)),
         "its pipeline": described,
-        "what else the data hold (triples, computed edges, locked questions)": head.get(ADDITIONS)
+        "what else the data hold (triples, computed edges, test split)": head.get(ADDITIONS)
         == additions_digest(dataset),
     }
     return [what for what, kept in same.items() if not kept]
@@ -405,7 +405,7 @@ def _read_partial(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]
     raw = partial.read_bytes() if partial.exists() else b""
     whole = raw[: raw.rfind(b"\n") + 1]
     if len(whole) < len(raw):
-        write_whole(partial, whole, "the results")
+        write_atomically(partial, whole, "the results")
     done: dict[str, _Found] = {}
     for number, line in enumerate(whole.splitlines(), start=1):
         with advise_deletion(partial):

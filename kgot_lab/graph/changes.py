@@ -13,7 +13,7 @@ from kgot_lab.types import Diff, Edge, Json, Node
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-Thing = TypeVar("Thing", bound=Node | Edge)
+Element = TypeVar("Element", bound=Node | Edge)
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,9 @@ class Changes(Generic[V]):
     changed: tuple[tuple[V, V], ...]
 
 
-def changes(before: Mapping[K, V], after: Mapping[K, V], alike: Callable[[V, V], bool]) -> Changes[V]:
+def compare_tables(
+    before: Mapping[K, V], after: Mapping[K, V], is_same: Callable[[V, V], bool]
+) -> Changes[V]:
     """Return the values added, removed and changed between two tables, in the order of the tables."""
     return Changes(
         tuple(value for key, value in after.items() if key not in before),
@@ -33,53 +35,57 @@ def changes(before: Mapping[K, V], after: Mapping[K, V], alike: Callable[[V, V],
         tuple(
             (value, after[key])
             for key, value in before.items()
-            if key in after and not alike(value, after[key])
+            if key in after and not is_same(value, after[key])
         ),
     )
 
 
-def patch(
-    things: dict[K, Thing],
-    removed: Iterable[Thing],
-    changed: Iterable[tuple[Thing, Thing]],
-    added: Iterable[Thing],
+def patch_table(
+    table: dict[K, Element],
+    removed: Iterable[Element],
+    changed: Iterable[tuple[Element, Element]],
+    added: Iterable[Element],
     *,
-    key: Callable[[Thing], K],
+    key: Callable[[Element], K],
 ) -> None:
     """Change a table of nodes or edges in place.
 
     Raises BadInput if what to remove or change is missing, or what to add exists.
     """
     removed, changed, added = tuple(removed), tuple(changed), tuple(added)
-    _refuse_twice(chain(map(key, removed), (key(before) for before, _ in changed), map(key, added)))
+    _refuse_duplicates(chain(map(key, removed), (key(before) for before, _ in changed), map(key, added)))
     for old in (*removed, *(before for before, _ in changed)):
-        if key(old) not in things or not _alike(things[key(old)], old):
+        if key(old) not in table or not _same_content(table[key(old)], old):
             raise BadInput(
-                f"the diff does not fit this graph: it expects {_short(old)}, and finds {_short(things.get(key(old)))}"
+                f"the diff does not fit this graph: it expects {_shorten(old)}, and finds {_shorten(table.get(key(old)))}"
             )
     for before, after in changed:
         if key(before) != key(after):
-            raise BadInput(f"a change keeps the identity: {_short(before)} became {_short(after)}")
-        things[key(after)] = after
+            raise BadInput(f"a change keeps the identity: {_shorten(before)} became {_shorten(after)}")
+        table[key(after)] = after
     for old in removed:
-        del things[key(old)]
+        del table[key(old)]
     for new in added:
-        if key(new) in things:
-            raise BadInput(f"the diff does not fit this graph: it adds {_short(new)}, which is already there")
-        things[key(new)] = new
+        if key(new) in table:
+            raise BadInput(
+                f"the diff does not fit this graph: it adds {_shorten(new)}, which is already there"
+            )
+        table[key(new)] = new
 
 
-def require_each_once(diff: Diff) -> None:
+def require_distinct_elements(diff: Diff) -> None:
     """Raise BadInput if a diff names a node or an edge twice, since the result would depend on the order."""
     changed_nodes = (before.id for before, _ in diff.changed_nodes)
     changed_edges = (before.identity for before, _ in diff.changed_edges)
-    _refuse_twice(chain((node.id for node in chain(diff.added_nodes, diff.removed_nodes)), changed_nodes))
-    _refuse_twice(
+    _refuse_duplicates(
+        chain((node.id for node in chain(diff.added_nodes, diff.removed_nodes)), changed_nodes)
+    )
+    _refuse_duplicates(
         chain((edge.identity for edge in chain(diff.added_edges, diff.removed_edges)), changed_edges)
     )
 
 
-def _refuse_twice(names: Iterable[Hashable]) -> None:
+def _refuse_duplicates(names: Iterable[Hashable]) -> None:
     seen: set[Hashable] = set()
     for name in names:
         if name in seen:
@@ -89,7 +95,7 @@ def _refuse_twice(names: Iterable[Hashable]) -> None:
         seen.add(name)
 
 
-def same_value(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def same_properties(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two sets of properties are the same JSON.
 
     Key order and tuple or list do not matter. 1, 1.0 and true differ. NaN equals NaN.
@@ -103,14 +109,14 @@ def _canonical(properties: Mapping[str, Any]) -> str:
     return json.dumps(dict(properties), sort_keys=True, default=repr)
 
 
-def _alike(one: Node | Edge, other: Node | Edge) -> bool:
+def _same_content(one: Node | Edge, other: Node | Edge) -> bool:
     if isinstance(one, Node) and isinstance(other, Node) and tuple(one.labels) != tuple(other.labels):
         return False
-    return same_value(one.properties, other.properties)
+    return same_properties(one.properties, other.properties)
 
 
-def _short(thing: object) -> str:
-    text = str(thing)
+def _shorten(value: object) -> str:
+    text = str(value)
     return text if len(text) <= 300 else f"{text[:300]}…"
 
 
@@ -147,7 +153,7 @@ def same_element(one: Node | Edge, other: Node | Edge) -> bool:
     )
 
 
-class Truth:
+class MutableGraph:
     """A mutable graph: nodes by id, edges by identity, and each node's edges."""
 
     def __init__(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()):
@@ -186,42 +192,48 @@ class Truth:
 
     def check(self, diff: Diff) -> None:
         """Raise BadInput unless a diff fits exactly, has no duplicates, and leaves no dangling edge."""
-        require_each_once(diff)
+        require_distinct_elements(diff)
         added = {node.id: None for node in diff.added_nodes}
         new = {edge.identity: None for edge in diff.added_edges}
         removed = {node.id for node in diff.removed_nodes}
         gone = {edge.identity for edge in diff.removed_edges}
         for id in added:
             if id in self.nodes:
-                raise _misfit(f"node {id!r} is already there")
+                raise _misfit_error(f"node {id!r} is already there")
         for before in chain(diff.removed_nodes, (before for before, _ in diff.changed_nodes)):
             if before.id not in self.nodes or not same_element(self.nodes[before.id], before):
-                raise _misfit(f"node {before.id!r} is not as the diff says")
+                raise _misfit_error(f"node {before.id!r} is not as the diff says")
         for identity in new:
             if identity in self.edges:
-                raise _misfit(f"edge {identity!r} is already there")
+                raise _misfit_error(f"edge {identity!r} is already there")
             for end in (identity[0], identity[2]):
                 if (end not in self.nodes and end not in added) or end in removed:
-                    raise _misfit(f"edge {identity!r} has no node {end!r}")
-        for old in chain(diff.removed_edges, (old for old, _ in diff.changed_edges)):
-            if old.identity not in self.edges or not same_element(self.edges[old.identity], old):
-                raise _misfit(f"edge {old.identity!r} is not as the diff says")
-        for one, other in diff.changed_nodes:
-            if one.id != other.id or one.id in removed:
-                raise _misfit(f"node {one.id!r} changes into another node")
-        for first, second in diff.changed_edges:
-            if first.identity != second.identity or first.identity in gone or first.identity in new:
-                raise _misfit(f"edge {first.identity!r} changes into another edge")
+                    raise _misfit_error(f"edge {identity!r} has no node {end!r}")
+        for old_element in chain(diff.removed_edges, (old_element for old_element, _ in diff.changed_edges)):
+            if old_element.identity not in self.edges or not same_element(
+                self.edges[old_element.identity], old_element
+            ):
+                raise _misfit_error(f"edge {old_element.identity!r} is not as the diff says")
+        for old_node, new_node in diff.changed_nodes:
+            if old_node.id != new_node.id or old_node.id in removed:
+                raise _misfit_error(f"node {old_node.id!r} changes into another node")
+        for old_edge, new_edge in diff.changed_edges:
+            if (
+                old_edge.identity != new_edge.identity
+                or old_edge.identity in gone
+                or old_edge.identity in new
+            ):
+                raise _misfit_error(f"edge {old_edge.identity!r} changes into another edge")
         for id in removed:
             if not self.incident[id].keys() <= gone:
-                raise _misfit(f"node {id!r} is removed but keeps an edge")
+                raise _misfit_error(f"node {id!r} is removed but keeps an edge")
 
     def apply(self, diff: Diff) -> None:
         """Apply a diff. Raises BadInput, without any change, if it does not fit."""
         self.check(diff)
-        self.take(diff)
+        self.apply_checked(diff)
 
-    def take(self, diff: Diff) -> None:
+    def apply_checked(self, diff: Diff) -> None:
         """Apply a diff that was checked."""
         for edge in diff.removed_edges:
             del self.edges[edge.identity]
@@ -239,13 +251,16 @@ class Truth:
             self.incident[edge.target][identity] = None
 
 
-def _misfit(why: str) -> BadInput:
+def _misfit_error(why: str) -> BadInput:
     return BadInput(f"the diff does not fit the graph: {why}")
 
 
 # Provenance of facts: all documents and sentences, in the properties of the edge.
 
-HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, not for the prompt
+PROVENANCE_PROPERTIES = {
+    "source",
+    "sentence",
+}  # provenance: for the reader and the evidence, not for the prompt
 
 
 @dataclass(frozen=True)
@@ -261,28 +276,30 @@ def supports_of(properties: Mapping[str, Json]) -> tuple[Support, ...]:
 
     `source` and `sentence` are a text each for one support, and parallel lists for several.
     """
-    sources, said = _texts(properties.get("source")), _texts(properties.get("sentence"))
-    longest = max(len(sources), len(said))
-    return tuple(map(Support, sources + [""] * (longest - len(sources)), said + [""] * (longest - len(said))))
-
-
-def note(supports: Iterable[Support]) -> dict[str, Json]:
-    """Build the properties that record supports, without duplicates."""
-    once = tuple(dict.fromkeys(supports))
-    sources, said = [support.source for support in once], [support.sentence for support in once]
-    return (
-        {"source": sources[0], "sentence": said[0]}
-        if len(once) == 1
-        else {"source": sources, "sentence": said}
+    sources, sentences = _text_list(properties.get("source")), _text_list(properties.get("sentence"))
+    longest = max(len(sources), len(sentences))
+    return tuple(
+        map(Support, sources + [""] * (longest - len(sources)), sentences + [""] * (longest - len(sentences)))
     )
 
 
-def sentence_of(properties: Mapping[str, Json]) -> str:
+def support_properties(supports: Iterable[Support]) -> dict[str, Json]:
+    """Build the properties that record supports, without duplicates."""
+    distinct = tuple(dict.fromkeys(supports))
+    sources, sentences = [support.source for support in distinct], [support.sentence for support in distinct]
+    return (
+        {"source": sources[0], "sentence": sentences[0]}
+        if len(distinct) == 1
+        else {"source": sources, "sentence": sentences}
+    )
+
+
+def latest_sentence(properties: Mapping[str, Json]) -> str:
     """Return the latest sentence that supports a fact, or "" if there is none."""
     return next((support.sentence for support in reversed(supports_of(properties)) if support.sentence), "")
 
 
-def sentences_of(edges: Iterable[Edge]) -> frozenset[str]:
+def supporting_sentences(edges: Iterable[Edge]) -> frozenset[str]:
     """Return all sentences that support some facts."""
     return frozenset(
         support.sentence for edge in edges for support in supports_of(edge.properties) if support.sentence
@@ -295,36 +312,46 @@ def merge_supports(diff: Diff) -> Diff:
     Two pairs of texts may be in an edge's properties in any order, as in RDF. Pairs from before the change
     are taken to be unchanged.
     """
-    kept = [(before, after, _without_duplicates(before, after)) for before, after in diff.changed_edges]
+    merged = [(before, after, _keep_old_supports(before, after)) for before, after in diff.changed_edges]
     return replace(
         diff,
-        changed_edges=tuple((before, now) for before, after, now in kept if now is after or now != before),
+        changed_edges=tuple(
+            (before, merged_edge)
+            for before, after, merged_edge in merged
+            if merged_edge is after or merged_edge != before
+        ),
     )
 
 
-def _without_duplicates(before: Edge, after: Edge) -> Edge:
-    had = supports_of(before.properties)
-    if set(had) <= set(supports_of(after.properties)):
+def _keep_old_supports(before: Edge, after: Edge) -> Edge:
+    old_supports = supports_of(before.properties)
+    if set(old_supports) <= set(supports_of(after.properties)):
         return after
-    return replace(after, properties={**after.properties, **note((*had, *_gained(had, after.properties)))})
+    return replace(
+        after,
+        properties={
+            **after.properties,
+            **support_properties((*old_supports, *_added_supports(old_supports, after.properties))),
+        },
+    )
 
 
-def _gained(had: Sequence[Support], now: Mapping[str, Json]) -> tuple[Support, ...]:
+def _added_supports(old_supports: Sequence[Support], properties: Mapping[str, Json]) -> tuple[Support, ...]:
     """Return the supports that a change added, whether it replaced the old ones or was mixed with them."""
-    sources, said = _texts(now.get("source")), _texts(now.get("sentence"))
-    if not {support.source for support in had} <= set(sources) or not {
-        support.sentence for support in had
-    } <= set(said):
-        return supports_of(now)
-    one = sources[0] if len(set(sources)) == 1 else ""
-    for support in had:
-        for texts, text in ((sources, support.source), (said, support.sentence)):
+    sources, sentences = _text_list(properties.get("source")), _text_list(properties.get("sentence"))
+    if not {support.source for support in old_supports} <= set(sources) or not {
+        support.sentence for support in old_supports
+    } <= set(sentences):
+        return supports_of(properties)
+    common_source = sources[0] if len(set(sources)) == 1 else ""
+    for support in old_supports:
+        for texts, text in ((sources, support.source), (sentences, support.sentence)):
             if text in texts:
                 texts.remove(text)
-    return supports_of({"source": sources or [one] * len(said), "sentence": said})
+    return supports_of({"source": sources or [common_source] * len(sentences), "sentence": sentences})
 
 
-def _texts(value: Json) -> list[str]:
+def _text_list(value: Json) -> list[str]:
     if value is None:
         return []
     return [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)]

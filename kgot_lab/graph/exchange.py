@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-_NODE_NAMES = frozenset({"label", "labels"})
-_EDGE_NAMES = frozenset({"relation"})
+_RESERVED_NODE_ATTRIBUTES = frozenset({"label", "labels"})
+_RESERVED_EDGE_ATTRIBUTES = frozenset({"relation"})
 NODE_COLUMNS = frozenset({"id", "labels"})
 EDGE_COLUMNS = frozenset({"source", "type", "target", "key"})
 TYPE_ATTRIBUTES = ("relation", "relationship", "label", "type")
@@ -37,21 +37,23 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
     """
     import networkx as nx
 
-    made: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+    multigraph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     for node in graph.nodes:
-        made.add_node(node.id)
-        made.nodes[node.id].update(_escaped(node.properties, _NODE_NAMES) | _label_attributes(node.labels))
+        multigraph.add_node(node.id)
+        multigraph.nodes[node.id].update(
+            _escape_reserved(node.properties, _RESERVED_NODE_ATTRIBUTES) | _label_attributes(node.labels)
+        )
     for edge in graph.edges:
         key = f"{edge.type}#{edge.key}" if edge.key else edge.type
-        if made.has_edge(edge.source, edge.target, key):
+        if multigraph.has_edge(edge.source, edge.target, key):
             raise BadInput(
                 f"two edges from {edge.source!r} to {edge.target!r} would have the NetworkX key {key!r}; rename one type or key"
             )
-        made.add_edge(edge.source, edge.target, key)
-        made.edges[edge.source, edge.target, key].update(
-            _escaped(edge.properties, _EDGE_NAMES) | {"relation": edge.type}
+        multigraph.add_edge(edge.source, edge.target, key)
+        multigraph.edges[edge.source, edge.target, key].update(
+            _escape_reserved(edge.properties, _RESERVED_EDGE_ATTRIBUTES) | {"relation": edge.type}
         )
-    return made
+    return multigraph
 
 
 def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
@@ -63,14 +65,15 @@ def from_networkx(graph: nx.Graph[Any]) -> PropertyGraph:
     1 and "1".
     """
     require_parts(graph, ("nodes", "edges", "is_multigraph"), "from_networkx takes a NetworkX graph")
-    names: dict[str, Any] = {}
+    ids_by_text: dict[str, Any] = {}
     for id in graph:
-        if id != names.setdefault(str(id), id):
-            raise BadInput(f"the ids {id!r} and {names[str(id)]!r} have the same text; rename one")
+        if id != ids_by_text.setdefault(str(id), id):
+            raise BadInput(f"the ids {id!r} and {ids_by_text[str(id)]!r} have the same text; rename one")
     nodes = (
-        Node(str(id), _labels(data), _unescaped(data, _NODE_NAMES)) for id, data in graph.nodes(data=True)
+        Node(str(id), _read_labels(data), _unescape_reserved(data, _RESERVED_NODE_ATTRIBUTES))
+        for id, data in graph.nodes(data=True)
     )
-    return PropertyGraph.of(nodes, _with_own_keys(_keyed_edges(graph)))
+    return PropertyGraph.of(nodes, _edges_with_keys(_keyed_edges(graph)))
 
 
 def _label_attributes(labels: tuple[str, ...]) -> dict[str, Json]:
@@ -82,16 +85,16 @@ def _label_attributes(labels: tuple[str, ...]) -> dict[str, Json]:
     return first | ({"labels": list(labels)} if len(labels) > 1 else {})
 
 
-def _labels(data: Mapping[Any, Any]) -> tuple[str, ...]:
+def _read_labels(data: Mapping[Any, Any]) -> tuple[str, ...]:
     """Read the labels of a node from its attributes.
 
     A `label` that is not among `labels` was set later and replaces the first.
     """
-    one, many = _texts(data.get("label")), _texts(data.get("labels"))
-    return many if set(one) <= set(many) else (*one, *many[1:])
+    single, several = _text_tuple(data.get("label")), _text_tuple(data.get("labels"))
+    return several if set(single) <= set(several) else (*single, *several[1:])
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _text_tuple(value: Any) -> tuple[str, ...]:
     if value is None or value == "":
         return ()
     return tuple(map(str, value)) if isinstance(value, list | tuple | set | frozenset) else (str(value),)
@@ -104,31 +107,33 @@ def _keyed_edges(graph: Any) -> Iterator[tuple[Any, Any, Any, Mapping[Any, Any]]
         yield from ((source, target, 0, data) for source, target, data in graph.edges(data=True))
 
 
-def _with_own_keys(listed: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -> Iterator[Edge]:
+def _edges_with_keys(edges: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -> Iterator[Edge]:
     """Yield edges with keys only where needed.
 
     NetworkX numbers parallel edges regardless of type.
     """
     taken: set[tuple[str, str, str, str]] = set()
-    for source, target, nx_key, data in listed:
+    for source, target, nx_key, data in edges:
         attribute = next(
             (name for name in TYPE_ATTRIBUTES if isinstance(data.get(name), str) and data[name]), None
         )
         type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
-        properties = _unescaped(
-            {name: value for name, value in data.items() if name != attribute}, _EDGE_NAMES, drop=False
+        properties = _unescape_reserved(
+            {name: value for name, value in data.items() if name != attribute},
+            _RESERVED_EDGE_ATTRIBUTES,
+            drop=False,
         )
-        keys = chain((_own_key(nx_key, type), str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
+        keys = chain((_edge_key(nx_key, type), str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
         edge = next(
-            e
+            candidate
             for key in keys
-            if (e := Edge(str(source), type, str(target), properties, key)).identity not in taken
+            if (candidate := Edge(str(source), type, str(target), properties, key)).identity not in taken
         )
         taken.add(edge.identity)
         yield edge
 
 
-def _own_key(nx_key: Any, type: str) -> str:
+def _edge_key(nx_key: Any, type: str) -> str:
     if not isinstance(nx_key, str) or nx_key == type:
         return ""
     return nx_key.removeprefix(f"{type}#")
@@ -146,14 +151,16 @@ def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     import pandas as pd
 
-    nodes = [{"id": n.id, "labels": n.labels, **_escaped(n.properties, NODE_COLUMNS)} for n in graph.nodes]
+    nodes = [
+        {"id": n.id, "labels": n.labels, **_escape_reserved(n.properties, NODE_COLUMNS)} for n in graph.nodes
+    ]
     edges = [
         {
             "source": e.source,
             "type": e.type,
             "target": e.target,
             "key": e.key,
-            **_escaped(e.properties, EDGE_COLUMNS),
+            **_escape_reserved(e.properties, EDGE_COLUMNS),
         }
         for e in graph.edges
     ]
@@ -171,24 +178,28 @@ def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:
     are properties, omitted where they are missing. Raises BadInput for a missing or duplicate column, and for
     a dangling edge.
     """
-    _need(nodes, {"id"}, "nodes")
-    _need(edges, {"source", "target"}, "edges")
+    _require_columns(nodes, {"id"}, "nodes")
+    _require_columns(edges, {"source", "target"}, "edges")
     label = "labels" if "labels" in nodes else "label"
     type = "type" if "type" in edges else "relation"
     return PropertyGraph.of(
         (
-            Node(_text(row, "id"), _texts(row.get(label)), _unescaped(_without(row, label), NODE_COLUMNS))
-            for row in _records(nodes)
+            Node(
+                _cell_text(row, "id"),
+                _text_tuple(row.get(label)),
+                _unescape_reserved(_omit_column(row, label), NODE_COLUMNS),
+            )
+            for row in _row_dicts(nodes)
         ),
         (
             Edge(
-                _text(row, "source"),
-                _text(row, type, UNTYPED),
-                _text(row, "target"),
-                _unescaped(_without(row, type), EDGE_COLUMNS),
-                _text(row, "key", ""),
+                _cell_text(row, "source"),
+                _cell_text(row, type, UNTYPED),
+                _cell_text(row, "target"),
+                _unescape_reserved(_omit_column(row, type), EDGE_COLUMNS),
+                _cell_text(row, "key", ""),
             )
-            for row in _records(edges)
+            for row in _row_dicts(edges)
         ),
     )
 
@@ -197,9 +208,9 @@ def _columns(rows: list[dict[str, Json]], first: list[str]) -> list[str]:
     return list(dict.fromkeys([*first, *(name for row in rows for name in row)]))
 
 
-def _need(frame: pd.DataFrame, columns: set[str], what: str) -> None:
+def _require_columns(frame: pd.DataFrame, columns: set[str], what: str) -> None:
     require_parts(frame, ("columns", "to_dict"), f"the {what} are a pandas data frame")
-    unambiguous(frame.columns, what)
+    require_distinct_columns(frame.columns, what)
     missing = columns - set(frame.columns)
     if missing:
         raise BadInput(
@@ -207,7 +218,7 @@ def _need(frame: pd.DataFrame, columns: set[str], what: str) -> None:
         )
 
 
-def _records(frame: pd.DataFrame) -> Iterator[dict[str, Json]]:
+def _row_dicts(frame: pd.DataFrame) -> Iterator[dict[str, Json]]:
     import pandas as pd
 
     for row in frame.to_dict("records"):
@@ -218,7 +229,7 @@ def _records(frame: pd.DataFrame) -> Iterator[dict[str, Json]]:
         }
 
 
-def _text(row: Mapping[str, Json], name: str, default: str | None = None) -> str:
+def _cell_text(row: Mapping[str, Json], name: str, default: str | None = None) -> str:
     value = row.get(name)
     if value is None and default is None:
         raise BadInput(f"a row of the data frame has no {name}: {dict(row)}")
@@ -233,31 +244,33 @@ def id_text(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def unambiguous(names: Iterable[object], what: str) -> None:
+def require_distinct_columns(names: Iterable[object], what: str) -> None:
     """Raise BadInput if two columns of a data frame have the same name."""
-    if twice := [name for name, times in Counter(names).items() if times > 1]:
+    if duplicates := [name for name, times in Counter(names).items() if times > 1]:
         raise BadInput(
-            f"two columns of the data frame of {what} are called {short_repr(twice[0])}; rename or drop one"
+            f"two columns of the data frame of {what} are called {short_repr(duplicates[0])}; rename or drop one"
         )
 
 
-def _without(row: Mapping[str, Json], name: str) -> dict[str, Json]:
-    return {other: value for other, value in row.items() if other != name}
+def _omit_column(row: Mapping[str, Json], name: str) -> dict[str, Json]:
+    return {column: value for column, value in row.items() if column != name}
 
 
 # --- reserved names ---
 
 
-def _escaped(properties: Mapping[str, Json], taken: frozenset[str]) -> dict[str, Json]:
+def _escape_reserved(properties: Mapping[str, Json], reserved: frozenset[str]) -> dict[str, Json]:
     """Append an underscore to properties whose name, without trailing underscores, is reserved."""
-    return {f"{name}_" if name.rstrip("_") in taken else name: value for name, value in properties.items()}
+    return {f"{name}_" if name.rstrip("_") in reserved else name: value for name, value in properties.items()}
 
 
-def _unescaped(data: Mapping[Any, Json], taken: frozenset[str], *, drop: bool = True) -> dict[str, Json]:
+def _unescape_reserved(
+    data: Mapping[Any, Json], reserved: frozenset[str], *, drop: bool = True
+) -> dict[str, Json]:
     """Undo `_escaped`. Properties with a reserved name are removed if `drop`."""
-    pattern = re.compile(f"({'|'.join(sorted(taken))})_+")
-    named = ((str(name), value) for name, value in data.items() if not (drop and name in taken))
-    return {name[:-1] if pattern.fullmatch(name) else name: value for name, value in named}
+    pattern = re.compile(f"({'|'.join(sorted(reserved))})_+")
+    items = ((str(name), value) for name, value in data.items() if not (drop and name in reserved))
+    return {name[:-1] if pattern.fullmatch(name) else name: value for name, value in items}
 
 
 # A graph from a PropertyGraph, NetworkX graph, triples, edges, or a pandas table of edges.
@@ -269,27 +282,27 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {  # the accepted column names of a tab
 }
 
 
-def is_networkx(what: object) -> bool:
+def is_networkx(value: object) -> bool:
     """Return whether an object is a NetworkX graph, without importing NetworkX."""
-    return _is(what, "networkx", "Graph")
+    return _is_instance(value, "networkx", "Graph")
 
 
-def is_undirected(what: object) -> bool:
+def is_undirected(value: object) -> bool:
     """Return whether an object is an undirected NetworkX graph.
 
     In a PropertyGraph each of its edges gets the direction that it is listed in.
     """
-    return is_networkx(what) and not what.is_directed()  # type: ignore[attr-defined]
+    return is_networkx(value) and not value.is_directed()  # type: ignore[attr-defined]
 
 
-def is_frame(what: object) -> bool:
+def is_data_frame(value: object) -> bool:
     """Return whether an object is a pandas data frame."""
-    return _is(what, "pandas", "DataFrame")
+    return _is_instance(value, "pandas", "DataFrame")
 
 
-def _is(what: object, module: str, name: str) -> bool:
+def _is_instance(value: object, module: str, name: str) -> bool:
     loaded = sys.modules.get(module)
-    return loaded is not None and isinstance(what, getattr(loaded, name))
+    return loaded is not None and isinstance(value, getattr(loaded, name))
 
 
 def from_edge_list(edges: pd.DataFrame) -> PropertyGraph:
@@ -301,9 +314,11 @@ def from_edge_list(edges: pd.DataFrame) -> PropertyGraph:
     """
     import pandas as pd
 
-    unambiguous(edges.columns, "edges")
-    renamed = edges.rename(columns={there: ours for ours, there in _edge_columns(edges).items()})
-    unambiguous(renamed.columns, "edges")  # "Source" and "source"
+    require_distinct_columns(edges.columns, "edges")
+    renamed = edges.rename(
+        columns={column: standard_name for standard_name, column in _edge_columns(edges).items()}
+    )
+    require_distinct_columns(renamed.columns, "edges")  # "Source" and "source"
     ends = (
         pd.concat([renamed[end].astype(object) for end in ("source", "target")])
         .dropna()
@@ -321,46 +336,46 @@ def _edge_columns(edges: pd.DataFrame) -> dict[str, Any]:
         for ours, names in COLUMNS.items()
     }
     if found["source"] is None or found["target"] is None:
-        there = ", ".join(map(str, islice(edges.columns, 8)))
+        present = ", ".join(map(str, islice(edges.columns, 8)))
         raise BadInput(
-            f"a table of edges needs a column source, a column target and perhaps a column type; this one has {there or 'none'}"
+            f"a table of edges needs a column source, a column target and perhaps a column type; this one has {present or 'none'}"
         )
     return {ours: column for ours, column in found.items() if column is not None}
 
 
-def could_be_triple(what: object) -> bool:
+def looks_like_triple(value: object) -> bool:
     """Return whether an object is a Triple, or a tuple or list meant as one.
 
     from_triples says what is wrong with it.
     """
-    return isinstance(what, Triple | tuple | list)
+    return isinstance(value, Triple | tuple | list)
 
 
-def _of_edges(edges: Iterable[Edge]) -> PropertyGraph:
+def _from_edges(edges: Iterable[Edge]) -> PropertyGraph:
     return PropertyGraph.of((), edges, dangling="add")
 
 
-_ITEMS: tuple[tuple[Callable[[object], bool], Callable[[Any], PropertyGraph]], ...] = (
-    (could_be_triple, PropertyGraph.from_triples),
-    (lambda item: isinstance(item, Edge), _of_edges),
+_ITEM_CONVERTERS: tuple[tuple[Callable[[object], bool], Callable[[Any], PropertyGraph]], ...] = (
+    (looks_like_triple, PropertyGraph.from_triples),
+    (lambda item: isinstance(item, Edge), _from_edges),
 )
-GRAPHS = "a PropertyGraph, a NetworkX graph, triples (subject, relation, object), edges, or a pandas table of edges"
+GRAPH_KINDS = "a PropertyGraph, a NetworkX graph, triples (subject, relation, object), edges, or a pandas table of edges"
 
 
-def as_graph(what: object) -> PropertyGraph:
+def as_graph(value: object) -> PropertyGraph:
     """Convert a NetworkX graph, triples, edges or a data frame of edges to a PropertyGraph.
 
     A PropertyGraph is returned unchanged. Raises BadInput for anything else.
     """
-    if isinstance(what, PropertyGraph):
-        return what
-    if is_networkx(what):
-        return from_networkx(what)  # type: ignore[arg-type]
-    if is_frame(what):
-        return from_edge_list(what)  # type: ignore[arg-type]
-    if isinstance(what, Iterable) and not isinstance(what, str | bytes | Mapping):
-        items: Sequence[object] = what if isinstance(what, Sequence) else list(what)
-        for fits, make in _ITEMS:
-            if items and fits(items[0]):
-                return make(items)
-    raise BadInput(f"a graph is {GRAPHS}; this is {describe_value(what)}")
+    if isinstance(value, PropertyGraph):
+        return value
+    if is_networkx(value):
+        return from_networkx(value)  # type: ignore[arg-type]
+    if is_data_frame(value):
+        return from_edge_list(value)  # type: ignore[arg-type]
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        items: Sequence[object] = value if isinstance(value, Sequence) else list(value)
+        for matches, convert in _ITEM_CONVERTERS:
+            if items and matches(items[0]):
+                return convert(items)
+    raise BadInput(f"a graph is {GRAPH_KINDS}; this is {describe_value(value)}")

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, short_repr
-from kgot_lab.graph.changes import changes, patch, same_value
-from kgot_lab.graph.validation import copied_properties, require_labels
+from kgot_lab.graph.changes import compare_tables, patch_table, same_properties
+from kgot_lab.graph.validation import copy_properties, require_labels
 from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
@@ -40,7 +40,7 @@ class Csr(NamedTuple):
     edges: Ints
 
 
-class Items(Sequence[_T], Generic[_T]):
+class LazySequence(Sequence[_T], Generic[_T]):
     """A sequence whose items are created on access."""
 
     def __init__(self, length: int, make: Callable[[int], _T]):
@@ -66,13 +66,13 @@ class Items(Sequence[_T], Generic[_T]):
         return f"[{', '.join(map(repr, self[:3]))}{more}]"
 
 
-def csr(rows: Ints, columns: Ints, size: int) -> Csr:
+def build_csr(rows: Ints, columns: Ints, size: int) -> Csr:
     order = np.argsort(rows, kind="stable").astype(np.int32)  # stable: a node's edges stay in edge order
     indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=size)))).astype(np.int64)
-    return Csr(frozen(indptr), frozen(columns[order]), frozen(order))
+    return Csr(make_read_only(indptr), make_read_only(columns[order]), make_read_only(order))
 
 
-def frozen(values: NDArray[Int]) -> NDArray[Int]:
+def make_read_only(values: NDArray[Int]) -> NDArray[Int]:
     values.flags.writeable = False
     return values
 
@@ -84,7 +84,7 @@ _LINE = 140  # characters of a line
 _NAME = 40  # characters of a label or a relation
 
 
-def summary(graph: PropertyGraph) -> str:
+def summary_line(graph: PropertyGraph) -> str:
     """Format the counts of a graph on one line."""
     counts = (
         (len(graph), "node"),
@@ -95,37 +95,39 @@ def summary(graph: PropertyGraph) -> str:
     return f"<PropertyGraph: {', '.join(format_count(count, noun) for count, noun in counts)}>"
 
 
-def printed(graph: PropertyGraph) -> str:
+def format_graph(graph: PropertyGraph) -> str:
     """Format the counts, the most frequent labels and relations, and the first facts of a graph.
 
     No text of the graph starts a line of its own.
     """
     most_used = [
-        f"{what}: {_named(counts)}"
+        f"{what}: {_format_counts(counts)}"
         for what, counts in (("labels", graph.labels()), ("relations", graph.types()))
         if counts
     ]
     facts = [str(Triple(edge.source, edge.type, edge.target)) for edge in islice(graph.edges, _SHOWN)]
     more = [f"… and {len(graph.edges) - _SHOWN:,} more"] if len(graph.edges) > _SHOWN else []
-    return "\n".join([summary(graph), *(f"  {_short(line, _LINE)}" for line in (*most_used, *facts, *more))])
-
-
-def _named(counts: Mapping[str, int]) -> str:
-    more = [f"… and {len(counts) - _SHOWN:,} more"] if len(counts) > _SHOWN else []
-    return ", ".join(
-        [*(f"{_short(name, _NAME)} {count:,}" for name, count in islice(counts.items(), _SHOWN)), *more]
+    return "\n".join(
+        [summary_line(graph), *(f"  {_one_line(line, _LINE)}" for line in (*most_used, *facts, *more))]
     )
 
 
-def _short(text: str, most: int) -> str:
+def _format_counts(counts: Mapping[str, int]) -> str:
+    more = [f"… and {len(counts) - _SHOWN:,} more"] if len(counts) > _SHOWN else []
+    return ", ".join(
+        [*(f"{_one_line(name, _NAME)} {count:,}" for name, count in islice(counts.items(), _SHOWN)), *more]
+    )
+
+
+def _one_line(text: str, max_length: int) -> str:
     """Return a text on one line, without terminal control codes, truncated to `most` characters."""
     line = printable_line(text)
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+    return line if len(line) <= max_length else f"{line[: max_length - 1].rstrip()}…"
 
 
 Direction = Literal["out", "in", "both"]
 Properties = Mapping[str, Json]
-_NOTHING: Properties = {}  # shared by every node and edge without properties; never handed out
+_NO_PROPERTIES: Properties = {}  # shared by every node and edge without properties; never handed out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,11 +163,11 @@ class PropertyGraph:
         Raises BadInput if two nodes or edges share an identity but differ, and if an edge ends at an unknown
         node, unless dangling="add" creates such nodes without labels and properties.
         """
-        for what, given in (("nodes", nodes), ("edges", edges)):
-            require(given, Iterable, f"the {what} of a graph are a list")
+        for what, elements in (("nodes", nodes), ("edges", edges)):
+            require(elements, Iterable, f"the {what} of a graph are a list")
         if dangling not in ("refuse", "add"):
             raise UnknownName("way with dangling edges", str(dangling), ("refuse", "add"))
-        columns = _Columns()
+        columns = _ColumnBuilder()
         for node in nodes:
             columns.add_node(node)
         for edge in edges:
@@ -180,7 +182,7 @@ class PropertyGraph:
         that is not a triple.
         """
         require(triples, Iterable, "triples are a list of (subject, relation, object)")
-        return cls.of((), (Edge(*_three_texts(triple)) for triple in triples), dangling="add")
+        return cls.of((), (Edge(*_triple_parts(triple)) for triple in triples), dangling="add")
 
     def to_triples(self) -> tuple[Triple, ...]:
         """Return one triple for each edge, in edge order.
@@ -230,20 +232,20 @@ class PropertyGraph:
         return id in self._row_of
 
     def __str__(self) -> str:
-        return summary(self)
+        return summary_line(self)
 
     def __repr__(self) -> str:
-        return printed(self)
+        return format_graph(self)
 
     @property
     def nodes(self) -> Sequence[Node]:
         """All nodes, created on access."""
-        return Items(len(self.ids), self._node)
+        return LazySequence(len(self.ids), self._node)
 
     @property
     def edges(self) -> Sequence[Edge]:
         """All edges, created on access."""
-        return Items(len(self.edge_keys), self._edge)
+        return LazySequence(len(self.edge_keys), self._edge)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -269,22 +271,24 @@ class PropertyGraph:
 
     def labels(self) -> dict[str, int]:
         """Count the nodes with each label, most frequent first."""
-        return _by_use(Counter(label for labels in self.node_labels for label in labels))
+        return _sort_by_count(Counter(label for labels in self.node_labels for label in labels))
 
     def types(self) -> dict[str, int]:
         """Count the edges of each type, most frequent first."""
         counts = np.bincount(self.type_codes, minlength=len(self.type_names)).tolist()
-        return _by_use({name: count for name, count in zip(self.type_names, counts, strict=True) if count})
+        return _sort_by_count(
+            {name: count for name, count in zip(self.type_names, counts, strict=True) if count}
+        )
 
     @cached_property
     def out_csr(self) -> Csr:
         """Outgoing adjacency: the targets of each node, in edge order."""
-        return csr(self.sources, self.targets, len(self))
+        return build_csr(self.sources, self.targets, len(self))
 
     @cached_property
     def in_csr(self) -> Csr:
         """Incoming adjacency: the sources of each node's incoming edges, in edge order."""
-        return csr(self.targets, self.sources, len(self))
+        return build_csr(self.targets, self.sources, len(self))
 
     def neighbours(
         self, id: str, direction: Direction = "out", types: Collection[str] | None = None
@@ -294,12 +298,12 @@ class PropertyGraph:
         A loop is returned once. Raises UnknownName for an unknown node.
         """
         row = self.row(id)
-        numbers = [
+        edge_rows = [
             e
-            for csr in self._csrs(direction)
+            for csr in self._adjacencies(direction)
             for e in csr.edges[csr.indptr[row] : csr.indptr[row + 1]].tolist()
         ]
-        edges = map(self._edge, dict.fromkeys(numbers))
+        edges = map(self._edge, dict.fromkeys(edge_rows))
         return tuple(edge for edge in edges if types is None or edge.type in types)
 
     def degree(self, id: str, direction: Direction = "both") -> int:
@@ -308,7 +312,7 @@ class PropertyGraph:
         Raises UnknownName for an unknown node.
         """
         row = self.row(id)
-        return sum(int(csr.indptr[row + 1] - csr.indptr[row]) for csr in self._csrs(direction))
+        return sum(int(csr.indptr[row + 1] - csr.indptr[row]) for csr in self._adjacencies(direction))
 
     # --- subgraphs and diffs ---
 
@@ -322,17 +326,17 @@ class PropertyGraph:
         rows = np.unique(np.array([self.row(id) for id in ids], dtype=np.int32))
         new_row = np.full(len(self), -1, dtype=np.int32)
         new_row[rows] = np.arange(len(rows), dtype=np.int32)
-        kept = np.flatnonzero((new_row[self.sources] >= 0) & (new_row[self.targets] >= 0))
+        edge_rows = np.flatnonzero((new_row[self.sources] >= 0) & (new_row[self.targets] >= 0))
         return PropertyGraph(
             ids=tuple(self.ids[r] for r in rows),
             node_labels=tuple(self.node_labels[r] for r in rows),
             node_properties=tuple(self.node_properties[r] for r in rows),
-            sources=frozen(new_row[self.sources[kept]]),
-            targets=frozen(new_row[self.targets[kept]]),
-            type_codes=frozen(self.type_codes[kept]),
+            sources=make_read_only(new_row[self.sources[edge_rows]]),
+            targets=make_read_only(new_row[self.targets[edge_rows]]),
+            type_codes=make_read_only(self.type_codes[edge_rows]),
             type_names=self.type_names,
-            edge_properties=tuple(self.edge_properties[e] for e in kept),
-            edge_keys=tuple(self.edge_keys[e] for e in kept),
+            edge_properties=tuple(self.edge_properties[e] for e in edge_rows),
+            edge_keys=tuple(self.edge_keys[e] for e in edge_rows),
         )
 
     def neighbourhood(self, ids: Iterable[str], hops: int = 1) -> PropertyGraph:
@@ -344,7 +348,9 @@ class PropertyGraph:
         frontier = reached = {self.row(id) for id in ids}
         for _ in range(hops):
             slices = [
-                csr.indices[csr.indptr[r] : csr.indptr[r + 1]] for csr in self._csrs("both") for r in frontier
+                csr.indices[csr.indptr[r] : csr.indptr[r + 1]]
+                for csr in self._adjacencies("both")
+                for r in frontier
             ]
             frontier = set(np.concatenate(slices).tolist()) - reached if slices else set()
             reached = reached | frontier
@@ -356,18 +362,18 @@ class PropertyGraph:
         1, 1.0 and True are different values. A list and a tuple are not.
         """
         require(other, PropertyGraph, "a graph is compared with another PropertyGraph")
-        nodes = changes(
+        nodes = compare_tables(
             {id: r for r, id in enumerate(self.ids)},
             {id: r for r, id in enumerate(other.ids)},
             lambda r, s: (
                 self.node_labels[r] == other.node_labels[s]
-                and same_value(self.node_properties[r], other.node_properties[s])
+                and same_properties(self.node_properties[r], other.node_properties[s])
             ),
         )
-        edges = changes(
+        edges = compare_tables(
             {identity: e for e, identity in enumerate(self._identities())},
             {identity: e for e, identity in enumerate(other._identities())},
-            lambda e, f: same_value(self.edge_properties[e], other.edge_properties[f]),
+            lambda e, f: same_properties(self.edge_properties[e], other.edge_properties[f]),
         )
         return Diff(
             added_nodes=tuple(map(other._node, nodes.added)),
@@ -386,9 +392,11 @@ class PropertyGraph:
         """
         require(diff, Diff, "what is applied to a graph is a Diff")
         nodes = {node.id: node for node in self.nodes}
-        patch(nodes, diff.removed_nodes, diff.changed_nodes, diff.added_nodes, key=lambda node: node.id)
+        patch_table(nodes, diff.removed_nodes, diff.changed_nodes, diff.added_nodes, key=lambda node: node.id)
         edges = {edge.identity: edge for edge in self.edges}
-        patch(edges, diff.removed_edges, diff.changed_edges, diff.added_edges, key=lambda edge: edge.identity)
+        patch_table(
+            edges, diff.removed_edges, diff.changed_edges, diff.added_edges, key=lambda edge: edge.identity
+        )
         return PropertyGraph.of(nodes.values(), edges.values())
 
     def __eq__(self, other: object) -> bool:
@@ -417,13 +425,13 @@ class PropertyGraph:
         return {id: r for r, id in enumerate(self.ids)}
 
     def _node(self, r: int) -> Node:
-        return Node(self.ids[r], self.node_labels[r], copied_properties(self.node_properties[r]))
+        return Node(self.ids[r], self.node_labels[r], copy_properties(self.node_properties[r]))
 
     def _edge(self, e: int) -> Edge:
         source = self.ids[self.sources[e]]
         target = self.ids[self.targets[e]]
         type = self.type_names[self.type_codes[e]]
-        return Edge(source, type, target, copied_properties(self.edge_properties[e]), self.edge_keys[e])
+        return Edge(source, type, target, copy_properties(self.edge_properties[e]), self.edge_keys[e])
 
     def _identities(self) -> Iterator[tuple[str, str, str, str]]:
         sources = map(self.ids.__getitem__, self.sources.tolist())
@@ -436,14 +444,14 @@ class PropertyGraph:
             strict=True,
         )
 
-    def _csrs(self, direction: Direction) -> tuple[Csr, ...]:
-        wanted = {"out": ("out_csr",), "in": ("in_csr",), "both": ("out_csr", "in_csr")}
-        if direction not in wanted:
-            raise UnknownName("direction", direction, wanted)
-        return tuple(getattr(self, name) for name in wanted[direction])
+    def _adjacencies(self, direction: Direction) -> tuple[Csr, ...]:
+        attributes = {"out": ("out_csr",), "in": ("in_csr",), "both": ("out_csr", "in_csr")}
+        if direction not in attributes:
+            raise UnknownName("direction", direction, attributes)
+        return tuple(getattr(self, name) for name in attributes[direction])
 
 
-class _Columns:
+class _ColumnBuilder:
     """Columns under construction."""
 
     def __init__(self) -> None:
@@ -457,21 +465,25 @@ class _Columns:
 
     def add_node(self, node: Node) -> None:
         if not isinstance(node, Node) or not isinstance(node.id, str):
-            raise BadInput(f"a node is Node(id, labels, properties) whose id is a text, not {_told(node)}")
+            raise BadInput(
+                f"a node is Node(id, labels, properties) whose id is a text, not {_format_value(node)}"
+            )
         labels = require_labels(node)
         _require_properties(node.properties, node)
         row = self.row_of.setdefault(node.id, len(self.labels))
         if row == len(self.labels):
             self.labels.append(labels)
-            self.node_properties.append(copied_properties(node.properties) if node.properties else _NOTHING)
-        elif labels != self.labels[row] or not same_value(node.properties, self.node_properties[row]):
+            self.node_properties.append(
+                copy_properties(node.properties) if node.properties else _NO_PROPERTIES
+            )
+        elif labels != self.labels[row] or not same_properties(node.properties, self.node_properties[row]):
             raise BadInput(
                 f"two different nodes have the id {node.id!r}; give each its own id or merge them first"
             )
 
     def add_edge(self, edge: Edge, bare_ends: bool) -> None:
         if not isinstance(edge, Edge) or not all(isinstance(part, str) for part in edge.identity):
-            raise BadInput(f"an edge is Edge(source, type, target) of three texts, not {_told(edge)}")
+            raise BadInput(f"an edge is Edge(source, type, target) of three texts, not {_format_value(edge)}")
         _require_properties(edge.properties, edge)
         for end in (edge.source, edge.target):
             if end not in self.row_of:
@@ -482,13 +494,15 @@ class _Columns:
                 self.add_node(Node(end))
         source, target = self.row_of[edge.source], self.row_of[edge.target]
         code = self.code_of.setdefault(edge.type, len(self.code_of))
-        number = self.edge_of.setdefault((source, code, target, edge.key), len(self.edge_properties))
-        if number == len(self.edge_properties):
+        row = self.edge_of.setdefault((source, code, target, edge.key), len(self.edge_properties))
+        if row == len(self.edge_properties):
             self.sources.append(source)
             self.targets.append(target)
             self.codes.append(code)
-            self.edge_properties.append(copied_properties(edge.properties) if edge.properties else _NOTHING)
-        elif not same_value(edge.properties, self.edge_properties[number]):
+            self.edge_properties.append(
+                copy_properties(edge.properties) if edge.properties else _NO_PROPERTIES
+            )
+        elif not same_properties(edge.properties, self.edge_properties[row]):
             raise BadInput(f"two different edges are {edge.identity}; give each its own key")
 
     def graph(self) -> PropertyGraph:
@@ -496,16 +510,16 @@ class _Columns:
             ids=tuple(self.row_of),
             node_labels=tuple(self.labels),
             node_properties=tuple(self.node_properties),
-            sources=frozen(np.array(self.sources, dtype=np.int32)),
-            targets=frozen(np.array(self.targets, dtype=np.int32)),
-            type_codes=frozen(np.array(self.codes, dtype=np.int32)),
+            sources=make_read_only(np.array(self.sources, dtype=np.int32)),
+            targets=make_read_only(np.array(self.targets, dtype=np.int32)),
+            type_codes=make_read_only(np.array(self.codes, dtype=np.int32)),
             type_names=tuple(self.code_of),
             edge_properties=tuple(self.edge_properties),
             edge_keys=tuple(key for *_, key in self.edge_of),
         )
 
 
-def _three_texts(triple: object) -> tuple[str, str, str]:
+def _triple_parts(triple: object) -> tuple[str, str, str]:
     """Return the three parts of a triple.
 
     Raises BadInput for anything that is not a triple.
@@ -513,19 +527,21 @@ def _three_texts(triple: object) -> tuple[str, str, str]:
     parts = (triple.subject, triple.relation, triple.object) if isinstance(triple, Triple) else triple
     if isinstance(parts, tuple | list) and len(parts) == 3 and all(isinstance(part, str) for part in parts):
         return parts[0], parts[1], parts[2]
-    raise BadInput(f"a triple is (subject, relation, object), three texts, not {_told(triple)}")
+    raise BadInput(f"a triple is (subject, relation, object), three texts, not {_format_value(triple)}")
 
 
-def _require_properties(properties: object, of: Node | Edge) -> None:
+def _require_properties(properties: object, element: Node | Edge) -> None:
     if not isinstance(properties, Mapping):
-        raise BadInput(f"the properties of {_told(of)} are a dictionary, not {describe_value(properties)}")
+        raise BadInput(
+            f"the properties of {_format_value(element)} are a dictionary, not {describe_value(properties)}"
+        )
 
 
-def _told(value: object) -> str:
+def _format_value(value: object) -> str:
     return (
         short_repr(value) if isinstance(value, tuple | list | Node | Edge | Triple) else describe_value(value)
     )
 
 
-def _by_use(counts: Mapping[str, int]) -> dict[str, int]:
+def _sort_by_count(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

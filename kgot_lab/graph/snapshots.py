@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import read_regular, utf8_text, write_whole
+from kgot_lab.io.files import read_regular_file, utf8_text, write_atomically
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json, Node
 
@@ -41,22 +41,25 @@ def read_snapshot(path: Path | str) -> PropertyGraph:
     nodes: dict[str, Node] = {}
     ends: dict[str, Node] = {}
     edges: dict[tuple[str, str, str, str], Edge] = {}
-    for place, line in _lines(Path(path)):
-        record = _record(line, place)
+    for location, line in _located_lines(Path(path)):
+        record = _parse_record(line, location)
         if record["type"] == "node":
             if unread := [
                 name for name in record.keys() - _NODE_KEYS if isinstance(record[name], list | dict)
             ]:
                 raise BadInput(
-                    f"{place}: {', '.join(sorted(unread))} of the node would not be read: put values into its "
+                    f"{location}: {', '.join(sorted(unread))} of the node would not be read: put values into its "
                     "properties, and each edge into a line of its own, of the type relationship"
                 )
-            node = _node(record, place)
+            node = _parse_node(record, location)
             if nodes.setdefault(node.id, node) != node:
-                raise BadInput(f"{place}: a second, different node has the id {node.id!r}")
+                raise BadInput(f"{location}: a second, different node has the id {node.id!r}")
         else:
-            source, target = _node(record.get("start"), place), _node(record.get("end"), place)
-            edge = _edge(record, source, target, place, edges)
+            source, target = (
+                _parse_node(record.get("start"), location),
+                _parse_node(record.get("end"), location),
+            )
+            edge = _parse_edge(record, source, target, location, edges)
             edges[edge.identity] = edge
             ends.setdefault(source.id, source)
             ends.setdefault(target.id, target)
@@ -70,21 +73,23 @@ def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "a
     Raises BadInput for a value that is not JSON and for a file that cannot be written. An existing snapshot
     is then unchanged.
     """
-    if variant not in _FORMS:
-        raise UnknownName("snapshot variant", variant, _FORMS)
-    write_whole(path, _FORMS[variant](graph), "the snapshot")  # a lone surrogate becomes its JSON escape
+    if variant not in _WRITERS:
+        raise UnknownName("snapshot variant", variant, _WRITERS)
+    write_atomically(
+        path, _WRITERS[variant](graph), "the snapshot"
+    )  # a lone surrogate becomes its JSON escape
 
 
 # --- reading ---
 
 
-def _lines(path: Path) -> Iterator[tuple[str, str]]:
+def _located_lines(path: Path) -> Iterator[tuple[str, str]]:
     r"""Yield the location and text of each line that is not blank.
 
     Only \n ends a line, since JSON may contain other separators.
     """
     try:
-        text = utf8_text(read_regular(path), path)
+        text = utf8_text(read_regular_file(path), path)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read as a snapshot: {error}") from None
     return (
@@ -94,55 +99,55 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
     )
 
 
-def _record(line: str, place: str) -> Record:
+def _parse_record(line: str, location: str) -> Record:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{place}: not JSON: {error}") from None
+        raise BadInput(f"{location}: not JSON: {error}") from None
     if not isinstance(record, dict) or record.get("type") not in ("node", "relationship"):
         raise BadInput(
-            f'{place}: expected an object with "type" "node" or "relationship", {RECORD_EXAMPLE}; it is {line[:100]}'
+            f'{location}: expected an object with "type" "node" or "relationship", {RECORD_EXAMPLE}; it is {line[:100]}'
         )
     return record
 
 
-def _node(record: Any, place: str) -> Node:
+def _parse_node(record: Any, location: str) -> Node:
     if not isinstance(record, dict) or record.get("id") is None:
-        raise BadInput(f"{place}: a node without id")
+        raise BadInput(f"{location}: a node without id")
     labels = record.get("labels") or ()
     return Node(
         str(record["id"]),
         (labels,) if isinstance(labels, str) else tuple(map(str, labels)),
-        _properties(record, place),
+        _parse_properties(record, location),
     )
 
 
-def _properties(record: Record, place: str) -> Mapping[str, Json]:
+def _parse_properties(record: Record, location: str) -> Mapping[str, Json]:
     properties = record.get("properties") or {}
     if not isinstance(properties, dict):
-        raise BadInput(f"{place}: properties are not an object")
+        raise BadInput(f"{location}: properties are not an object")
     return properties
 
 
-def _edge(
-    record: Record, source: Node, target: Node, place: str, taken: Mapping[tuple[str, str, str, str], Edge]
+def _parse_edge(
+    record: Record, source: Node, target: Node, location: str, taken: Mapping[tuple[str, str, str, str], Edge]
 ) -> Edge:
     """Build the edge of a record, with a new key if another edge already has its identity."""
-    label, own = record.get("label"), record.get("key", record.get("id"))
+    label, raw_key = record.get("label"), record.get("key", record.get("id"))
     if not isinstance(label, str):
-        raise BadInput(f"{place}: a relationship without label")
-    key = "" if own is None else str(own)
+        raise BadInput(f"{location}: a relationship without label")
+    key = "" if raw_key is None else str(raw_key)
     keys = chain((key,), (f"{key}.{n}" if key else str(n) for n in count(2)))
-    made = (Edge(source.id, label, target.id, _properties(record, place), key) for key in keys)
-    return next(edge for edge in made if edge.identity not in taken)
+    candidates = (Edge(source.id, label, target.id, _parse_properties(record, location), key) for key in keys)
+    return next(edge for edge in candidates if edge.identity not in taken)
 
 
 # --- writing ---
 
 
-def _apoc(graph: PropertyGraph) -> str:
+def _format_apoc(graph: PropertyGraph) -> str:
     records = {
-        node.id: {"id": node.id, "labels": list(node.labels), **_if_any(node.properties)}
+        node.id: {"id": node.id, "labels": list(node.labels), **_properties_field(node.properties)}
         for node in graph.nodes
     }
     nodes = ({"type": "node", **record} for record in records.values())
@@ -152,21 +157,21 @@ def _apoc(graph: PropertyGraph) -> str:
             "id": id,
             "label": edge.type,
             **({} if id == edge.key else {"key": edge.key}),
-            **_if_any(edge.properties),
+            **_properties_field(edge.properties),
             "start": records[edge.source],
             "end": records[edge.target],
         }
-        for edge, id in _with_ids(graph.edges)
+        for edge, id in _with_relationship_ids(graph.edges)
     )
-    return "\n".join(_json(record, (",", ":")) for record in chain(nodes, edges))
+    return "\n".join(_format_record(record, (",", ":")) for record in chain(nodes, edges))
 
 
-def _networkx(graph: PropertyGraph) -> str:
+def _format_networkx(graph: PropertyGraph) -> str:
     records = {
         node.id: {
             "type": "node",
             "id": node.id,
-            "labels": _one_or_list(node.labels),
+            "labels": _labels_value(node.labels),
             "properties": dict(node.properties),
         }
         for node in graph.nodes
@@ -182,22 +187,22 @@ def _networkx(graph: PropertyGraph) -> str:
         }
         for edge in graph.edges
     )
-    return "".join(_json(record, (", ", ": ")) + "\n" for record in chain(records.values(), edges))
+    return "".join(_format_record(record, (", ", ": ")) + "\n" for record in chain(records.values(), edges))
 
 
-_FORMS: dict[str, Callable[[PropertyGraph], str]] = {"apoc": _apoc, "networkx": _networkx}
+_WRITERS: dict[str, Callable[[PropertyGraph], str]] = {"apoc": _format_apoc, "networkx": _format_networkx}
 
 
-def _with_ids(edges: Iterable[Edge]) -> Iterator[tuple[Edge, str]]:
+def _with_relationship_ids(edges: Iterable[Edge]) -> Iterator[tuple[Edge, str]]:
     """Yield each edge with its relationship id.
 
     The id is its key, if that is a decimal number not yet used, else the next number that is no key.
     """
     keys = {edge.key for edge in edges}
-    fresh = (id for id in map(str, count()) if id not in keys)
+    unused_ids = (id for id in map(str, count()) if id not in keys)
     taken: set[str] = set()
     for edge in edges:
-        id = edge.key if _is_decimal(edge.key) and edge.key not in taken else next(fresh)
+        id = edge.key if _is_decimal(edge.key) and edge.key not in taken else next(unused_ids)
         taken.add(id)
         yield edge, id
 
@@ -206,15 +211,15 @@ def _is_decimal(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
-def _if_any(properties: Mapping[str, Json]) -> Record:
+def _properties_field(properties: Mapping[str, Json]) -> Record:
     return {"properties": dict(properties)} if properties else {}
 
 
-def _one_or_list(labels: tuple[str, ...]) -> Json:
+def _labels_value(labels: tuple[str, ...]) -> Json:
     return None if not labels else labels[0] if len(labels) == 1 else list(labels)
 
 
-def _json(record: Record, separators: tuple[str, str]) -> str:
+def _format_record(record: Record, separators: tuple[str, str]) -> str:
     try:
         return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=separators)
     except (TypeError, ValueError) as error:
@@ -227,9 +232,9 @@ def _json(record: Record, separators: tuple[str, str]) -> str:
 
 SOURCE_ID = "source_id"  # the property with a node's old id
 # common properties for names, such as rdfs:label and foaf:name
-_NAMES = ("name", "label", "title", "prefLabel")
+_NAME_PROPERTIES = ("name", "label", "title", "prefLabel")
 # 17, n17 in GraphML of Neo4j, 4:5e0c…:17 as Neo4j's element ids
-_NUMBER = re.compile(r"n?\d+|\d+:[\w-]+:\d+")
+_NUMERIC_ID = re.compile(r"n?\d+|\d+:[\w-]+:\d+")
 _IRI = re.compile(r"((https?|file|ftp)://|urn:)\S+", re.I)
 
 
@@ -241,7 +246,7 @@ class NamedGraph:
     note: str = ""
 
 
-def with_names_as_ids(graph: PropertyGraph) -> NamedGraph:
+def use_names_as_ids(graph: PropertyGraph) -> NamedGraph:
     """Replace ids that are numbers or IRIs by the names of the nodes.
 
     The old id becomes the property `source_id`. A name that several nodes share is made unique by the old id.
@@ -251,12 +256,18 @@ def with_names_as_ids(graph: PropertyGraph) -> NamedGraph:
     ids = _new_ids(graph)
     types = _local_names(graph.type_names)
     labels = _local_names({label for labels in graph.node_labels for label in labels})
-    words = _local_names({word for each in (*graph.node_properties, *graph.edge_properties) for word in each})
-    if not (ids or types or labels or words):
+    property_names = _local_names(
+        {
+            word
+            for element_properties in (*graph.node_properties, *graph.edge_properties)
+            for word in element_properties
+        }
+    )
+    if not (ids or types or labels or property_names):
         return NamedGraph(graph)
 
     def rename(properties: Mapping[str, Json]) -> dict[str, Json]:
-        return {words.get(word, word): value for word, value in properties.items()}
+        return {property_names.get(word, word): value for word, value in properties.items()}
 
     nodes = (
         Node(
@@ -276,15 +287,15 @@ def with_names_as_ids(graph: PropertyGraph) -> NamedGraph:
         )
         for edge in graph.edges
     )
-    return NamedGraph(PropertyGraph.of(nodes, edges), _note(len(ids), len(graph), len(types)))
+    return NamedGraph(PropertyGraph.of(nodes, edges), _rename_note(len(ids), len(graph), len(types)))
 
 
-def _note(named: int, nodes: int, types: int) -> str:
+def _rename_note(renamed: int, nodes: int, types: int) -> str:
     parts = (
         [
-            f"{named:,} of {format_count(nodes, 'node')} by their names, not by numbers or IRIs (kept as {SOURCE_ID})"
+            f"{renamed:,} of {format_count(nodes, 'node')} by their names, not by numbers or IRIs (kept as {SOURCE_ID})"
         ]
-        if named
+        if renamed
         else []
     )
     parts += [f"{format_count(types, 'relation')} by the last part of the IRI"] if types else []
@@ -293,34 +304,39 @@ def _note(named: int, nodes: int, types: int) -> str:
 
 def _new_ids(graph: PropertyGraph) -> dict[str, str]:
     """Return the new id of each node whose id is a number or an IRI, if there is a better one."""
-    wanted: dict[str, str] = {}
+    names: dict[str, str] = {}
     for node in graph.nodes:
-        if _NUMBER.fullmatch(node.id) or _is_iri(node.id):
-            name = _name(node.properties) or _local(node.id)
+        if _NUMERIC_ID.fullmatch(node.id) or _is_iri(node.id):
+            name = _find_name(node.properties) or _local_name(node.id)
             if name and name != node.id:
-                wanted[node.id] = name
-    several = Counter(wanted.values())
-    taken = {id for id in graph.ids if id not in wanted}
+                names[node.id] = name
+    name_counts = Counter(names.values())
+    taken = {id for id in graph.ids if id not in names}
     new: dict[str, str] = {}
-    for id, name in wanted.items():
-        first = [name] if several[name] == 1 else []
+    for id, name in names.items():
+        first = [name] if name_counts[name] == 1 else []
         choices = chain(
-            first, (f"{name} ({_local(id) or id})",), (f"{name} ({id}){'′' * more}" for more in count())
+            first,
+            (f"{name} ({_local_name(id) or id})",),
+            (f"{name} ({id}){'′' * primes}" for primes in count()),
         )
         new[id] = next(
-            each for each in choices if each not in taken and (each == name or each not in several)
+            choice
+            for choice in choices
+            if choice not in taken and (choice == name or choice not in name_counts)
         )
         taken.add(new[id])
     return new
 
 
-def _name(properties: Mapping[str, Json]) -> str:
+def _find_name(properties: Mapping[str, Json]) -> str:
     """Return the name among properties of any vocabulary, or "" if there is none."""
-    by_word = {
-        (_local(word) if _is_iri(word) else word): value for word, value in reversed(list(properties.items()))
+    by_local_name = {
+        (_local_name(word) if _is_iri(word) else word): value
+        for word, value in reversed(list(properties.items()))
     }
-    for word in _NAMES:
-        value = by_word.get(word)
+    for word in _NAME_PROPERTIES:
+        value = by_local_name.get(word)
         first = value[0] if isinstance(value, list | tuple) and value else value
         if isinstance(first, str) and first.strip():
             return " ".join(first.split())
@@ -330,15 +346,15 @@ def _name(properties: Mapping[str, Json]) -> str:
 def _local_names(iris: Iterable[str]) -> dict[str, str]:
     """Return the local name of each IRI, if no other word has that name."""
     words = set(iris)
-    local = {word: _local(word) for word in words if _is_iri(word)}
-    several = Counter(local.values())
-    return {iri: name for iri, name in local.items() if name and several[name] == 1 and name not in words}
+    local = {word: _local_name(word) for word in words if _is_iri(word)}
+    name_counts = Counter(local.values())
+    return {iri: name for iri, name in local.items() if name and name_counts[name] == 1 and name not in words}
 
 
 def _is_iri(text: str) -> bool:
     return bool(_IRI.fullmatch(text))
 
 
-def _local(iri: str) -> str:
+def _local_name(iri: str) -> str:
     """Return the part of an IRI after its last #, / or :, or "" if there is none or it is not an IRI."""
     return unquote(re.split("[#/:]", iri.rstrip("#/"))[-1]) if _is_iri(iri) else ""

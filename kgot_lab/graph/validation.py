@@ -16,90 +16,96 @@ from kgot_lab.errors import BadInput, UnknownName, describe_value, short_repr
 from kgot_lab.types import Diff, Edge, Json, Node
 
 # maximum bytes of a node or edge as JSON in UTF-8, more than any passage needs
-MOST_KEPT = 16_000_000
-DEEPEST_VALUE = 200  # lists and dicts within each other: each takes two of the 1,000 calls within each other that Python allows
-_MOST_BITS = 14_000  # of an integer: with more bits, Python cannot parse its digits
-_HOLDERS = (list, dict, tuple)
-_SHORT, _SMALL = 100_000, 2**63  # limits of the fast check: characters, and integers
-_FEW = 5  # limit of the fast check: texts that identify an element
-_MANY = 2_000_000  # characters of an element, each of at most 6 bytes in JSON: always within the limit
+MAX_ELEMENT_BYTES = 16_000_000
+MAX_NESTING = 200  # lists and dicts within each other: each takes two of the 1,000 calls within each other that Python allows
+_MAX_INTEGER_BITS = 14_000  # of an integer: with more bits, Python cannot parse its digits
+_CONTAINERS = (list, dict, tuple)
+_FAST_TEXT_LENGTH, _FAST_INTEGER = 100_000, 2**63  # limits of the fast check: characters, and integers
+_FAST_TEXT_COUNT = 5  # limit of the fast check: texts that identify an element
+_FAST_ELEMENT_LENGTH = (
+    2_000_000  # characters of an element, each of at most 6 bytes in JSON: always within the limit
+)
 Element = TypeVar("Element", Node, Edge)
 
 
-def fit_diff(diff: object) -> Diff:
+def validate_diff(diff: object) -> Diff:
     """Return a diff with validated copies of what it adds and changes.
 
     Raises BadInput if it is not a Diff, or if a store cannot keep it exactly.
     """
     if not isinstance(diff, Diff):
         raise BadInput(f"what is applied to a store is a Diff, not {describe_value(diff)}")
-    for old in chain(diff.removed_nodes, _firsts(diff.changed_nodes)):
-        _require_element(old, Node)
-    for old in chain(diff.removed_edges, _firsts(diff.changed_edges)):
-        _require_element(old, Edge)
+    for old_element in chain(diff.removed_nodes, _first_of_pairs(diff.changed_nodes)):
+        _require_element(old_element, Node)
+    for old_element in chain(diff.removed_edges, _first_of_pairs(diff.changed_edges)):
+        _require_element(old_element, Edge)
     return Diff(
-        added_nodes=tuple(map(fit_node, diff.added_nodes)),
+        added_nodes=tuple(map(validate_node, diff.added_nodes)),
         removed_nodes=tuple(diff.removed_nodes),
-        changed_nodes=tuple((before, fit_node(after)) for before, after in diff.changed_nodes),
-        added_edges=tuple(map(fit_edge, diff.added_edges)),
+        changed_nodes=tuple((before, validate_node(after)) for before, after in diff.changed_nodes),
+        added_edges=tuple(map(validate_edge, diff.added_edges)),
         removed_edges=tuple(diff.removed_edges),
-        changed_edges=tuple((before, fit_edge(after)) for before, after in diff.changed_edges),
+        changed_edges=tuple((before, validate_edge(after)) for before, after in diff.changed_edges),
     )
 
 
-def fit_node(given: object) -> Node:
+def validate_node(value: object) -> Node:
     """Return a copy of a node that a store can keep exactly.
 
     Raises BadInput if it cannot.
     """
     if (
-        type(given) is Node
-        and type(given.labels) is tuple
-        and _is_plain(given.id, *given.labels)
-        and _has_plain(given.properties)
+        type(value) is Node
+        and type(value.labels) is tuple
+        and _are_plain_texts(value.id, *value.labels)
+        and _are_plain_properties(value.properties)
     ):
-        return Node(given.id, given.labels, dict(given.properties))
-    node = _require_element(given, Node)
-    of = f"node {short_repr(node.id)}"
-    fit_text(node.id, f"the id of {of}")
-    labels = tuple(fit_text(label, f"a label of {of}") for label in node.labels)
-    return _of_fit_size(Node(node.id, labels, _fit_properties(node.properties, of)), (node.id, labels), of)
+        return Node(value.id, value.labels, dict(value.properties))
+    node = _require_element(value, Node)
+    owner = f"node {short_repr(node.id)}"
+    validate_text(node.id, f"the id of {owner}")
+    labels = tuple(validate_text(label, f"a label of {owner}") for label in node.labels)
+    return _require_size(
+        Node(node.id, labels, _validate_properties(node.properties, owner)), (node.id, labels), owner
+    )
 
 
-def fit_edge(given: object) -> Edge:
+def validate_edge(value: object) -> Edge:
     """Return a copy of an edge that a store can keep exactly.
 
     Raises BadInput if it cannot.
     """
     if (
-        type(given) is Edge
-        and given.key == ""
-        and _is_plain(given.source, given.type, given.target)
-        and _has_plain(given.properties)
+        type(value) is Edge
+        and value.key == ""
+        and _are_plain_texts(value.source, value.type, value.target)
+        and _are_plain_properties(value.properties)
     ):
-        return Edge(given.source, given.type, given.target, dict(given.properties))
-    edge = _require_element(given, Edge)
-    of = f"edge {short_repr(edge.identity)}"
+        return Edge(value.source, value.type, value.target, dict(value.properties))
+    edge = _require_element(value, Edge)
+    owner = f"edge {short_repr(edge.identity)}"
     for text, part in ((edge.source, "source"), (edge.type, "type"), (edge.target, "target")):
-        fit_text(text, f"the {part} of {of}")
-    fit_text(edge.key, f"the key of {of}", blank=True)
-    return _of_fit_size(
-        Edge(edge.source, edge.type, edge.target, _fit_properties(edge.properties, of), edge.key),
+        validate_text(text, f"the {part} of {owner}")
+    validate_text(edge.key, f"the key of {owner}", allow_blank=True)
+    return _require_size(
+        Edge(edge.source, edge.type, edge.target, _validate_properties(edge.properties, owner), edge.key),
         edge.identity,
-        of,
+        owner,
     )
 
 
-def fit_text(text: object, what: str, *, blank: bool = False) -> str:
+def validate_text(text: object, what: str, *, allow_blank: bool = False) -> str:
     """Return a text that a store can keep.
 
     Raises BadInput, which names what the text is, for another type, a blank text (unless `blank`), half a
     surrogate pair, or a text that is too long.
     """
-    if not isinstance(text, str) or not (blank or text.strip()):
-        raise BadInput(f"{what} is a text{'' if blank else ' that is not blank'}, not {short_repr(text)}")
-    if len(text) > MOST_KEPT:
-        raise BadInput(f"{what} has {len(text):,} characters; {MOST_KEPT:,} can be kept")
+    if not isinstance(text, str) or not (allow_blank or text.strip()):
+        raise BadInput(
+            f"{what} is a text{'' if allow_blank else ' that is not blank'}, not {short_repr(text)}"
+        )
+    if len(text) > MAX_ELEMENT_BYTES:
+        raise BadInput(f"{what} has {len(text):,} characters; {MAX_ELEMENT_BYTES:,} can be kept")
     if not text.isascii():
         try:
             text.encode()
@@ -110,7 +116,7 @@ def fit_text(text: object, what: str, *, blank: bool = False) -> str:
     return str(text)
 
 
-def fit_value(value: object, of: str, deep: int = 0) -> Json:
+def validate_value(value: object, owner: str, depth: int = 0) -> Json:
     """Return a copy of a JSON value, with tuples as lists.
 
     Raises BadInput, which names what the value belongs to, for NaN, sets, bytes and other values that are not
@@ -119,51 +125,58 @@ def fit_value(value: object, of: str, deep: int = 0) -> Json:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return fit_text(value, of, blank=True)
-    if isinstance(value, int) and value.bit_length() <= _MOST_BITS:
+        return validate_text(value, owner, allow_blank=True)
+    if isinstance(value, int) and value.bit_length() <= _MAX_INTEGER_BITS:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
-    if deep > DEEPEST_VALUE:
-        raise BadInput(f"{of} is nested more than {DEEPEST_VALUE} levels deep")
+    if depth > MAX_NESTING:
+        raise BadInput(f"{owner} is nested more than {MAX_NESTING} levels deep")
     if isinstance(value, Mapping):
-        return {_fit_name(name, of): fit_value(inner, of, deep + 1) for name, inner in value.items()}
+        return {
+            _validate_property_name(name, owner): validate_value(inner, owner, depth + 1)
+            for name, inner in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [fit_value(inner, of, deep + 1) for inner in value]
+        return [validate_value(inner, owner, depth + 1) for inner in value]
     what = "a whole number of thousands of digits" if isinstance(value, int) else describe_value(value)
     raise BadInput(
-        f"{of} is {what}, which is not JSON and cannot be kept: give text, finite numbers, True, False, None, lists or dicts"
+        f"{owner} is {what}, which is not JSON and cannot be kept: give text, finite numbers, True, False, None, lists or dicts"
     )
 
 
-def copied(value: Json) -> Json:
+def copy_value(value: Json) -> Json:
     """Copy a value with its nested lists, dicts and tuples. Other objects are shared."""
     if isinstance(value, dict):
         return {
-            name: copied(inner) if isinstance(inner, _HOLDERS) else inner for name, inner in value.items()
+            name: copy_value(inner) if isinstance(inner, _CONTAINERS) else inner
+            for name, inner in value.items()
         }
     if isinstance(value, list | tuple):
-        return type(value)([copied(inner) for inner in value]) if type(value) in (list, tuple) else value
+        return type(value)([copy_value(inner) for inner in value]) if type(value) in (list, tuple) else value
     return value
 
 
-def copied_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
+def copy_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
     """Copy properties so that the copy shares no mutable value with the original."""
     return (
-        {name: copied(value) if isinstance(value, _HOLDERS) else value for name, value in properties.items()}
+        {
+            name: copy_value(value) if isinstance(value, _CONTAINERS) else value
+            for name, value in properties.items()
+        }
         if properties
         else {}
     )
 
 
-def copied_node(node: Node) -> Node:
+def copy_node(node: Node) -> Node:
     """Copy a node, so that changing its properties does not change the graph."""
-    return Node(node.id, node.labels, copied_properties(node.properties))
+    return Node(node.id, node.labels, copy_properties(node.properties))
 
 
-def copied_edge(edge: Edge) -> Edge:
+def copy_edge(edge: Edge) -> Edge:
     """Copy an edge, so that changing its properties does not change the graph."""
-    return Edge(edge.source, edge.type, edge.target, copied_properties(edge.properties), edge.key)
+    return Edge(edge.source, edge.type, edge.target, copy_properties(edge.properties), edge.key)
 
 
 def require_labels(node: Node) -> tuple[str, ...]:
@@ -183,81 +196,94 @@ def require_labels(node: Node) -> tuple[str, ...]:
     return labels
 
 
-def _require_element(element: object, kind: type[Element]) -> Element:
+def _require_element(element: object, element_type: type[Element]) -> Element:
     """Check the types of the parts of a node or an edge, not their contents."""
-    if not isinstance(element, kind):
+    if not isinstance(element, element_type):
         wanted = "Node(id, labels, properties) in its nodes and Edge(source, type, target) in its edges"
         raise BadInput(f"a diff holds {wanted}, not {describe_value(element)}")
     if isinstance(element, Node):
-        sound, said = isinstance(element.id, str), f"node {short_repr(element.id)}"
+        has_texts, description = isinstance(element.id, str), f"node {short_repr(element.id)}"
         require_labels(element)
     else:
-        sound = all(isinstance(part, str) for part in element.identity)
-        said = f"edge {short_repr(element.identity)}"
-    if not sound:
+        has_texts = all(isinstance(part, str) for part in element.identity)
+        description = f"edge {short_repr(element.identity)}"
+    if not has_texts:
         raise BadInput(
-            f"the id of a node and the ends, the type and the key of an edge are texts, which those of {said} are not"
+            f"the id of a node and the ends, the type and the key of an edge are texts, which those of {description} are not"
         )
     if not isinstance(element.properties, Mapping):
-        raise BadInput(f"the properties of {said} are a dictionary, not {describe_value(element.properties)}")
+        raise BadInput(
+            f"the properties of {description} are a dictionary, not {describe_value(element.properties)}"
+        )
     return element
 
 
-def _of_fit_size(element: Element, named: tuple[object, ...], of: str) -> Element:
+def _require_size(element: Element, identifiers: tuple[object, ...], owner: str) -> Element:
     """Return an element if it and its identifiers are small enough to be stored.
 
     Raises BadInput otherwise.
     """
-    size = len(json.dumps([*named, element.properties], ensure_ascii=False, separators=(",", ":")).encode())
-    if size > MOST_KEPT:
-        raise BadInput(f"{of} takes {size:,} bytes as JSON; {MOST_KEPT:,} can be kept in one node or edge")
+    size = len(
+        json.dumps([*identifiers, element.properties], ensure_ascii=False, separators=(",", ":")).encode()
+    )
+    if size > MAX_ELEMENT_BYTES:
+        raise BadInput(
+            f"{owner} takes {size:,} bytes as JSON; {MAX_ELEMENT_BYTES:,} can be kept in one node or edge"
+        )
     return element
 
 
-def _is_plain(*texts: object) -> bool:
+def _are_plain_texts(*texts: object) -> bool:
     """Return whether these are texts that need no further checks.
 
     Most are, and a full check costs more than storing them.
     """
-    return len(texts) <= _FEW and all(
-        type(text) is str and text.isascii() and 0 < len(text) <= _SHORT and not text.isspace()
+    return len(texts) <= _FAST_TEXT_COUNT and all(
+        type(text) is str and text.isascii() and 0 < len(text) <= _FAST_TEXT_LENGTH and not text.isspace()
         for text in texts
     )
 
 
-def _has_plain(properties: object) -> bool:
+def _are_plain_properties(properties: object) -> bool:
     """Return whether these are properties that need no further checks."""
     if type(properties) is not dict:
         return False
-    letters = 0
+    characters = 0
     for name, value in properties.items():
         kind = type(value)
-        if type(name) is not str or not name.isascii() or len(name) > _SHORT:
+        if type(name) is not str or not name.isascii() or len(name) > _FAST_TEXT_LENGTH:
             return False
-        if kind is str and not (len(value) <= _SHORT and value.isascii()):
+        if kind is str and not (len(value) <= _FAST_TEXT_LENGTH and value.isascii()):
             return False
-        if kind is not str and kind is not bool and not (kind is int and -_SMALL < value < _SMALL):
+        if (
+            kind is not str
+            and kind is not bool
+            and not (kind is int and -_FAST_INTEGER < value < _FAST_INTEGER)
+        ):
             return False
         # a number has at most 20 digits; quotes, a colon and a comma
-        letters += len(name) + (len(value) if kind is str else 4) + 1
-    return letters <= _MANY
+        characters += len(name) + (len(value) if kind is str else 4) + 1
+    return characters <= _FAST_ELEMENT_LENGTH
 
 
-def _fit_properties(properties: Mapping[str, Json], of: str) -> dict[str, Json]:
+def _validate_properties(properties: Mapping[str, Json], owner: str) -> dict[str, Json]:
     return (
-        {_fit_name(name, of): fit_value(value, f"a property of {of}") for name, value in properties.items()}
+        {
+            _validate_property_name(name, owner): validate_value(value, f"a property of {owner}")
+            for name, value in properties.items()
+        }
         if properties
         else {}
     )
 
 
-def _fit_name(name: object, of: str) -> str:
+def _validate_property_name(name: object, owner: str) -> str:
     if not isinstance(name, str):
-        raise BadInput(f"a property of {of} has the name {short_repr(name)}, which is not text")
-    return fit_text(name, f"the name of a property of {of}", blank=True)
+        raise BadInput(f"a property of {owner} has the name {short_repr(name)}, which is not text")
+    return validate_text(name, f"the name of a property of {owner}", allow_blank=True)
 
 
-def _firsts(pairs: Iterable[object]) -> Iterable[object]:
+def _first_of_pairs(pairs: Iterable[object]) -> Iterable[object]:
     """Yield the first of each pair.
 
     Raises BadInput for anything that is not a pair.
@@ -342,38 +368,38 @@ class Vocabulary:
 
         Raises UnknownName, which lists the types, if there is none.
         """
-        return _named(name, self.node_types, f"node type of {self.name}")
+        return _find_type(name, self.node_types, f"node type of {self.name}")
 
     def edge_type(self, name: str) -> EdgeType:
         """Return an edge type by its name.
 
         Raises UnknownName, which lists the types, if there is none.
         """
-        return _named(name, self.edge_types, f"edge type of {self.name}")
+        return _find_type(name, self.edge_types, f"edge type of {self.name}")
 
     @property
     def single_types(self) -> tuple[str, ...]:
         """The edge types of which a node has one at a time."""
         return tuple(kind.name for kind in self.edge_types if kind.single)
 
-    def in_order(self, edge: Edge) -> Edge:
+    def stored_form(self, edge: Edge) -> Edge:
         """Return an edge as it is stored: the ends of a symmetric type are sorted."""
         symmetric = any(kind.symmetric and kind.name == edge.type for kind in self.edge_types)
         ends = sorted((edge.source, edge.target)) if symmetric else (edge.source, edge.target)
         return Edge(ends[0], edge.type, ends[1], edge.properties)
 
-    def extended(self, *more: NodeType | EdgeType) -> Vocabulary:
+    def with_types(self, *types: NodeType | EdgeType) -> Vocabulary:
         """Return the vocabulary with additional types."""
-        nodes = tuple(each for each in more if isinstance(each, NodeType))
-        edges = tuple(each for each in more if isinstance(each, EdgeType))
+        nodes = tuple(kind for kind in types if isinstance(kind, NodeType))
+        edges = tuple(kind for kind in types if isinstance(kind, EdgeType))
         return replace(self, node_types=(*self.node_types, *nodes), edge_types=(*self.edge_types, *edges))
 
 
 _Type = TypeVar("_Type", NodeType, EdgeType)
 
 
-def _named(name: str, types: tuple[_Type, ...], what: str) -> _Type:
-    for each in types:
-        if each.name == name:
-            return each
-    raise UnknownName(what, name, (each.name for each in types))
+def _find_type(name: str, types: tuple[_Type, ...], what: str) -> _Type:
+    for kind in types:
+        if kind.name == name:
+            return kind
+    raise UnknownName(what, name, (kind.name for kind in types))

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, mask_secrets, require_amount
 
-_Asked = TypeVar("_Asked")
-_Made = TypeVar("_Made")
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
 WorkerProgress = Callable[[int, int], object]  # called with the number of finished jobs and of all
 
 
 @contextmanager
-def workers_at(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
+def dask_client(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
     """Connect a Dask client to a scheduler at an address such as "tcp://HOST:8786".
 
     Pass the client to any function that takes a `client`. Raises NotInstalled if Dask is missing, and
@@ -32,9 +32,9 @@ def workers_at(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
         import distributed
     except ImportError:
         raise NotInstalled("bench", "Dask") from None
-    made: Any = distributed  # it has no types
+    dask: Any = distributed  # it has no types
     try:
-        client = made.Client(address, timeout=seconds)
+        client = dask.Client(address, timeout=seconds)
     except (OSError, ValueError) as error:
         started = "start one with `dask scheduler`, and workers with `dask worker` and its address"
         raise BadInput(
@@ -50,9 +50,9 @@ def workers_at(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
         yield client
 
 
-def shared_out(
-    client: Any, act: Callable[[_Asked], _Made], jobs: Sequence[_Asked]
-) -> Iterator[tuple[int, _Made]]:
+def run_jobs(
+    client: Any, function: Callable[[_Job], _Result], jobs: Sequence[_Job]
+) -> Iterator[tuple[int, _Result]]:
     """Run jobs on the workers and yield the result of each with its number, in order of completion.
 
     Closing the iterator cancels the remaining jobs. Raises a LabError that `act` raises as it is, and
@@ -61,52 +61,52 @@ def shared_out(
     import distributed
 
     as_completed: Any = distributed.as_completed
-    left = {client.submit(act, job, pure=False): number for number, job in enumerate(jobs)}
+    pending = {client.submit(function, job, pure=False): number for number, job in enumerate(jobs)}
     try:
-        for future in as_completed(list(left)):
+        for future in as_completed(list(pending)):
             try:
-                made = future.result()
+                result = future.result()
             except LabError:
                 raise
             except Exception as error:
-                raise part_failed(error) from error
-            yield left.pop(future), made
+                raise job_error(error) from error
+            yield pending.pop(future), result
     finally:
-        client.cancel(list(left))
+        client.cancel(list(pending))
 
 
-def part_failed(error: Exception) -> LabError:
+def job_error(error: Exception) -> LabError:
     """Return the error for a job that failed: its worker or the scheduler is gone, or it lacks something."""
-    gone = any(
+    is_gone = any(
         word in type(error).__name__ for word in ("Cancelled", "CommClosed", "KilledWorker", "Timeout")
     )
     lost = "the worker, or the scheduler, went away; start it again and give the same command, which goes on from what is finished"
     lacks = "install the same kgot_lab on each worker, with the same extras"
     return LabError(
-        f"a worker could not do its part ({type(error).__name__}: {str(error)[:200]}): {lost if gone else lacks}"
+        f"a worker could not do its part ({type(error).__name__}: {str(error)[:200]}): {lost if is_gone else lacks}"
     )
 
 
-def swept(
-    act: Callable[[_Asked], _Made],
-    settings: Sequence[_Asked],
+def sweep_settings(
+    function: Callable[[_Job], _Result],
+    settings: Sequence[_Job],
     *,
     client: Any = None,
     progress: WorkerProgress | None = None,
-) -> list[_Made]:
+) -> list[_Result]:
     """Apply `act` to each of some settings and return the results in order.
 
     Runs them one after the other, or on the workers of a Dask client if one is given.
     """
-    told = progress or (lambda *_: None)
+    report = progress or (lambda *_: None)
     if client is None:
-        made = []
+        results = []
         for setting in settings:
-            made.append(act(setting))
-            told(len(made), len(settings))
-        return made
-    found: dict[int, _Made] = {}
-    for number, one in shared_out(client, act, settings):
-        found[number] = one
-        told(len(found), len(settings))
-    return [found[number] for number in range(len(settings))]
+            results.append(function(setting))
+            report(len(results), len(settings))
+        return results
+    results_by_number: dict[int, _Result] = {}
+    for number, result in run_jobs(client, function, settings):
+        results_by_number[number] = result
+        report(len(results_by_number), len(settings))
+    return [results_by_number[number] for number in range(len(settings))]

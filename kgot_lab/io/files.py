@@ -11,23 +11,23 @@ from uuid import uuid4
 
 from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 
-NO_FILES = {
+SPECIAL_FILES = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }  # by the kind in a mode
 _CHUNK = 1 << 20
-_MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
+_BYTE_ORDER_MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
     "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
 }
 # from here on Unicode has no letters: a tab in UTF-16 would be in such a one of UTF-32
-_UNUSED = "\U00040000"
-_TOLD = 4096  # bytes of a text from which its encoding is detected
+_FIRST_UNASSIGNED = "\U00040000"
+_SAMPLE_BYTES = 4096  # bytes of a text from which its encoding is detected
 
 
-def read_regular(path: Path | str, most: int | None = None) -> bytes:
+def read_regular_file(path: Path | str, max_bytes: int | None = None) -> bytes:
     """Read the bytes of a regular file, at most `most` if given.
 
     Raises OSError, as reading does, also if the path is no regular file or cannot name one, and if the file
@@ -46,7 +46,7 @@ def read_regular(path: Path | str, most: int | None = None) -> bytes:
     except OSError as error:
         if error.errno == errno.ENXIO:  # a socket, on Linux
             raise OSError(
-                errno.EINVAL, f"not a regular file but {NO_FILES[stat.S_IFSOCK]}", str(path)
+                errno.EINVAL, f"not a regular file but {SPECIAL_FILES[stat.S_IFSOCK]}", str(path)
             ) from None
         raise
     kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
@@ -55,17 +55,17 @@ def read_regular(path: Path | str, most: int | None = None) -> bytes:
         if kind == stat.S_IFDIR:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise OSError(
-            errno.EINVAL, f"not a regular file but {NO_FILES.get(kind, 'something else')}", str(path)
+            errno.EINVAL, f"not a regular file but {SPECIAL_FILES.get(kind, 'something else')}", str(path)
         )
     with os.fdopen(descriptor, "rb") as file:
-        if most is None:
+        if max_bytes is None:
             return file.read()
         data = bytearray()
         # it may say that it is empty, as those of /proc do
-        while chunk := file.read(min(_CHUNK, most + 1 - len(data))):
+        while chunk := file.read(min(_CHUNK, max_bytes + 1 - len(data))):
             data += chunk
-        if len(data) > most:
-            raise OSError(errno.EFBIG, f"larger than {most // 1_000_000} MB", str(path))
+        if len(data) > max_bytes:
+            raise OSError(errno.EFBIG, f"larger than {max_bytes // 1_000_000} MB", str(path))
         return bytes(data)
 
 
@@ -75,8 +75,8 @@ def read_regular_text(path: Path | str, encoding: str = "utf-8", errors: str = "
     Raises OSError as `read_regular` does, UnicodeDecodeError if the text is not in `encoding`, and BadInput
     if it is in UTF-16 or UTF-32.
     """
-    data = read_regular(path)
-    require_narrow(data, path)
+    data = read_regular_file(path)
+    refuse_wide_encoding(data, path)
     return data.decode(encoding, errors).replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -85,7 +85,7 @@ def utf8_text(data: bytes, path: Path | str) -> str:
 
     Raises BadInput, naming the encoding if it is recognized, if it is in another.
     """
-    require_narrow(data, path)
+    refuse_wide_encoding(data, path)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -94,34 +94,37 @@ def utf8_text(data: bytes, path: Path | str) -> str:
         ) from None
 
 
-def require_narrow(data: bytes, path: Path | str) -> None:
+def refuse_wide_encoding(data: bytes, path: Path | str) -> None:
     """Raise BadInput for a file that begins like UTF-16 or UTF-32, which would be decoded to other
     characters.
     """
-    if encoding := wide_encoding(data):
+    if encoding := detect_wide_encoding(data):
         raise BadInput(
             f"{path} is a text in {encoding[:6].upper()}, and only UTF-8 is read: save it as UTF-8"
         )
 
 
-def wide_encoding(data: bytes) -> str:
+def detect_wide_encoding(data: bytes) -> str:
     """Detect whether a text is in UTF-16 or UTF-32, and return the encoding or "".
 
     Uses the byte order mark or, without one, the positions of zero bytes.
     """
-    for encoding, marks in _MARKS.items():
+    for encoding, marks in _BYTE_ORDER_MARKS.items():
         if data.startswith(marks):
             return encoding
-    told = data[:_TOLD]
-    if b"\0" not in told:
+    sample = data[:_SAMPLE_BYTES]
+    if b"\0" not in sample:
         return ""
     for encoding in ("utf-32-le", "utf-32-be"):
-        if _is_text(told[: len(told) // 4 * 4], encoding):
+        if _is_text(sample[: len(sample) // 4 * 4], encoding):
             return encoding
-    first, second, half = told[::2].count(0), told[1::2].count(0), len(told) // 2
-    for encoding, other, own in (("utf-16-le", first, second), ("utf-16-be", second, first)):
+    even_zeros, odd_zeros, half = sample[::2].count(0), sample[1::2].count(0), len(sample) // 2
+    for encoding, low_byte_zeros, high_byte_zeros in (
+        ("utf-16-le", even_zeros, odd_zeros),
+        ("utf-16-be", odd_zeros, even_zeros),
+    ):
         # Asian text has few zeros, so it is recognized only by a mark
-        if not other and 2 * own >= half and _is_text(told, encoding):
+        if not low_byte_zeros and 2 * high_byte_zeros >= half and _is_text(sample, encoding):
             return encoding
     return ""
 
@@ -131,13 +134,13 @@ def _is_text(data: bytes, encoding: str) -> bool:
         text = codecs.getincrementaldecoder(encoding)().decode(data)
     except UnicodeDecodeError:
         return False
-    return bool(text) and "\0" not in text and max(text) < _UNUSED
+    return bool(text) and "\0" not in text and max(text) < _FIRST_UNASSIGNED
 
 
 # Files that are written completely or not at all.
 
 
-def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
+def write_atomically(path: Path | str, content: str | bytes, what: str) -> Path:
     """Write bytes, or a text as UTF-8, atomically and return the path.
 
     The folder is created if it is missing, and a lone surrogate becomes its escape. An existing file stays
@@ -150,7 +153,7 @@ def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         target = path.resolve()  # a symbolic link keeps pointing to its file
         if os.access(target.parent, os.W_OK) and (target.is_file() or not target.exists()):
-            _replace(target, data)
+            _replace_file(target, data)
         else:  # a device or a pipe has to stay what it is, and a locked folder takes no second file
             target.write_bytes(data)
     except OSError as error:
@@ -158,20 +161,20 @@ def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
     return path
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _replace_file(path: Path, data: bytes) -> None:
     """Write a temporary file beside the path, with the permissions of an existing file, and rename it."""
-    beside = path.with_name(f".{uuid4().hex}.new")
+    temporary = path.with_name(f".{uuid4().hex}.new")
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())  # or a power failure could leave the new name with nothing behind it
         if path.exists():
-            shutil.copymode(path, beside)
-        beside.replace(path)
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
     except BaseException:
         with suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         raise
 
 
@@ -182,7 +185,7 @@ _CHECKOUT = Path(__file__).parents[2]
 _RESULTS = "benchmarks"  # a folder of the checkout, which a wheel does not carry
 
 
-def bundled(name: str) -> Path:
+def bundled_path(name: str) -> Path:
     """Return the path of a bundled data folder or file, in a wheel or in a checkout.
 
     Names that begin with benchmarks/ exist in a checkout only. Raises UnknownName if there is no such data,
@@ -190,7 +193,7 @@ def bundled(name: str) -> Path:
     """
     require(name, str, "bundled data are named by a text")
     if Path(name).parts[:1] == (_RESULTS,):
-        return _measured(name)
+        return _results_path(name)
     root = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT / "data"
     path = root / name
     if ".." in path.parts or not path.is_relative_to(root):
@@ -201,7 +204,7 @@ def bundled(name: str) -> Path:
     return path
 
 
-def _measured(name: str) -> Path:
+def _results_path(name: str) -> Path:
     path = _CHECKOUT / name
     if ".." in path.parts:
         raise BadInput(f"results lie inside the folder {_RESULTS}, and {short_repr(name)} does not")

@@ -18,17 +18,17 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.processes import ended_after
+from kgot_lab.io.processes import watchdog
 
-MOST_BYTES = 16_000_000  # of a body after decompression; a long reply has a few hundred thousand
-MOST_HOLDERS = 100_000  # objects and lists in a body, which cost far more than their bytes
-WRAPPINGS = 4  # times as many bytes may come piece by piece, since each word has a wrapping of its own and none is kept
+MAX_BODY_BYTES = 16_000_000  # of a body after decompression; a long reply has a few hundred thousand
+MAX_CONTAINERS = 100_000  # objects and lists in a body, which cost far more than their bytes
+STREAM_SIZE_FACTOR = 4  # times as many bytes may come piece by piece, since each word has a wrapping of its own and none is kept
 _REDIRECTS = 5
 _CHUNK = 1 << 16
 # or one without an end, which would be looked at from each quote in it
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 # headers that describe the transport of a body
-_OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}
+_TRANSPORT_HEADERS = {"content-encoding", "content-length", "transfer-encoding"}
 
 
 class UnusableBody(Exception):
@@ -45,7 +45,9 @@ def client_library() -> Any:
     return import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
 
 
-def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _REDIRECTS, **way: Any) -> Any:
+def bounded_client(
+    seconds: float, max_bytes: int = MAX_BODY_BYTES, *, redirects: int = _REDIRECTS, **client_options: Any
+) -> Any:
     """Create an HTTP client for `openai` that limits the total time and size of every exchange.
 
     An exchange takes at most `seconds` and returns at most `most` bytes. A request with a shorter timeout of
@@ -65,59 +67,67 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _
         """
 
         def __init__(self) -> None:
-            super().__init__(limits=library.Limits(max_keepalive_connections=0), **way)
+            super().__init__(limits=library.Limits(max_keepalive_connections=0), **client_options)
 
-        def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
-            own: list[socket.socket] = []
+        def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+            sockets: list[socket.socket] = []
             request.headers["accept-encoding"] = "gzip, deflate"
-            own_time = (request.extensions.get("timeout") or {}).get("read") or seconds
+            request_timeout = (request.extensions.get("timeout") or {}).get("read") or seconds
             with ExitStack() as exchange:
-                late = exchange.enter_context(_ended(own, min(seconds, own_time)))
-                with _in_time(late, request):
-                    found = self._followed(request, lambda name, info: _note(name, info, own, late), more)
-                    exchange.callback(found.close)
-                    told = {
+                timed_out = exchange.enter_context(_socket_watchdog(sockets, min(seconds, request_timeout)))
+                with _enforce_deadline(timed_out, request):
+                    response = self._follow_redirects(
+                        request,
+                        lambda name, info: _record_connection(name, info, sockets, timed_out),
+                        options,
+                    )
+                    exchange.callback(response.close)
+                    header_options = {
                         "headers": [
                             (name, value)
-                            for name, value in found.headers.multi_items()
-                            if name not in _OF_THE_WAY
+                            for name, value in response.headers.multi_items()
+                            if name not in _TRANSPORT_HEADERS
                         ]
                     }
-                    packed = found.headers.get("content-encoding", "")
+                    content_encoding = response.headers.get("content-encoding", "")
                     if not stream:
-                        data = unpacked_body(found.iter_raw(_CHUNK), packed, most)
+                        data = decompress_body(response.iter_raw(_CHUNK), content_encoding, max_bytes)
                         return library.Response(
-                            found.status_code, **told, content=data, request=found.request
+                            response.status_code, **header_options, content=data, request=response.request
                         )
-                    pieces = unpacked_pieces(found.iter_raw(), packed, most * WRAPPINGS)
-                body = PassedOn(pieces, late, request, exchange.pop_all())
-            return library.Response(found.status_code, **told, stream=body, request=found.request)
+                    pieces = decompress_chunks(
+                        response.iter_raw(), content_encoding, max_bytes * STREAM_SIZE_FACTOR
+                    )
+                body = StreamedBody(pieces, timed_out, request, exchange.pop_all())
+            return library.Response(
+                response.status_code, **header_options, stream=body, request=response.request
+            )
 
-        def _followed(
-            self, request: Any, note: Callable[[str, Mapping[str, Any]], None], more: dict[str, Any]
+        def _follow_redirects(
+            self, request: Any, note: Callable[[str, Mapping[str, Any]], None], options: dict[str, Any]
         ) -> Any:
             for _ in range(redirects + 1):
                 request.extensions = {**request.extensions, "trace": note}
-                response = super().send(request, stream=True, **{**more, "follow_redirects": False})
+                response = super().send(request, stream=True, **{**options, "follow_redirects": False})
                 if response.next_request is None or not redirects:
                     return response
                 response.close()
                 request = response.next_request
             raise UnusableBody(f"the server redirects more than {redirects} times")
 
-    class PassedOn(library.SyncByteStream):  # type: ignore[misc, name-defined, unused-ignore]
+    class StreamedBody(library.SyncByteStream):  # type: ignore[misc, name-defined, unused-ignore]
         """The body of a response as it arrives.
 
         Closing it ends the exchange and its connection.
         """
 
         def __init__(
-            self, pieces: Iterator[bytes], late: threading.Event, request: Any, exchange: ExitStack
+            self, pieces: Iterator[bytes], timed_out: threading.Event, request: Any, exchange: ExitStack
         ) -> None:
-            self._pieces, self._late, self._request, self._exchange = pieces, late, request, exchange
+            self._pieces, self._late, self._request, self._exchange = pieces, timed_out, request, exchange
 
         def __iter__(self) -> Iterator[bytes]:
-            with _in_time(self._late, self._request):
+            with _enforce_deadline(self._late, self._request):
                 yield from self._pieces
 
         def close(self) -> None:
@@ -126,42 +136,42 @@ def bounded_client(seconds: float, most: int = MOST_BYTES, *, redirects: int = _
     return BoundedClient()
 
 
-def unpacked_body(chunks: Iterator[bytes], packed: str, most: int = MOST_BYTES) -> bytes:
+def decompress_body(chunks: Iterator[bytes], content_encoding: str, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Unpack a body that is gzip, deflate or not compressed.
 
     Raises UnusableBody if it has more than `most` bytes.
     """
-    data = b"".join(unpacked_pieces(chunks, packed, most))
-    check_holders(data)
+    data = b"".join(decompress_chunks(chunks, content_encoding, max_bytes))
+    require_few_containers(data)
     return data
 
 
-def unpacked_pieces(chunks: Iterator[bytes], packed: str, most: int) -> Iterator[bytes]:
+def decompress_chunks(chunks: Iterator[bytes], content_encoding: str, max_bytes: int) -> Iterator[bytes]:
     """Yield the decompressed bytes of a body as they arrive.
 
     Raises UnusableBody as soon as there are more than `most`.
     """
-    packed = packed.strip().lower()
-    if packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
-        raise UnusableBody(f"the answer is packed as {packed[:40]!r}, which was not asked for")
-    unpack: Any = None
+    content_encoding = content_encoding.strip().lower()
+    if content_encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise UnusableBody(f"the answer is packed as {content_encoding[:40]!r}, which was not asked for")
+    decompressor: Any = None
     size = 0
     try:
         for chunk in chunks:
-            if packed in ("", "identity"):
+            if content_encoding in ("", "identity"):
                 piece = chunk
             else:
-                unpack = unpack or _unpacker(chunk)
-                piece = unpack.decompress(chunk, most + 1 - size)
+                decompressor = decompressor or _make_decompressor(chunk)
+                piece = decompressor.decompress(chunk, max_bytes + 1 - size)
             size += len(piece)
-            if size > most:
-                raise UnusableBody(f"the answer is larger than {most / 1e6:,.0f} MB")
+            if size > max_bytes:
+                raise UnusableBody(f"the answer is larger than {max_bytes / 1e6:,.0f} MB")
             yield piece
-            if unpack is not None and unpack.eof:
+            if decompressor is not None and decompressor.eof:
                 break
     except zlib.error as error:
         raise UnusableBody(f"the answer cannot be unpacked ({error})") from None
-    if unpack is not None and not unpack.eof:
+    if decompressor is not None and not decompressor.eof:
         raise UnusableBody("the answer ends before its end")
 
 
@@ -170,92 +180,97 @@ def body_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
     Raises UnusableBody if a line is too long or contains too many objects.
     """
-    held = bytearray()
+    buffer = bytearray()
     for piece in pieces:
-        seen = len(held)
-        held += piece
+        seen = len(buffer)
+        buffer += piece
         if b"\n" in piece:
-            end = held.rfind(b"\n", seen) + 1
+            end = buffer.rfind(b"\n", seen) + 1
             # of bytes, only ends of lines are separators
-            yield from map(_checked_line, held[:end].splitlines())
-            del held[:end]
-        if len(held) > MOST_BYTES:
-            raise UnusableBody(f"a line of the answer is longer than {MOST_BYTES / 1e6:,.0f} MB")
-    if held:
-        yield _checked_line(held)
+            yield from map(_checked_line, buffer[:end].splitlines())
+            del buffer[:end]
+        if len(buffer) > MAX_BODY_BYTES:
+            raise UnusableBody(f"a line of the answer is longer than {MAX_BODY_BYTES / 1e6:,.0f} MB")
+    if buffer:
+        yield _checked_line(buffer)
 
 
 def _checked_line(line: bytearray) -> bytes:
-    check_holders(line)
+    require_few_containers(line)
     return bytes(line)
 
 
-def check_holders(data: bytes | bytearray) -> None:
+def require_few_containers(data: bytes | bytearray) -> None:
     """Raise UnusableBody for JSON that contains too many objects and lists."""
-    if _holders(data) > MOST_HOLDERS and _holders(_STRING.sub(b"", data)) > MOST_HOLDERS:
-        raise UnusableBody(f"the answer holds more than {MOST_HOLDERS:,} objects and lists")
+    if (
+        _count_containers(data) > MAX_CONTAINERS
+        and _count_containers(_STRING.sub(b"", data)) > MAX_CONTAINERS
+    ):
+        raise UnusableBody(f"the answer holds more than {MAX_CONTAINERS:,} objects and lists")
 
 
-def _holders(data: bytes | bytearray) -> int:
+def _count_containers(data: bytes | bytearray) -> int:
     return data.count(b"{") + data.count(b"[")
 
 
-def _unpacker(beginning: bytes) -> Any:
+def _make_decompressor(start: bytes) -> Any:
     """Return the decompressor for a body with this beginning: gzip, or deflate.
 
     Some servers leave out the header of deflate.
     """
-    headed = beginning[:1] == b"\x1f" or beginning[0] & 15 == 8
-    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32 if headed else -zlib.MAX_WBITS)
+    has_header = start[:1] == b"\x1f" or start[0] & 15 == 8
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32 if has_header else -zlib.MAX_WBITS)
 
 
 @contextmanager
-def _in_time(late: threading.Event, request: Any) -> Iterator[None]:
+def _enforce_deadline(timed_out: threading.Event, request: Any) -> Iterator[None]:
     """Raise a timeout error if the exchange ran out of time, whether it failed or seems complete."""
-    library, trouble = client_library(), None
+    library, failure = client_library(), None
     try:
         yield
     except (library.RequestError, UnusableBody) as error:
-        trouble = error
+        failure = error
     # nothing was sent, or may be charged
-    if late.is_set() and isinstance(trouble, library.ConnectError | library.ConnectTimeout):
-        raise library.ConnectTimeout("there was no connection in time", request=request) from trouble
-    if late.is_set():  # also if the end of the connection was taken for that of the body
-        raise library.ReadTimeout("the answer was not complete in time", request=request) from trouble
-    if trouble is not None:
-        raise trouble
+    if timed_out.is_set() and isinstance(failure, library.ConnectError | library.ConnectTimeout):
+        raise library.ConnectTimeout("there was no connection in time", request=request) from failure
+    if timed_out.is_set():  # also if the end of the connection was taken for that of the body
+        raise library.ReadTimeout("the answer was not complete in time", request=request) from failure
+    if failure is not None:
+        raise failure
 
 
-def _note(name: str, info: Mapping[str, Any], own: list[socket.socket], late: threading.Event) -> None:
+def _record_connection(
+    name: str, info: Mapping[str, Any], sockets: list[socket.socket], timed_out: threading.Event
+) -> None:
     """Record the connection of an exchange.
 
     It is a duplicate of the socket, which stays valid when TLS takes over the first.
     """
     if name.endswith(".connect_tcp.complete"):
-        own.append(info["return_value"].get_extra_info("socket").dup())
-        if late.is_set():  # the deadline passed before there was a connection to break
-            _break(own)
+        sockets.append(info["return_value"].get_extra_info("socket").dup())
+        if timed_out.is_set():  # the deadline passed before there was a connection to break
+            _shut_down(sockets)
 
 
-def _break(connections: Iterable[socket.socket]) -> None:
-    for connection in connections:
+def _shut_down(sockets: Iterable[socket.socket]) -> None:
+    for open_socket in sockets:
         with suppress(OSError):  # it may be gone
-            connection.shutdown(socket.SHUT_RDWR)
+            open_socket.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
-def _ended(own: list[socket.socket], seconds: float) -> Iterator[threading.Event]:
+def _socket_watchdog(sockets: list[socket.socket], seconds: float) -> Iterator[threading.Event]:
     """Break the connections of an exchange that takes longer than `seconds`, and close them in any case.
 
     The event is set if they were broken.
     """
 
     try:
-        with ended_after(seconds, lambda: _break(list(own))) as late:
-            yield late
+        with watchdog(seconds, lambda: _shut_down(list(sockets))) as timed_out:
+            yield timed_out
     finally:
-        for connection in own:
-            connection.close()
+        for open_socket in sockets:
+            open_socket.close()
 
 
 # Proxies: direct connections to this machine's own addresses, elsewhere the proxy of the environment.
@@ -272,7 +287,7 @@ def is_loopback(address: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def way_to(address: str) -> Mapping[str, Any]:
+def proxy_options(address: str) -> Mapping[str, Any]:
     """Return the options of an httpx client for an address.
 
     An address on this machine gets no proxy, and others get no options. Raises BadInput, naming the
@@ -287,11 +302,11 @@ def way_to(address: str) -> Mapping[str, Any]:
         kind = urlsplit(proxy).scheme.lower() if "://" in proxy else "http"
         if kind not in _SCHEMES:
             raise BadInput(
-                f"the environment variable {_variable(scheme)} names a proxy of the kind {kind}://: use {', '.join(_SCHEMES)}"
+                f"the environment variable {_variable_name(scheme)} names a proxy of the kind {kind}://: use {', '.join(_SCHEMES)}"
             )
         if kind.startswith("socks") and find_spec("socksio") is None:
             raise BadInput(
-                f"the environment variable {_variable(scheme)} names a SOCKS proxy: pip install 'httpx[socks]', or unset it"
+                f"the environment variable {_variable_name(scheme)} names a SOCKS proxy: pip install 'httpx[socks]', or unset it"
             )
     return {}
 
@@ -304,10 +319,10 @@ def proxy_variable(address: str) -> str:
     proxies = _proxies()
     if is_loopback(address) or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return ""
-    return next((_variable(scheme) for scheme in (parts.scheme, "all") if scheme in proxies), "")
+    return next((_variable_name(scheme) for scheme in (parts.scheme, "all") if scheme in proxies), "")
 
 
-def through_proxy(address: str) -> str:
+def describe_proxy(address: str) -> str:
     """Format the proxy for an error message about an address that was not reached.
 
     For example " through the proxy that HTTP_PROXY names", or "" if it is reached without one.
@@ -327,11 +342,11 @@ def _proxies() -> dict[str, str]:
     return {scheme: found[scheme] for scheme in ("http", "https", "all") if found.get(scheme)}
 
 
-def _variable(scheme: str) -> str:
+def _variable_name(scheme: str) -> str:
     """Return the name of a proxy's variable as it is spelled in this environment."""
-    small = f"{scheme}_proxy"
+    lower_name = f"{scheme}_proxy"
     return (
-        small
-        if os.environ.get(small)
-        else next((name for name in os.environ if name.lower() == small), small.upper())
+        lower_name
+        if os.environ.get(lower_name)
+        else next((name for name in os.environ if name.lower() == lower_name), lower_name.upper())
     )

@@ -15,7 +15,7 @@ from typing import IO, Any, Protocol
 from kgot_lab.errors import BadInput
 
 
-def hold(lock: IO[Any]) -> None:
+def lock_file(file: IO[Any]) -> None:
     """Lock an open file exclusively until it is closed.
 
     Raises OSError if another has the lock.
@@ -23,22 +23,22 @@ def hold(lock: IO[Any]) -> None:
     if os.name == "nt":  # untested
         import msvcrt
 
-        msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
     else:
         import fcntl
 
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
-def one_at_a_time(path: Path, waits: Callable[[], object] = lambda: None) -> Iterator[None]:
+def exclusive_lock(path: Path, on_wait: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Hold the lock file `<name>.lock` beside a path while the block runs.
 
     `waits` is called before waiting for another holder. The lock excludes other processes and other threads,
     so it cannot be acquired twice. Raises BadInput if the lock file cannot be created.
     """
     lock = path.with_name(f"{path.name}.lock")
-    with _held(lock, waits):
+    with _acquired_lock(lock, on_wait):
         try:
             yield
         finally:
@@ -47,8 +47,8 @@ def one_at_a_time(path: Path, waits: Callable[[], object] = lambda: None) -> Ite
 
 
 @contextmanager
-def _held(lock: Path, waits: Callable[[], object]) -> Iterator[None]:
-    told = False
+def _acquired_lock(lock: Path, on_wait: Callable[[], object]) -> Iterator[None]:
+    was_notified = False
     while True:
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
@@ -57,12 +57,12 @@ def _held(lock: Path, waits: Callable[[], object]) -> Iterator[None]:
             raise BadInput(f"cannot write {lock}: {error.strerror or error}") from error
         with file:
             try:
-                hold(file)
+                lock_file(file)
             except BlockingIOError:
-                if not told:
-                    waits()
-                told = True
-                _wait(file)
+                if not was_notified:
+                    on_wait()
+                was_notified = True
+                _wait_for_lock(file)
             except OSError as error:
                 raise BadInput(
                     f"cannot lock {lock}: {error.strerror or error}; take a folder on another disk"
@@ -73,82 +73,82 @@ def _held(lock: Path, waits: Callable[[], object]) -> Iterator[None]:
                     return
 
 
-def _wait(lock: IO[Any]) -> None:
+def _wait_for_lock(file: IO[Any]) -> None:
     """Wait for the lock of an open file and acquire it."""
     if os.name == "nt":  # untested
         import msvcrt
 
         while True:
             with suppress(OSError):  # it gives up after ten seconds, and is called again
-                msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined,unused-ignore]
+                msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined,unused-ignore]
                 return
     else:
         import fcntl
 
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 # Forked children: locks, connections and worker processes that the parent opened belong to the parent alone.
 
-ELSEWHERE = "was opened in another process, of which this one is a fork, which cannot use it: open it anew here (a file: closed there)"
+OPENED_BEFORE_FORK = "was opened in another process, of which this one is a fork, which cannot use it: open it anew here (a file: closed there)"
 
 
-class Inherited(Protocol):
+class InheritedResource(Protocol):
     """An open resource of which a forked child gets a copy."""
 
-    def forked(
+    def after_fork(
         self,
     ) -> None: ...  # detaches it in the child without effects on the parent; must not wait or raise
 
 
-_there: weakref.WeakSet[Inherited] = weakref.WeakSet()
+_inherited_resources: weakref.WeakSet[InheritedResource] = weakref.WeakSet()
 
 
-def tell_of_forks(opened: Inherited) -> None:
-    """Call `forked` in every forked child while this object exists, before anything else runs there."""
-    _begin()
-    _there.add(opened)
+def register_for_forks(resource: InheritedResource) -> None:
+    """Call `after_fork` in every forked child while this object exists, before anything else runs there."""
+    _register_fork_handler()
+    _inherited_resources.add(resource)
 
 
-def keep_for_ever(connection: object) -> None:
+def prevent_collection(resource: object) -> None:
     """Prevent an object from ever being collected, even at the end of the program.
 
     Closing a copy of it would affect the parent process.
     """
     if hasattr(ctypes, "pythonapi"):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(resource))
 
 
 @cache
-def _begin() -> None:
+def _register_fork_handler() -> None:
     if hasattr(os, "register_at_fork"):  # Windows has no fork
-        os.register_at_fork(after_in_child=_tell)
+        os.register_at_fork(after_in_child=_notify_resources)
 
 
-def _tell() -> None:
-    for opened in list(_there):
-        opened.forked()
+def _notify_resources() -> None:
+    for resource in list(_inherited_resources):
+        resource.after_fork()
 
 
 # Ending operations that take too long and have no timeout of their own.
 
 
 @contextmanager
-def ended_after(seconds: float, end: Callable[[], object]) -> Iterator[threading.Event]:
+def watchdog(seconds: float, on_timeout: Callable[[], object]) -> Iterator[threading.Event]:
     """Call `end` from another thread if the block takes longer than `seconds`.
 
     The event is set if it was called.
     """
-    late = threading.Event()
+    timed_out = threading.Event()
 
-    def act() -> None:
-        late.set()
-        end()
+    def expire() -> None:
+        timed_out.set()
+        on_timeout()
 
-    timer = threading.Timer(seconds, act)
+    timer = threading.Timer(seconds, expire)
     timer.daemon = True
     timer.start()
     try:
-        yield late
+        yield timed_out
     finally:
         timer.cancel()

@@ -15,11 +15,11 @@ from kgot_lab.errors import BadInput, StoreUnavailable
 
 _TRIES = 5
 # in the head of a file: of a page, at 16, and how many there are, at 28
-_SIZE, _PAGES = (struct.Struct(">H"), struct.Struct(">I"))
+_PAGE_SIZE_FIELD, _PAGE_COUNT_FIELD = (struct.Struct(">H"), struct.Struct(">I"))
 
 
 @dataclass(frozen=True)
-class Copied:
+class PrivateCopy:
     """A copy of a file, with its log if there was one.
 
     `index` is the content of the log's index, b"" without one.
@@ -32,21 +32,21 @@ class Copied:
 
 
 @contextmanager
-def private_copy(path: Path) -> Iterator[Copied]:
+def private_copy(path: Path) -> Iterator[PrivateCopy]:
     """Copy a file and its log to a temporary folder, both in the same state.
 
     Raises StoreUnavailable if they cannot be copied.
     """
-    place = path.resolve()
+    source = path.resolve()
     with tempfile.TemporaryDirectory(prefix="kgot_lab_") as folder:
         try:
-            copied = _copied(place, Path(folder))
+            copy = _copy_consistently(source, Path(folder))
         except OSError as error:
-            told = f"no copy of it to look at could be made: {error.strerror or error}"
+            reason = f"no copy of it to look at could be made: {error.strerror or error}"
             raise StoreUnavailable(
-                f"{path}: {told}; see that it may be read, and that the temporary folder has room"
+                f"{path}: {reason}; see that it may be read, and that the temporary folder has room"
             ) from None
-        yield copied
+        yield copy
 
 
 def check_before_opening(path: Path, check: Callable[[sqlite3.Connection], None]) -> None:
@@ -59,8 +59,10 @@ def check_before_opening(path: Path, check: Callable[[sqlite3.Connection], None]
     """
     in_transaction = path.with_name(path.name + "-journal").exists()
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as alone:
-            check(alone)
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        ) as connection:
+            check(connection)
     except UnicodeDecodeError:  # in a message of SQLite's that quotes the damage
         return
     except sqlite3.Error as error:
@@ -75,38 +77,40 @@ def pad_to_size(path: Path) -> None:
     """
     head = path.read_bytes()[:100]
     if len(head) == 100:
-        (size,), (pages,) = _SIZE.unpack_from(head, 16), _PAGES.unpack_from(head, 28)
-        whole = pages * (65_536 if size == 1 else size)
-        there = path.stat().st_size
-        if there < whole <= 1_000 * there:  # a larger size means damage to the head itself
+        (size,), (pages,) = _PAGE_SIZE_FIELD.unpack_from(head, 16), _PAGE_COUNT_FIELD.unpack_from(head, 28)
+        expected_size = pages * (65_536 if size == 1 else size)
+        actual_size = path.stat().st_size
+        if (
+            actual_size < expected_size <= 1_000 * actual_size
+        ):  # a larger size means damage to the head itself
             with path.open("r+b") as file:
-                file.truncate(whole)
+                file.truncate(expected_size)
 
 
-def _copied(place: Path, folder: Path) -> Copied:
+def _copy_consistently(source: Path, folder: Path) -> PrivateCopy:
     copy = folder / "graph.db"
-    log, beside = place.with_name(place.name + "-wal"), place.with_name(place.name + "-shm")
-    for left in reversed(range(_TRIES)):
-        before, index = (_state(place), _state(log)), b""
+    log, index_path = source.with_name(source.name + "-wal"), source.with_name(source.name + "-shm")
+    for tries_left in reversed(range(_TRIES)):
+        before, index = (_file_state(source), _file_state(log)), b""
         with suppress(FileNotFoundError):
-            index = beside.read_bytes()  # read first: the log is then never shorter than the index says
-        shutil.copyfile(place, copy)
+            index = index_path.read_bytes()  # read first: the log is then never shorter than the index says
+        shutil.copyfile(source, copy)
         for part in ("-wal", "-journal"):
-            copied = copy.with_name(copy.name + part)
-            copied.unlink(missing_ok=True)
+            copied_part = copy.with_name(copy.name + part)
+            copied_part.unlink(missing_ok=True)
             with suppress(FileNotFoundError):
-                shutil.copyfile(place.with_name(place.name + part), copied)
-        grew = _state(log) != before[1]
+                shutil.copyfile(source.with_name(source.name + part), copied_part)
+        log_grew = _file_state(log) != before[1]
         # the log only grows as long as the file stays the same
-        if _state(place) == before[0] and (not grew or not left):
-            return Copied(copy, copy.with_name(copy.name + "-wal").exists(), index, grew)
-    raise StoreUnavailable(f"{place} is being written to now: try again when that is done")
+        if _file_state(source) == before[0] and (not log_grew or not tries_left):
+            return PrivateCopy(copy, copy.with_name(copy.name + "-wal").exists(), index, log_grew)
+    raise StoreUnavailable(f"{source} is being written to now: try again when that is done")
 
 
-def _state(file: Path) -> tuple[int, int, int] | None:
+def _file_state(file: Path) -> tuple[int, int, int] | None:
     """Return inode, modification time and size of a file, or None if it does not exist."""
     try:
-        there = file.stat()
+        status = file.stat()
     except FileNotFoundError:
         return None
-    return there.st_ino, there.st_mtime_ns, there.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from kgot_lab.io.http_client import UnusableBody, proxy_variable, through_proxy
+from kgot_lab.io.http_client import UnusableBody, describe_proxy, proxy_variable
 from kgot_lab.types import Json, Prompt
 
 _UNKNOWN = (
@@ -257,7 +257,7 @@ def _arrived(error: Exception) -> bool:
 def _no_connection(error: Exception, address: str) -> Refusal:
     """Explain a failed connection and whether to retry. TLS failures are permanent."""
     cause = str(error.__cause__ or error) or "the connection broke"
-    told, seen = f"no connection to {address}{through_proxy(address)}: {cause}", error.__cause__
+    told, seen = f"no connection to {address}{describe_proxy(address)}: {cause}", error.__cause__
     # the proxy's own answer, not worth a retry
     if (variable := proxy_variable(address)) and re.match(r"4\d\d\b", cause):
         return Refusal(

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, ModelMissing
-from kgot_lab.io.files import write_whole
-from kgot_lab.io.http_client import way_to
+from kgot_lab.io.files import write_atomically
+from kgot_lab.io.http_client import proxy_options
 
 FETCH_COMMAND = "`kgot-lab model`"
 MODEL_VARIABLE = "KGOT_LAB_MODEL"  # the path of a custom GGUF file
@@ -159,7 +159,7 @@ def sha256_of(path: Path, *, beside: bool = False) -> str:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     for note in _notes(path)[:1] if beside else _notes(path)[1:]:
         with suppress(BadInput):  # in a read-only folder the hash is not cached
-            write_whole(note, json.dumps({**stamp, "sha256": digest}), "the hash")
+            write_atomically(note, json.dumps({**stamp, "sha256": digest}), "the hash")
     return digest
 
 
@@ -238,7 +238,7 @@ def download_from_hub(model: ModelFile, folder: Path, say: ReportBytes, endpoint
     except ImportError:
         raise OSError("huggingface_hub is not installed (pip install 'kgot_lab[local]')") from None
     try:
-        way_to(endpoint or "https://huggingface.co")
+        proxy_options(endpoint or "https://huggingface.co")
     except BadInput as error:
         raise OSError(f"{error}") from None
     place, drawn = folder / "from-hub", not are_progress_bars_disabled()

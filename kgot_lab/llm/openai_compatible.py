@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.io.http_client import UnusableBody, bounded_client, proxy_variable, way_to
+from kgot_lab.io.http_client import UnusableBody, bounded_client, proxy_options, proxy_variable
 from kgot_lab.llm.budget import (
     MIN_TIMEOUT,
     estimate_tokens,
@@ -117,7 +117,7 @@ class OpenAICompatible:
         key = key_for(preset)
         self._client = openai.OpenAI(
             api_key=key, base_url=preset.base_url, timeout=patience.timeout, max_retries=0, default_headers=authorization_headers(preset, key),
-            http_client=bounded_client(patience.timeout, **way_to(preset.base_url)),
+            http_client=bounded_client(patience.timeout, **proxy_options(preset.base_url)),
         )  # fmt: skip
 
     @property

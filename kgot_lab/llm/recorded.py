@@ -17,7 +17,7 @@ from datetime import date
 from pathlib import Path
 
 from kgot_lab.errors import LLMError, ReplayMiss, TraceError, UnknownName
-from kgot_lab.io.files import read_regular
+from kgot_lab.io.files import read_regular_file
 from kgot_lab.llm.budget import Spending, charged_account, maximum_usage, requested_price
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.streaming import stream_reply, word_by_word
@@ -231,7 +231,7 @@ class Recorder:
         """Write the header of a tape that is missing, empty, or truncated in its header."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            held = read_regular(self.path) if self.path.exists() else b""
+            held = read_regular_file(self.path) if self.path.exists() else b""
             if held.startswith(b'{"tape": 1, ') and not held.endswith((b"}", b"\n")) and b"\n" not in held:
                 self.path.write_bytes(held := b"")
         except OSError as error:
@@ -285,7 +285,7 @@ def read_lines(path: Path) -> list[str]:
 
     Raises OSError, and UnicodeDecodeError unless only the final character is truncated.
     """
-    before, end, last = read_regular(path).rpartition(b"\n")
+    before, end, last = read_regular_file(path).rpartition(b"\n")
     return [  # a byte order mark is not part of the first line
         *(before + end).decode("utf-8-sig").split("\n")[:-1],
         last.decode("utf-8" if end else "utf-8-sig", errors="replace"),
@@ -297,7 +297,7 @@ def repair_last_line(path: Path) -> None:
 
     Readers apply the same rule.
     """
-    before, end, last = read_regular(path).rpartition(b"\n")
+    before, end, last = read_regular_file(path).rpartition(b"\n")
     if not last:
         return
     try:

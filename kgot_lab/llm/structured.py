@@ -15,7 +15,7 @@ from typing import Any, TypeGuard, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, describe_value
-from kgot_lab.io.http_client import MOST_HOLDERS
+from kgot_lab.io.http_client import MAX_CONTAINERS
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 MAX_OPENINGS = 100  # maximum number of brackets at which JSON is searched
@@ -190,8 +190,8 @@ def parse(text: str, shape: type[_Shape]) -> _Shape:
 
     Raises BadReply, with a short reason, if there is no valid value.
     """
-    if text.count("{") + text.count("[") > MOST_HOLDERS:
-        raise BadReply(f"it holds more than {MOST_HOLDERS:,} brackets", text)
+    if text.count("{") + text.count("[") > MAX_CONTAINERS:
+        raise BadReply(f"it holds more than {MAX_CONTAINERS:,} brackets", text)
     values, broken = _json_in(text)
     # prefer the error in the largest part of a reply
     reason, longest = (broken or "there is no JSON in it", len(text) // 2)

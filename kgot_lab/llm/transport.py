@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kgot_lab.io.http_client import check_holders
+from kgot_lab.io.http_client import require_few_containers
 from kgot_lab.llm.capabilities import RequestFormat
 from kgot_lab.llm.presets import Endpoint, Settings
 from kgot_lab.llm.structured import (
@@ -66,7 +66,7 @@ class ChatCollector:
         for line in lines:
             if line.startswith(b"{"):
                 data = b"\n".join([line, *lines])
-                check_holders(data)
+                require_few_containers(data)
                 self.ended = True
                 yield json.loads(data)
             elif line.startswith(b"data:") and (data := line.removeprefix(b"data:").strip()):

@@ -17,7 +17,7 @@ from kgot_lab.loop.prompts import Look, Vote
 from kgot_lab.loop.retrieve import candidates, conclude, forced, is_statement, look_up
 from kgot_lab.loop.run_context import Loop, Steps, ask_for, distinct, read_event, situation
 from kgot_lab.loop.state import State
-from kgot_lab.stores.protocol import Computer, Store, readers
+from kgot_lab.stores.protocol import PythonRunner, Store, readers
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.tool import Tool, sought_by
 from kgot_lab.types import LLM, Json
@@ -231,7 +231,7 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
 
 def computing(store: object, limits: Limits) -> Callable[[str], str] | None:
     """Return the store's Python executor with the run's time limit, or None if the store has none."""
-    return partial(store.compute, seconds=limits.python_seconds) if isinstance(store, Computer) else None
+    return partial(store.compute, seconds=limits.python_seconds) if isinstance(store, PythonRunner) else None
 
 
 def describe_tool(tool: Tool) -> dict[str, Json]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Support, note, supports_of
+from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import Candidate, Loop, scalars
@@ -118,7 +118,11 @@ def sourced(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph:
 
     def with_supports(edge: Edge) -> Edge:
         supports = () if supports_of(edge.properties) else found.of(edge)
-        return replace(edge, properties={**edge.properties, **note(supports)}) if supports else edge
+        return (
+            replace(edge, properties={**edge.properties, **support_properties(supports)})
+            if supports
+            else edge
+        )
 
     return PropertyGraph.of(graph.nodes, map(with_supports, graph.edges))
 

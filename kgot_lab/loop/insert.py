@@ -19,7 +19,7 @@ from kgot_lab.errors import (
     error_message,
     is_out_of_memory,
 )
-from kgot_lab.graph.changes import Support, merge_supports, sentence_of, supports_of
+from kgot_lab.graph.changes import Support, latest_sentence, merge_supports, supports_of
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
@@ -180,7 +180,7 @@ def unsearched(run: Loop, most: int = 4) -> list[str]:
     titles = {document.id: document.title for returned in run.state.returns for document in returned.sources}
     begun = run.state.start.edges if len(run.state.start.edges) <= _FEW else ()
     edges = [*begun, *(edge for diff in run.state.diffs for edge in diff.added_edges)]
-    shared = relevance(run.state.question, [sentence_of(edge.properties) for edge in edges])
+    shared = relevance(run.state.question, [latest_sentence(edge.properties) for edge in edges])
     about = [set(content_words(titles.get(_latest_source(edge), "").split("(")[0])) for edge in edges]
     order = sorted(
         range(len(edges)),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, ToolFailed, require, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Support, note, sentence_of, supports_of
+from kgot_lab.graph.changes import Support, latest_sentence, support_properties, supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall
 from kgot_lab.loop.evidence import FoundSupports, sentences_stating
 from kgot_lab.loop.modes.paths.mentions import is_place, place_under
@@ -126,15 +126,15 @@ def graph_of_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph:
             else:
                 plain.append(Support(claim.source, claim.span.text if claim.span else ""))
         if plain:
-            edges.append(Edge(fact.subject, fact.relation, fact.object, note(plain)))
+            edges.append(Edge(fact.subject, fact.relation, fact.object, support_properties(plain)))
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for title, sentences in said.items():
         for number, (source, _, sentence) in enumerate(sorted(set(sentences)), start=1):
             place = place_under(title, number)
             places[source, sentence].append(place)
-            edges.append(Edge(title, SAYS_SENTENCE, place, note([Support(source, sentence)])))
+            edges.append(Edge(title, SAYS_SENTENCE, place, support_properties([Support(source, sentence)])))
     for fact, claim in mentions:
-        support = note([Support(claim.source, claim.fact.subject)])
+        support = support_properties([Support(claim.source, claim.fact.subject)])
         edges += [
             Edge(place, MENTIONS_NAME, fact.object, support)
             for place in places[claim.source, claim.fact.subject]
@@ -260,7 +260,7 @@ def fact_to_keep(edge: Edge) -> Triple:
 
     The node of a sentence is replaced by the sentence itself.
     """
-    sentence = sentence_of(edge.properties)
+    sentence = latest_sentence(edge.properties)
     if edge.type == SAYS_SENTENCE and sentence and is_place(edge.target):
         return Triple(plain(edge.source), edge.type, plain(sentence))
     if edge.type == MENTIONS_NAME and sentence and is_place(edge.source):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kgot_lab.graph.changes import HIDDEN, sentence_of
+from kgot_lab.graph.changes import PROVENANCE_PROPERTIES, latest_sentence
 from kgot_lab.loop.events import Cut
 from kgot_lab.stores.embedded_store import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
@@ -115,7 +115,7 @@ def _lines(nodes: Iterable[Node], edges: Sequence[Edge], dialect: Dialect | None
         if shown.properties or node.labels or not degree[node.id]:
             yield truncate_to_tokens((dialect or PYTHON).node(shown), 100)
     if dialect is None:
-        yield from by_sentence((fact_of(edge), sentence_of(edge.properties)) for edge in edges)
+        yield from by_sentence((fact_of(edge), latest_sentence(edge.properties)) for edge in edges)
     else:
         yield from (
             truncate_to_tokens(dialect.edge(replace(edge, properties=_shown(edge.properties))), 100)
@@ -135,7 +135,7 @@ def by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _shown(properties: Mapping[str, Json]) -> dict[str, Json]:
-    return {name: value for name, value in properties.items() if name not in HIDDEN}
+    return {name: value for name, value in properties.items() if name not in PROVENANCE_PROPERTIES}
 
 
 def _schema_line(schema: Schema) -> str:

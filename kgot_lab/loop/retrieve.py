@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kgot_lab.errors import BadReply, QueryFailed
-from kgot_lab.graph.changes import HIDDEN, sentence_of
+from kgot_lab.graph.changes import PROVENANCE_PROPERTIES, latest_sentence
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed, Read, Refused
 from kgot_lab.loop.evidence import FoundSupports, evidence_of, passages_of
@@ -332,7 +332,7 @@ def row_lines(rows: Rows) -> list[str]:
     """Format rows as lines, with the triples from one sentence together."""
 
     def pair(row: Json) -> tuple[str, str]:
-        sentence = sentence_of(row) if isinstance(row, dict) else ""
+        sentence = latest_sentence(row) if isinstance(row, dict) else ""
         return row_text({**row, "sentence": ""} if sentence else row), sentence
 
     return distinct(by_sentence(dict.fromkeys(map(pair, rows))))
@@ -342,9 +342,9 @@ def row_text(row: Json) -> str:
     """Format a row as one line: a triple with its sentence, or plain JSON."""
     if isinstance(row, dict) and {"subject", "relation", "object"} <= row.keys():
         triple = f"{row['subject']} {row['relation']} {row['object']}"
-        hidden = {"subject", "relation", "object", *HIDDEN}
+        hidden = {"subject", "relation", "object", *PROVENANCE_PROPERTIES}
         more = ", ".join(f"{name}: {value}" for name, value in row.items() if name not in hidden)
-        said = sentence_of(row)
+        said = latest_sentence(row)
         return triple + (f" ({more})" if more else "") + (f' ("{said}")' if said else "")
     return row if isinstance(row, str) else json.dumps(row, ensure_ascii=False, default=str)
 

@@ -18,7 +18,7 @@ from kgot_lab.loop.prompts import Statement
 from kgot_lab.loop.render import rendered
 from kgot_lab.loop.state import State
 from kgot_lab.stores.lookup import holds_value
-from kgot_lab.stores.protocol import OwnWords, Scalar, Store
+from kgot_lab.stores.protocol import Scalar, StatementConstants, Store
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import name_tokens
 from kgot_lab.tools.tool import Tool
@@ -40,8 +40,8 @@ def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
     """
     if not rows:
         return ()
-    own = store.dialect.own_words(statement)
-    if not store.schema().nodes or not own.looks:
+    own = store.dialect.constants(statement)
+    if not store.schema().nodes or not own.reads_graph:
         return tuple(range(len(rows)))
     said = f" {' '.join(name_tokens(unquote(statement)))} "
     held: dict[Scalar, bool] = {}
@@ -72,7 +72,7 @@ def scalars(row: Json) -> Iterator[Scalar]:
         yield row
 
 
-def _values(row: Json, own: OwnWords) -> Iterator[Scalar]:
+def _values(row: Json, own: StatementConstants) -> Iterator[Scalar]:
     """Return the values of a row without those that the statement returns as constants."""
     if isinstance(row, Mapping):
         row = {name: value for name, value in row.items() if name not in own.columns}

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import sentences_of
-from kgot_lab.io.files import write_whole
+from kgot_lab.graph.changes import supporting_sentences
+from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.events import (
     EMPTY,
     Answered,
@@ -84,7 +84,7 @@ class State:
             for diff in self.diffs
             for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))
         )
-        return sentences_of((*self.start.edges, *written))
+        return supporting_sentences((*self.start.edges, *written))
 
     def rows_of(self, statement: str, dialect: str = "") -> Rows | None:
         """Return the rows that a statement read since the graph last changed, or None if it was not read.
@@ -163,7 +163,7 @@ class Ledger:
 
     def save(self, path: str | Path) -> None:
         """Write the entries as JSON lines."""
-        write_whole(
+        write_atomically(
             path,
             "".join(json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in self.entries),
             "the ledger",

@@ -20,12 +20,12 @@ from uuid import uuid4
 from kgot_lab import __version__
 from kgot_lab.errors import BadInput, TraceError, TraceLocked, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Truth
+from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
-from kgot_lab.io.processes import hold
+from kgot_lab.io.processes import lock_file
 from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Refused, Started, Wrote, from_json, to_json
-from kgot_lab.stores.hash_chain import broken_seal, seal_of, with_seal
+from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import format_count, printable_line, replace_surrogates
 from kgot_lab.types import LLM, Diff, FromFile, Json, Usage
 
@@ -121,7 +121,7 @@ class TraceWriter:
     def __init__(self, path: Path, file: IO[str]) -> None:
         self.path, self._file, self._before = path, file, ""
         try:
-            hold(file)
+            lock_file(file)
         except OSError:
             file.close()
             raise TraceLocked(
@@ -147,18 +147,18 @@ class TraceWriter:
         """Continue after the last line of the file. Raises OSError and UnicodeDecodeError."""
         repair_last_line(self.path)
         for line in filter(str.strip, read_lines(self.path)[-2:]):
-            self._before = seal_of(line)
+            self._before = line_seal(line)
         self._file.seek(0, os.SEEK_END)
 
     def line(self, data: Json, *, for_good: bool = False) -> None:
         """Write one line, which not even a power failure takes back if it is written for good."""
-        text = with_seal(_line(data), self._before)
+        text = append_seal(_line(data), self._before)
         try:
             self._file.write(f"{text}\n")
             self._file.flush()
             if for_good:
                 os.fsync(self._file.fileno())
-            self._before = seal_of(text)
+            self._before = line_seal(text)
         except OSError as error:
             raise TraceError(
                 f"cannot write the trace {self.path}: {error}; what it holds so far is sound"
@@ -220,7 +220,7 @@ def load_run(path: str | Path) -> Trace:
         lines = read_lines(path)  # a kill can come in the middle of a character
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
-    if broken := broken_seal(line for line in lines[:-1] if line.strip()):
+    if broken := first_broken_seal(line for line in lines[:-1] if line.strip()):
         raise TraceError(
             f"{path}, line {broken}, is not as it was written, or a line before it is missing{RESTORE}"
         )
@@ -338,12 +338,12 @@ def up_to_parting(events: Iterable[Event]) -> tuple[Event, ...]:
     return (*events[:number], *after)
 
 
-def _followed(events: Iterable[Event]) -> tuple[Truth, Event | None, str]:
+def _followed(events: Iterable[Event]) -> tuple[MutableGraph, Event | None, str]:
     """Return the graph after all consistent writes, the first inconsistent one, and the reason."""
-    truth = Truth()
+    truth = MutableGraph()
     for number, event in enumerate(events):
         if number == 0 and isinstance(event, Started):
-            truth = Truth(event.start.nodes, event.start.edges)
+            truth = MutableGraph(event.start.nodes, event.start.edges)
         if isinstance(event, Wrote):
             try:
                 truth.apply(event.diff)

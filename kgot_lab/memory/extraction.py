@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_parts
-from kgot_lab.graph.changes import Support, note, supports_of
+from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.llm import check_spec, connect
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, structured
 from kgot_lab.stores.protocol import Fact, Store
@@ -134,7 +134,10 @@ def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: St
     supports: dict[Triple, list[Support]] = {}
     for triple, sentence in grounded:
         supports.setdefault(triple, []).append(Support(sentence.source, sentence.text))
-    return [(triple, note((*_existing_supports(triple, store), *new))) for triple, new in supports.items()]
+    return [
+        (triple, support_properties((*_existing_supports(triple, store), *new)))
+        for triple, new in supports.items()
+    ]
 
 
 def _existing_supports(triple: Triple, store: Store) -> tuple[Support, ...]:

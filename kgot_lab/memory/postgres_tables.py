@@ -11,11 +11,17 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
-from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.memory.sqlite import BUSY_TIMEOUT
 from kgot_lab.memory.tables import CLAIMS_LAYOUT, COUNT_UNSCRUBBED, MARK_SCRUBBED, STANDINGS, ClaimRow, Layout
-from kgot_lab.stores.postgres.connection import Circle, PostgresLink, driver
-from kgot_lab.stores.postgres.tables import fit_namespace, mark_of_schema, named, quoted, refuse_unfit_server
+from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink, import_driver
+from kgot_lab.stores.postgres.tables import (
+    fill_names,
+    quote_identifier,
+    require_namespace,
+    require_suitable_server,
+    schema_comment,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -51,7 +57,7 @@ class PostgresTables:
         require(url, str, "the address of PostgreSQL is a text")
         require(namespace, str, "a namespace is a text")
         self.layout = layout
-        self.namespace, self._url = fit_namespace(namespace), url
+        self.namespace, self._url = require_namespace(namespace), url
         self._lock = int.from_bytes(
             hashlib.blake2b(f"{layout.mark}{namespace}".encode(), digest_size=8).digest(), "big", signed=True
         )
@@ -59,9 +65,9 @@ class PostgresTables:
         self._within: Connection | None = None  # in a transaction, of the thread that has the lock
         self._changing = False
         self._waiting: list[tuple[str, dict[str, Any]]] = []
-        self._circle = Circle()
+        self._circle = LinkGroup()
         self._link = PostgresLink(self._checked_url, self._prepare_connection, self._circle)
-        tell_of_forks(self)
+        register_for_forks(self)
         self.rows("SELECT 1")  # reports errors of the server and the schema at once
 
     def __repr__(self) -> str:
@@ -83,7 +89,7 @@ class PostgresTables:
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return []
-        is_pipelined = len(waiting) > 1 and driver().Pipeline.is_supported()
+        is_pipelined = len(waiting) > 1 and import_driver().Pipeline.is_supported()
         with connection.pipeline() if is_pipelined else nullcontext():
             cursors = [connection.execute(*statement) for statement in waiting]
         return cursors[-1].fetchall() if cursors[-1].description else []
@@ -111,7 +117,7 @@ class PostgresTables:
                 return
             with (
                 self._convert_errors(),
-                self._link.transaction(begin) if begin else self._link.outside() as connection,
+                self._link.transaction(begin) if begin else self._link.outside_transaction() as connection,
             ):
                 self._within = connection
                 try:
@@ -135,9 +141,9 @@ class PostgresTables:
         """
         return None
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Mark the tables as unavailable in a forked child, since the connection is the parent's."""
-        self._over = self._over or StoreUnavailable(f"{self!r} {ELSEWHERE}")
+        self._over = self._over or StoreUnavailable(f"{self!r} {OPENED_BEFORE_FORK}")
         self._within, self._waiting, self._changing = None, [], False
 
     # --- internal ---
@@ -151,27 +157,29 @@ class PostgresTables:
         return self._url
 
     def _prepare_connection(self, connection: Connection) -> None:
-        refuse_unfit_server(connection)
+        require_suitable_server(connection)
         with connection.transaction():
-            mark = mark_of_schema(connection, self.namespace)
+            mark = schema_comment(connection, self.namespace)
             if mark is None:
                 self._create_schema(connection)
             elif mark != self._version_mark(self.layout.version):
                 self._migrate(connection, mark)
             role = self.find_role(connection)
-        connection.execute(named(self.settings, namespace=self.namespace))
+        connection.execute(fill_names(self.settings, namespace=self.namespace))
         if role is not None:
-            connection.execute(named("SET ROLE {role}", role=role))
+            connection.execute(fill_names("SET ROLE {role}", role=role))
 
     def _version_mark(self, version: int) -> str:
         return f"{self.layout.mark}{version}"
 
     def _create_schema(self, connection: Connection) -> None:
-        connection.execute(named("CREATE SCHEMA {namespace}", namespace=self.namespace))
+        connection.execute(fill_names("CREATE SCHEMA {namespace}", namespace=self.namespace))
         self._create_tables(connection)
 
     def _create_tables(self, connection: Connection) -> None:
-        connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
+        connection.execute(
+            fill_names("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace)
+        )
         for statement in (*self.layout.tables, *(table.postgres for table in self.layout.later)):
             connection.execute(statement.replace("TEXT", _TEXT_TYPE))
         for statement in (*self.layout.indexes, *self.layout.postgres):
@@ -190,12 +198,14 @@ class PostgresTables:
         if mark not in earlier:
             self._refuse_foreign_schema(mark)
         connection.execute(f"SELECT pg_advisory_xact_lock({self._lock})")
-        if mark_of_schema(connection, self.namespace) != mark:  # another process was first
+        if schema_comment(connection, self.namespace) != mark:  # another process was first
             return
         if earlier[mark] == 0:
             self._create_tables(connection)
             return
-        connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace))
+        connection.execute(
+            fill_names("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace)
+        )
         for table in self.layout.later[earlier[mark] - 1 :]:
             connection.execute(table.postgres.replace("TEXT", _TEXT_TYPE))
             rows = connection.execute(table.read).fetchall()
@@ -207,7 +217,7 @@ class PostgresTables:
     def _mark_created(self, connection: Connection) -> None:
         """Write the version to the schema's comment, now that all its tables exist."""
         mark = f"'{self._version_mark(self.layout.version)}'"
-        connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=self.namespace) + mark)
+        connection.execute(fill_names("COMMENT ON SCHEMA {namespace} IS ", namespace=self.namespace) + mark)
 
     def _refuse_foreign_schema(self, mark: str) -> None:
         version, known_version = mark.removeprefix(self.layout.mark), self.layout.version
@@ -223,7 +233,7 @@ class PostgresTables:
     @contextmanager
     def _convert_errors(self) -> Iterator[None]:
         """Replace an error of the server by one that says what to do."""
-        psycopg = driver()
+        psycopg = import_driver()
         damage_errors = ("UndefinedTable", "UndefinedColumn", "DataCorrupted", "IndexCorrupted")
         try:
             yield
@@ -277,14 +287,14 @@ class PostgresClaims(PostgresTables):
         The server keeps the old bytes elsewhere: in its log until that is overwritten, in archives, replicas
         and backups. Raises StoreUnavailable while another transaction reads what was there before.
         """
-        with self._convert_errors(), self._link.outside() as connection:
+        with self._convert_errors(), self._link.outside_transaction() as connection:
             connection.execute(f"SELECT pg_advisory_lock({self._lock})")
             try:
                 for table in _SCRUBBED_TABLES:
                     self._rewrite_table(connection, table)
                 connection.execute(MARK_SCRUBBED)
             finally:
-                with suppress(driver().Error):  # a connection that broke has let go of it
+                with suppress(import_driver().Error):  # a connection that broke has let go of it
                     connection.execute(f"SELECT pg_advisory_unlock({self._lock})")
 
     def _rewrite_table(self, connection: Connection, table: str) -> None:
@@ -308,7 +318,7 @@ class PostgresClaims(PostgresTables):
         text_columns = """SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
           WHERE relnamespace = %s::regnamespace AND relkind = 'r'
             AND (atttypid = 'text'::regtype OR relname = 'fact_keys' AND attname = 'key')"""
-        for table, column in connection.execute(text_columns, (quoted(self.namespace),)).fetchall():
+        for table, column in connection.execute(text_columns, (quote_identifier(self.namespace),)).fetchall():
             # otherwise erased texts stay in the server's statistics
             connection.execute(f"ALTER TABLE {table} ALTER {column} SET STATISTICS 0")
 

@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Any, Self
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require, require_count
-from kgot_lab.io.processes import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, prevent_collection, register_for_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening
 from kgot_lab.memory.triple_store import (
     Keyword,
@@ -23,7 +23,7 @@ from kgot_lab.memory.triple_store import (
     require_deletion_pattern,
     require_triple_pattern,
 )
-from kgot_lab.stores.log import holds_something, require_path
+from kgot_lab.stores.log import is_nonempty_file, require_valid_path
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
 
@@ -113,14 +113,14 @@ class SQLiteTripleStore:
         if str(db_path) == ":memory:":
             raise BadInput("a triple store without a file is InMemoryTripleStore()")
         self.path = Path(db_path).expanduser()
-        require_path(self.path)
+        require_valid_path(self.path)
         self._lock = RLock()
         self._away = ""  # why it can no longer be used
         with self._convert_errors():
-            if holds_something(self.path):
+            if is_nonempty_file(self.path):
                 check_before_opening(self.path, lambda alone: _refuse_other_tables(alone, self.path))
             self._connection = _connect(self.path)
-        tell_of_forks(self)
+        register_for_forks(self)
 
     def add(self, triples: Iterable[Triple]) -> None:
         """Store triples, all or none.
@@ -218,10 +218,10 @@ class SQLiteTripleStore:
                 self._away = "the store is closed: open it again"
                 self._connection.close()
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Detach the connection in a forked child, where SQLite must not even close it."""
-        keep_for_ever(self._connection)
-        self._away, self._lock = ELSEWHERE, RLock()
+        prevent_collection(self._connection)
+        self._away, self._lock = OPENED_BEFORE_FORK, RLock()
 
     def __enter__(self) -> Self:
         return self

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kgot_lab.errors import BadInput, StoreUnavailable, require
-from kgot_lab.io.processes import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, prevent_collection, register_for_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening
 from kgot_lab.memory.postgres_tables import PostgresTables
 from kgot_lab.memory.sqlite import BUSY_TIMEOUT, explain_sqlite_error, refuse_damaged_file
@@ -29,8 +29,8 @@ from kgot_lab.memory.tables import (
     Layout,
     TableStorage,
 )
-from kgot_lab.stores.log import holds_something, require_path
-from kgot_lab.stores.opening import resolved
+from kgot_lab.stores.log import is_nonempty_file, require_valid_path
+from kgot_lab.stores.opening import resolve_location
 
 # A file of tables: opening, recognition, and the search for damage before anything is written.
 
@@ -42,8 +42,8 @@ def connect_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
     file is unchanged after any of them.
     """
     if path is not None:
-        require_path(path)
-        if holds_something(path):
+        require_valid_path(path)
+        if is_nonempty_file(path):
             check_before_opening(path, lambda alone: _refuse_foreign_file(alone, path, layout))
     connection: sqlite3.Connection | None = None
     try:
@@ -136,7 +136,7 @@ class SQLiteTables:
         self._lock = threading.RLock()
         self._foreign = False
         self._connection = connect_tables(self.path, layout)
-        tell_of_forks(self)
+        register_for_forks(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} in {self.path or 'memory'}>"
@@ -181,16 +181,16 @@ class SQLiteTables:
             if not self._foreign:
                 self._connection.close()
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Detach the connection in a forked child, where SQLite must not even close it."""
-        keep_for_ever(self._connection)
+        prevent_collection(self._connection)
         self._foreign = True
 
     @contextmanager
     def _convert_errors(self) -> Iterator[None]:
         """Replace an SQLite error by one that says what to do."""
         if self._foreign:
-            raise StoreUnavailable(f"{self.path or f'a memory of {self.layout.name}'} {ELSEWHERE}")
+            raise StoreUnavailable(f"{self.path or f'a memory of {self.layout.name}'} {OPENED_BEFORE_FORK}")
         try:
             yield
         except sqlite3.ProgrammingError as error:
@@ -283,7 +283,7 @@ def open_at(
     if isinstance(place, str) and "://" in place:
         if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
             raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME, and at no other address")
-        resolved(place)
+        resolve_location(place)
         return on_server(place)
     # otherwise a file would be created whose name may be a password
     if isinstance(place, str) and _LIBPQ_PAIRS.match(place):

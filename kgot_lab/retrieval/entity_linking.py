@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kgot_lab.embedding.embedder import Embedder, row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Csr, csr
+from kgot_lab.graph.property_graph import Csr, build_csr
 from kgot_lab.retrieval.fusion import fused_ranking, rows_and_scores, scale_by_maximum, scale_by_range
 from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
@@ -340,7 +340,7 @@ class _NameLinks:
         self._kind = np.array(graph.type_names or [""])[graph.type_codes]
         self._called, self._telling = self._kind == IS_CALLED, self._kind != NAME_LINK
         self._texts = [f" {id.removeprefix('name:')} " for id in graph.ids[size:]]
-        self._of, self._held_by = csr(rows, columns, size), csr(columns, rows, len(self._texts))
+        self._of, self._held_by = build_csr(rows, columns, size), build_csr(columns, rows, len(self._texts))
         holders = np.diff(self._held_by.indptr)
         self._rarity = np.log(size / np.maximum(holders, 1)) / np.log(max(size, 2))
         self._common = holders > common

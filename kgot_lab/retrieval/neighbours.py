@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Csr, Ints, csr
+from kgot_lab.graph.property_graph import Csr, Ints, build_csr
 from kgot_lab.retrieval.fusion import fused_ranking, merge_rankings, scale_by_range
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
@@ -193,7 +193,7 @@ class Links:
         kept = np.flatnonzero((graph.sources != graph.targets) & _of_types(graph, types))
         sources, targets = graph.sources[kept], graph.targets[kept]
         origins = np.concatenate((sources, targets))
-        ends = csr(origins, np.concatenate((targets, sources)), len(graph))
+        ends = build_csr(origins, np.concatenate((targets, sources)), len(graph))
         return cls(graph, ends, origins[ends.edges], kept)
 
     @property
@@ -201,7 +201,7 @@ class Links:
         """The distinct neighbours of each row."""
         size = np.int64(len(self.graph))
         pairs = distinct_integers(self.origins * size + self.ends.indices, int(size * size))
-        return csr((pairs // size).astype(np.int32), (pairs % size).astype(np.int32), len(self.graph))
+        return build_csr((pairs // size).astype(np.int32), (pairs % size).astype(np.int32), len(self.graph))
 
     def is_outgoing(self, places: StepIndices) -> NDArray[np.bool_]:
         """Return whether each step follows the direction of its edge."""

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, SandboxError
-from kgot_lab.graph.changes import Truth
-from kgot_lab.io.processes import tell_of_forks
+from kgot_lab.graph.changes import MutableGraph
+from kgot_lab.io.processes import register_for_forks
 from kgot_lab.sandbox.replies import MalformedReply, encode_element, encode_removal, parse_changes, parse_part
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
@@ -148,13 +148,13 @@ class Sandbox:
 
     def __init__(self, launch: Launch, *, seconds: float = STATEMENT_SECONDS, memory_mb: int = 512):
         self.launch, self.seconds, self.memory_mb = launch, seconds, memory_mb
-        self._truth = Truth()
+        self._truth = MutableGraph()
         # changes that the worker does not know yet; None if it needs the whole graph
         self._pending: list[Diff] | None = None
         self._waiting = 0  # the number of elements in them
         self._worker: _Worker | None = None
         self._lock = threading.RLock()
-        tell_of_forks(self)
+        register_for_forks(self)
 
     def __repr__(self) -> str:
         return f"<{self.launch.kind} sandbox: {self.seconds:g} s, {self.memory_mb} MB, {len(self._truth.nodes)} nodes>"
@@ -210,7 +210,7 @@ class Sandbox:
         Raises BadInput if the new one is not valid.
         """
         with self._lock:
-            self._truth, self._pending = Truth(nodes, edges), None
+            self._truth, self._pending = MutableGraph(nodes, edges), None
 
     def close(self) -> None:
         """Stop the worker.
@@ -222,7 +222,7 @@ class Sandbox:
                 self._worker.stop()
             self._worker = self._pending = None
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Detach the worker in a forked child, since it is the parent's.
 
         The next statement starts one of the child's own.

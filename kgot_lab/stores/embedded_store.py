@@ -14,14 +14,19 @@ from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, Self, TypeVa
 from unicodedata import normalize
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.changes import Truth, inverse
-from kgot_lab.graph.validation import copied_edge, copied_node, fit_diff
-from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
+from kgot_lab.graph.changes import MutableGraph, inverse
+from kgot_lab.graph.validation import copy_edge, copy_node, validate_diff
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.sandbox import Calculator, open_sandbox
-from kgot_lab.stores.log import DiffLog, elements_of
-from kgot_lab.stores.lookup import HeldValues, WordIndex, edges_among, path_between, reached
-from kgot_lab.stores.protocol import Dialect, Execute, Fact, Scalar, Schema
-from kgot_lab.stores.statements import python_paths, python_words, require_statement, require_words
+from kgot_lab.stores.log import DiffLog, record_elements
+from kgot_lab.stores.lookup import ValueCounts, WordIndex, edges_among, nodes_within, shortest_path
+from kgot_lab.stores.protocol import Dialect, Fact, Scalar, Schema, StatementExecutor
+from kgot_lab.stores.statements import (
+    python_constants,
+    python_path_query,
+    require_search_text,
+    require_statement,
+)
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Diff, Edge, Json, Node, Rows, Triple
 
@@ -32,18 +37,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _alone(act: Callable[Concatenate[EmbeddedStore, P], R]) -> Callable[Concatenate[EmbeddedStore, P], R]:
+def _synchronized(
+    method: Callable[Concatenate[EmbeddedStore, P], R],
+) -> Callable[Concatenate[EmbeddedStore, P], R]:
     """Decorate a method of a store so that one thread at a time runs it.
 
     The graph, log and sandbox do not change meanwhile.
     """
 
-    @wraps(act)
-    def alone(store: EmbeddedStore, /, *given: P.args, **named: P.kwargs) -> R:
-        with store._alone:
-            return act(store, *given, **named)
+    @wraps(method)
+    def synchronized(store: EmbeddedStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with store._lock:
+            return method(store, *args, **kwargs)
 
-    return alone
+    return synchronized
 
 
 class EmbeddedStore:
@@ -62,33 +69,37 @@ class EmbeddedStore:
 
     def __init__(
         self,
-        execute: Execute | None = None,
+        execute: StatementExecutor | None = None,
         *,
-        open: Callable[[], Execute] | None = None,
+        open: Callable[[], StatementExecutor] | None = None,
         path: Path | str | None = None,
         seconds: float = 5.0,
         unsafe: bool = False,
     ):
-        self._alone = RLock()
-        self._known = Truth()
-        self._words: WordIndex | None = None  # created at the first search
-        self._held: HeldValues | None = None  # created at the first call of `holds`
+        self._lock = RLock()
+        self._state = MutableGraph()
+        self._word_index: WordIndex | None = None  # created at the first search
+        self._value_counts: ValueCounts | None = None  # created at the first call of `holds`
         self._labels, self._relations = Counter[str](), Counter[str]()
         self._unsafe, self._seconds = unsafe, seconds
-        self._execute, self._open, self._told = execute, open or self._sandbox, False
+        self._executor, self._create_executor, self._is_loaded = execute, open or self._open_sandbox, False
         self._calculator = Calculator(unsafe=unsafe, seconds=seconds)
         self._path = None if path is None else Path(path).expanduser()
-        self._place = f"in {self._path}" if self._path else "in this process"
-        self._over = ""  # why it can no longer be used
+        self._location = f"in {self._path}" if self._path else "in this process"
+        self._closed_reason = ""  # why it can no longer be used
         self._log: DiffLog | None = None
         if self._path is not None:
-            self._reopen(self._path)
-        tell_of_forks(self)
+            self._load_from_log(self._path)
+        register_for_forks(self)
 
     def __repr__(self) -> str:
         where = f" {self._path.name}" if self._path else ""
-        held = "closed" if self._over else f"{len(self._known.nodes)} nodes, {len(self._known.edges)} edges"
-        return f"<{type(self).__name__}{where}: {held}>"
+        contents = (
+            "closed"
+            if self._closed_reason
+            else f"{len(self._state.nodes)} nodes, {len(self._state.edges)} edges"
+        )
+        return f"<{type(self).__name__}{where}: {contents}>"
 
     def __enter__(self) -> Self:
         return self
@@ -98,33 +109,33 @@ class EmbeddedStore:
 
     # --- statements ---
 
-    @_alone
+    @_synchronized
     def write(self, statement: str) -> Diff:
         """Run a statement and store its changes.
 
         Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
         require_statement(statement)
-        execute = self._running()
+        execute = self._loaded_executor()
         diff = execute.write(statement)
         try:
-            kept = fit_diff(diff)
-            self._keep(kept)
+            stored = validate_diff(diff)
+            self._store_diff(stored)
         except BadInput as error:
             raise QueryFailed(statement, str(error)) from None
-        self._tell(kept)
+        self._update_sandbox(stored)
         return diff
 
-    @_alone
+    @_synchronized
     def read(self, statement: str) -> Rows:
         """Run a read statement and return its rows.
 
         Raises QueryFailed if the statement is refused or fails.
         """
         require_statement(statement)
-        return self._running().read(statement)
+        return self._loaded_executor().read(statement)
 
-    @_alone
+    @_synchronized
     def compute(self, code: str, *, seconds: float | None = None) -> str:
         """Run plain Python and return what it prints, or the value of its last expression.
 
@@ -133,29 +144,29 @@ class EmbeddedStore:
         self._require_open()
         require_statement(code)
         if self.language == "python":
-            return self._opened().compute(code, seconds=seconds)
+            return self._opened_executor().compute(code, seconds=seconds)
         return self._calculator.compute(code, seconds=seconds)
 
     # --- the graph ---
 
-    @_alone
+    @_synchronized
     def graph(self) -> PropertyGraph:
         """Return the whole graph in its current state."""
         from kgot_lab.graph import PropertyGraph
 
-        return PropertyGraph.of(self._truth.nodes.values(), self._truth.edges.values())
+        return PropertyGraph.of(self._current_state.nodes.values(), self._current_state.edges.values())
 
-    @_alone
+    @_synchronized
     def apply(self, diff: Diff) -> None:
         """Apply a diff to the graph, for example that of an earlier write.
 
         Raises BadInput if it does not fit.
         """
-        kept = fit_diff(diff)
-        self._keep(kept)
-        self._tell(kept)
+        stored = validate_diff(diff)
+        self._store_diff(stored)
+        self._update_sandbox(stored)
 
-    @_alone
+    @_synchronized
     def undo(self, diff: Diff) -> None:
         """Undo a diff.
 
@@ -163,48 +174,48 @@ class EmbeddedStore:
         """
         self.apply(inverse(diff))
 
-    @_alone
+    @_synchronized
     def compact(self) -> None:
         """Replace the history in the log by the current graph, so that it opens fast again.
 
         Raises StoreUnavailable if the log cannot be written.
         """
-        truth = self._truth
+        truth = self._current_state
         if self._log is not None:
             self._log.compact(truth)
 
-    @_alone
+    @_synchronized
     def close(self) -> None:
         """Close the sandbox and the log, which keeps the graph.
 
         A later call raises StoreUnavailable.
         """
-        if self._over == ELSEWHERE:
+        if self._closed_reason == OPENED_BEFORE_FORK:
             return
-        self._over = "was closed; open another one"
-        if self._execute is not None:
-            self._execute.close()
+        self._closed_reason = "was closed; open another one"
+        if self._executor is not None:
+            self._executor.close()
         self._calculator.close()
         if self._log is not None:
             self._log.close()
         self._log = None
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Mark the store in a forked child.
 
         A graph on file belongs to the parent. A graph in memory is a usable copy, unless a thread of the
         parent was changing it.
         """
-        if self._path is not None or not self._alone.acquire(blocking=False):
-            self._over = self._over or ELSEWHERE
-        self._alone = RLock()
+        if self._path is not None or not self._lock.acquire(blocking=False):
+            self._closed_reason = self._closed_reason or OPENED_BEFORE_FORK
+        self._lock = RLock()
 
     # --- queries ---
 
-    @_alone
+    @_synchronized
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
-        truth = self._truth
+        truth = self._current_state
         return Schema(
             dict(sorted(self._labels.items())),
             dict(sorted(self._relations.items())),
@@ -212,68 +223,72 @@ class EmbeddedStore:
             len(truth.edges),
         )
 
-    @_alone
+    @_synchronized
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """Return a node's incoming and outgoing edges, oldest first.
 
         Empty if there is no such node.
         """
-        return tuple(map(copied_edge, self._edges_at(id)))
+        return tuple(map(copy_edge, self._edges_at(id)))
 
-    @_alone
+    @_synchronized
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first."""
-        require_words(words)
-        truth = self._truth
-        if self._words is None:
-            self._words = WordIndex()
+        require_search_text(words)
+        truth = self._current_state
+        if self._word_index is None:
+            self._word_index = WordIndex()
             for node in truth.nodes.values():
-                self._words.add(node)
-        return tuple(copied_node(truth.nodes[id]) for id in self._words.best(casefold_words(words), limit))
+                self._word_index.add(node)
+        return tuple(
+            copy_node(truth.nodes[id]) for id in self._word_index.best_matches(casefold_words(words), limit)
+        )
 
-    @_alone
+    @_synchronized
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Return the nodes within some hops, ignoring direction, each with its distance.
 
         Empty if there is no such node.
         """
-        return reached(id, hops, self._ends) if id in self._truth.nodes else {}
+        return nodes_within(id, hops, self._adjacent_ids) if id in self._current_state.nodes else {}
 
-    @_alone
-    def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
+    @_synchronized
+    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `most` edges, or () if there is none."""
-        return tuple(map(copied_edge, path_between(source, target, most, self._edges_at)))
+        return tuple(map(copy_edge, shortest_path(source, target, max_edges, self._edges_at)))
 
-    @_alone
+    @_synchronized
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
 
         For what counts as equal see `lookup.holds_value`.
         """
-        truth = self._truth
-        if self._held is None:
-            self._held = HeldValues((*truth.nodes.values(), *truth.edges.values()))
-        return value in self._held
+        truth = self._current_state
+        if self._value_counts is None:
+            self._value_counts = ValueCounts((*truth.nodes.values(), *truth.edges.values()))
+        return value in self._value_counts
 
-    @_alone
+    @_synchronized
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes."""
-        return tuple(map(copied_edge, edges_among(ids, self._edges_at)))
+        return tuple(map(copy_edge, edges_among(ids, self._edges_at)))
 
     def _edges_at(self, id: str) -> tuple[Edge, ...]:
-        return tuple(self._truth.edges[identity] for identity in self._truth.incident.get(id, ()))
+        return tuple(
+            self._current_state.edges[identity] for identity in self._current_state.incident.get(id, ())
+        )
 
-    def _ends(self, id: str) -> Iterator[str]:
-        return (end for source, _, target, _ in self._truth.incident[id] for end in (source, target))
+    def _adjacent_ids(self, id: str) -> Iterator[str]:
+        return (end for source, _, target, _ in self._current_state.incident[id] for end in (source, target))
 
     # --- internal ---
 
     def _require_open(self) -> None:
-        if self._over:
-            raise StoreUnavailable(f"the store {self._place} {self._over}")
+        if self._closed_reason:
+            raise StoreUnavailable(f"the store {self._location} {self._closed_reason}")
 
     @property
-    def _truth(self) -> Truth:
+    def _current_state(self) -> MutableGraph:
         """The graph.
 
         After a write that left the log damaged it is read from the log again, since another process may have
@@ -281,33 +296,33 @@ class EmbeddedStore:
         """
         self._require_open()
         if self._path is not None and (self._log is None or self._log.closed):
-            self._reopen(self._path)
-        return self._known
+            self._load_from_log(self._path)
+        return self._state
 
-    def _sandbox(self) -> Execute:
+    def _open_sandbox(self) -> StatementExecutor:
         return open_sandbox(language=self.language, seconds=self._seconds, unsafe=self._unsafe)
 
-    def _opened(self) -> Execute:
+    def _opened_executor(self) -> StatementExecutor:
         self._require_open()
-        if self._execute is None:
-            self._execute = self._open()
-        return self._execute
+        if self._executor is None:
+            self._executor = self._create_executor()
+        return self._executor
 
-    def _running(self) -> Execute:
-        execute, truth = self._opened(), self._truth
-        if not self._told:
+    def _loaded_executor(self) -> StatementExecutor:
+        execute, truth = self._opened_executor(), self._current_state
+        if not self._is_loaded:
             execute.reset(tuple(truth.nodes.values()), tuple(truth.edges.values()))
-            self._told = True
+            self._is_loaded = True
         return execute
 
-    def _reopen(self, path: Path) -> None:
+    def _load_from_log(self, path: Path) -> None:
         """Read the graph from its log, which another process may have changed while it was closed."""
         log = DiffLog(path)
         try:
-            truth = Truth()
+            truth = MutableGraph()
             for number, record in enumerate(log.records, start=1):
                 try:
-                    truth.apply(truth.difference(*elements_of(record)))
+                    truth.apply(truth.difference(*record_elements(record)))
                 except BadInput as error:
                     raise BadInput(
                         f"{path}: record {number} does not follow from the ones before it: {error}"
@@ -316,21 +331,21 @@ class EmbeddedStore:
         except BaseException:
             log.close()
             raise
-        self._log, self._known, self._told = log, truth, False
-        self._words = self._held = None
+        self._log, self._state, self._is_loaded = log, truth, False
+        self._word_index = self._value_counts = None
         self._labels = Counter(label for node in truth.nodes.values() for label in node.labels)
         self._relations = Counter(edge.type for edge in truth.edges.values())
 
-    def _keep(self, diff: Diff) -> None:
+    def _store_diff(self, diff: Diff) -> None:
         """Write a diff to disk and then apply it to the graph.
 
         Raises BadInput if it does not fit, and StoreUnavailable if it cannot be written.
         """
-        self._truth.check(diff)
+        self._current_state.check(diff)
         if self._log is not None and diff:
             self._log.append(diff)
         try:
-            self._take(diff)
+            self._apply_in_memory(diff)
         except (
             BaseException
         ):  # interrupted or out of memory after the write to disk: the graph is read from there again
@@ -338,34 +353,34 @@ class EmbeddedStore:
                 self._log.close()
             raise
 
-    def _tell(self, diff: Diff) -> None:
+    def _update_sandbox(self, diff: Diff) -> None:
         """Send a stored diff to the sandbox."""
-        if self._told and self._execute is not None:
+        if self._is_loaded and self._executor is not None:
             try:
-                self._execute.apply(diff)
+                self._executor.apply(diff)
             except (
                 Exception
             ):  # the diff is stored in any case: the sandbox gets the whole graph before the next statement
-                self._told = False
+                self._is_loaded = False
 
-    def _take(self, diff: Diff) -> None:
-        self._known.take(diff)
-        gone = (*diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
-        came = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
-        if self._words is not None:
-            for node in gone:
-                self._words.remove(node)
-            for node in came:
-                self._words.add(node)
-        if self._held is not None:
-            self._held.change(
-                (*gone, *diff.removed_edges, *(before for before, _ in diff.changed_edges)), came
+    def _apply_in_memory(self, diff: Diff) -> None:
+        self._state.apply_checked(diff)
+        removed = (*diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
+        added = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
+        if self._word_index is not None:
+            for node in removed:
+                self._word_index.remove(node)
+            for node in added:
+                self._word_index.add(node)
+        if self._value_counts is not None:
+            self._value_counts.update(
+                (*removed, *diff.removed_edges, *(before for before, _ in diff.changed_edges)), added
             )
-            self._held.change((), (*diff.added_edges, *(after for _, after in diff.changed_edges)))
+            self._value_counts.update((), (*diff.added_edges, *(after for _, after in diff.changed_edges)))
         _recount(
             self._labels,
-            (label for node in gone for label in node.labels),
-            (label for node in came for label in node.labels),
+            (label for node in removed for label in node.labels),
+            (label for node in added for label in node.labels),
         )
         _recount(
             self._relations,
@@ -374,9 +389,9 @@ class EmbeddedStore:
         )
 
 
-def _recount(counts: Counter[str], gone: Iterator[str], came: Iterator[str]) -> None:
-    counts.update(came)
-    for name in gone:
+def _recount(counts: Counter[str], removed: Iterator[str], added: Iterator[str]) -> None:
+    counts.update(added)
+    for name in removed:
         counts[name] -= 1
         if not counts[name]:
             del counts[name]
@@ -390,7 +405,7 @@ def fact_of(edge: Edge) -> str:
     return f"{edge.source} --[{edge.type}]--> {edge.target}"
 
 
-def properties_of(element: Node | Edge) -> str:
+def format_properties(element: Node | Edge) -> str:
     """Format an element's properties as they follow it on a line."""
     return (
         " {" + ", ".join(f"{name}: {value}" for name, value in element.properties.items()) + "}"
@@ -399,39 +414,41 @@ def properties_of(element: Node | Edge) -> str:
     )
 
 
-def _kinds(node: Node) -> str:
+def _format_labels(node: Node) -> str:
     return f" ({', '.join(node.labels)})" if node.labels else ""
 
 
 _ARGUMENTS = ("subject", "relation", "object", "subject_label", "object_label")
 
 
-def _adds(facts: Sequence[Fact]) -> str:
-    return "\n".join(_add(*fact) for fact in facts)
+def _add_facts(facts: Sequence[Fact]) -> str:
+    return "\n".join(_add_fact(*fact) for fact in facts)
 
 
-def _is_plain(name: str) -> bool:
+def _is_keyword_name(name: str) -> bool:
     """Return whether a property can be passed as a keyword argument of add."""
-    own = name.isidentifier() and normalize("NFKC", name) == name  # Python reads other spellings as that one
-    return own and not iskeyword(name) and name not in _ARGUMENTS and name.rstrip("_") != "relation"
+    is_identifier = (
+        name.isidentifier() and normalize("NFKC", name) == name
+    )  # Python reads other spellings as that one
+    return is_identifier and not iskeyword(name) and name not in _ARGUMENTS and name.rstrip("_") != "relation"
 
 
-def _add(triple: Triple, properties: Mapping[str, Json]) -> str:
+def _add_fact(triple: Triple, properties: Mapping[str, Json]) -> str:
     """Format one call of add, followed by an update for properties that cannot be keyword arguments.
 
     A property named like the edge's type has an underscore in the graph.
     """
-    plain = {name: value for name, value in properties.items() if _is_plain(name)}
-    told = "".join(f", {name}={value!r}" for name, value in plain.items())
-    line = f"add({triple.subject!r}, {triple.relation!r}, {triple.object!r}{told})"
-    odd = {
+    keywords = {name: value for name, value in properties.items() if _is_keyword_name(name)}
+    arguments = "".join(f", {name}={value!r}" for name, value in keywords.items())
+    line = f"add({triple.subject!r}, {triple.relation!r}, {triple.object!r}{arguments})"
+    updates = {
         f"{name}_" if name.rstrip("_") == "relation" else name: value
         for name, value in properties.items()
-        if name not in plain
+        if name not in keywords
     }
     return (
-        f"{line}\nG.edges[{triple.subject!r}, {triple.object!r}, {triple.relation!r}].update({odd!r})"
-        if odd
+        f"{line}\nG.edges[{triple.subject!r}, {triple.object!r}, {triple.relation!r}].update({updates!r})"
+        if updates
         else line
     )
 
@@ -453,12 +470,12 @@ PYTHON = Dialect(
     # in single quotes, because a model puts statements into JSON and forgets to escape double quotes there
     write_example="add('Marie Curie', 'won', 'Nobel Prize in Physics', subject_label='Person', object_label='Prize', year=1903)",
     read_example="result = facts('Marie Curie')",
-    add=_adds,
+    add=_add_facts,
     about=lambda names, hops: f"result = facts(about={list(names)!r}, hops={hops})",
-    paths=python_paths,
-    node=lambda node: f"{node.id}{_kinds(node)}{properties_of(node)}",
-    edge=lambda edge: f"{fact_of(edge)}{properties_of(edge)}",
-    own_words=python_words,
+    paths=python_path_query,
+    node=lambda node: f"{node.id}{_format_labels(node)}{format_properties(node)}",
+    edge=lambda edge: f"{fact_of(edge)}{format_properties(edge)}",
+    constants=python_constants,
 )
 
 

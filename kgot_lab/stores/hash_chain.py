@@ -20,15 +20,15 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, StoreDamaged
 from kgot_lab.types import Json
 
-SALVAGE = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"
+SALVAGE_ADVICE = "restore a copy, or keep what is whole: kgot-lab doctor --salvage"
 _FORMAT = "kgot_lab diff log"
-CHAINED = 2
-_DIGITS = {1: 8, 2: 16}  # of a check
+CHAINED_VERSION = 2
+_CHECK_DIGITS = {1: 8, 2: 16}  # of a check
 _MARK = re.compile(rb"mark (\d{12}) ([0-9a-f]{16}) ([0-9a-f]{8})\n")
 MARK_SIZE = len(b"mark 000000000000 0123456789abcdef 01234567\n")
 
 
-def line_of(record: Json, before: bytes, version: int = CHAINED) -> bytes:
+def format_record(record: Json, previous_check: bytes, version: int = CHAINED_VERSION) -> bytes:
     """Format a record as the line that follows the line with the check `before`.
 
     Raises BadInput if the record is not JSON.
@@ -37,18 +37,18 @@ def line_of(record: Json, before: bytes, version: int = CHAINED) -> bytes:
         text = json.dumps(record, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"a property is not JSON and cannot be kept: {error}") from None
-    return b"%s %s\n" % (_check(text, before, version), text)
+    return b"%s %s\n" % (_compute_check(text, previous_check, version), text)
 
 
-def check_of(line: bytes) -> bytes:
+def read_check(line: bytes) -> bytes:
     """Return the check that a line begins with."""
     return line.partition(b" ")[0]
 
 
-def _check(text: bytes, before: bytes, version: int) -> bytes:
+def _compute_check(text: bytes, previous_check: bytes, version: int) -> bytes:
     if version == 1:
         return b"%08x" % zlib.crc32(text)
-    return hashlib.sha256(before + b" " + text).hexdigest()[: _DIGITS[2]].encode()
+    return hashlib.sha256(previous_check + b" " + text).hexdigest()[: _CHECK_DIGITS[2]].encode()
 
 
 # --- lines of JSON that other programs read too ---
@@ -56,61 +56,63 @@ def _check(text: bytes, before: bytes, version: int) -> bytes:
 _SEAL = re.compile(r',"check":"([0-9a-f]{16})"\}$')
 
 
-def with_seal(line: str, before: str) -> str:
+def append_seal(line: str, previous_seal: str) -> str:
     """Append a check of the line and of all lines before it to a JSON object.
 
     `before` is the seal of the previous line.
     """
-    return f'{line[:-1]},"check":"{_seal(line, before)}"}}'
+    return f'{line[:-1]},"check":"{_compute_seal(line, previous_seal)}"}}'
 
 
-def seal_of(line: str) -> str:
+def line_seal(line: str) -> str:
     """Return the value that the next line is checked against.
 
     It is the check in the line, or one computed from a line without a check.
     """
-    held = _SEAL.search(line)
-    return held[1] if held else _seal(line, "")
+    match = _SEAL.search(line)
+    return match[1] if match else _compute_seal(line, "")
 
 
-def broken_seal(lines: Iterable[str]) -> int:
+def first_broken_seal(lines: Iterable[str]) -> int:
     """Return the number of the first line with a wrong or missing check, or 0.
 
     A check is missing only after lines that have one. Old files have none.
     """
-    before, checked = "", False
+    previous_seal, is_sealed = "", False
     for number, line in enumerate(lines, start=1):
-        held = _SEAL.search(line)
-        if (checked and not held) or (held and held[1] != _seal(line[: held.start()] + "}", before)):
+        match = _SEAL.search(line)
+        if (is_sealed and not match) or (
+            match and match[1] != _compute_seal(line[: match.start()] + "}", previous_seal)
+        ):
             return number
-        before, checked = seal_of(line), checked or bool(held)
+        previous_seal, is_sealed = line_seal(line), is_sealed or bool(match)
     return 0
 
 
-def _seal(line: str, before: str) -> str:
-    return hashlib.sha256(f"{before} {line}".encode()).hexdigest()[: _DIGITS[2]]
+def _compute_seal(line: str, previous_seal: str) -> str:
+    return hashlib.sha256(f"{previous_seal} {line}".encode()).hexdigest()[: _CHECK_DIGITS[2]]
 
 
 # --- marks ---
 
 
-def mark_of(count: int, check: bytes) -> bytes:
+def format_mark(count: int, check: bytes) -> bytes:
     """Format the mark that records `count` records on disk, the last of which has this check."""
-    told = b"%012d %s" % (count, check)
-    return b"mark %s %08x\n" % (told, zlib.crc32(told))
+    body = b"%012d %s" % (count, check)
+    return b"mark %s %08x\n" % (body, zlib.crc32(body))
 
 
-def mark_place(count: int) -> int:
+def mark_offset(count: int) -> int:
     """Return the offset in the file of the mark for `count` records."""
     return len(HEAD) + MARK_SIZE * (count % 2)
 
 
-def _head(version: int) -> bytes:
-    return line_of({"format": _FORMAT, "version": version}, b"", version)
+def _format_head(version: int) -> bytes:
+    return format_record({"format": _FORMAT, "version": version}, b"", version)
 
 
-HEAD = _head(CHAINED)
-FRESH = HEAD + 2 * mark_of(0, check_of(HEAD))  # a log without records
+HEAD = _format_head(CHAINED_VERSION)
+EMPTY_LOG = HEAD + 2 * format_mark(0, read_check(HEAD))  # a log without records
 
 
 @dataclass(frozen=True)
@@ -134,84 +136,88 @@ def read_chain(data: bytes, path: Path) -> Chain:
 
     Raises BadInput if they are no log, and StoreDamaged if the head is missing.
     """
-    version = next((version for version in _DIGITS if data.startswith(_head(version))), None)
+    version = next((version for version in _CHECK_DIGITS if data.startswith(_format_head(version))), None)
     if version is None:
-        return _without_head(data, path)
-    size = len(FRESH) if version == CHAINED else len(_head(version))
+        return _read_headless(data, path)
+    size = len(EMPTY_LOG) if version == CHAINED_VERSION else len(_format_head(version))
     if len(data) < size:
-        return _without_head(data, path)
-    check, records = check_of(data), list[Mapping[str, Json]]()
+        return _read_headless(data, path)
+    check, records = read_check(data), list[Mapping[str, Json]]()
     checks = [check]
     while (end := data.find(b"\n", size)) >= 0:
-        record = _record_in(data[size:end], check, version)
+        record = _parse_record(data[size:end], check, version)
         if record is None:
             break
         records.append(record)
-        check = check_of(data[size:end])
+        check = read_check(data[size:end])
         checks.append(check)
         size = end + 1
-    lost, torn = _lost(data, checks, version), ""
+    lost, torn = _describe_loss(data, checks, version), ""
     if not lost and size < len(data):
-        lost, torn = _rest(data[size:], len(records))
+        lost, torn = _classify_rest(data[size:], len(records))
     return Chain(version, tuple(records), size, check, lost, torn)
 
 
-def salvaged_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json], ...], int]:
+def salvage_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json], ...], int]:
     """Return the unbroken run of records of a damaged log, and how many were apparently written.
 
     In a chain, a line that is no record (such as a second head) is skipped, because the check of the next
     shows that none is missing. Raises BadInput if the data is no log of this package.
     """
-    if data.startswith(_head(1)):
+    if data.startswith(_format_head(1)):
         found = read_chain(data, path)
         return found.records, len(found.records) + data.count(b"\n", found.size)
     if not data.startswith(HEAD):
         with suppress(StoreDamaged):
-            _without_head(data, path)
-    marked = max((int(mark[1]) for mark in _MARK.finditer(data[: 2 * len(FRESH)])), default=0)
+            _read_headless(data, path)
+    marked_count = max((int(mark[1]) for mark in _MARK.finditer(data[: 2 * len(EMPTY_LOG)])), default=0)
     # a mark may have lost its line end
-    records, others = max(map(_chained, (data, data[len(FRESH) :])), key=lambda found: len(found[0]))
-    return records, max(len(records) + others, marked)
+    records, unread_count = max(
+        map(_chained_records, (data, data[len(EMPTY_LOG) :])), key=lambda found: len(found[0])
+    )
+    return records, max(len(records) + unread_count, marked_count)
 
 
-def _chained(data: bytes) -> tuple[tuple[Mapping[str, Json], ...], int]:
+def _chained_records(data: bytes) -> tuple[tuple[Mapping[str, Json], ...], int]:
     """Return the unbroken run of records from the first on, and the number of other lines like records."""
-    check, records, others = check_of(HEAD), list[Mapping[str, Json]](), 0
+    check, records, unread_count = read_check(HEAD), list[Mapping[str, Json]](), 0
     for line in data.split(b"\n"):
-        record = _record_in(line, check, CHAINED)
+        record = _parse_record(line, check, CHAINED_VERSION)
         if record is not None:
             records.append(record)
-            check = check_of(line)
-        elif b'{"nodes":' in line[: 4 * _DIGITS[CHAINED]]:
-            others += 1
-    return tuple(records), others
+            check = read_check(line)
+        elif b'{"nodes":' in line[: 4 * _CHECK_DIGITS[CHAINED_VERSION]]:
+            unread_count += 1
+    return tuple(records), unread_count
 
 
-def _without_head(data: bytes, path: Path) -> Chain:
+def _read_headless(data: bytes, path: Path) -> Chain:
     if not data:
-        return Chain(CHAINED, (), 0, b"")
-    if any(head.startswith(data) for head in (FRESH, _head(1))):
+        return Chain(CHAINED_VERSION, (), 0, b"")
+    if any(head.startswith(data) for head in (EMPTY_LOG, _format_head(1))):
         return Chain(
-            CHAINED,
+            CHAINED_VERSION,
             (),
             0,
             b"",
             torn="it ended within its head, so it held no record, or has lost all of them",
         )
-    told = data[: len(FRESH)]
-    other = _record_in(told.partition(b"\n")[0], b"", CHAINED) if _FORMAT.encode() in told else None
-    if other is not None and other.get("version") not in _DIGITS:
-        raise BadInput(f"{path}: a log of another version: {str(dict(other))[:100]}")
-    if _FORMAT.encode() in told or _MARK.search(told):
+    start = data[: len(EMPTY_LOG)]
+    record = (
+        _parse_record(start.partition(b"\n")[0], b"", CHAINED_VERSION) if _FORMAT.encode() in start else None
+    )
+    if record is not None and record.get("version") not in _CHECK_DIGITS:
+        raise BadInput(f"{path}: a log of another version: {str(dict(record))[:100]}")
+    if _FORMAT.encode() in start or _MARK.search(start):
         raise StoreDamaged(
-            f"{path}: the head of this log is damaged, so it was not touched: {SALVAGE} {path}"
+            f"{path}: the head of this log is damaged, so it was not touched: {SALVAGE_ADVICE} {path}"
         )
     raise BadInput(f"{path}: not a diff log, so it was not touched; give another path")
 
 
-def _record_in(line: bytes, before: bytes, version: int) -> Mapping[str, Json] | None:
+def _parse_record(line: bytes, previous_check: bytes, version: int) -> Mapping[str, Json] | None:
     check, _, text = line.partition(b" ")
-    if check != _check(text, before, version):
+    if check != _compute_check(text, previous_check, version):
         return None
     try:
         record = json.loads(text)
@@ -220,22 +226,24 @@ def _record_in(line: bytes, before: bytes, version: int) -> Mapping[str, Json] |
     return record if isinstance(record, dict) else None
 
 
-def _lost(data: bytes, checks: list[bytes], version: int) -> str:
+def _describe_loss(data: bytes, checks: list[bytes], version: int) -> str:
     """Describe what the marks promise that is missing, or return ""."""
     if version == 1:
         return ""
-    marks = [_MARK.fullmatch(data[start : start + MARK_SIZE]) for start in (mark_place(0), mark_place(1))]
-    sound = [(int(mark[1]), mark[2]) for mark in marks if mark and mark[0] == mark_of(int(mark[1]), mark[2])]
-    if not sound:
+    marks = [_MARK.fullmatch(data[start : start + MARK_SIZE]) for start in (mark_offset(0), mark_offset(1))]
+    valid_marks = [
+        (int(mark[1]), mark[2]) for mark in marks if mark and mark[0] == format_mark(int(mark[1]), mark[2])
+    ]
+    if not valid_marks:
         return "its marks are damaged, so records may be missing at its end"
-    count, check = max(sound)
-    whole = len(checks) - 1
-    if count > whole:
-        return f"of {count:,} records that were put on the disk only the first {whole:,} are whole"
+    count, check = max(valid_marks)
+    read_count = len(checks) - 1
+    if count > read_count:
+        return f"of {count:,} records that were put on the disk only the first {read_count:,} are whole"
     return "" if checks[count] == check else f"its record {count:,} is not the one that was put on the disk"
 
 
-def _rest(rest: bytes, whole: int) -> tuple[str, str]:
+def _classify_rest(rest: bytes, read_count: int) -> tuple[str, str]:
     """Classify what follows the valid lines of a log as (lost, torn).
 
     The log has all records that its marks promise.
@@ -244,6 +252,6 @@ def _rest(rest: bytes, whole: int) -> tuple[str, str]:
     if end < 0 or not rest[end + 1 :].strip(b"\x00\n"):
         return (
             "",
-            f"it ended in record {whole + 1:,}, which was cut off: a write that did not end, or damage to the last one",
+            f"it ended in record {read_count + 1:,}, which was cut off: a write that did not end, or damage to the last one",
         )
-    return f"its record {whole + 1:,} is damaged and others follow it", ""
+    return f"its record {read_count + 1:,} is damaged and others follow it", ""

@@ -20,22 +20,22 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, short_repr
-from kgot_lab.graph.changes import Identity, Truth
-from kgot_lab.io.files import read_regular
-from kgot_lab.io.processes import hold, tell_of_forks
+from kgot_lab.graph.changes import Identity, MutableGraph
+from kgot_lab.io.files import read_regular_file
+from kgot_lab.io.processes import lock_file, register_for_forks
 from kgot_lab.sandbox.replies import encode_element, encode_removal
 from kgot_lab.stores.hash_chain import (
-    CHAINED,
-    FRESH,
+    CHAINED_VERSION,
+    EMPTY_LOG,
     HEAD,
-    SALVAGE,
+    SALVAGE_ADVICE,
     Chain,
-    check_of,
-    line_of,
-    mark_of,
-    mark_place,
+    format_mark,
+    format_record,
+    mark_offset,
     read_chain,
-    salvaged_records,
+    read_check,
+    salvage_records,
 )
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Json, Node
@@ -50,33 +50,33 @@ class DiffLog:
 
     def __init__(self, path: Path | str):
         self.path = Path(path).expanduser()
-        require_path(self.path)
+        require_valid_path(self.path)
         try:
-            was_there = self.path.exists()
+            existed = self.path.exists()
         except OSError as error:
             raise StoreUnavailable(f"{short_repr(str(path))}: cannot be opened: {error.strerror}") from None
-        self._file = _locked(self.path)
+        self._file = _open_locked(self.path)
         try:
-            found = _sound(read_chain(_whole(self._file, self.path), self.path), self.path)
-            self.records = list(found.records)  # the records at opening
-            if found.torn:
+            chain = _require_sound(read_chain(_read_all(self._file, self.path), self.path), self.path)
+            self.records = list(chain.records)  # the records at opening
+            if chain.torn:
                 warnings.warn(
-                    f"{self.path}: {found.torn}. The file as it was is kept as {set_aside(self.path).name}",
+                    f"{self.path}: {chain.torn}. The file as it was is kept as {back_up_damaged_file(self.path).name}",
                     stacklevel=5,
                 )
-            elif was_there and not found.size:
+            elif existed and not chain.size:
                 warnings.warn(
                     f"{self.path} is empty: a new log is begun in it; if it held a graph once, restore a copy",
                     stacklevel=5,
                 )
-            self._version = found.version
-            self._size = found.size
-            self._check = found.check
-            self._count = len(found.records)
+            self._version = chain.version
+            self._size = chain.size
+            self._check = chain.check
+            self._count = len(chain.records)
             self._file.truncate(self._size)
             if not self._size:
-                self._write(FRESH)
-                self._check = check_of(HEAD)
+                self._write(EMPTY_LOG)
+                self._check = read_check(HEAD)
                 _sync_folder(self.path)
         except OSError as error:
             self._file.close()
@@ -84,7 +84,7 @@ class DiffLog:
         except BaseException:
             self._file.close()
             raise
-        tell_of_forks(self)
+        register_for_forks(self)
 
     @property
     def closed(self) -> bool:
@@ -96,12 +96,12 @@ class DiffLog:
 
         Raises StoreUnavailable, with the log unchanged, if that fails.
         """
-        line = line_of(_record(diff), self._check, self._version)
-        self._refuse_if_moved()
+        line = format_record(_make_record(diff), self._check, self._version)
+        self._require_unmoved()
         try:
             self._write(line)
-            self._check, self._count = check_of(line), self._count + 1
-            self._mark()
+            self._check, self._count = read_check(line), self._count + 1
+            self._write_mark()
         except StoreUnavailable:
             raise
         except (
@@ -119,39 +119,39 @@ class DiffLog:
                 os.fsync(self._file.fileno())
         self._file.close()
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Close a forked child's copy of the file, whose lock would otherwise outlast the parent's."""
         self._file.close()
 
-    def compact(self, truth: Truth) -> None:
+    def compact(self, truth: MutableGraph) -> None:
         """Replace the history by one record of the whole graph.
 
         Raises StoreUnavailable, with the log unchanged, if that fails.
         """
-        self._refuse_if_moved()
+        self._require_unmoved()
         if os.fstat(self._file.fileno()).st_nlink > 1:
             raise StoreUnavailable(
                 f"{self.path} has other names (hard links), which would still lead to the history: delete those first"
             )
         everything = Diff(added_nodes=tuple(truth.nodes.values()), added_edges=tuple(truth.edges.values()))
-        records = [_record(everything)] if everything else []
-        fresh, check, size = _fresh_file(self.path, records)
+        records = [_make_record(everything)] if everything else []
+        fresh, check, size = _replace_log(self.path, records)
         self._file.close()  # the file whose name was just taken by the new one
         self._file = fresh
-        self._version = CHAINED
+        self._version = CHAINED_VERSION
         self._size = size
         self._check = check
         self._count = len(records)
 
     def _write(self, line: bytes) -> None:
-        left = memoryview(line)
+        remaining = memoryview(line)
         try:
             self._file.seek(self._size)
-            while left:
-                left = left[self._file.write(left) :]
+            while remaining:
+                remaining = remaining[self._file.write(remaining) :]
             os.fsync(self._file.fileno())
         except BaseException as error:
-            self._back_to_what_is_sound()
+            self._truncate_failed_write()
             if isinstance(error, OSError):
                 raise StoreUnavailable(
                     f"{self.path}: the write could not be put on disk and was not made: {error}"
@@ -159,17 +159,17 @@ class DiffLog:
             raise
         self._size += len(line)
 
-    def _mark(self) -> None:
+    def _write_mark(self) -> None:
         """Mark all records so far as being on disk.
 
         The mark itself reaches the disk with the next write. It is only needed to read a damaged log.
         """
-        if self._version == CHAINED:
+        if self._version == CHAINED_VERSION:
             with suppress(OSError):
-                self._file.seek(mark_place(self._count))
-                self._file.write(mark_of(self._count, self._check))
+                self._file.seek(mark_offset(self._count))
+                self._file.write(format_mark(self._count, self._check))
 
-    def _back_to_what_is_sound(self) -> None:
+    def _truncate_failed_write(self) -> None:
         try:
             os.ftruncate(self._file.fileno(), self._size)
         except OSError as error:
@@ -178,92 +178,92 @@ class DiffLog:
                 f"{self.path}: a write failed and could not be taken back, so the store was closed: {error}"
             ) from None
 
-    def _refuse_if_moved(self) -> None:
+    def _require_unmoved(self) -> None:
         """Raise StoreUnavailable if the file was replaced, or another program wrote to it."""
-        ours = os.fstat(self._file.fileno())
+        opened = os.fstat(self._file.fileno())
         try:
-            there: os.stat_result | None = self.path.stat()
+            current: os.stat_result | None = self.path.stat()
         except OSError:
-            there = None
-        if there is None or not os.path.samestat(ours, there) or ours.st_size != self._size:
+            current = None
+        if current is None or not os.path.samestat(opened, current) or opened.st_size != self._size:
             self._file.close()
-            told = "was deleted, replaced or written to by something else while it was open here, so the change was not made"
+            problem = "was deleted, replaced or written to by something else while it was open here, so the change was not made"
             raise StoreUnavailable(
-                f"{self.path} {told}; close the store, see what happened to the file, and open it again"
+                f"{self.path} {problem}; close the store, see what happened to the file, and open it again"
             )
 
 
-def history(path: Path | str) -> Iterator[Diff]:
+def read_history(path: Path | str) -> Iterator[Diff]:
     """Yield the exact diffs in a log, oldest first, without opening it for writing.
 
     The graph after the n-th write is the empty graph with the first n of them applied. Raises BadInput if the
     file is no log, and StoreDamaged if it is damaged.
     """
-    truth = Truth()
-    for record in _sound(chain_on_file(Path(path)), Path(path)).records:
-        diff = truth.difference(*elements_of(record))
+    truth = MutableGraph()
+    for record in _require_sound(read_log(Path(path)), Path(path)).records:
+        diff = truth.difference(*record_elements(record))
         truth.apply(diff)
         yield diff
 
 
-def chain_on_file(path: Path) -> Chain:
+def read_log(path: Path) -> Chain:
     """Read a log, whole or damaged.
 
     A missing file is an empty log. Raises BadInput or StoreDamaged as `read_chain` does, and StoreUnavailable
     if the file cannot be read.
     """
     try:
-        return read_chain(read_regular(path) if path.exists() else b"", path)
+        return read_chain(read_regular_file(path) if path.exists() else b"", path)
     except OSError as error:
         raise StoreUnavailable(f"{path}: cannot be read: {error}") from None
 
 
 @dataclass(frozen=True)
-class Salvaged:
+class SalvageResult:
     """The location of the copy of a damaged file, and how much of it is in the new one."""
 
-    kept: Path
-    told: str
+    damaged_copy: Path
+    summary: str
 
 
-def salvage(path: Path) -> Salvaged:
+def salvage_log(path: Path) -> SalvageResult:
     """Recover the unbroken run of records of a damaged log, skipping what was inserted or damaged between
     them.
 
     If it raises, nothing was changed: StoreUnavailable if another has it open, BadInput or StoreDamaged if
     nothing can be recovered.
     """
-    with _locked(path) as file:
+    with _open_locked(path) as file:
         data = file.readall() or b""
-        records, written = salvaged_records(data, path)
-        if written and not records:
+        records, written_count = salvage_records(data, path)
+        if written_count and not records:
             raise StoreDamaged(
-                f"{path}: not one of {format_count(written, 'write')} could be read; it stays as it is: restore a copy"
+                f"{path}: not one of {format_count(written_count, 'write')} could be read; it stays as it is: restore a copy"
             )
-        kept = set_aside(path)
+        damaged_copy = back_up_damaged_file(path)
         try:
-            _fresh_file(path, records)[0].close()
+            _replace_log(path, records)[0].close()
         except BaseException:
-            kept.unlink(missing_ok=True)  # the damaged file is still in place
+            damaged_copy.unlink(missing_ok=True)  # the damaged file is still in place
             raise
-    return Salvaged(kept, f"kept {len(records):,} of {format_count(written, 'write')}")
+    return SalvageResult(damaged_copy, f"kept {len(records):,} of {format_count(written_count, 'write')}")
 
 
-def elements_of(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
+def record_elements(record: Mapping[str, Json]) -> tuple[dict[str, Node | None], dict[Identity, Edge | None]]:
     """Return a record's nodes by id and edges by identity, with None for each deleted element."""
     nodes: dict[str, Node | None] = {}
     edges: dict[Identity, Edge | None] = {}
-    for claim in record["nodes"]:
-        nodes[claim[0]] = Node(claim[0], tuple(claim[1]), claim[2]) if len(claim) == 3 else None
-    for claim in record["edges"]:
-        source, type, target, key = claim[:4]
+    for element in record["nodes"]:
+        nodes[element[0]] = Node(element[0], tuple(element[1]), element[2]) if len(element) == 3 else None
+    for element in record["edges"]:
+        source, type, target, key = element[:4]
         edges[source, type, target, key] = (
-            Edge(source, type, target, claim[4], key) if len(claim) == 5 else None
+            Edge(source, type, target, element[4], key) if len(element) == 5 else None
         )
     return nodes, edges
 
 
-def _record(diff: Diff) -> dict[str, Json]:
+def _make_record(diff: Diff) -> dict[str, Json]:
     nodes = [
         *map(encode_removal, diff.removed_nodes),
         *map(encode_element, diff.added_nodes),
@@ -280,75 +280,75 @@ def _record(diff: Diff) -> dict[str, Json]:
 # --- files ---
 
 
-def _sound(found: Chain, path: Path) -> Chain:
-    if found.lost:
-        raise StoreDamaged(f"{path}: {found.lost}; nothing was changed: {SALVAGE} {path}")
-    return found
+def _require_sound(chain: Chain, path: Path) -> Chain:
+    if chain.lost:
+        raise StoreDamaged(f"{path}: {chain.lost}; nothing was changed: {SALVAGE_ADVICE} {path}")
+    return chain
 
 
-def set_aside(path: Path) -> Path:
+def back_up_damaged_file(path: Path) -> Path:
     """Copy a file to an unused name beside it and return the path of the copy.
 
     Raises OSError if that fails.
     """
-    kept = next(
-        place
+    copy = next(
+        candidate
         for number in count(1)
-        if not (place := path.with_name(f"{path.name}.damaged-{number}")).exists()
+        if not (candidate := path.with_name(f"{path.name}.damaged-{number}")).exists()
     )
-    kept.write_bytes(path.read_bytes())
-    return kept
+    copy.write_bytes(path.read_bytes())
+    return copy
 
 
-def _fresh_file(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
+def _replace_log(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
     """Replace a file by a locked log of some records.
 
     Returns the open file, the check of the last record, and the size.
     """
-    check, lines = check_of(HEAD), [FRESH]
+    check, lines = read_check(HEAD), [EMPTY_LOG]
     for record in records:
-        lines.append(line_of(record, check))
-        check = check_of(lines[-1])
-    whole = b"".join(lines)
-    place = Path(os.path.realpath(path))  # a symbolic link keeps pointing to its file
-    beside = place.with_name(place.name + ".new")
+        lines.append(format_record(record, check))
+        check = read_check(lines[-1])
+    content = b"".join(lines)
+    target = Path(os.path.realpath(path))  # a symbolic link keeps pointing to its file
+    temporary = target.with_name(target.name + ".new")
     file: io.FileIO | None = None
     try:
-        file = io.FileIO(beside, "w+b")
-        hold(file)
-        left = memoryview(whole)
-        while left:
-            left = left[file.write(left) :]
-        file.seek(mark_place(len(records)))
-        file.write(mark_of(len(records), check))
+        file = io.FileIO(temporary, "w+b")
+        lock_file(file)
+        remaining = memoryview(content)
+        while remaining:
+            remaining = remaining[file.write(remaining) :]
+        file.seek(mark_offset(len(records)))
+        file.write(format_mark(len(records), check))
         os.fsync(file.fileno())
-        shutil.copymode(place, beside)
-        beside.replace(place)
+        shutil.copymode(target, temporary)
+        temporary.replace(target)
     except BaseException as error:
         if file is not None:
             file.close()
         with suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
         if isinstance(error, OSError):
             raise StoreUnavailable(f"{path}: could not be written anew, and is as it was: {error}") from None
         raise
-    _sync_folder(place)
-    return file, check, len(whole)
+    _sync_folder(target)
+    return file, check, len(content)
 
 
-def require_path(path: Path) -> None:
+def require_valid_path(path: Path) -> None:
     """Raise BadInput for a path that no system accepts: one with a NUL or an invalid half of a surrogate
     pair.
     """
     try:
-        named = b"\0" not in os.fsencode(path)
+        is_valid = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
-        named = False
-    if not named:
+        is_valid = False
+    if not is_valid:
         raise BadInput(f"{str(path)!r} can be no path: give another")
 
 
-def holds_something(path: Path) -> bool:
+def is_nonempty_file(path: Path) -> bool:
     """Return whether a file exists and is not empty, creating its folder if it is missing.
 
     Raises StoreUnavailable if the path is not a file or cannot be opened.
@@ -364,7 +364,7 @@ def holds_something(path: Path) -> bool:
     return True
 
 
-def _locked(path: Path) -> io.FileIO:
+def _open_locked(path: Path) -> io.FileIO:
     """Open and lock a log's file, creating it if it is missing.
 
     Until it is closed, no other process or path can open the same file. Raises StoreUnavailable if it is in
@@ -380,25 +380,25 @@ def _locked(path: Path) -> io.FileIO:
         except OSError as error:
             raise StoreUnavailable(f"{path}: cannot be opened: {error}") from None
         try:
-            hold(file)
+            lock_file(file)
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
         except FileNotFoundError:
             pass
         except OSError:
             file.close()
-            told = f"{path}: this store is open already, here or in another process; close it there or give another path"
-            raise StoreUnavailable(told) from None
+            message = f"{path}: this store is open already, here or in another process; close it there or give another path"
+            raise StoreUnavailable(message) from None
         file.close()  # another process has replaced the file in the meantime
 
 
-def _whole(file: io.FileIO, path: Path) -> bytes:
+def _read_all(file: io.FileIO, path: Path) -> bytes:
     """Read all of a file.
 
     Of a file that is no log only the beginning is read. Raises BadInput for such a file, and OSError.
     """
-    start = file.read(len(FRESH)) or b""
-    if len(start) == len(FRESH):
+    start = file.read(len(EMPTY_LOG)) or b""
+    if len(start) == len(EMPTY_LOG):
         read_chain(start, path)  # before reading all of what may be a very large file of another program
     return start + (file.readall() or b"")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import nsmallest
 
 from kgot_lab.errors import BadInput, describe_value
-from kgot_lab.stores.protocol import Browsable, Holding, Scalar
+from kgot_lab.stores.protocol import Browsable, Scalar, ValueLookup
 from kgot_lab.text.words import casefold_words
 from kgot_lab.types import Edge, Json, Node
 
@@ -27,19 +27,19 @@ class WordIndex:
     def add(self, node: Node) -> None:
         """Add the words of a node."""
         self._size += 1
-        for word, weight in _weights(node).items():
+        for word, weight in _word_weights(node).items():
             self._nodes.setdefault(word, {})[node.id] = weight
 
     def remove(self, node: Node) -> None:
         """Remove the words of a node, which must be as they were when it was added."""
         self._size -= 1
-        for word in _weights(node):
+        for word in _word_weights(node):
             nodes = self._nodes[word]
             del nodes[node.id]
             if not nodes:
                 del self._nodes[word]
 
-    def best(self, words: Iterable[str], limit: int) -> list[str]:
+    def best_matches(self, words: Iterable[str], limit: int) -> list[str]:
         """Return the ids of the nodes that share most with some words, best first.
 
         Words are weighted by inverse document frequency. Ties go to the shorter id.
@@ -47,18 +47,18 @@ class WordIndex:
         scores: dict[str, float] = {}
         for word in dict.fromkeys(words):
             nodes = self._nodes.get(word, {})
-            rarity = math.log1p(self._size / len(nodes)) if nodes else 0.0
+            inverse_frequency = math.log1p(self._size / len(nodes)) if nodes else 0.0
             for id, weight in nodes.items():
-                scores[id] = scores.get(id, 0.0) + weight * rarity
+                scores[id] = scores.get(id, 0.0) + weight * inverse_frequency
         return nsmallest(limit, scores, key=lambda id: (-scores[id], len(id), id))
 
 
-def _weights(node: Node) -> dict[str, float]:
+def _word_weights(node: Node) -> dict[str, float]:
     weights = dict.fromkeys(
         (
             word
             for value in node.properties.values()
-            for text in _texts(value)
+            for text in _nested_texts(value)
             for word in casefold_words(text)
         ),
         1.0,
@@ -66,12 +66,12 @@ def _weights(node: Node) -> dict[str, float]:
     return weights | dict.fromkeys(casefold_words(node.id), _NAME_WEIGHT)
 
 
-def _texts(value: Json) -> Iterator[str]:
+def _nested_texts(value: Json) -> Iterator[str]:
     if isinstance(value, str | int | float):
         yield str(value)
     elif isinstance(value, list | dict):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
+            yield from _nested_texts(item)
 
 
 # Whether a graph contains a value, and the edges between some nodes: the evidence for an answer is checked
@@ -80,7 +80,7 @@ def _texts(value: Json) -> Iterator[str]:
 # A store answers without sending its whole graph to this process if it can. For a store that cannot, its
 # search and neighbours are used.
 
-_MOST = 50  # nodes inspected in a store that can only search
+_MAX_INSPECTED = 50  # nodes inspected in a store that can only search
 
 
 def holds_value(store: Browsable, value: Scalar) -> bool:
@@ -93,11 +93,12 @@ def holds_value(store: Browsable, value: Scalar) -> bool:
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise BadInput(f"what a graph may hold is a text or a number, not {describe_value(value)}")
-    if isinstance(store, Holding):
+    if isinstance(store, ValueLookup):
         return store.holds(value)
-    found = store.search(str(value), _MOST)
+    found = store.search(str(value), _MAX_INSPECTED)
     return any(
-        value in scalars_of(node) or any(value in scalars_of(edge) for edge in store.neighbours(node.id))
+        value in element_scalars(node)
+        or any(value in element_scalars(edge) for edge in store.neighbours(node.id))
         for node in found
     )
 
@@ -106,7 +107,9 @@ def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:
     """Return the edges whose two ends are both among the given nodes."""
     wanted = list(dict.fromkeys(ids))
     return (
-        store.edges_between(wanted) if isinstance(store, Holding) else edges_among(wanted, store.neighbours)
+        store.edges_between(wanted)
+        if isinstance(store, ValueLookup)
+        else edges_among(wanted, store.neighbours)
     )
 
 
@@ -122,43 +125,43 @@ def edges_among(ids: Collection[str], neighbours: Callable[[str], Iterable[Edge]
     return tuple(found.values())
 
 
-def scalars_of(element: Node | Edge) -> list[Scalar]:
+def element_scalars(element: Node | Edge) -> list[Scalar]:
     """Return the texts and numbers in a node or an edge.
 
     A node's include its id and labels. An edge's include its type but not the ids of its ends.
     """
     names = (element.id, *element.labels) if isinstance(element, Node) else (element.type,)
-    return [*names, *scalars_in(element.properties)]
+    return [*names, *nested_scalars(element.properties)]
 
 
-def scalars_in(value: Json) -> Iterator[Scalar]:
+def nested_scalars(value: Json) -> Iterator[Scalar]:
     """Yield the texts and numbers in a value, however deeply nested, but not the keys of objects."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         yield value
     elif isinstance(value, list | tuple | dict):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from scalars_in(item)
+            yield from nested_scalars(item)
 
 
-class HeldValues:
+class ValueCounts:
     """The texts and numbers in a graph, updated element by element."""
 
     def __init__(self, elements: Iterable[Node | Edge]):
-        self._times = Counter(value for element in elements for value in scalars_of(element))
+        self._times = Counter(value for element in elements for value in element_scalars(element))
 
     def __contains__(self, value: Scalar) -> bool:
         return self._times[value] > 0
 
-    def change(self, gone: Iterable[Node | Edge], came: Iterable[Node | Edge]) -> None:
+    def update(self, removed: Iterable[Node | Edge], added: Iterable[Node | Edge]) -> None:
         """Update the counts after `gone` elements were removed and `came` elements added."""
-        self._times.subtract(value for element in gone for value in scalars_of(element))
-        self._times.update(value for element in came for value in scalars_of(element))
+        self._times.subtract(value for element in removed for value in element_scalars(element))
+        self._times.update(value for element in added for value in element_scalars(element))
 
 
 # Breadth-first walks over edges: they enumerate nodes, not walks, however dense the graph is.
 
 
-def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict[str, int]:
+def nodes_within(start: str, hops: int, adjacent_ids: Callable[[str], Iterable[str]]) -> dict[str, int]:
     """Return the nodes within some hops of a start, each with its distance.
 
     `ends` returns the nodes that a node's edges touch.
@@ -166,7 +169,7 @@ def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict
     depth = {start: 0}
     frontier = [start]
     for level in range(1, hops + 1):
-        found = dict.fromkeys(end for id in frontier for end in ends(id) if end not in depth)
+        found = dict.fromkeys(end for id in frontier for end in adjacent_ids(id) if end not in depth)
         depth.update(dict.fromkeys(found, level))
         frontier = list(found)
         if not frontier:
@@ -174,8 +177,8 @@ def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict
     return depth
 
 
-def path_between(
-    source: str, target: str, most: int, neighbours: Callable[[str], Iterable[Edge]]
+def shortest_path(
+    source: str, target: str, max_edges: int, neighbours: Callable[[str], Iterable[Edge]]
 ) -> tuple[Edge, ...]:
     """Return a shortest undirected path of at most `most` edges, or () if there is none.
 
@@ -185,19 +188,19 @@ def path_between(
     sides: tuple[dict[str, Edge | None], ...] = ({source: None}, {target: None})
     frontiers = [[source], [target]]
     meeting = source if source == target else None
-    for _ in range(most):
+    for _ in range(max_edges):
         if meeting is not None or not all(frontiers):
             break
-        here = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
-        frontiers[here], meeting = _grown(sides[here], sides[1 - here], frontiers[here], neighbours)
+        side = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
+        frontiers[side], meeting = _expand_frontier(sides[side], sides[1 - side], frontiers[side], neighbours)
     if meeting is None:
         return ()
-    return (*reversed(_back(meeting, sides[0])), *_back(meeting, sides[1]))
+    return (*reversed(_trace_back(meeting, sides[0])), *_trace_back(meeting, sides[1]))
 
 
-def _grown(
-    mine: dict[str, Edge | None],
-    other: dict[str, Edge | None],
+def _expand_frontier(
+    reached_by: dict[str, Edge | None],
+    other_side: dict[str, Edge | None],
     frontier: list[str],
     neighbours: Callable[[str], Iterable[Edge]],
 ) -> tuple[list[str], str | None]:
@@ -205,15 +208,15 @@ def _grown(
     for id in frontier:
         for edge in neighbours(id):
             end = edge.target if edge.source == id else edge.source
-            if end not in mine:
-                mine[end] = edge
+            if end not in reached_by:
+                reached_by[end] = edge
                 found.append(end)
-                if end in other:
+                if end in other_side:
                     return found, end
     return found, None
 
 
-def _back(id: str, reached_by: dict[str, Edge | None]) -> list[Edge]:
+def _trace_back(id: str, reached_by: dict[str, Edge | None]) -> list[Edge]:
     edges: list[Edge] = []
     while (edge := reached_by[id]) is not None:
         edges.append(edge)

@@ -19,17 +19,17 @@ from uuid import uuid4
 from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, describe_value, require
 from kgot_lab.graph.changes import inverse
 from kgot_lab.stores.lookup import edges_between, holds_value
-from kgot_lab.stores.protocol import Computer, Dialect, GraphSize, Scalar, Schema, Store
+from kgot_lab.stores.protocol import Dialect, GraphSize, PythonRunner, Scalar, Schema, Store
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
-Where = str | Path
+Location = str | Path
 
 
 @dataclass(frozen=True)
-class _Home:
+class _StoreKind:
     """The module and class of a kind of store, and its options for `at`: an address, and a file or folder."""
 
     module: str
@@ -38,18 +38,20 @@ class _Home:
     file: str = ""
 
     def load(self) -> Callable[..., Store]:
-        made: Callable[..., Store] = getattr(import_module(f"kgot_lab.stores.{self.module}"), self.name)
-        return made
+        store_class: Callable[..., Store] = getattr(
+            import_module(f"kgot_lab.stores.{self.module}"), self.name
+        )
+        return store_class
 
 
-_HOMES = {
-    "in_memory": _Home("embedded_store", "InMemory", file="path"),
-    "cypher_embedded": _Home("cypher.dialect", "CypherEmbedded", file="path"),
-    "cypher_server": _Home("cypher.server", "CypherServer", address="uri"),
-    "sparql_embedded": _Home("sparql.dialect", "SparqlEmbedded", file="path"),
-    "sparql_server": _Home("sparql.server", "SparqlServer", address="query_url"),
-    "sqlite": _Home("sqlite.store", "Sqlite", file="path"),
-    "postgres": _Home("postgres.store", "Postgres", address="url", file="path"),
+_STORE_KINDS = {
+    "in_memory": _StoreKind("embedded_store", "InMemory", file="path"),
+    "cypher_embedded": _StoreKind("cypher.dialect", "CypherEmbedded", file="path"),
+    "cypher_server": _StoreKind("cypher.server", "CypherServer", address="uri"),
+    "sparql_embedded": _StoreKind("sparql.dialect", "SparqlEmbedded", file="path"),
+    "sparql_server": _StoreKind("sparql.server", "SparqlServer", address="query_url"),
+    "sqlite": _StoreKind("sqlite.store", "Sqlite", file="path"),
+    "postgres": _StoreKind("postgres.store", "Postgres", address="url", file="path"),
 }
 _LANGUAGES = {"Python (NetworkX)": "in_memory", "Cypher": "cypher_embedded", "SPARQL": "sparql_embedded"}
 _SCHEMES = {
@@ -63,17 +65,27 @@ _SUFFIXES = {
 }
 # other names of a store
 _ADDRESSES = ("bolt://HOST", "http://HOST/query", "postgresql://HOST/NAME", "FILE.sqlite", "FILE.log")
-_TEXTS = ("uri", "query_url", "update_url", "url", "user", "password", "database", "namespace", "token")
+_TEXT_OPTIONS = (
+    "uri",
+    "query_url",
+    "update_url",
+    "url",
+    "user",
+    "password",
+    "database",
+    "namespace",
+    "token",
+)
 _OPTIONS: Mapping[str, tuple[type, ...]] = {  # the values of options that are the same for all stores
-    **dict.fromkeys(_TEXTS, (str,)),
+    **dict.fromkeys(_TEXT_OPTIONS, (str,)),
     **dict.fromkeys(("wipe", "adopt", "unsafe"), (bool,)),
     "path": (str, Path),
     "seconds": (int, float),
 }
-_WORDS = {str: "a text", bool: "True or False", Path: "a path", int: "a number", float: "a number"}
+_TYPE_NAMES = {str: "a text", bool: "True or False", Path: "a path", int: "a number", float: "a number"}
 
 
-def open_store(where: Where = "in_memory", *, at: Where | None = None, **options: Any) -> Store:
+def open_store(where: Location = "in_memory", *, at: Location | None = None, **options: Any) -> Store:
     """Open a store by the name of its kind, by its address or by its file.
 
     An address begins with bolt://, neo4j:// or postgresql://, or is the http:// address of a SPARQL endpoint.
@@ -82,11 +94,11 @@ def open_store(where: Where = "in_memory", *, at: Where | None = None, **options
     if there is no such kind, and BadInput if the location does not fit or the store has no such option (the
     message lists its options). Raises StoreUnavailable or NotInstalled if opening fails.
     """
-    kind, place = resolved(where, at)
-    return STORES[kind](**({} if place is None else {"at": place}), **options)
+    kind, location = resolve_location(where, at)
+    return STORES[kind](**({} if location is None else {"at": location}), **options)
 
 
-def resolved(where: Where, at: Where | None = None) -> tuple[str, Where | None]:
+def resolve_location(where: Location, at: Location | None = None) -> tuple[str, Location | None]:
     """Resolve a name, an address or a file to the kind of a store and its location.
 
     Raises UnknownName if the kind is unknown, and BadInput if the location is given twice or incomplete.
@@ -95,10 +107,10 @@ def resolved(where: Where, at: Where | None = None) -> tuple[str, Where | None]:
     if at is not None:
         require(at, (str, Path), "where a store lives is an address or a file")
     name = str(where)
-    for place in (name, str(at or "")):
-        if "://" in place and "…" in place:
+    for location in (name, str(at or "")):
+        if "://" in location and "…" in location:
             raise BadInput(
-                f"the address {place} has lost its password or key, which no trace and no message keeps: give the whole address"
+                f"the address {location} has lost its password or key, which no trace and no message keeps: give the whole address"
             )
     if name in STORES:
         return name, at
@@ -111,21 +123,21 @@ def resolved(where: Where, at: Where | None = None) -> tuple[str, Where | None]:
     return kind, where
 
 
-def open_fused(at: Where | None = None, **how: Any) -> Store:
+def open_fused(at: Location | None = None, **options: Any) -> Store:
     """Open a graph that is written in Python, with mirrors to query in Cypher and in SPARQL.
 
     The options `how` are passed to all three stores. Raises BadInput for `at` and for an unknown option.
     """
     if at is not None:
         raise BadInput("the store 'fused' lives in this process and nowhere else: leave `at` out")
-    if unknown := sorted(set(how) - {"execute", "open", "path", "seconds", "unsafe"}):
+    if unknown := sorted(set(options) - {"execute", "open", "path", "seconds", "unsafe"}):
         raise BadInput(
             f"the store 'fused' has no option {unknown[0]!r}; it knows execute, open, seconds, unsafe"
         )
-    return open_for(*_LANGUAGES, **how)
+    return open_for(*_LANGUAGES, **options)
 
 
-def open_for(language: str, *others: str, **how: Any) -> Store:
+def open_for(language: str, *others: str, **options: Any) -> Store:
     """Open an empty store in this process for a language, with mirrors to query in others.
 
     The language is the one that a run's first event names. Raises UnknownName if there is no such language,
@@ -134,56 +146,58 @@ def open_for(language: str, *others: str, **how: Any) -> Store:
     for name in (language, *others):
         if name not in _LANGUAGES:
             raise UnknownName("language", name, _LANGUAGES)
-    if others and how.get("path"):
+    if others and options.get("path"):
         raise BadInput(
             "a graph in several languages lives in this process and nowhere else: leave the path out"
         )
-    main, *mirrors = (_open(_LANGUAGES[name], **how) for name in (language, *others))
+    main, *mirrors = (_open_kind(_LANGUAGES[name], **options) for name in (language, *others))
     if not mirrors:
         return main
 
     return Fused(main, *mirrors)
 
 
-def _open(kind: str, at: Where | None = None, **options: Any) -> Store:
-    home = _HOMES[kind]
+def _open_kind(kind: str, at: Location | None = None, **options: Any) -> Store:
+    store_kind = _STORE_KINDS[kind]
     if at is not None:
-        placed = _placed(kind, home, at)
-        if both := [name for name in (home.address, home.file) if name in options]:
+        location_option = _location_option(kind, store_kind, at)
+        if both := [name for name in (store_kind.address, store_kind.file) if name in options]:
             raise BadInput(f"the store {kind!r} lives at one place: give `at` or {both[0]!r}, not both")
-        options = placed | options
-    make = home.load()
-    parameters = signature(make).parameters
+        options = location_option | options
+    create = store_kind.load()
+    parameters = signature(create).parameters
     if unknown := sorted(set(options) - set(parameters)):
-        known = ", ".join(["at", *(name for name in parameters if name not in (home.address, home.file))])
-        raise BadInput(f"the store {kind!r} has no option {unknown[0]!r}; it knows {known}")
+        option_names = ", ".join(
+            ["at", *(name for name in parameters if name not in (store_kind.address, store_kind.file))]
+        )
+        raise BadInput(f"the store {kind!r} has no option {unknown[0]!r}; it knows {option_names}")
     for name, value in options.items():
         _check_option(kind, name, value, optional=parameters[name].default is None)
     if (
-        home.address
-        and parameters[home.address].default is parameters[home.address].empty
-        and home.address not in options
+        store_kind.address
+        and parameters[store_kind.address].default is parameters[store_kind.address].empty
+        and store_kind.address not in options
     ):
         raise BadInput(
             f"the store {kind!r} is a server's: say which with at=URL (--at URL on the command line)"
         )
-    return make(**options)
+    return create(**options)
 
 
-def _placed(kind: str, home: _Home, at: Where) -> dict[str, Where]:
+def _location_option(kind: str, store_kind: _StoreKind, at: Location) -> dict[str, Location]:
     """Return `at` under the name of the option that the store knows it by.
 
     Raises BadInput if the store has no such kind of location.
     """
     is_address = "://" in str(at)
-    option = home.address if is_address else home.file
+    option = store_kind.address if is_address else store_kind.file
     if not option:
-        wanted = (
+        expected = (
             "an address, such as " + ("http://HOST/query" if "sparql" in kind else "bolt://HOST")
-            if home.address
+            if store_kind.address
             else "a file"
         )
-        raise BadInput(f"the store {kind!r} lives at {wanted}, not at {str(at)!r}")
+        raise BadInput(f"the store {kind!r} lives at {expected}, not at {str(at)!r}")
     if not str(at).strip():
         raise BadInput(
             f"the place of the store {kind!r} is empty: give its address or file, or leave `at` out"
@@ -197,35 +211,39 @@ def _check_address(kind: str, address: str) -> None:
     """Raise BadInput for an address without a host or with an invalid port, without showing a password."""
     try:
         parts = urlsplit(address)
-        whole, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port
+        has_host, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port
     except ValueError as error:
         # the message may contain a part of a password
-        why = "its host is none, or its port no number" if "@" in address else error
-        raise BadInput(f"the address of the store {kind!r} cannot be used: {why}") from None
+        reason = "its host is none, or its port no number" if "@" in address else error
+        raise BadInput(f"the address of the store {kind!r} cannot be used: {reason}") from None
     if kind in SERVERS and (parts.username or parts.password):
-        named = "KGOT_NEO4J_USER and KGOT_NEO4J_PASSWORD" if kind == "cypher_server" else "KGOT_SPARQL_TOKEN"
-        raise BadInput(
-            f"leave the user name and password out of the address of the store {kind!r}: they go into {named}"
+        variables = (
+            "KGOT_NEO4J_USER and KGOT_NEO4J_PASSWORD" if kind == "cypher_server" else "KGOT_SPARQL_TOKEN"
         )
-    if not whole:
+        raise BadInput(
+            f"leave the user name and password out of the address of the store {kind!r}: they go into {variables}"
+        )
+    if not has_host:
         raise BadInput(
             f"the address of the store {kind!r} names no host: write {parts.scheme}://HOST or {parts.scheme}://HOST:PORT"
         )
 
 
 def _check_option(kind: str, name: str, value: object, *, optional: bool) -> None:
-    kinds = _OPTIONS.get(name)
-    if kinds is None or (optional and value is None):
+    types = _OPTIONS.get(name)
+    if types is None or (optional and value is None):
         return
-    wanted = " or ".join(dict.fromkeys(_WORDS[kind] for kind in kinds))
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        raise BadInput(f"the option {name!r} of the store {kind!r} is {wanted}, not {describe_value(value)}")
-    if isinstance(value, int | float) and bool not in kinds and not (math.isfinite(value) and value > 0):
+    expected = " or ".join(dict.fromkeys(_TYPE_NAMES[kind] for kind in types))
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        raise BadInput(
+            f"the option {name!r} of the store {kind!r} is {expected}, not {describe_value(value)}"
+        )
+    if isinstance(value, int | float) and bool not in types and not (math.isfinite(value) and value > 0):
         raise BadInput(f"the option {name!r} of the store {kind!r} is a number above 0, not {value}")
 
 
 STORES: dict[str, Callable[..., Store]] = {
-    **{kind: partial(_open, kind) for kind in _HOMES},
+    **{kind: partial(_open_kind, kind) for kind in _STORE_KINDS},
     "fused": open_fused,
 }
 
@@ -234,7 +252,7 @@ STORES: dict[str, Callable[..., Store]] = {
 
 # stores that a model can write to
 RUN_STORES = ("in_memory", "cypher_embedded", "sparql_embedded", "cypher_server", "sparql_server", "fused")
-_LOGINS = {  # never on a command line
+_LOGIN_VARIABLES = {  # never on a command line
     "cypher_server": {
         "user": "KGOT_NEO4J_USER",
         "password": "KGOT_NEO4J_PASSWORD",
@@ -245,8 +263,8 @@ _LOGINS = {  # never on a command line
 
 
 def empty_store(
-    where: Where = "in_memory",
-    at: Where | None = None,
+    where: Location = "in_memory",
+    at: Location | None = None,
     *,
     unsafe: bool = False,
     namespace: str | None = None,
@@ -261,7 +279,7 @@ def empty_store(
     KGOT_NEO4J_DATABASE. Raises UnknownName if the store is not one for runs, BadInput if it is not empty or
     the options do not fit, and what opening it raises.
     """
-    kind, place = resolved(where, at)
+    kind, location = resolve_location(where, at)
     if kind not in RUN_STORES:
         raise UnknownName("store for a run", kind, RUN_STORES)
     if keep and wipe:
@@ -271,17 +289,27 @@ def empty_store(
             raise BadInput(
                 f"only a server has namespaces ({', '.join(SERVERS)}): leave the namespace of the store {kind!r} out"
             )
-        return _begun(open_store(kind, at=place, unsafe=unsafe), f"{place or kind}", keep=keep, wipe=wipe)
+        return _require_empty(
+            open_store(kind, at=location, unsafe=unsafe), f"{location or kind}", keep=keep, wipe=wipe
+        )
     if namespace is None and (keep or wipe):
         raise BadInput(
             f"say which of the server's graphs to {'keep' if keep else 'wipe'}: namespace=NAME (--namespace NAME)"
         )
-    told = {"namespace": fresh_namespace() if namespace is None else namespace, "wipe": wipe, **_login(kind)}
-    store = open_store(kind, at=place, **told, **({"unsafe": unsafe} if kind == "sparql_server" else {}))
-    return _begun(store, f"the namespace {told['namespace']!r} of {place}", keep=keep, wipe=wipe)
+    options = {
+        "namespace": new_namespace() if namespace is None else namespace,
+        "wipe": wipe,
+        **_login_options(kind),
+    }
+    store = open_store(
+        kind, at=location, **options, **({"unsafe": unsafe} if kind == "sparql_server" else {})
+    )
+    return _require_empty(
+        store, f"the namespace {options['namespace']!r} of {location}", keep=keep, wipe=wipe
+    )
 
 
-def _begun(store: Store, place: str, *, keep: bool, wipe: bool) -> Store:
+def _require_empty(store: Store, location: str, *, keep: bool, wipe: bool) -> Store:
     """Return a store if a run may begin with it.
 
     Otherwise closes it and raises BadInput.
@@ -291,7 +319,7 @@ def _begun(store: Store, place: str, *, keep: bool, wipe: bool) -> Store:
             graph = store.graph()
             if not wipe:
                 raise BadInput(
-                    f"{place} already holds a graph of {len(graph)} nodes, and a run begins with an empty one: name another place or "
+                    f"{location} already holds a graph of {len(graph)} nodes, and a run begins with an empty one: name another place or "
                     "namespace (--namespace NAME), begin with what is there and no other graph (keep=True, --keep), or empty it first "
                     "(wipe=True, --wipe)"
                 )
@@ -303,15 +331,15 @@ def _begun(store: Store, place: str, *, keep: bool, wipe: bool) -> Store:
 
 
 def reopen_store(
-    where: Where, at: Where | None = None, *, unsafe: bool = False, namespace: str | None = None
+    where: Location, at: Location | None = None, *, unsafe: bool = False, namespace: str | None = None
 ) -> Store:
     """Open the store of a run to resume, with everything in it.
 
     `resume` checks whether the run made that content. On a server, without a namespace, a new one is used.
     Raises what `empty_store` raises.
     """
-    there = namespace is not None or resolved(where, at)[0] not in SERVERS
-    return empty_store(where, at, unsafe=unsafe, namespace=namespace, keep=there)
+    keeps_content = namespace is not None or resolve_location(where, at)[0] not in SERVERS
+    return empty_store(where, at, unsafe=unsafe, namespace=namespace, keep=keeps_content)
 
 
 # --- namespaces of a server ---
@@ -319,51 +347,57 @@ def reopen_store(
 SERVERS = ("cypher_server", "sparql_server")
 
 
-def fresh_namespace() -> str:
+def new_namespace() -> str:
     """Return an unused name for a namespace: date, time and a random part."""
     return f"run-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid4().hex[:6]}"
 
 
-def namespaces(where: Where, at: Where | None = None) -> Mapping[str, GraphSize]:
+def namespaces(where: Location, at: Location | None = None) -> Mapping[str, GraphSize]:
     """Count the nodes and edges of each namespace of a server, by name, without opening any.
 
     Raises BadInput if the store is no server, and StoreUnavailable if it cannot be reached.
     """
-    make, place = _server(where, at)
-    found: Mapping[str, GraphSize] = make.namespaces(place, **_login(resolved(where, at)[0]))
-    return found
+    store_class, address = _server_class(where, at)
+    sizes: Mapping[str, GraphSize] = store_class.namespaces(
+        address, **_login_options(resolve_location(where, at)[0])
+    )
+    return sizes
 
 
-def delete_namespace(where: Where, at: Where | None = None, *, namespace: str) -> None:
+def delete_namespace(where: Location, at: Location | None = None, *, namespace: str) -> None:
     """Delete one namespace of a server with everything in it.
 
     Raises BadInput if there is none or no store made it, and StoreUnavailable.
     """
-    if namespace not in (there := namespaces(where, at)):
-        raise UnknownName("namespace", namespace, there)
-    make, place = _server(where, at)
-    make.delete_namespace(place, namespace=namespace, **_login(resolved(where, at)[0]))
+    if namespace not in (known := namespaces(where, at)):
+        raise UnknownName("namespace", namespace, known)
+    store_class, address = _server_class(where, at)
+    store_class.delete_namespace(
+        address, namespace=namespace, **_login_options(resolve_location(where, at)[0])
+    )
 
 
-def _server(where: Where, at: Where | None) -> tuple[Any, str]:
-    kind, place = resolved(where, at)
+def _server_class(where: Location, at: Location | None) -> tuple[Any, str]:
+    kind, location = resolve_location(where, at)
     if kind not in SERVERS:
         raise BadInput(f"only a server has namespaces ({', '.join(SERVERS)}), not the store {kind!r}")
-    if place is None:
+    if location is None:
         raise BadInput(
             f"the store {kind!r} is a server's: say which with at=URL (--at URL on the command line)"
         )
-    _placed(kind, _HOMES[kind], place)
-    return _HOMES[kind].load(), str(place)
+    _location_option(kind, _STORE_KINDS[kind], location)
+    return _STORE_KINDS[kind].load(), str(location)
 
 
-def login_of(where: Where) -> dict[str, str]:
+def environment_login(where: Location) -> dict[str, str]:
     """Return the login for the server at an address from the environment, or {} if it is no server's."""
-    return _login(resolved(where)[0])
+    return _login_options(resolve_location(where)[0])
 
 
-def _login(kind: str) -> dict[str, str]:
-    return {name: os.environ[key] for name, key in _LOGINS.get(kind, {}).items() if key in os.environ}
+def _login_options(kind: str) -> dict[str, str]:
+    return {
+        name: os.environ[key] for name, key in _LOGIN_VARIABLES.get(kind, {}).items() if key in os.environ
+    }
 
 
 # One graph in several languages: written in one, mirrored to the others.
@@ -378,7 +412,7 @@ class Fused:
 
     def __init__(self, main: Store, *mirrors: Store):
         self._main, self.readers = main, mirrors
-        self._alone = RLock()  # a write is applied to all stores before the next
+        self._lock = RLock()  # a write is applied to all stores before the next
 
     def __repr__(self) -> str:
         return f"<Fused: {', '.join(map(repr, (self._main, *self.readers)))}>"
@@ -399,10 +433,10 @@ class Fused:
 
         Raises QueryFailed, changing nothing, if the statement fails or a mirror refuses the diff.
         """
-        with self._alone:
+        with self._lock:
             diff = self._main.write(statement)
             try:
-                self._mirror(diff)
+                self._apply_to_mirrors(diff)
             except LabError as error:
                 self._main.apply(inverse(diff))
                 if isinstance(error, BadInput):
@@ -423,7 +457,7 @@ class Fused:
         Raises QueryFailed if the code fails or no store can run it.
         """
         for store in (self._main, *self.readers):
-            if isinstance(store, Computer):
+            if isinstance(store, PythonRunner):
                 return store.compute(code, seconds=seconds)
         raise QueryFailed(code, "none of these stores runs plain Python")
 
@@ -436,10 +470,10 @@ class Fused:
 
         Raises BadInput, changing nothing, if it does not fit.
         """
-        with self._alone:
+        with self._lock:
             self._main.apply(diff)
             try:
-                self._mirror(diff)
+                self._apply_to_mirrors(diff)
             except LabError:
                 self._main.apply(inverse(diff))
                 raise
@@ -472,7 +506,7 @@ class Fused:
         """Return the edges whose two ends are both among the given nodes."""
         return edges_between(self._main, ids)
 
-    def _mirror(self, diff: Diff) -> None:
+    def _apply_to_mirrors(self, diff: Diff) -> None:
         for number, mirror in enumerate(self.readers):
             try:
                 mirror.apply(diff)

@@ -13,19 +13,19 @@ Scalar = str | int | float
 Fact = tuple[Triple, Mapping[str, Json]]  # a triple and the properties of its edge
 
 
-class OwnWords(NamedTuple):
+class StatementConstants(NamedTuple):
     """What a read statement returns regardless of the graph.
 
     Says whether it reads the graph at all, and which columns or values are constants.
     """
 
-    looks: bool = True
+    reads_graph: bool = True
     columns: frozenset[str] = frozenset()
     values: frozenset[tuple[type, Scalar]] = frozenset()  # with their types, since 1, 1.0 and True are equal
 
 
-def _nothing(_: str) -> OwnWords:
-    return OwnWords()
+def _no_constants(_: str) -> StatementConstants:
+    return StatementConstants()
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Dialect:
     node: Callable[[Node], str] = field(repr=False)  # a node in the notation of the language, for a prompt
     edge: Callable[[Edge], str] = field(repr=False)
     # of a read statement: its constants
-    own_words: Callable[[str], OwnWords] = field(default=_nothing, repr=False)
+    constants: Callable[[str], StatementConstants] = field(default=_no_constants, repr=False)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Browsable(Protocol):
 
 
 @runtime_checkable
-class Holding(Protocol):
+class ValueLookup(Protocol):
     """A store that can tell whether its graph contains a value without returning it all.
 
     See `lookup.holds_value`.
@@ -106,7 +106,7 @@ class Store(GraphStore, Browsable, Protocol):
 
 
 @runtime_checkable
-class Computer(Protocol):
+class PythonRunner(Protocol):
     """An object that runs plain Python, isolated from any graph: a sandbox, or a store that has one."""
 
     def compute(
@@ -115,7 +115,7 @@ class Computer(Protocol):
 
 
 @runtime_checkable
-class Multilingual(Protocol):
+class MultilingualStore(Protocol):
     """A store with mirrors of its graph in other languages.
 
     See `open_fused`.
@@ -127,10 +127,10 @@ class Multilingual(Protocol):
 
 def readers(store: Store) -> tuple[Store, ...]:
     """Return the stores that mirror this one in other languages, for additional queries."""
-    return store.readers if isinstance(store, Multilingual) else ()
+    return store.readers if isinstance(store, MultilingualStore) else ()
 
 
-class Execute(Protocol):
+class StatementExecutor(Protocol):
     """Runs one statement in isolation against a copy of the graph.
 
     A store sends it every diff that it accepted.

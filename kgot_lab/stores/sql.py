@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.graph.changes import Identity, Truth, same_value
+from kgot_lab.graph.changes import Identity, MutableGraph, same_properties
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.statements import path_query, require_statement
@@ -22,7 +22,7 @@ from kgot_lab.types import Diff, Edge, Json, Node
 
 SqlRow = tuple[Any, ...]
 SqlTable = Literal["nodes", "edges"]
-_DEEPEST = 500  # nested lists and dicts that Python and the engines can read
+_MAX_NESTING = 500  # nested lists and dicts that Python and the engines can read
 
 
 class Change(NamedTuple):
@@ -36,7 +36,7 @@ class Change(NamedTuple):
     after: SqlRow | None
 
 
-def diff_of(journal: Iterable[Change]) -> Diff:
+def journal_diff(journal: Iterable[Change]) -> Diff:
     """Return the exact diff of a journal of changes in the order they were made.
 
     Changes of one row become one, and a change and its undo none. A row whose identity changed is one removed
@@ -46,27 +46,27 @@ def diff_of(journal: Iterable[Change]) -> Diff:
     last: dict[tuple[SqlTable, SqlRow], SqlRow | None] = {}
     for table, before, after in journal:
         if before is not None:
-            first.setdefault((table, _identity(table, before)), before)
-            last[table, _identity(table, before)] = None
+            first.setdefault((table, _row_identity(table, before)), before)
+            last[table, _row_identity(table, before)] = None
         if after is not None:
-            first.setdefault((table, _identity(table, after)), None)
-            last[table, _identity(table, after)] = after
+            first.setdefault((table, _row_identity(table, after)), None)
+            last[table, _row_identity(table, after)] = after
     pairs = {
         table: [
-            (_element(table, before), _element(table, last[table, id]))
-            for (of, id), before in first.items()
-            if of == table
+            (_row_element(table, before), _row_element(table, last[table, id]))
+            for (row_table, id), before in first.items()
+            if row_table == table
         ]
         for table in ("nodes", "edges")
     }
-    return Diff(*_parts(pairs["nodes"]), *_parts(pairs["edges"]))
+    return Diff(*_split_pairs(pairs["nodes"]), *_split_pairs(pairs["edges"]))
 
 
-def _identity(table: SqlTable, row: SqlRow) -> SqlRow:
+def _row_identity(table: SqlTable, row: SqlRow) -> SqlRow:
     return row[:1] if table == "nodes" else row[:4]
 
 
-def _element(table: SqlTable, row: SqlRow | None) -> Any:
+def _row_element(table: SqlTable, row: SqlRow | None) -> Any:
     if row is None:
         return None
     if table == "nodes":
@@ -76,7 +76,7 @@ def _element(table: SqlTable, row: SqlRow | None) -> Any:
     return Edge(source, type, target, properties, key)
 
 
-def _parts(
+def _split_pairs(
     pairs: Sequence[tuple[Any, Any]],
 ) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[tuple[Any, Any], ...]]:
     added = tuple(after for before, after in pairs if before is None and after is not None)
@@ -84,12 +84,16 @@ def _parts(
     return (
         added,
         removed,
-        tuple((before, after) for before, after in pairs if before and after and not _alike(before, after)),
+        tuple(
+            (before, after)
+            for before, after in pairs
+            if before and after and not _same_content(before, after)
+        ),
     )
 
 
-def _alike(one: Any, other: Any) -> bool:
-    return getattr(one, "labels", ()) == getattr(other, "labels", ()) and same_value(
+def _same_content(one: Any, other: Any) -> bool:
+    return getattr(one, "labels", ()) == getattr(other, "labels", ()) and same_properties(
         one.properties, other.properties
     )
 
@@ -99,21 +103,21 @@ def _alike(one: Any, other: Any) -> bool:
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
-def json_text(value: Json, of: str) -> str:
+def json_text(value: Json, owner: str) -> str:
     """Serialize a value as JSON text that parses back to exactly that value.
 
     Raises BadInput, naming `of`, if there is no such text.
     """
     try:
-        _refuse_unlike_json(value, of)
+        _refuse_non_json(value, owner)
         text = _encode(value)
         text.encode()
         return text
     except (TypeError, ValueError, RecursionError) as error:  # half a surrogate pair is a ValueError too
-        raise BadInput(f"{of} cannot be kept as JSON: {error}") from None
+        raise BadInput(f"{owner} cannot be kept as JSON: {error}") from None
 
 
-def parsed_json(text: str, of: str) -> Json:
+def parse_json(text: str, owner: str) -> Json:
     """Parse JSON text.
 
     Raises BadInput if it is not valid.
@@ -121,7 +125,7 @@ def parsed_json(text: str, of: str) -> Json:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{of} is not JSON: {error}") from None
+        raise BadInput(f"{owner} is not JSON: {error}") from None
 
 
 def node_row(node: Node) -> tuple[str, str, str]:
@@ -133,7 +137,7 @@ def node_row(node: Node) -> tuple[str, str, str]:
     for label in node.labels:
         _require_text(label, f"a label of {node.id!r}")
     labels = json_text(list(node.labels), f"the labels of {node.id!r}") if node.labels else "[]"
-    return node.id, labels, _object(node.properties, f"node {node.id!r}")
+    return node.id, labels, _properties_json(node.properties, f"node {node.id!r}")
 
 
 def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
@@ -141,16 +145,22 @@ def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
 
     Raises BadInput if a value cannot be stored exactly.
     """
-    for text, what in (
+    for text, part in (
         (edge.source, "an edge's source"),
         (edge.type, "an edge's type"),
         (edge.target, "an edge's target"),
     ):
-        _require_text(text, what)
+        _require_text(text, part)
     if not isinstance(edge.key, str):
         raise BadInput(f"an edge's key must be text, not {edge.key!r}")
-    _require_writable(edge.key, "an edge's key")
-    return edge.source, edge.type, edge.target, edge.key, _object(edge.properties, f"edge {edge.identity!r}")
+    _require_encodable(edge.key, "an edge's key")
+    return (
+        edge.source,
+        edge.type,
+        edge.target,
+        edge.key,
+        _properties_json(edge.properties, f"edge {edge.identity!r}"),
+    )
 
 
 def texts_in(value: Json) -> Iterator[str]:
@@ -166,47 +176,47 @@ def texts_in(value: Json) -> Iterator[str]:
             yield from texts_in(inner)
 
 
-def _object(properties: Mapping[str, Json], of: str) -> str:
+def _properties_json(properties: Mapping[str, Json], owner: str) -> str:
     return (
-        json_text(properties if isinstance(properties, dict) else dict(properties), f"a property of {of}")
+        json_text(properties if isinstance(properties, dict) else dict(properties), f"a property of {owner}")
         if properties
         else "{}"
     )
 
 
-def _require_text(text: Json, what: str) -> None:
+def _require_text(text: Json, description: str) -> None:
     if not isinstance(text, str) or not text.strip():
-        raise BadInput(f"{what} must be text that is not blank, not {text!r}")
-    _require_writable(text, what)
+        raise BadInput(f"{description} must be text that is not blank, not {text!r}")
+    _require_encodable(text, description)
 
 
-def _require_writable(text: str, what: str) -> None:
+def _require_encodable(text: str, description: str) -> None:
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise BadInput(f"{what} holds half a surrogate pair, which is no text: {text!r}") from None
+            raise BadInput(f"{description} holds half a surrogate pair, which is no text: {text!r}") from None
 
 
-def _refuse_unlike_json(value: Json, of: str, deep: int = 0) -> None:
+def _refuse_non_json(value: Json, owner: str, depth: int = 0) -> None:
     """Raise BadInput for values that json.dumps would silently change, such as keys that are not text."""
-    if deep > _DEEPEST:
-        raise BadInput(f"{of} is nested more than {_DEEPEST} levels deep")
+    if depth > _MAX_NESTING:
+        raise BadInput(f"{owner} is nested more than {_MAX_NESTING} levels deep")
     if isinstance(value, dict):
         for name in value:
             if not isinstance(name, str):
-                raise BadInput(f"{of} has the name {name!r}, which is not text")
+                raise BadInput(f"{owner} has the name {name!r}, which is not text")
     for inner in (
         value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
     ):
         if isinstance(inner, dict | list | tuple):
-            _refuse_unlike_json(inner, of, deep + 1)
+            _refuse_non_json(inner, owner, depth + 1)
 
 
 # --- diffs ---
 
 
-def touched(diff: Diff) -> tuple[list[str], list[Identity]]:
+def touched_keys(diff: Diff) -> tuple[list[str], list[Identity]]:
     """Return the node ids and edge identities whose rows decide whether a diff can be applied.
 
     The edges at the removed nodes decide too, and are not included.
@@ -219,16 +229,16 @@ def touched(diff: Diff) -> tuple[list[str], list[Identity]]:
     )
 
 
-def refuse_misfit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
+def require_fit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
     """Raise BadInput unless a diff fits the graph.
 
     `nodes` and `edges` are the touched nodes, the touched edges and the edges at removed nodes.
     """
-    known, held = {node.id: node for node in nodes}, {edge.identity: edge for edge in edges}
-    for edge in held.values():
+    node_by_id, edge_by_identity = {node.id: node for node in nodes}, {edge.identity: edge for edge in edges}
+    for edge in edge_by_identity.values():
         for end in (edge.source, edge.target):
-            known.setdefault(end, Node(end))
-    Truth(known.values(), held.values()).check(diff)
+            node_by_id.setdefault(end, Node(end))
+    MutableGraph(node_by_id.values(), edge_by_identity.values()).check(diff)
 
 
 # --- statements ---
@@ -240,7 +250,7 @@ _TOKEN = re.compile(
 )
 _READS = {"SELECT", "WITH", "VALUES"}
 _WRITES = {"INSERT", "UPDATE", "DELETE"}
-_NEVER_IN_A_READ = _WRITES | {"MERGE", "INTO"}  # in a CTE, or SELECT … INTO a new table
+_WRITE_WORDS = _WRITES | {"MERGE", "INTO"}  # in a CTE, or SELECT … INTO a new table
 
 
 def refuse_unless_sql_read(statement: str, *, brackets: bool = True) -> None:
@@ -249,11 +259,11 @@ def refuse_unless_sql_read(statement: str, *, brackets: bool = True) -> None:
     Words in quotes do not count. Without `brackets`, [ is refused too, because some engines read it as a
     quote. A statement that is ambiguous is refused.
     """
-    words = _words(statement, brackets)
+    words = _statement_words(statement, brackets)
     if words[0] not in _READS:
         raise QueryFailed(statement, f"a read begins with SELECT, WITH or VALUES, not {words[0]}")
     for word in words:
-        if word in _NEVER_IN_A_READ:
+        if word in _WRITE_WORDS:
             raise QueryFailed(
                 statement,
                 f'a read cannot {word}; put a name that is spelled so between quotes: "{word.lower()}"',
@@ -262,32 +272,32 @@ def refuse_unless_sql_read(statement: str, *, brackets: bool = True) -> None:
 
 def refuse_unless_sql_write(statement: str, *, brackets: bool = True) -> None:
     """Raise QueryFailed unless a statement is a single INSERT, UPDATE or DELETE, perhaps after WITH."""
-    words = _words(statement, brackets)
+    words = _statement_words(statement, brackets)
     if words[0] not in _WRITES and not (words[0] == "WITH" and _WRITES.intersection(words)):
         raise QueryFailed(
             statement, f"a write is one INSERT, UPDATE or DELETE on nodes, edges or facts, not {words[0]}"
         )
 
 
-def _words(statement: str, brackets: bool) -> list[str]:
+def _statement_words(statement: str, brackets: bool) -> list[str]:
     """Return the words of a statement outside quotes and comments, in upper case.
 
     There is at least one. Raises QueryFailed if the statement is empty or uses syntax that is not allowed.
     """
     require_statement(statement)
-    found: list[str] = []
-    ended = False
+    words: list[str] = []
+    has_ended = False
     for token in _TOKEN.finditer(statement):
         kind, text = token.lastgroup, token[0]
         if kind == "comment":
-            _refuse_tricks(statement, text)
+            _refuse_ambiguous_comment(statement, text)
         if kind in ("space", "comment"):
             continue
-        if ended:
+        if has_ended:
             raise QueryFailed(statement, "one statement at a time: there is more after the semicolon")
-        if not found and kind != "word" and text != "(":
+        if not words and kind != "word" and text != "(":
             raise QueryFailed(statement, f"a statement begins with a word, not with {text[:20]!r}")
-        ended = text == ";"
+        has_ended = text == ";"
         if text in ("'", '"', "`", "\0") or kind == "dollar" or (text == "[" and not brackets):
             raise QueryFailed(
                 statement, f"{text!r} cannot be used here: texts stand between two ', names between two \""
@@ -299,19 +309,19 @@ def _words(statement: str, brackets: bool) -> list[str]:
         ):
             raise QueryFailed(statement, "texts with escapes cannot be used here")
         if kind == "word":
-            found.append(text.upper() if text.isascii() else text)
-    if not found:
+            words.append(text.upper() if text.isascii() else text)
+    if not words:
         raise QueryFailed(statement, "there is no statement")
-    return found
+    return words
 
 
-def _refuse_tricks(statement: str, comment: str) -> None:
+def _refuse_ambiguous_comment(statement: str, comment: str) -> None:
     """Refuse a comment whose end engines disagree on, since neither reading is safe.
 
     Raises QueryFailed.
     """
-    closed = comment.startswith("--") or (comment.endswith("*/") and len(comment) > 3)
-    if not closed or "/*" in comment[2:] or "\r" in comment.rstrip("\r"):
+    is_closed = comment.startswith("--") or (comment.endswith("*/") and len(comment) > 3)
+    if not is_closed or "/*" in comment[2:] or "\r" in comment.rstrip("\r"):
         raise QueryFailed(
             statement,
             "a comment that is open, holds another, or holds a bare carriage return cannot be used here",
@@ -320,8 +330,8 @@ def _refuse_tricks(statement: str, comment: str) -> None:
 
 # SQL, as the prompts describe it, and the statements built by rule. The module docstring describes the tables.
 
-LONGEST_PART = 60  # characters of a name that is matched as a part of other names
-_QUOTED = ", ".join(f'"{column}"' for column in PATH_COLUMNS)  # quoted, because end is a keyword
+MAX_PART_LENGTH = 60  # characters of a name that is matched as a part of other names
+_QUOTED_COLUMNS = ", ".join(f'"{column}"' for column in PATH_COLUMNS)  # quoted, because end is a keyword
 
 
 def sql_literal(text: str) -> str:
@@ -355,36 +365,37 @@ def sql_dialect(name: str, *, collation: str = "BINARY") -> Dialect:
         read_example=(
             "SELECT object FROM facts WHERE subject = 'Marie Curie' AND relation = 'won' AND CAST(properties->>'year' AS integer) < 1910"
         ),
-        add=_add,
-        about=_about,
-        paths=partial(sql_paths, collation=collation),
-        node=lambda node: _tuple(node_row(node)),
-        edge=lambda edge: _tuple(edge_row(edge)),
+        add=_add_facts,
+        about=_neighbourhood_query,
+        paths=partial(sql_path_query, collation=collation),
+        node=lambda node: _format_row(node_row(node)),
+        edge=lambda edge: _format_row(edge_row(edge)),
     )
 
 
-def _tuple(texts: Iterable[str]) -> str:
+def _format_row(texts: Iterable[str]) -> str:
     return f"({', '.join(map(sql_literal, texts))})"
 
 
-def _add(facts: Sequence[Fact]) -> str:
+def _add_facts(facts: Sequence[Fact]) -> str:
     rows = (
         edge_row(Edge(triple.subject, triple.relation, triple.object, properties))
         for triple, properties in facts
     )
     values = ",\n".join(
-        _tuple((source, type, target, properties)) for source, type, target, _, properties in rows
+        _format_row((source, type, target, properties)) for source, type, target, _, properties in rows
     )
     return f"INSERT INTO facts (subject, relation, object, properties) VALUES\n{values}"
 
 
-def _about(names: Sequence[str], hops: int) -> str:
+def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
     """Build the query for the edges around some names, one row per edge, nearest first.
 
     Names are compared without case. A name that no node has matches all nodes whose id contains it.
     """
     wanted = (
-        ", ".join(f"({sql_literal(name)}, {sql_literal(_pattern(name))})" for name in names) or "(NULL, NULL)"
+        ", ".join(f"({sql_literal(name)}, {sql_literal(_like_pattern(name))})" for name in names)
+        or "(NULL, NULL)"
     )
     return (
         f"WITH RECURSIVE wanted(name, pattern) AS (VALUES {wanted}),\n"
@@ -400,59 +411,61 @@ def _about(names: Sequence[str], hops: int) -> str:
     )
 
 
-def _pattern(name: str) -> str:
+def _like_pattern(name: str) -> str:
     """Return the LIKE pattern for texts that contain a name.
 
     Empty for a long name, which then matches nothing, because engines limit the length of patterns.
     """
-    return "%" + re.sub(r"([!%_])", r"!\1", name) + "%" if len(name) <= LONGEST_PART else ""
+    return "%" + re.sub(r"([!%_])", r"!\1", name) + "%" if len(name) <= MAX_PART_LENGTH else ""
 
 
-def sql_paths(names: Sequence[str], worth: Mapping[str, float], most: int, *, collation: str) -> str:
+def sql_path_query(names: Sequence[str], scores: Mapping[str, float], limit: int, *, collation: str) -> str:
     """Build the SQL query that reads paths, starting from the sentences with a relevance score.
 
     `touch` holds the names that each sentence mentions, and the name whose sentence it is.
     """
-    asked = path_query(names, worth, most)
-    starts = ", ".join(f"({sql_literal(name)})" for name in asked.names if "\0" not in name) or "(NULL)"
-    places = (
+    query = path_query(names, scores, limit)
+    starts = ", ".join(f"({sql_literal(name)})" for name in query.names if "\0" not in name) or "(NULL)"
+    scored_sentences = (
         ", ".join(
-            f"({sql_literal(place)}, {worth!r})" for place, worth in asked.worth.items() if "\0" not in place
+            f"({sql_literal(sentence_id)}, {score!r})"
+            for sentence_id, score in query.scores.items()
+            if "\0" not in sentence_id
         )
         or "(NULL, NULL)"
     )
     order = ", ".join(f'"{column}" COLLATE "{collation}"' for column in PATH_ORDER)
     return f"""WITH starts(id) AS (VALUES {starts}),
-given(place, worth) AS (VALUES {places}),
+given(place, worth) AS (VALUES {scored_sentences}),
 told(title, place, sentence, origin, worth) AS MATERIALIZED (
-  SELECT edges.source, given.place, {_texts("edges")}, CAST(given.worth AS double precision)
+  SELECT edges.source, given.place, {_text_columns("edges")}, CAST(given.worth AS double precision)
   FROM given JOIN edges ON edges.target = given.place AND edges.type = '{SAYS_SENTENCE}'),
 mention(place, name) AS MATERIALIZED (
   SELECT edges.source, edges.target FROM given JOIN edges ON edges.source = given.place AND edges.type = '{MENTIONS_NAME}'),
 touch(place, title, name) AS MATERIALIZED (
   SELECT told.place, told.title, mention.name FROM told JOIN mention ON mention.place = told.place
   UNION SELECT place, title, title FROM told),
-paths({_QUOTED}) AS (
+paths({_QUOTED_COLUMNS}) AS (
   SELECT a.title, a.place, a.sentence, a.origin, '', '', '', '', '', '', '', '', a.worth
   FROM starts JOIN told a ON a.title = starts.id
   UNION SELECT a.title, a.place, a.sentence, a.origin, '', '', '', touch.name, b.title, b.place, b.sentence, b.origin, a.worth + b.worth
   FROM starts JOIN told a ON a.title = starts.id JOIN mention ON mention.place = a.place AND mention.name <> a.title
   JOIN touch ON touch.name = mention.name JOIN told b ON b.place = touch.place AND b.title = touch.title
   WHERE b.title <> a.title AND b.place <> a.place
-  UNION {_fact_paths("source", "target")}
-  UNION {_fact_paths("target", "source")})
-SELECT {_QUOTED} FROM paths ORDER BY worth DESC, {order} LIMIT {most}"""
+  UNION {_fact_path_select("source", "target")}
+  UNION {_fact_path_select("target", "source")})
+SELECT {_QUOTED_COLUMNS} FROM paths ORDER BY worth DESC, {order} LIMIT {limit}"""
 
 
-def _fact_paths(near: str, far: str) -> str:
+def _fact_path_select(near_end: str, far_end: str) -> str:
     """Build the SELECT for the paths that follow a fact from one of its ends to the other."""
-    return f"""SELECT starts.id, '', {_texts("fact")}, fact.type, fact.source, fact.target, '',
+    return f"""SELECT starts.id, '', {_text_columns("fact")}, fact.type, fact.source, fact.target, '',
   b.title, b.place, b.sentence, b.origin, {FACT_SCORE} + b.worth
-  FROM starts JOIN edges fact ON fact.{near} = starts.id JOIN told b ON b.title = fact.{far}
+  FROM starts JOIN edges fact ON fact.{near_end} = starts.id JOIN told b ON b.title = fact.{far_end}
   WHERE fact.type NOT IN ('{SAYS_SENTENCE}', '{MENTIONS_NAME}') AND b.title <> starts.id"""
 
 
-def _texts(edge: str) -> str:
+def _text_columns(edge: str) -> str:
     return ", ".join(
         f"coalesce(CAST({edge}.properties->>'{name}' AS text), '')" for name in ("sentence", "source")
     )

@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, describe_value, require, require_count
-from kgot_lab.stores.protocol import OwnWords, Scalar
+from kgot_lab.stores.protocol import Scalar, StatementConstants
 
-LONGEST_STATEMENT = 250_000
+MAX_STATEMENT_LENGTH = 250_000
 OPEN, CLOSE = "open", "close"
 # OPEN, CLOSE, or the precedence of an operator: 1 the lowest, and 0 for what ends all chains, such as a comma
-Mark = str | int
+NestingMark = str | int
 
 
 class TooLarge(Exception):
@@ -28,13 +28,13 @@ class TooLarge(Exception):
 
 def require_length(statement: str) -> None:
     """Raise TooLarge for a statement with too many characters."""
-    if len(statement) > LONGEST_STATEMENT:
+    if len(statement) > MAX_STATEMENT_LENGTH:
         raise TooLarge(
-            f"the statement has {len(statement):,} characters; {LONGEST_STATEMENT:,} is the most: write several smaller ones"
+            f"the statement has {len(statement):,} characters; {MAX_STATEMENT_LENGTH:,} is the most: write several smaller ones"
         )
 
 
-def require_flat(marks: Iterable[Mark], *, brackets: int, depth: int) -> None:
+def require_shallow(marks: Iterable[NestingMark], *, brackets: int, depth: int) -> None:
     """Raise TooLarge if brackets are nested too deeply.
 
     `brackets` limits the brackets themselves, `depth` the brackets and the links of the chains around them.
@@ -62,11 +62,11 @@ def require_flat(marks: Iterable[Mark], *, brackets: int, depth: int) -> None:
             )
 
 
-def require_few(parts: int, most: int, what: str) -> None:
+def require_part_count(parts: int, limit: int, noun: str) -> None:
     """Raise TooLarge for more parts than an engine can plan."""
-    if parts > most:
+    if parts > limit:
         raise TooLarge(
-            f"the statement has {parts:,} {what}; {most:,} is the most: write several smaller ones"
+            f"the statement has {parts:,} {noun}; {limit:,} is the most: write several smaller ones"
         )
 
 
@@ -76,44 +76,48 @@ def require_few(parts: int, most: int, what: str) -> None:
 LITERAL = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d[\d.]*|true|false)"""
 
 
-def blanked(statement: str) -> str:
+def blank_quoted(statement: str) -> str:
     """Replace every quoted text in a statement by underscores of the same length."""
-    return re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", lambda found: "_" * len(found[0]), statement)
+    return re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", lambda match: "_" * len(match[0]), statement)
 
 
-def python_words(statement: str) -> OwnWords:
+def python_constants(statement: str) -> StatementConstants:
     """Return the constants that a statement's result contains, as keys with constant values and list items.
 
     Only the expressions assigned to `result` are read.
     """
-    tree = _tree(statement)
+    tree = _parse_python(statement)
     if tree is None:
-        return OwnWords()
-    looks = any(
+        return StatementConstants()
+    reads_graph = any(
         isinstance(node, ast.Name) and node.id in {"G", "self", "facts", "names", "paths"}
         for node in ast.walk(tree)
     )
-    made = [
-        node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_result(node.targets)
+    expressions = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _assigns_result(node.targets)
     ]
-    keys = frozenset(key for expression in made for key in _fixed_keys(expression))
-    return OwnWords(
-        looks, keys, frozenset(value for expression in made for value in _fixed_items(expression))
+    keys = frozenset(key for expression in expressions for key in _constant_keys(expression))
+    return StatementConstants(
+        reads_graph,
+        keys,
+        frozenset(value for expression in expressions for value in _constant_items(expression)),
     )
 
 
-def _tree(statement: str) -> ast.Module | None:
+def _parse_python(statement: str) -> ast.Module | None:
     try:
         return ast.parse(statement)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def _is_result(targets: Iterable[ast.expr]) -> bool:
+def _assigns_result(targets: Iterable[ast.expr]) -> bool:
     return any(isinstance(target, ast.Name) and target.id == "result" for target in targets)
 
 
-def _fixed_keys(expression: ast.expr) -> Iterator[str]:
+def _constant_keys(expression: ast.expr) -> Iterator[str]:
     """Yield the keys of a dictionary, or of dictionaries in a list, whose values are constants."""
     match expression:
         case ast.Dict(keys=keys, values=values):
@@ -122,10 +126,10 @@ def _fixed_keys(expression: ast.expr) -> Iterator[str]:
                     yield str(key.value)
         case ast.List(elts=items) | ast.Tuple(elts=items):
             for item in items:
-                yield from _fixed_keys(item)
+                yield from _constant_keys(item)
 
 
-def _fixed_items(expression: ast.expr) -> Iterator[tuple[type, Scalar]]:
+def _constant_items(expression: ast.expr) -> Iterator[tuple[type, Scalar]]:
     """Yield the constants that stand alone or in lists.
 
     The alternatives of a conditional expression count as computed, not as constants.
@@ -135,7 +139,7 @@ def _fixed_items(expression: ast.expr) -> Iterator[tuple[type, Scalar]]:
             yield type(value), value
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
             for item in items:
-                yield from _fixed_items(item)
+                yield from _constant_items(item)
 
 
 # Statements during which a server went away: a store does not send them again.
@@ -145,20 +149,20 @@ class LostStatements:
     """The statements that a store will not send again, because the server went away during them."""
 
     def __init__(self) -> None:
-        self._known: set[str] = set()
+        self._lost: set[str] = set()
 
     @contextmanager
-    def minded(self, statement: str) -> Iterator[None]:
+    def guard(self, statement: str) -> Iterator[None]:
         """Refuse a recorded statement, and record this one if the server goes away during it.
 
         Raises ServerLost.
         """
-        if statement in self._known:
+        if statement in self._lost:
             raise ServerLost(statement)
         try:
             yield
         except ServerLost as error:
-            self._known.add(statement)
+            self._lost.add(statement)
             raise ServerLost(statement) from error
 
 
@@ -174,7 +178,7 @@ def require_statement(statement: object) -> None:
         raise QueryFailed(str(statement), "it holds half a surrogate pair, which is no text") from None
 
 
-def require_words(words: object) -> None:
+def require_search_text(words: object) -> None:
     """Raise BadInput unless the words to search for are a text."""
     require(words, str, "a store is searched for the words of a text")
 
@@ -185,7 +189,7 @@ def require_words(words: object) -> None:
 # by `PATH_ORDER`. A path that begins with a fact has no `place_1`: its first sentence and source are those of
 # the fact.
 
-_DIGITS = 6  # decimals of a score: every engine reads such a short number exactly
+_SCORE_DECIMALS = 6  # decimals of a score: every engine reads such a short number exactly
 
 
 class PathQuery(NamedTuple):
@@ -195,39 +199,40 @@ class PathQuery(NamedTuple):
     """
 
     names: tuple[str, ...]
-    worth: Mapping[str, float]
-    most: int
+    scores: Mapping[str, float]
+    limit: int
 
 
-def path_query(names: Sequence[str], worth: Mapping[str, float], most: int) -> PathQuery:
+def path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) -> PathQuery:
     """Check the arguments of a path query and return them normalized.
 
     Names that no node can have (with half a surrogate pair) are left out. Raises BadInput if `names` is not a
     list of texts or a score is not a finite number.
     """
-    require_count(most, 1, "the number of paths")
-    if isinstance(names, str) or not all(isinstance(name, str) for name in (*names, *worth)):
+    require_count(limit, 1, "the number of paths")
+    if isinstance(names, str) or not all(isinstance(name, str) for name in (*names, *scores)):
         raise BadInput(
             "paths are read from a list of names, as texts, over sentences by the ids of their nodes"
         )
-    for place, value in worth.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    for sentence_id, score in scores.items():
+        if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
             raise BadInput(
-                f"what the sentence {place!r} is worth must be a number, not {describe_value(value)}"
+                f"what the sentence {sentence_id!r} is worth must be a number, not {describe_value(score)}"
             )
-    numbers = {
-        place: round(float(worth[place]), _DIGITS) + 0.0 for place in sorted(filter(_is_writable, worth))
+    rounded = {
+        sentence_id: round(float(scores[sentence_id]), _SCORE_DECIMALS) + 0.0
+        for sentence_id in sorted(filter(_is_encodable, scores))
     }  # + 0.0: no -0.0
-    return PathQuery(tuple(sorted(set(filter(_is_writable, names)))), numbers, most)
+    return PathQuery(tuple(sorted(set(filter(_is_encodable, names)))), rounded, limit)
 
 
-def python_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
+def python_path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) -> str:
     """Build the Python statement that reads paths."""
-    asked = path_query(names, worth, most)
-    return f"result = paths({list(asked.names)!r}, {asked.worth!r}, {most})"
+    query = path_query(names, scores, limit)
+    return f"result = paths({list(query.names)!r}, {query.scores!r}, {limit})"
 
 
-def _is_writable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         return bool(text.encode())
     except UnicodeEncodeError:

@@ -23,7 +23,7 @@ from kgot_lab.errors import (
     require_count,
     require_parts,
 )
-from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy, way_to
+from kgot_lab.io.http_client import UnusableBody, bounded_client, describe_proxy, proxy_options
 from kgot_lab.llm.budget import MIN_TIMEOUT, Spending
 from kgot_lab.text.cleaning import (
     FENCES,
@@ -143,7 +143,7 @@ class Transcriber:
             else min(most_time, max(self._spending.seconds_left, MIN_TIMEOUT))
         )
         try:
-            connections = bounded_client(seconds, **way_to(self._address))
+            connections = bounded_client(seconds, **proxy_options(self._address))
         except BadInput as error:
             raise ToolFailed(f"{path.name} is not written down: {error}") from None
         client = openai.OpenAI(
@@ -155,7 +155,9 @@ class Transcriber:
         except openai.APIConnectionError as error:
             if isinstance(error, openai.APITimeoutError):
                 self._unanswered(most)
-            told = f"the service that transcribes {path.name} cannot be reached{through_proxy(self._address)}"
+            told = (
+                f"the service that transcribes {path.name} cannot be reached{describe_proxy(self._address)}"
+            )
             raise ToolFailed(told, again=True) from None
         except openai.APIStatusError as error:
             again = error.status_code in (408, 429) or error.status_code >= 500

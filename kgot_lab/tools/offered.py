@@ -19,7 +19,7 @@ from kgot_lab.errors import BadInput, LabError, OutOfMemory, is_out_of_memory, m
 from kgot_lab.llm.budget import Spending
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.sandbox import Calculator
-from kgot_lab.stores.protocol import Computer
+from kgot_lab.stores.protocol import PythonRunner
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.tools.files import FileShelf, extract_zip
 from kgot_lab.tools.media import AUDIO, SPEECH_NEEDS, Transcriber, image_question, inspect_file
@@ -49,7 +49,7 @@ class AtHand:
     speech: str = "whisper-1"  # OpenAI's model for transcription
     # the budget of the models, which also pays for transcription
     spending: Spending | None = None
-    computer: Computer | None = None
+    computer: PythonRunner | None = None
     web: bool = False
     mirror: str | Path | None = None  # a folder that replaces the web
     engine: str = ""  # the name of the search engine; "" for the first with a key

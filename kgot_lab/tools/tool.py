@@ -18,7 +18,7 @@ from kgot_lab.errors import (
     require_parts,
 )
 from kgot_lab.llm.structured import RecordedCall, checked_reply, usage_problem
-from kgot_lab.stores.protocol import Computer
+from kgot_lab.stores.protocol import PythonRunner
 from kgot_lab.types import LLM, Document, Json, Message, Prompt, Reply, Usage
 
 
@@ -239,7 +239,7 @@ def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> Te
 # The tool that runs Python.
 
 
-def python(execute: Computer, *, name: str = "python") -> TextTool:
+def python(execute: PythonRunner, *, name: str = "python") -> TextTool:
     """Create a tool that runs Python code in a sandbox and returns what it prints.
 
     A broken sandbox raises its own SandboxError.

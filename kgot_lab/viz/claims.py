@@ -566,10 +566,8 @@ class Review(LiveOutput):
         quoted = text[span.start : span.end]
         if not quoted or (span.text and span.text != quoted):
             return ("", shorten(span.text, _MAX_FACT_LENGTH), "") if span.text else ()
-        before, after = (
-            text[max(0, span.start - _CONTEXT_LENGTH) : span.start],
-            text[span.end : span.end + _CONTEXT_LENGTH],
-        )
+        before = text[max(0, span.start - _CONTEXT_LENGTH) : span.start]
+        after = text[span.end : span.end + _CONTEXT_LENGTH]
         return (
             "…" * (span.start > _CONTEXT_LENGTH) + before,
             quoted,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Json
@@ -335,7 +335,7 @@ def write_course(
         **pages,
         FRONT_PAGE: front_page(title, _LIVE_INTRO if live else _STATIC_INTRO, chapters),
     }
-    written = {name: write_whole(folder / name, text, "the page") for name, text in texts.items()}
+    written = {name: write_atomically(folder / name, text, "the page") for name, text in texts.items()}
     return tuple(written[name] for name in (FRONT_PAGE, *names))
 
 

@@ -31,21 +31,12 @@ class Editing(LiveOutput):
     def table(self) -> Table:
         """Return the properties, edges and rule violations of the node in view as tables."""
         shown = self._view_state("")
-        properties = Sheet(
-            ("property", "value"),
-            tuple(map(tuple, shown["properties"])),
-            len(shown["properties"]),
-            f"Node {self.node}",
-        )
+        values = tuple(map(tuple, shown["properties"]))
+        properties = Sheet(("property", "value"), values, len(values), f"Node {self.node}")
         edges = Sheet(("from", "edge", "to"), tuple(map(tuple, shown["edges"])), shown["of_edges"], "Edges")
         faults = shown["faults"] or ["nothing: all rules hold here"]
-        return Table(
-            (
-                properties,
-                edges,
-                Sheet(("what the rules say",), tuple((each,) for each in faults), len(faults)),
-            )
-        )
+        rules = Sheet(("what the rules say",), tuple((fault,) for fault in faults), len(faults))
+        return Table((properties, edges, rules))
 
     def _static_view(self) -> StaticOutput:
         tables = self.table()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, require
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.viz.static.table import Sheet, sheet
 
@@ -115,14 +115,10 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
         raise BadInput(
             f"{path.name} is there already and stays as it is: hand_in({name!r}, again=True) writes it anew"
         )
-    content = {
-        "handed in": HAND_IN_VERSION,
-        "name": name,
-        "attempts": [asdict(attempt) for attempt in attempts],
-    }
-    content["note"] = _DIGEST_NOTE
+    answers = [asdict(attempt) for attempt in attempts]
+    content = {"handed in": HAND_IN_VERSION, "name": name, "attempts": answers, "note": _DIGEST_NOTE}
     text = json.dumps({**content, "digest": content_digest(content)}, indent=1, ensure_ascii=False) + "\n"
-    return HandIn(write_whole(path, text, "what is handed in"), name, attempts)
+    return HandIn(write_atomically(path, text, "what is handed in"), name, attempts)
 
 
 def content_digest(content: Mapping[str, Any]) -> str:
@@ -204,11 +200,9 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
     elif name:
         record_attempt(name, answer, right=is_right)
     note = "; ".join(filter(None, (problem, hint)))
-    return (
-        Assessment(True, "right")
-        if is_right
-        else Assessment(False, f"not yet: {note}" if note else "not yet")
-    )
+    if is_right:
+        return Assessment(True, "right")
+    return Assessment(False, f"not yet: {note}" if note else "not yet")
 
 
 def sealed(answer: Any) -> str:

@@ -32,11 +32,9 @@ from kgot_lab.viz.static.table import Sheet, Table, sheet
 # its neighbours.
 
 _MARGIN, _TOP, _ROW, _NAMES_WIDTH, _BARS_WIDTH = 16.0, 34.0, 40.0, 320.0, 250.0
-_MAX_NODES, _MAX_NEIGHBOURS, _MAX_EDGE_ENDS = (
-    10,
-    8,
-    16,
-)  # limits: nodes with bars, neighbours of a node, ends of edges
+_MAX_NODES = 10  # with score bars
+_MAX_NEIGHBOURS = 8  # of a node
+_MAX_EDGE_ENDS = 16
 _RETRIEVER_NAMES = {"embedding": "meaning", "text": "words", "graph": "edges", "intent": "intent"}
 
 
@@ -151,11 +149,9 @@ AsMarkup = Callable[[Drawable], Markup]
 
 LINE = Markup("<br>")
 _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-space:nowrap"
-_MAX_DESCRIPTION, _MAX_EDGES, _MAX_EDGE_LENGTH = (
-    800,
-    15,
-    200,
-)  # limits: characters of a description, edges, characters of a line
+_MAX_DESCRIPTION = 800  # characters
+_MAX_EDGES = 15
+_MAX_EDGE_LENGTH = 200  # characters
 
 
 def answer_markup(answered: TalkAnswer) -> Markup:

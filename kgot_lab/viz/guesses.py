@@ -32,13 +32,8 @@ class GuessFirst(LiveOutput):
         self.guessed: dict[str, tuple[str, float | None]] = {}
         systems = [{"name": name, "told": description} for name, description in contest.systems.items()]
         rounds = [asdict(entry) for entry in contest.rounds]
-        data = {
-            "view": "guesses",
-            "asks": contest.asks,
-            "measure": contest.measure,
-            "systems": systems,
-            "rounds": rounds,
-        }
+        data: dict[str, Json] = {"view": "guesses", "asks": contest.asks, "measure": contest.measure}
+        data |= {"systems": systems, "rounds": rounds}
         self.live = Live(_paper_form(contest), data, self._handle_message)
 
     def score(self) -> str:

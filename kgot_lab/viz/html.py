@@ -9,7 +9,7 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, describe_value
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace
@@ -43,7 +43,7 @@ def write_recall_page(reports: Report | Iterable[Report], path: Path, *, k: int 
 
     Failures are reported at `k`.
     """
-    return write_whole(
+    return write_atomically(
         path, recall_page([reports] if isinstance(reports, Report) else reports, k=k), "the report"
     )
 
@@ -169,7 +169,7 @@ class Page:
 
         Raises BadInput if it cannot be written. An existing file is then left unchanged.
         """
-        return write_whole(path, self.text, "the page")
+        return write_atomically(path, self.text, "the page")
 
     def __repr__(self) -> str:
         return f"<Page {self.title!r}, {len(self.text) / 1000:,.0f} kB: .save(path) writes it>"

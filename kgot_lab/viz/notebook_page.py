@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.viz.external_requests import notebook_references, references
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def write_slides(paths: Iterable[Path | str], folder: Path | str) -> tuple[Path,
     Raises what `build_slides` raises.
     """
     pages = {f"{Path(path).stem}.slides.html": build_slides(path) for path in paths}
-    return tuple(write_whole(Path(folder) / name, text, "the slides") for name, text in pages.items())
+    return tuple(write_atomically(Path(folder) / name, text, "the slides") for name, text in pages.items())
 
 
 def _split_slides(cells: Iterable[NotebookNode]) -> Iterator[list[NotebookNode]]:

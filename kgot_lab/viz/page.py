@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph, is_undirected
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.formatting import Part, PartKind, format_fact, tell
 from kgot_lab.loop.replay.forks import by_hand, origin
@@ -433,7 +433,7 @@ def export(
     if limit < 1:
         raise BadInput(f"a page of {limit} nodes shows nothing: give a limit of 1 or more")
     text = export_page(graph, title=title, positions=positions, limit=limit, arrows=arrows)
-    return write_whole(path, text, "the page")
+    return write_atomically(path, text, "the page")
 
 
 def export_page(

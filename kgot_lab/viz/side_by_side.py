@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.changes import HIDDEN
+from kgot_lab.graph.changes import PROVENANCE_PROPERTIES
 from kgot_lab.loop.events import Answered, Event, Read, Repaired, Started, Wrote
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.cypher.dialect import CYPHER
@@ -123,7 +123,7 @@ def _format_first_rows(rows: Rows) -> str:
 
 
 def _visible_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
-    return {name: value for name, value in properties.items() if name not in HIDDEN}
+    return {name: value for name, value in properties.items() if name not in PROVENANCE_PROPERTIES}
 
 
 def _shorten_lines(text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.errors import BadInput
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.types import Json
 
 from .said import SaidEdge, SaidFacts, SaidThing
@@ -82,7 +82,7 @@ def load_month(folder: Path | None = None) -> GoldMonth:
     """The bundled month, or one in the same form from a folder; raises BadInput for a fact that names what
     nobody said.
     """
-    folder = folder or bundled(INVENTED_MONTH)
+    folder = folder or bundled_path(INVENTED_MONTH)
     standing, accounts = (
         json.loads((folder / name).read_text(encoding="utf-8")) for name in ("standing.json", "accounts.json")
     )

@@ -11,11 +11,11 @@ from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds
 from kgot_lab.types import Node
 
-RECEIPT = bundled("README.md").parents[1] / "benchmarks" / "results" / "transfer" / "short_texts.jsonl"
+RECEIPT = bundled_path("README.md").parents[1] / "benchmarks" / "results" / "transfer" / "short_texts.jsonl"
 SENTENCES = (
     "The kettle boils on the stove.", "Parliament passed the budget on Tuesday.", "My sister plays the violin in an orchestra.",
     "The satellite lost contact with the station.", "The team won the match in extra time.", "A fox crossed the road behind the school.",

@@ -23,7 +23,7 @@ from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 from kgot_lab.evaluation.dataset import from_beir
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.types import Document, Query
 
 DOCUMENTS = [
@@ -71,6 +71,7 @@ def test_a_bundled_set_fits_together(name):
     assert len(dataset.develop.queries) + len(dataset.locked) == len(dataset.queries)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("name", "passages", "questions"), [("2wiki-780", 780, 101), ("2wiki-421", 421, 51)])
 def test_what_the_published_systems_searched_is_a_part_of_2wiki(name, passages, questions):
     part, whole = searched(questions), load_dataset("2wiki")
@@ -123,7 +124,7 @@ def test_the_published_figures_come_out_of_the_published_runs(subset, system, tw
 @pytest.mark.parametrize("name, folder", sorted(WITH_EDGES.items()))
 def test_the_delta_edges_of_a_set_join_its_documents_and_follow_the_rule_in_their_head(name, folder):
     dataset = load_dataset(name)
-    with gzip.open(bundled(f"{folder}/delta_edges.jsonl.gz"), "rt", encoding="utf-8") as file:
+    with gzip.open(bundled_path(f"{folder}/delta_edges.jsonl.gz"), "rt", encoding="utf-8") as file:
         head = json.loads(file.readline())
     pairs = [(edge.source, edge.target) for edge in dataset.isomorphic]
     assert len(set(pairs)) == len(pairs) == head["edges"] > 0 and all(one < other for one, other in pairs)

@@ -20,7 +20,7 @@ from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.evaluation.results import Plan
-from kgot_lab.io.dask_workers import workers_at
+from kgot_lab.io.dask_workers import dask_client
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import ranked
 
@@ -47,7 +47,7 @@ class Counted(SyntheticVectors):
 
 @pytest.fixture(scope="module")
 def client():
-    with local_cluster(processes=True) as cluster, workers_at(cluster.scheduler_address) as client:
+    with local_cluster(processes=True) as cluster, dask_client(cluster.scheduler_address) as client:
         yield client
 
 
@@ -114,7 +114,7 @@ def kill_in_the_middle(place: Path) -> None:
 
 
 def test_a_worker_that_is_killed_in_the_middle_changes_no_receipt(tmp_path):
-    with local_cluster(processes=True) as cluster, workers_at(cluster.scheduler_address) as client:
+    with local_cluster(processes=True) as cluster, dask_client(cluster.scheduler_address) as client:
         vectors = SyntheticVectors(32)
         some = {
             name: systems(DATA, vectors)[name]
@@ -206,7 +206,7 @@ def test_data_that_were_lost_with_a_worker_are_sent_again(tmp_path):
     distributed = pytest.importorskip("distributed")
     where = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1", "protocol": "tcp://"}
     one = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, **where)
-    with one as cluster, workers_at(cluster.scheduler_address) as client:
+    with one as cluster, dask_client(cluster.scheduler_address) as client:
         some = {"mine": held_up(tmp_path), "bm25": systems(DATA, SyntheticVectors(32))["bm25"]}
         killer = threading.Thread(target=kill_in_the_middle, args=[tmp_path])
         killer.start()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.domains import npc
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after, load_run
@@ -118,11 +118,11 @@ def _reading(found: Mapping[str, Any], mute: int) -> Reading:
 
 
 def _run(name: str) -> Callable[[], GraphView]:
-    return lambda: show_graph(graph_after(load_run(bundled(f"traces/{name}.jsonl")).events))
+    return lambda: show_graph(graph_after(load_run(bundled_path(f"traces/{name}.jsonl")).events))
 
 
 def _last_write() -> GraphView:
-    events = load_run(bundled("traces/hotpotqa_demo.jsonl")).events
+    events = load_run(bundled_path("traces/hotpotqa_demo.jsonl")).events
     return show_graph(
         graph_after(events), highlight=[event for event in events if isinstance(event, Wrote)][-1].diff
     )
@@ -199,7 +199,7 @@ def _cookbook(id: str) -> Callable[[], GraphView]:
 
 
 def _snapshot(name: str) -> Callable[[], GraphView]:
-    return lambda: show_graph(read_snapshot(bundled(f"kgot-snapshots/{name}.json")))
+    return lambda: show_graph(read_snapshot(bundled_path(f"kgot-snapshots/{name}.json")))
 
 
 RUNS = (

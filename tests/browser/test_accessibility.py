@@ -11,7 +11,7 @@ import pytest
 from browser.audit import FINE, asked, faults, focused, follows_the_browser, keyboard_goes_through, spoken
 from browser.lab import REPOSITORY, expect, open_notebook, run_cell
 from browser.window import open_from_disk
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.lexical import bm25
@@ -23,8 +23,8 @@ from kgot_lab.viz.html import html
 from kgot_lab.viz.live import page_script, placeholder, style
 from kgot_lab.viz.static.markup import Markup, element
 
-RUN = load_run(bundled("traces/winter_storm.jsonl"))
-FORK = recorded_fork(RUN, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
+RUN = load_run(bundled_path("traces/winter_storm.jsonl"))
+FORK = recorded_fork(RUN, load_run(bundled_path("traces/winter_storm_fork_volcano.jsonl")))
 DOCUMENTS = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
 NARROW = {"width": 500, "height": 1000}  # a window of 1,000 pixels at 200 %
 SETUP = """

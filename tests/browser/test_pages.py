@@ -13,7 +13,7 @@ from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, open_from_disk
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.reports import derive_reports
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.viz import html
@@ -27,8 +27,8 @@ NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 @pytest.fixture(scope="module")
 def storm():
     """A recorded run and its recorded fork."""
-    run = load_run(bundled("traces/winter_storm.jsonl"))
-    return run, recorded_fork(run, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
+    run = load_run(bundled_path("traces/winter_storm.jsonl"))
+    return run, recorded_fork(run, load_run(bundled_path("traces/winter_storm_fork_volcano.jsonl")))
 
 
 @pytest.fixture(scope="module")

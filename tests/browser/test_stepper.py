@@ -8,15 +8,15 @@ import pytest
 
 from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS, SIZE, open_from_disk
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import load_run
 from kgot_lab.viz.live import page_script, placeholder, style
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.stepping.stepper import stepper
 
-STORM = load_run(bundled("traces/winter_storm.jsonl"))
-VOLCANO = recorded_fork(STORM, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
+STORM = load_run(bundled_path("traces/winter_storm.jsonl"))
+VOLCANO = recorded_fork(STORM, load_run(bundled_path("traces/winter_storm_fork_volcano.jsonl")))
 SHOW = """
 from kgot_lab.io.files import bundled
 from kgot_lab.loop.trace import load_run
@@ -357,7 +357,7 @@ def test_an_edge_that_is_clicked_says_since_when_it_is_there_and_from_where(page
 
 def test_each_of_several_questions_at_one_event_is_shown_before_it_is_answered(page, watch, tmp_path):
     view = opened(
-        page, watch, tmp_path, stepper(load_run(bundled("traces/hotpotqa_two_hops.jsonl")), forks=[])
+        page, watch, tmp_path, stepper(load_run(bundled_path("traces/hotpotqa_two_hops.jsonl")), forks=[])
     )
     view.get_by_role("button", name="Predict").click()
     card, asked = view.locator(".kl-step-question-card"), set()

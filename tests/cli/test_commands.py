@@ -28,7 +28,7 @@ from kgot_lab.cli.app import main
 from kgot_lab.cli.resume import command_line
 from kgot_lab.cli.terminal import DEMO_DOCUMENTS, actual_model_name, new_trace_path, run_documents
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.local import PACKAGE
 from kgot_lab.llm.model_file import MODEL_VARIABLE
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
@@ -392,7 +392,9 @@ def test_a_letter_that_the_terminal_does_not_have_does_not_end_the_run(here):
 
 
 @every("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-@every("words", [["--version"], ["--help"], [], ["show", bundled("traces/hotpotqa_demo.jsonl")]], ids=str)
+@every(
+    "words", [["--version"], ["--help"], [], ["show", bundled_path("traces/hotpotqa_demo.jsonl")]], ids=str
+)
 def test_output_that_cannot_be_written_is_one_line_and_exit_code_1(words, unbuffered):
     with Path("/dev/full").open("w") as full:
         done = run_apart(words, stdout=full, env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
@@ -406,7 +408,7 @@ def test_a_reader_that_goes_away_is_told_nothing():
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as gone:
-        done = run_apart(["show", bundled("traces/hotpotqa_demo.jsonl")], stdout=gone)
+        done = run_apart(["show", bundled_path("traces/hotpotqa_demo.jsonl")], stdout=gone)
     assert (done.returncode, done.stderr) == (1, "")
 
 
@@ -658,7 +660,7 @@ def test_a_demo_whose_page_cannot_be_written_has_shown_its_answer_and_says_so(kg
     ran = kgot_lab("demo", "--replay")
     assert ran.code == 0 and "Answer: Botswana" in ran.out
     assert ran.err.strip().splitlines()[-1].startswith("note: cannot write the page runs/demo.html: ")
-    assert kgot_lab("show", bundled("traces/hotpotqa_demo.jsonl"), "--html", "runs/demo.html").code == 1
+    assert kgot_lab("show", bundled_path("traces/hotpotqa_demo.jsonl"), "--html", "runs/demo.html").code == 1
 
 
 @pytest.mark.parametrize("home", ["run.jsonl", "x" * 300], ids=["below a file", "a name that no disk takes"])
@@ -684,7 +686,7 @@ def test_a_home_that_cannot_be_used_is_named_in_one_line_and_the_demo_is_replaye
 
 
 def test_a_recorded_run_is_shown_with_its_costs_and_as_a_page(kgot_lab):
-    trace = bundled("traces/winter_storm.jsonl")
+    trace = bundled_path("traces/winter_storm.jsonl")
     ran = kgot_lab("show", trace, "--html", "storm.html", "--ledger")
     events = load_run(trace).events
     assert (
@@ -727,7 +729,10 @@ def test_a_tape_is_of_one_model(kgot_lab, server):
 
 
 def test_a_recorded_model_on_this_computer_gets_the_limits_of_a_small_one():
-    assert limits_for(actual_model_name(f"recorded:{bundled('traces/winter_storm.jsonl')}")).preset == "local"
+    assert (
+        limits_for(actual_model_name(f"recorded:{bundled_path('traces/winter_storm.jsonl')}")).preset
+        == "local"
+    )
 
 
 def stands_alone(page: str) -> bool:
@@ -754,7 +759,7 @@ def test_a_page_that_loads_something_would_be_seen():
 
 @pytest.mark.parametrize("trace", ["hotpotqa_demo", "hotpotqa_two_hops", "winter_storm"])
 def test_a_recorded_run_is_executed_again_in_the_sandbox_and_is_the_same(kgot_lab, trace):
-    path = bundled(f"traces/{trace}.jsonl")
+    path = bundled_path(f"traces/{trace}.jsonl")
     ran = kgot_lab("verify", path)
     assert ran.code == 0 and ran.out == f"{len(load_run(path).events)} events, every one the same\n", ran.err
 

@@ -9,7 +9,7 @@ import json
 import pytest
 from support.saying import fact, said, year
 
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.memory.claims.claims import open_claims
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -136,10 +136,10 @@ def test_an_answer_says_what_it_rests_on_and_is_hedged_or_withheld_once_that_doe
 
 
 def test_a_recorded_run_is_certified_from_its_trace(kgot_lab):
-    ran = kgot_lab("certify", bundled("traces/hotpotqa_demo.jsonl"), "--json")
+    ran = kgot_lab("certify", bundled_path("traces/hotpotqa_demo.jsonl"), "--json")
     told = rows(ran)
     assert told["answer"] == "Botswana" and told["ruling"] in ("passes", "hedged", "withheld")
-    shown = kgot_lab("certify", bundled("traces/hotpotqa_demo.jsonl")).out
+    shown = kgot_lab("certify", bundled_path("traces/hotpotqa_demo.jsonl")).out
     assert (
         shown.startswith(f"{told['ruling']}: {told['question']}\n  {told['told']}\n")
         and told["facts"][0]["state"] in shown
@@ -147,7 +147,7 @@ def test_a_recorded_run_is_certified_from_its_trace(kgot_lab):
 
 
 def test_a_run_without_an_answer_and_a_file_that_is_no_run_are_one_line(kgot_lab, tmp_path):
-    lines = bundled("traces/hotpotqa_demo.jsonl").read_text().splitlines()
+    lines = bundled_path("traces/hotpotqa_demo.jsonl").read_text().splitlines()
     (tmp_path / "stopped.jsonl").write_text("\n".join(lines[: len(lines) // 2]) + "\n")
     (tmp_path / "none.jsonl").write_text("{}\n")
     for name in ("stopped.jsonl", "none.jsonl", "nowhere.jsonl"):

@@ -6,7 +6,7 @@ import pytest
 
 from kgot_lab.cli.question_setup import load_graph_file
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.stores import open_store
 from kgot_lab.types import Node
 from kgot_lab.viz.external_requests import references
@@ -20,7 +20,7 @@ def here(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("source", ["traces/hotpotqa_demo.jsonl", "kgot-snapshots/data_1.json"])
 def test_a_run_or_a_snapshot_becomes_one_file_that_fetches_nothing(kgot_lab, tmp_path, source):
-    code, out, _ = kgot_lab("export", bundled(source), "--out", "graph.html")
+    code, out, _ = kgot_lab("export", bundled_path(source), "--out", "graph.html")
     text = (tmp_path / "graph.html").read_text(encoding="utf-8")
     assert code == 0 and "graph.html" in out and references(text) == () and "<script" in text
 
@@ -45,7 +45,7 @@ def test_the_file_of_a_store_is_exported_and_stays_as_it_is(kgot_lab, tmp_path, 
 def test_a_trace_that_an_editor_saved_with_a_mark_is_exported_begun_with_and_examined_as_one(
     kgot_lab, tmp_path
 ):
-    whole = bundled("traces/hotpotqa_demo.jsonl")
+    whole = bundled_path("traces/hotpotqa_demo.jsonl")
     (tmp_path / "marked.jsonl").write_bytes("\ufeff".encode() + whole.read_bytes())
     code, out, err = kgot_lab("export", "marked.jsonl", "--out", "graph.html")
     assert code == 0 and "graph.html" in out, err
@@ -58,15 +58,16 @@ def test_what_is_no_graph_is_refused_and_nothing_is_written(kgot_lab, tmp_path):
     assert "there is no file nothing.json" in kgot_lab("export", "nothing.json")[2]
     assert "notes.md, line 1: not JSON" in kgot_lab("export", "notes.md")[2]
     assert (
-        "ends in .html" in kgot_lab("export", bundled("kgot-snapshots/data_1.json"), "--out", "graph.txt")[2]
+        "ends in .html"
+        in kgot_lab("export", bundled_path("kgot-snapshots/data_1.json"), "--out", "graph.txt")[2]
     )
     assert {path.name for path in tmp_path.iterdir()} == {"notes.md"}
 
 
 def test_a_run_is_not_written_over_by_its_graph(kgot_lab, tmp_path):
-    (tmp_path / "run.html").write_bytes(bundled("traces/hotpotqa_demo.jsonl").read_bytes())
+    (tmp_path / "run.html").write_bytes(bundled_path("traces/hotpotqa_demo.jsonl").read_bytes())
     assert "source and out are the same file" in kgot_lab("export", "run.html", "--out", "./run.html")[2]
-    assert (tmp_path / "run.html").read_bytes() == bundled("traces/hotpotqa_demo.jsonl").read_bytes()
+    assert (tmp_path / "run.html").read_bytes() == bundled_path("traces/hotpotqa_demo.jsonl").read_bytes()
 
 
 def test_a_notebook_becomes_a_page(kgot_lab, tmp_path):

@@ -83,7 +83,7 @@ def test_a_damaged_store_is_salvaged(files, kind):
     data = path.read_bytes().replace(b"some text of 9", b"some text of 8")
     path.write_bytes(data)
     assert "kgot-lab doctor --salvage" in check_file(path).said
-    assert salvage_file(path).kept.read_bytes() == data
+    assert salvage_file(path).damaged_copy.read_bytes() == data
     assert check_file(path).whole
 
 

@@ -29,7 +29,7 @@ from kgot_lab.documents.archives import zip_members
 from kgot_lab.documents.files import Converter, ConvertLimits, extract_text, read_document_text
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput
-from kgot_lab.io.files import read_regular, read_regular_text
+from kgot_lab.io.files import read_regular_file, read_regular_text
 
 pytestmark = pytest.mark.extended
 
@@ -194,7 +194,7 @@ def test_keys_of_the_environment_are_not_for_the_converter(converter, monkeypatc
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     converter.convert(PAGE, ".html")
     if sys.platform == "linux":
-        assert b"secret" not in read_regular(f"/proc/{converter._process.pid}/environ")
+        assert b"secret" not in read_regular_file(f"/proc/{converter._process.pid}/environ")
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_path_that_is_no_file_is_refused_in_one_sentence(odd, name, why):
     with pytest.raises(BadInput, match=f"^{why}"):
         read_document_text(odd / name)
     with pytest.raises(OSError):
-        read_regular(odd / name)
+        read_regular_file(odd / name)
     with pytest.raises(BadInput, match="is not a zip file"):
         zip_members(odd / name)
 
@@ -284,9 +284,9 @@ def test_a_device_is_not_read(device):
 
 def test_a_file_that_says_it_is_empty_is_read_as_far_as_is_allowed(tmp_path):
     if sys.platform == "linux":
-        assert read_regular("/proc/self/status", 100_000).startswith(b"Name:")
+        assert read_regular_file("/proc/self/status", 100_000).startswith(b"Name:")
         with pytest.raises(OSError, match="larger than 0 MB"):
-            read_regular("/proc/self/status", 10)
+            read_regular_file("/proc/self/status", 10)
     (tmp_path / "lines.txt").write_bytes(b"a\r\nb\rc\n")
     assert read_regular_text(tmp_path / "lines.txt") == "a\nb\nc\n"
 
@@ -356,5 +356,5 @@ def test_a_folder_that_is_refused_is_not_left_open(tmp_path):
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
         with pytest.raises(IsADirectoryError, match=tmp_path.name):
-            read_regular(tmp_path)
+            read_regular_file(tmp_path)
     assert len(list(Path("/proc/self/fd").iterdir())) == before

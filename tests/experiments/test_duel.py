@@ -10,13 +10,13 @@ from kgot_lab.benchmark.comparison.losses import load_losses
 from kgot_lab.benchmark.comparison.plan import drawn_samples
 from kgot_lab.benchmark.comparison.results import ComparisonResults
 from kgot_lab.errors import BadInput
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from notebooks import answers_compared as duel
 
 
 @pytest.fixture(scope="module")
 def every():
-    folder = bundled("benchmarks/results/graph_pays")
+    folder = bundled_path("benchmarks/results/graph_pays")
     findings = ComparisonResults.load(folder)
     return duel.duels(findings, drawn_samples(), load_losses(folder, findings.plan))
 

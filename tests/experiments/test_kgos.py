@@ -28,7 +28,7 @@ from benchmarks.kgos.systems import kgos_systems
 from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import Estimate
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "kgos"
@@ -67,11 +67,11 @@ def test_the_halves_share_no_query_and_every_gold_node_is_in_the_graph(graph):
 
 @pytest.mark.parametrize("file", ["queries_locked.jsonl", "nodes.jsonl", "edges.jsonl"])
 def test_what_was_changed_since_it_was_frozen_is_not_counted_on(monkeypatch, tmp_path, file):
-    shutil.copytree(bundled("cookbook"), tmp_path / "cookbook")
+    shutil.copytree(bundled_path("cookbook"), tmp_path / "cookbook")
     (tmp_path / "cookbook" / file).write_text(
         (tmp_path / "cookbook" / file).read_text().replace("prompt", "Prompt", 1)
     )
-    monkeypatch.setattr(queries_of, "bundled", lambda name: tmp_path / name)
+    monkeypatch.setattr(queries_of, "bundled_path", lambda name: tmp_path / name)
     with pytest.raises(BadInput, match=f"{file} is not as it was frozen"):
         cookbook_queries("locked")
 

@@ -13,7 +13,7 @@ import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 from benchmarks.views.run_lessons import LESSONS, KnownAnswer, known_of, lessons_of
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,
@@ -175,12 +175,12 @@ def test_a_path_of_two_hops_is_one_whose_ends_no_passage_names_together(second, 
 # --- the bundled runs ---
 
 
-RUNS = {path.stem: load_run(path) for path in sorted(bundled("traces").glob("*.jsonl"))}
+RUNS = {path.stem: load_run(path) for path in sorted(bundled_path("traces").glob("*.jsonl"))}
 
 
 def test_the_table_in_the_readme_of_the_data_is_what_the_command_prints():
     told = runpy.run_path(str(ROOT / "benchmarks" / "views" / "run_events.py"))
-    assert told["table_of_lessons"](RUNS) in bundled("README.md").read_text(encoding="utf-8"), (
+    assert told["table_of_lessons"](RUNS) in bundled_path("README.md").read_text(encoding="utf-8"), (
         "run python -m benchmarks.views.run_events --table"
     )
 
@@ -217,16 +217,16 @@ def test_what_the_head_of_a_bundled_run_says_of_rag_is_what_was_measured():
 
 
 def test_no_bundled_run_is_large():
-    assert all(path.stat().st_size < 300_000 for path in bundled("traces").glob("*.jsonl"))
+    assert all(path.stat().st_size < 300_000 for path in bundled_path("traces").glob("*.jsonl"))
 
 
 def test_only_questions_to_tune_on_are_shown():
     kept_back: set[str] = set()
     for folder in ("hotpotqa-train-100", "musique-train-100"):
-        split = json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))
+        split = json.loads(bundled_path(f"{folder}/split.json").read_text(encoding="utf-8"))
         rows = map(
             json.loads,
-            gzip.decompress(bundled(f"{folder}/queries.jsonl.gz").read_bytes()).decode().splitlines(),
+            gzip.decompress(bundled_path(f"{folder}/queries.jsonl.gz").read_bytes()).decode().splitlines(),
         )
         kept_back |= {row["text"].strip() for row in rows if row["_id"] not in split["develop"]}
     assert len(kept_back) > 100 and not kept_back & {run.question.strip() for run in RUNS.values()}

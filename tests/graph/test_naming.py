@@ -3,7 +3,7 @@
 import pytest
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import with_names_as_ids
+from kgot_lab.graph.snapshots import use_names_as_ids
 from kgot_lab.stores.files import read_graph, read_named_graph, write_graph
 from kgot_lab.types import Edge, Node
 
@@ -65,7 +65,7 @@ def test_a_name_never_takes_the_place_of_another_node():
         Node("2", (), {"name": "Rome"}),
         Node("3", (), {"name": "Rome (2)"}),
     ]
-    assert with_names_as_ids(PropertyGraph.of([*nodes, Node("4", (), {"name": "Rome"})])).graph.ids == (
+    assert use_names_as_ids(PropertyGraph.of([*nodes, Node("4", (), {"name": "Rome"})])).graph.ids == (
         "Paris (1)", "Paris", "Rome (2)′", "Rome (2)", "Rome (4)",
     )  # fmt: skip
 
@@ -78,4 +78,4 @@ def test_a_graph_of_ours_comes_back_as_it_was(tmp_path, ending):
     )
     write_graph(graph, tmp_path / f"g{ending}")
     assert read_named_graph(tmp_path / f"g{ending}").graph == read_graph(tmp_path / f"g{ending}") == graph
-    assert with_names_as_ids(graph).graph is graph
+    assert use_names_as_ids(graph).graph is graph

@@ -8,10 +8,10 @@ import pytest
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.types import Edge, Node
 
-FIVE = sorted(bundled("kgot-snapshots").glob("data_*.json"))
+FIVE = sorted(bundled_path("kgot-snapshots").glob("data_*.json"))
 SIZES = {"data_0": (11, 10), "data_1": (9, 8), "data_2": (1, 0), "data_3": (10, 0), "data_4": (6, 5)}
 
 
@@ -61,7 +61,7 @@ def test_the_five_published_snapshots_come_back_byte_for_byte(path, tmp_path):
 
 
 def test_the_first_snapshot_says_what_its_source_says():
-    graph = read_snapshot(bundled("kgot-snapshots") / "data_0.json")
+    graph = read_snapshot(bundled_path("kgot-snapshots") / "data_0.json")
     assert graph.labels() == {"Country": 10, "ASEAN_bloc": 1} and graph.types() == {"contains": 10}
     assert graph.node("10").properties["capital"] == "Hanoi"
     assert graph.edges[9].identity == ("0", "contains", "10", "9")

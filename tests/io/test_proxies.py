@@ -14,7 +14,7 @@ from support.openai_server import Server, openai_server, refuses, says
 
 from kgot_lab.embedding.api import API
 from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, ToolFailed
-from kgot_lab.io.http_client import is_loopback, proxy_variable, way_to
+from kgot_lab.io.http_client import is_loopback, proxy_options, proxy_variable
 from kgot_lab.llm import connect
 from kgot_lab.llm.presets import RetryPolicy
 from kgot_lab.stores.sparql.connection import SparqlLink
@@ -65,7 +65,7 @@ def transcribe(address: str) -> None:
 
 
 def query(address: str) -> None:
-    with closing(SparqlLink.to(f"{address}/query", None, None)) as link:
+    with closing(SparqlLink.connect(f"{address}/query", None, None)) as link:
         link.query("ASK {}")
 
 
@@ -168,4 +168,4 @@ def test_a_proxy_is_a_bad_input_before_anything_is_asked(monkeypatch) -> None:
 def test_a_proxy_that_no_server_is_asked_through_is_not_refused(monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "socks9://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "localhost, *")
-    assert way_to("https://example.com") == {} and proxy_variable("https://example.com") == ""
+    assert proxy_options("https://example.com") == {} and proxy_variable("https://example.com") == ""

@@ -11,7 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import openai
 import pytest
 
-from kgot_lab.io.http_client import UnusableBody, body_lines, bounded_client, unpacked_body, unpacked_pieces
+from kgot_lab.io.http_client import (
+    UnusableBody,
+    body_lines,
+    bounded_client,
+    decompress_body,
+    decompress_chunks,
+)
 
 
 class _Waits(BaseHTTPRequestHandler):
@@ -91,7 +97,7 @@ def test_a_text_without_an_end_is_looked_at_once(end):
     body = b"[" * 100_001 + b'"' + b'\\"' * 1_000_000 + end  # its time was the square of the quotes
     began = time.process_time()
     with pytest.raises(UnusableBody, match="objects and lists"):
-        unpacked_body(iter([body]), "")
+        decompress_body(iter([body]), "")
     assert time.process_time() - began < 20
 
 
@@ -99,19 +105,19 @@ def test_a_stream_passes_on_each_piece_as_it_comes_packed_or_not():
     pack = zlib.compressobj(wbits=31)
     packed = [pack.compress(word) + pack.flush(zlib.Z_SYNC_FLUSH) for word in (b"once", b" upon")]
     came = []
-    for piece in unpacked_pieces(
+    for piece in decompress_chunks(
         (came.append(chunk) or chunk for chunk in [*packed, pack.flush()]), "gzip", 100
     ):
         assert piece == [b"once", b" upon", b""][len(came) - 1]
     assert len(came) == 3
-    assert list(unpacked_pieces(iter([b"a", b"b"]), "", 2)) == [b"a", b"b"]
+    assert list(decompress_chunks(iter([b"a", b"b"]), "", 2)) == [b"a", b"b"]
 
 
 def test_a_stream_that_is_too_long_ends_as_soon_as_it_is():
     bomb = zlib.compress(b"0" * 1_000_000)
     with pytest.raises(UnusableBody, match="larger than"):
-        list(unpacked_pieces(iter([bomb]), "deflate", 1000))
-    endless = unpacked_pieces((b"0123456789" for _ in iter(int, 1)), "", 25)
+        list(decompress_chunks(iter([bomb]), "deflate", 1000))
+    endless = decompress_chunks((b"0123456789" for _ in iter(int, 1)), "", 25)
     assert [next(endless), next(endless)] == [b"0123456789"] * 2
     with pytest.raises(UnusableBody, match="larger than"):
         next(endless)

@@ -12,7 +12,7 @@ from support.waiting import AMPLE
 
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput, ReplayMiss
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.llm import connect
 from kgot_lab.llm.local import Local
 from kgot_lab.loop.controller import think
@@ -25,7 +25,7 @@ from kgot_lab.stores import InMemory, open_for
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff
 
-TRACES = sorted(bundled("traces").glob("*.jsonl"))
+TRACES = sorted(bundled_path("traces").glob("*.jsonl"))
 PATH = r"/(home|root|Users|tmp|work)/|[A-Z]:\\\\"
 KEY = r"\b(sk-|hf_|ghp_|AKIA|AIza)[\w-]{12}|Bearer |api[_-]?key"
 PRIVATE = re.compile(f"{PATH}|{KEY}", re.I)
@@ -102,9 +102,9 @@ def test_the_answer_of_a_trace_rests_on_facts_of_its_graph_and_documents_its_too
 
 def storm_again(question=""):
     """The loop over the same texts, with the limits of the recorded run, and its replies in place of a model."""
-    path = bundled("traces/winter_storm.jsonl")
+    path = bundled_path("traces/winter_storm.jsonl")
     begun = load_run(path).events[0]
-    tool = search(list(read_documents(bundled("winter-storm")).documents), k=3)
+    tool = search(list(read_documents(bundled_path("winter-storm")).documents), k=3)
     with InMemory() as store:
         yield from think(
             question or begun.question,
@@ -119,7 +119,7 @@ def test_the_replies_in_a_bundled_trace_answer_the_question_again_with_the_same_
     monkeypatch,
 ):
     monkeypatch.setattr(Local, "__call__", lambda *_: pytest.fail("a live model was asked"))
-    recorded = load_run(bundled("traces/winter_storm.jsonl")).events
+    recorded = load_run(bundled_path("traces/winter_storm.jsonl")).events
     for _ in range(2):
         assert all(same_event(was, now) for was, now in zip(recorded, storm_again(), strict=True))
 

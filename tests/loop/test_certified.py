@@ -13,8 +13,8 @@ from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.simulated import Competence, Simulated
 from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.changes import Support, note
-from kgot_lab.io.files import bundled
+from kgot_lab.graph.changes import Support, support_properties
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.certificate import certificate_of_run, question_names, value_instead
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall, ToolReturned, Wrote
@@ -29,7 +29,7 @@ from kgot_lab.types import Diff, Document, Edge, Node
 WHERE = "Where was the director of Silver Lane born?"
 LANE = Document("d4", "Silver Lane is a film directed by Jo Marsh.", "Silver Lane")
 MARSH = Document("d5", "Jo Marsh was born in Cork.", "Jo Marsh")
-RUNS = sorted(path.name for path in bundled("traces/hotpotqa_demo.jsonl").parent.glob("*.jsonl"))
+RUNS = sorted(path.name for path in bundled_path("traces/hotpotqa_demo.jsonl").parent.glob("*.jsonl"))
 
 
 def told_run(
@@ -149,7 +149,7 @@ def test_an_answer_without_any_facts_is_withheld():
 
 
 def test_typed_facts_name_the_relation_of_a_link():
-    fact = Edge("Jo Marsh", "birthplace", "Cork", note([Support("d5", MARSH.text)]))
+    fact = Edge("Jo Marsh", "birthplace", "Cork", support_properties([Support("d5", MARSH.text)]))
     run = told_run("Cork", [LANE, MARSH], [LANE, MARSH])
     wrote = Wrote(statement="…", diff=Diff(added_nodes=(Node("Jo Marsh"), Node("Cork")), added_edges=(fact,)))
     assert certificate_of_run([*run[:2], wrote, run[2]]).facts[1].fact.relation == "birthplace"
@@ -164,7 +164,7 @@ def test_a_run_without_an_answer_is_refused():
 
 @every("name", RUNS)
 def test_recorded_runs_have_a_certificate_and_it_is_the_same_each_time(name):
-    run = load_run(bundled(f"traces/{name}"))
+    run = load_run(bundled_path(f"traces/{name}"))
     first = certificate_of_run(run)
     assert first == certificate_of_run(run) and first.facts
     path = " ".join(claim.span.text for fact in first.facts for claim in fact.supports)

@@ -9,7 +9,7 @@ from support.every import every
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Support, note, supports_of
+from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Ballot, Forced, Read, Wrote
 from kgot_lab.loop.evidence import sentences_stating
@@ -211,13 +211,13 @@ def test_a_fact_keeps_all_its_supports_and_says_no_prompt_of_them_twice():
 def test_several_supports_come_back_from_a_store_in_each_language(kind):
     supports = (Support("a", "One says it."), Support("b", "Two 'say' it."))
     with open_store(kind) as store:
-        store.write(store.dialect.add([(Triple("Ada", "born in", "London"), note(supports))]))
+        store.write(store.dialect.add([(Triple("Ada", "born in", "London"), support_properties(supports))]))
         (edge,) = store.graph().edges
     assert supports_of(edge.properties) == supports
 
 
 def test_one_support_is_noted_as_plain_texts_and_an_odd_note_is_no_error():
-    assert note([Support("a", "s"), Support("a", "s")]) == {"source": "a", "sentence": "s"}
+    assert support_properties([Support("a", "s"), Support("a", "s")]) == {"source": "a", "sentence": "s"}
     assert supports_of({"source": ["d1"], "sentence": None}) == (Support("d1", ""),) and supports_of({}) == ()
 
 

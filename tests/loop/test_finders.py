@@ -20,7 +20,7 @@ from kgot_lab.loop.trace import load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.opening import Fused
-from kgot_lab.stores.protocol import Computer, readers
+from kgot_lab.stores.protocol import PythonRunner, readers
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, ask_model, python, sought_by
 
@@ -141,5 +141,5 @@ def test_a_store_says_what_else_it_can_do():
         """A store that computes nothing and stands alone."""
 
     with InMemory() as one, InMemory() as other:
-        assert isinstance(one, Computer) and not isinstance(Plain(), Computer)
+        assert isinstance(one, PythonRunner) and not isinstance(Plain(), PythonRunner)
         assert readers(one) == () and readers(Fused(one, other)) == (other,)

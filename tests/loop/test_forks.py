@@ -11,7 +11,7 @@ from support.no_sandbox import no_sandbox
 from support.saved_run import save_run
 
 from kgot_lab.errors import BadInput, TraceError
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote
@@ -88,8 +88,8 @@ def other(original):
 @pytest.fixture(params=sorted(FORKS))
 def bundle(request):
     """A bundled fork and the trace it was made from."""
-    return load_run(bundled(f"traces/{FORKS[request.param]}.jsonl")), load_run(
-        bundled(f"traces/{request.param}.jsonl")
+    return load_run(bundled_path(f"traces/{FORKS[request.param]}.jsonl")), load_run(
+        bundled_path(f"traces/{request.param}.jsonl")
     )
 
 
@@ -225,8 +225,8 @@ def test_a_bundled_fork_says_that_its_change_was_written_by_hand(bundle):
 
 
 def test_one_changed_reply_leads_to_the_state_that_was_asked_for():
-    original = load_run(bundled("traces/hotpotqa_two_hops.jsonl"))
-    other = recorded_fork(original, load_run(bundled("traces/hotpotqa_two_hops_fork_oregon.jsonl")))
+    original = load_run(bundled_path("traces/hotpotqa_two_hops.jsonl"))
+    other = recorded_fork(original, load_run(bundled_path("traces/hotpotqa_two_hops_fork_oregon.jsonl")))
     assert (original.events[-1].text, other.answer) == ("Portland", "Oregon")
     assert (other.avoided, other.asked) == (14, 4)  # and one reply was written by hand
 

@@ -9,7 +9,7 @@ from support.every import every
 from support.loop_script import FEW, call, of, scripted, votes
 from support.store_kinds import KINDS, opened
 
-from kgot_lab.graph.changes import Support, note, supports_of
+from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered
 from kgot_lab.loop.insert import written
@@ -160,7 +160,10 @@ def test_no_store_loses_a_support_that_a_statement_writes_over(kind, tmp_path, r
     with opened(kind.open(tmp_path, request)) as store:
         for document in (ONE, OTHER, ONE):
             diff = written(
-                store, store.dialect.add([(Triple(*FACT), note([Support(document.id, document.text)]))])
+                store,
+                store.dialect.add(
+                    [(Triple(*FACT), support_properties([Support(document.id, document.text)]))]
+                ),
             )
         assert not diff, "what is known is learnt again and changes nothing"
         (edge,) = [edge for edge in store.neighbours("Ada Lovelace") if edge.identity[:3] == FACT]

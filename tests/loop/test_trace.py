@@ -19,7 +19,7 @@ from support.saved_run import save_run
 from support.waiting import until
 
 from kgot_lab.errors import BadInput, TraceError
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.loop.controller import think
@@ -264,7 +264,7 @@ def test_a_missing_trace_is_refused(tmp_path):
 
 
 def test_a_trace_prints_question_answer_steps_cost_model_and_date():
-    made = load_run(bundled("traces/winter_storm.jsonl"))
+    made = load_run(bundled_path("traces/winter_storm.jsonl"))
     assert made.answer.startswith("La Nina contributed")
     assert repr(made).splitlines() == [
         f"<trace winter_storm: {len(made.events)} events, answered>",
@@ -308,7 +308,7 @@ def test_a_trace_from_before_some_fields_were_there_is_read(tmp_path):
 
 
 def test_a_trace_that_an_editor_saved_with_a_mark_is_read_all_the_same(tmp_path):
-    whole = bundled("traces/hotpotqa_demo.jsonl")
+    whole = bundled_path("traces/hotpotqa_demo.jsonl")
     marked = tmp_path / "marked.jsonl"
     marked.write_bytes("\ufeff".encode() + whole.read_bytes())
     assert load_run(marked) == load_run(whole)

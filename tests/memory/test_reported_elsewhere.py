@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from support.saying import fact, said, year
 
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claims import Claims
@@ -215,7 +215,7 @@ def test_facts_of_a_model_of_one_and_a_half_billion_parameters_are_learnt(claims
     sentence.
     """
     lines = map(
-        json.loads, Path(bundled("traces/hotpotqa_demo.jsonl")).read_text(encoding="utf-8").splitlines()
+        json.loads, Path(bundled_path("traces/hotpotqa_demo.jsonl")).read_text(encoding="utf-8").splitlines()
     )
     asked = [
         each

@@ -28,7 +28,13 @@ from kgot_lab.sandbox.sparql.rdf import (
 from kgot_lab.sandbox.sparql.statements import check_statement
 from kgot_lab.sandbox.sparql.statements import respell_names as canonical
 from kgot_lab.stores.files import read_turtle, write_turtle
-from kgot_lab.stores.sparql.triples import graph_of, require_holdable, spelled, triple_of, triples_of
+from kgot_lab.stores.sparql.triples import (
+    convert_triple,
+    format_term,
+    graph_from_triples,
+    require_representable,
+    to_triples,
+)
 from kgot_lab.types import Diff, Edge, Node
 
 ox = pytest.importorskip("pyoxigraph")
@@ -77,16 +83,16 @@ def through_engine(triples):
     store = ox.Store()
     store.update(
         "INSERT DATA {"
-        + ".".join(" ".join(spelled(term, short=False) for term in triple) for triple in triples)
+        + ".".join(" ".join(format_term(term, abbreviate=False) for term in triple) for triple in triples)
         + "}"
     )
-    return [triple_of(quad) for quad in store]
+    return [convert_triple(quad) for quad in store]
 
 
 def turtle(text):
     """The triples of some Turtle."""
     head = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in PREFIXES.items())
-    return [triple_of(quad) for quad in ox.parse(input=head + text, format=ox.RdfFormat.TURTLE)]
+    return [convert_triple(quad) for quad in ox.parse(input=head + text, format=ox.RdfFormat.TURTLE)]
 
 
 # --------------------------------------------------------------------------------------
@@ -97,8 +103,8 @@ def test_every_name_is_a_valid_iri_and_comes_back(name):
     iri = iri_of(name)
     assert name_of(iri) == name and name_of(iri_of(name)) == name
     assert ox.NamedNode(iri).value == iri
-    pieces = check_statement("read", f"SELECT ({spelled(iri)} AS ?x) {{}}")
-    assert [piece.text for piece in pieces if piece.kind in ("name", "iri")] == [spelled(iri)]
+    pieces = check_statement("read", f"SELECT ({format_term(iri)} AS ?x) {{}}")
+    assert [piece.text for piece in pieces if piece.kind in ("name", "iri")] == [format_term(iri)]
     (row,) = ox.Store().query(canonical(pieces), prefixes=PREFIXES)
     assert row["x"].value == iri
 
@@ -120,15 +126,15 @@ def test_different_names_have_different_iris():
 def test_two_hundred_nasty_graphs_come_back_exactly(start):
     for seed in range(start, start + 50):
         graph = nasty_graph(seed)
-        triples = triples_of(graph.nodes, graph.edges)
-        again = graph_of(through_engine(triples))
+        triples = to_triples(graph.nodes, graph.edges)
+        again = graph_from_triples(through_engine(triples))
         assert again == graph, (seed, str(graph.diff(again)))
-        assert set(triples_of(again.nodes, again.edges)) == set(triples)
+        assert set(to_triples(again.nodes, again.edges)) == set(triples)
 
 
 def test_the_order_of_labels_and_of_lists_is_kept():
     node = Node("n", ("b", "a"), {"tags": ["z", "a"]})
-    (again,) = graph_of(triples_of([node], [])).nodes
+    (again,) = graph_from_triples(to_triples([node], [])).nodes
     assert (again.labels, again.properties["tags"]) == (("b", "a"), ["z", "a"])
 
 
@@ -138,11 +144,11 @@ NOT_JSON = [{"p": float("nan")}, {"p": [float("inf")]}, {"p": {1, 2}}, {"p": "\u
 @pytest.mark.parametrize("properties", NOT_JSON, ids=ascii)
 def test_what_rdf_cannot_hold_is_refused_by_name(properties):
     with pytest.raises(BadInput, match="node 'n' cannot be spelled in RDF"):
-        triples_of([Node("n", (), properties)], [])
+        to_triples([Node("n", (), properties)], [])
     edge = Edge("a", "r", "b")
     with pytest.raises(BadInput, match=r"edge .* cannot be spelled in RDF"):
-        require_holdable(Diff(changed_edges=((edge, Edge("a", "r", "b", properties)),)))
-    require_holdable(Diff(removed_nodes=(Node("n", (), properties),)))
+        require_representable(Diff(changed_edges=((edge, Edge("a", "r", "b", properties)),)))
+    require_representable(Diff(removed_nodes=(Node("n", (), properties),)))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -160,12 +166,12 @@ def test_what_rdf_cannot_hold_is_refused_by_name(properties):
     ids=str,
 )  # fmt: skip
 def test_literals_of_any_kind_become_values(text, value):
-    (node,) = graph_of(turtle(f":n :p {text} .")).nodes
+    (node,) = graph_from_triples(turtle(f":n :p {text} .")).nodes
     assert repr(node) == repr(Node("n", (), {"p": value}))
 
 
 def test_the_rules_for_triples_of_any_origin():
-    graph = graph_of(
+    graph = graph_from_triples(
         turtle("""
         :Ada a :Person, "Author" ; rdfs:label "Ada" ; :knows :Bob, <http://example.org/eve> .
         :Marie%20Curie :won :Prize .
@@ -180,9 +186,9 @@ def test_the_rules_for_triples_of_any_origin():
 
 def test_a_fact_described_twice_is_one_edge_or_two():
     fact = "rdf:subject :M ; rdf:predicate :won ; rdf:object :P"
-    agree = graph_of(turtle(f"[] {fact} ; :year 1903 . [] {fact} ; :place 'Stockholm' ."))
+    agree = graph_from_triples(turtle(f"[] {fact} ; :year 1903 . [] {fact} ; :place 'Stockholm' ."))
     assert [dict(edge.properties) for edge in agree.edges] == [{"place": "Stockholm", "year": 1903}]
-    differ = graph_of(turtle(f"[] {fact} ; :year 1911 . [] {fact} ; :year 1903 ."))
+    differ = graph_from_triples(turtle(f"[] {fact} ; :year 1911 . [] {fact} ; :year 1903 ."))
     assert {(edge.key, edge.properties["year"]) for edge in differ.edges} == {("", 1903), ("2", 1911)}
 
 
@@ -197,13 +203,13 @@ IN_PARTS = [
 @pytest.mark.parametrize("text", IN_PARTS)
 def test_a_fact_described_in_parts_is_refused(text):
     with pytest.raises(BadInput, match="rdf:subject, rdf:predicate and rdf:object"):
-        graph_of(turtle(text))
+        graph_from_triples(turtle(text))
 
 
 def test_blank_nodes_have_names_that_do_not_depend_on_their_labels():
     text = "[] a :Person ; :name 'Eve' ; :knows [ a :Person ; :age 3 ], [ a :Person ; :age 4 ] . :Eve :x [] ."
     text += "[] :next [ :next [ :next :end ] ] ."
-    first, second = graph_of(turtle(text)), graph_of(reversed(turtle(text)))
+    first, second = graph_from_triples(turtle(text)), graph_from_triples(reversed(turtle(text)))
     assert first == second
     assert {"Eve", "Eve (Person)", "Person 1", "Person 2", "node 1", "end"} <= set(first.ids)
     assert len(first) == 9
@@ -211,8 +217,8 @@ def test_blank_nodes_have_names_that_do_not_depend_on_their_labels():
 
 def test_a_long_chain_and_a_ring_of_blank_nodes_end():
     chain = "".join(f"_:b{n} :next _:b{n + 1} ." for n in range(300))
-    assert len(graph_of(turtle(chain))) == 301
-    assert len(graph_of(turtle(f"{chain} _:b300 :next _:b0 ."))) == 301
+    assert len(graph_from_triples(turtle(chain))) == 301
+    assert len(graph_from_triples(turtle(f"{chain} _:b300 :next _:b0 ."))) == 301
     ring = name_blank_nodes(
         turtle(
             "_:a rdf:first 1 ; rdf:rest _:b . _:b rdf:first 2 ; rdf:rest _:a . _:c rdf:first 3 ; rdf:rest _:a ."

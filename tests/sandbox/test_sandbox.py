@@ -8,7 +8,7 @@ import pytest
 from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.graph.changes import Truth, inverse
+from kgot_lab.graph.changes import MutableGraph, inverse
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.types import Diff, Edge, Node
 
@@ -106,7 +106,7 @@ def test_a_write_returns_exactly_what_it_changed_and_applies_nothing(sandbox):
     ],
 )
 def test_every_way_to_change_the_graph_is_seen_and_can_be_undone(sandbox, statement, changed):
-    truth = Truth((ADA, LONDON), (BORN,))
+    truth = MutableGraph((ADA, LONDON), (BORN,))
     diff = sandbox.write(statement)
     assert str(diff) == changed
     truth.apply(diff)

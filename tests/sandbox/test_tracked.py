@@ -10,7 +10,7 @@ import networkx as nx
 import pytest
 from support.every import every
 
-from kgot_lab.graph.changes import Truth, inverse
+from kgot_lab.graph.changes import MutableGraph, inverse
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.python.tracking_graph import Journal, TrackedGraph, track, untracked
 from kgot_lab.sandbox.python.worker import apply_changes, collect_changes
@@ -74,7 +74,7 @@ def _run(statements: list[str], graph: nx.MultiDiGraph) -> None:
 @every("seed", range(20))
 def test_the_journals_diff_is_the_one_found_by_comparing_whole_graphs(seed):
     chance = random.Random(seed)
-    reference, truth = nx.MultiDiGraph(), Truth()
+    reference, truth = nx.MultiDiGraph(), MutableGraph()
     journal = _loaded((), ())
     for _ in range(12):
         statements = [_statement(chance) for _ in range(chance.randint(1, 5))]
@@ -103,10 +103,10 @@ def test_the_journals_diff_is_the_one_found_by_comparing_whole_graphs(seed):
             for id, item in was.items()
             if id not in now
         }
-        rolled = Truth(truth.nodes.values(), truth.edges.values())
+        rolled = MutableGraph(truth.nodes.values(), truth.edges.values())
         truth.apply(diff)
         assert (truth.nodes, truth.edges) == (nodes, edges)
-        back = Truth(nodes.values(), edges.values())
+        back = MutableGraph(nodes.values(), edges.values())
         back.apply(inverse(diff))
         assert (back.nodes, back.edges) == (rolled.nodes, rolled.edges)
         journal = _loaded(truth.nodes.values(), truth.edges.values())
@@ -133,7 +133,7 @@ def _json(value: object) -> bytes:
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 def test_random_statements_leave_worker_and_parent_with_one_graph():
     """The same through the real sandbox: what the worker holds after many diffs is what the parent holds."""
-    chance, truth = random.Random(7), Truth()
+    chance, truth = random.Random(7), MutableGraph()
     with open_sandbox() as sandbox:
         for _ in range(25):
             diff = sandbox.write("\n".join(_statement(chance) for _ in range(3)))

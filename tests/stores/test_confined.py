@@ -13,7 +13,7 @@ from support.every import every
 from support.store_kinds import NEIGHBOUR
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.stores.cypher.namespaces import confined
+from kgot_lab.stores.cypher.namespaces import confine_statement
 from kgot_lab.stores.cypher.server import CypherServer
 from kgot_lab.types import Diff, Edge, Node
 
@@ -36,7 +36,7 @@ MARKED = {
 
 @every("statement", MARKED)
 def test_every_node_that_a_statement_may_find_or_make_is_marked(statement):
-    assert confined(statement, "'m'").text == MARKED[statement]
+    assert confine_statement(statement, "'m'").text == MARKED[statement]
 
 
 UNBOUND = (
@@ -54,7 +54,7 @@ UNBOUND = (
 
 @every("statement", UNBOUND)
 def test_a_variable_that_is_bound_no_longer_is_marked_again(statement):
-    merged = confined(statement, "'m'").text.partition("MERGE (")[2]
+    merged = confine_statement(statement, "'m'").text.partition("MERGE (")[2]
     assert merged.partition(")")[0].endswith(f" {{{M}}}")
 
 
@@ -83,7 +83,7 @@ NOT_PLAIN = (
 @every("statement", NOT_PLAIN, ids=lambda statement: statement[:40])
 def test_what_cannot_be_confined_is_refused_and_told_why(statement):
     with pytest.raises(QueryFailed, match="each node of a statement must be plain to see") as refused:
-        confined(statement, "'m'")
+        confine_statement(statement, "'m'")
     assert refused.value.statement == statement
 
 

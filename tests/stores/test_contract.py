@@ -15,11 +15,11 @@ from kgot_lab.errors import BadInput, LabError, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.render import rendered
 from kgot_lab.loop.retrieve import facts_in
 from kgot_lab.stores import edges_between, holds_value
-from kgot_lab.stores.lookup import path_between
+from kgot_lab.stores.lookup import shortest_path
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.types import Diff, Edge, Node, Triple
 
@@ -238,7 +238,7 @@ def test_a_diff_that_does_not_fit_is_refused_whole_here_and_on_the_disk(home, fi
 
 @every("number", range(5))
 def test_a_snapshot_goes_through_without_loss(store, number):
-    graph = read_snapshot(bundled(f"kgot-snapshots/data_{number}.json"))
+    graph = read_snapshot(bundled_path(f"kgot-snapshots/data_{number}.json"))
     store.apply(store.graph().diff(graph))
     assert store.graph() == graph
 
@@ -324,7 +324,7 @@ def test_paths_are_as_short_as_those_in_memory_and_each_edge_leads_on(store):
     for one in ids[:4]:
         for other in ids[:12]:
             path, at = store.path(one, other), one
-            assert len(path) == len(path_between(one, other, 6, lambda id: graph.neighbours(id, "both")))
+            assert len(path) == len(shortest_path(one, other, 6, lambda id: graph.neighbours(id, "both")))
             for edge in path:
                 assert edge in edges
                 at = {edge.source: edge.target, edge.target: edge.source}[at]

@@ -237,7 +237,7 @@ def test_a_write_cannot_leave_the_graph(store, statement):
 
 
 def test_a_write_that_comes_past_the_first_fence_is_taken_back_by_the_second(store):
-    with store._link.reading(5.0) as transaction:
+    with store._link.read_transaction(5.0) as transaction:
         transaction.run(
             "CREATE ({id: 'Eve', _run: 'kgot'})"
         ).consume()  # ArcadeDB lets it through in the driver's read mode

@@ -9,8 +9,8 @@ import pytest
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.files import bundled
-from kgot_lab.stores.files import FORMS, read_graph, write_graph
+from kgot_lab.io.files import bundled_path
+from kgot_lab.stores.files import WRITERS, read_graph, write_graph
 from kgot_lab.types import Edge, Node
 
 ENDINGS = {"apoc": ".jsonl", "networkx": ".json", "graphml": ".graphml", "turtle": ".ttl"}
@@ -55,7 +55,7 @@ ODD = PropertyGraph.of(
 )
 
 
-@pytest.fixture(params=FORMS)
+@pytest.fixture(params=WRITERS)
 def form(request):
     return request.param
 
@@ -70,7 +70,7 @@ def test_every_form_gives_back_what_was_written(form, tmp_path):
 
 @pytest.mark.parametrize("number", range(5))
 def test_a_snapshot_goes_through_every_form_without_loss(form, number, tmp_path):
-    graph = read_snapshot(bundled(f"kgot-snapshots/data_{number}.json"))
+    graph = read_snapshot(bundled_path(f"kgot-snapshots/data_{number}.json"))
     write_graph(graph, tmp_path / f"graph{ENDINGS[form]}", form)
     assert read_graph(tmp_path / f"graph{ENDINGS[form]}") == graph
 

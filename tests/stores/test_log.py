@@ -15,11 +15,11 @@ import pytest
 
 from kgot_lab.diagnostics.file_check import check_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
-from kgot_lab.graph.changes import Truth
+from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.stores import open_store
 from kgot_lab.stores.embedded_store import InMemory, inverse
-from kgot_lab.stores.hash_chain import line_of
-from kgot_lab.stores.log import chain_on_file, history, salvage
+from kgot_lab.stores.hash_chain import format_record
+from kgot_lab.stores.log import read_history, read_log, salvage_log
 from kgot_lab.types import Diff, Edge, Node
 
 NASTY = "quote \" ' brace {} \\ ` line\u2028 é 中 🧪 \x00"
@@ -53,7 +53,7 @@ def test_a_store_on_a_path_goes_on_where_it_stopped(tmp_path):
     with InMemory(path=tmp_path / "graph.log") as store:
         assert store.graph() == kept
         store.apply(inverse(diffs[-1]))
-        assert tuple(history(tmp_path / "graph.log")) == (*diffs, inverse(diffs[-1]))
+        assert tuple(read_history(tmp_path / "graph.log")) == (*diffs, inverse(diffs[-1]))
 
 
 def test_the_graph_after_every_write_can_be_had_again(tmp_path):
@@ -61,7 +61,7 @@ def test_the_graph_after_every_write_can_be_had_again(tmp_path):
     with InMemory(path=tmp_path / "graph.log") as store:
         for diff in diffs:
             store.apply(diff)
-    assert tuple(history(tmp_path / "graph.log")) == tuple(diffs)
+    assert tuple(read_history(tmp_path / "graph.log")) == tuple(diffs)
 
 
 def killed_while_writing(path, count=4):
@@ -92,7 +92,7 @@ def test_a_killed_writer_leaves_a_log_that_opens_whole_without_a_word(tmp_path):
     path = tmp_path / "graph.log"
     _, sizes = killed_while_writing(path)
     with InMemory(path=path) as store:
-        assert len(list(history(path))) == len(sizes) - 1 and len(store.graph()) == 4
+        assert len(list(read_history(path))) == len(sizes) - 1 and len(store.graph()) == 4
 
 
 def test_a_write_that_did_not_end_is_cut_off_and_said_and_nothing_before_it_is_lost(tmp_path):
@@ -106,7 +106,7 @@ def test_a_write_that_did_not_end_is_cut_off_and_said_and_nothing_before_it_is_l
             store = InMemory(path=path)
         store.apply(Diff(added_nodes=(Node("new"),)))
         store.close()
-        assert len(list(history(path))) == len(sizes)
+        assert len(list(read_history(path))) == len(sizes)
         assert (tmp_path / "graph.log.damaged-1").read_bytes() == whole + torn
         (tmp_path / "graph.log.damaged-1").unlink()
 
@@ -166,11 +166,11 @@ def test_what_is_whole_of_a_damaged_log_can_be_kept_and_the_damaged_one_stays_be
     path.write_bytes(data)
     with pytest.raises(StoreDamaged, match=r"kgot-lab doctor --salvage .*graph\.log"):
         InMemory(path=path)
-    assert salvage(path).kept.read_bytes() == data
+    assert salvage_log(path).damaged_copy.read_bytes() == data
     with InMemory(path=path) as store:
-        assert len(list(history(path))) == 3
+        assert len(list(read_history(path))) == 3
         store.apply(Diff(added_nodes=(Node("new"),)))
-    assert len(list(history(path))) == 4
+    assert len(list(read_history(path))) == 4
 
 
 @pytest.mark.parametrize("harm", ["a second head", "no head", "marks", "a shorter mark", "a line between"])
@@ -187,33 +187,33 @@ def test_a_log_whose_chain_is_sound_keeps_all_its_records(tmp_path, harm):
     }
     path.write_bytes(b"".join(harmed[harm]))
     assert not check_file(path).whole
-    assert salvage(path).told == "kept 5 of 5 writes"
-    assert len(list(history(path))) == 5 and check_file(path).whole
+    assert salvage_log(path).summary == "kept 5 of 5 writes"
+    assert len(list(read_history(path))) == 5 and check_file(path).whole
 
 
 def test_a_salvage_of_a_log_tells_how_much_it_kept_and_a_refused_one_leaves_nothing(tmp_path):
     path = tmp_path / "graph.log"
     whole, sizes = killed_while_writing(path)
     path.write_bytes(whole[: sizes[2] + 20] + b"?" + whole[sizes[2] + 21 :])
-    assert salvage(path).told == "kept 2 of 5 writes"
+    assert salvage_log(path).summary == "kept 2 of 5 writes"
     (tmp_path / "graph.log.damaged-1").unlink()
     lost = whole[: sizes[0]].replace(whole[-60:-50], b"") + whole[sizes[1] :]
-    newer = line_of({"format": "kgot_lab diff log", "version": 3}, b"") + whole[sizes[0] :]
+    newer = format_record({"format": "kgot_lab diff log", "version": 3}, b"") + whole[sizes[0] :]
     for data, reason in ((lost, "not one of 5 writes could be read"), (newer, "another version")):
         path.write_bytes(data)
         for _ in range(2):
             with pytest.raises((StoreDamaged, BadInput), match=reason):
-                salvage(path)
+                salvage_log(path)
         assert path.read_bytes() == data and list(tmp_path.iterdir()) == [path]
 
 
 def old_log(path, diffs):
     """A log as earlier versions wrote it."""
-    truth, lines = Truth(), [line_of({"format": "kgot_lab diff log", "version": 1}, b"", 1)]
+    truth, lines = MutableGraph(), [format_record({"format": "kgot_lab diff log", "version": 1}, b"", 1)]
     for diff in diffs:
         truth.apply(diff)
         claims = [[node.id, list(node.labels), dict(node.properties)] for node in diff.added_nodes]
-        lines.append(line_of({"nodes": claims, "edges": []}, b"", 1))
+        lines.append(format_record({"nodes": claims, "edges": []}, b"", 1))
     path.write_bytes(b"".join(lines))
 
 
@@ -223,10 +223,10 @@ def test_an_old_log_still_opens_and_is_added_to_and_compacting_it_gives_it_the_c
     with InMemory(path=path) as store:
         store.apply(Diff(added_nodes=(Node("new"),)))
     with InMemory(path=path) as store:
-        assert store.graph().ids == ("n0", "n1", "n2", "new") and chain_on_file(path).version == 1
+        assert store.graph().ids == ("n0", "n1", "n2", "new") and read_log(path).version == 1
         store.compact()
         store.apply(Diff(added_nodes=(Node("newer"),)))
-    assert chain_on_file(path).version == 2 and len(list(history(path))) == 2
+    assert read_log(path).version == 2 and len(list(read_history(path))) == 2
 
 
 def test_damage_before_the_end_of_an_old_log_is_an_error_and_the_file_is_left_alone(tmp_path):
@@ -318,7 +318,7 @@ def test_a_file_of_somebody_else_is_not_touched_and_nothing_is_left_beside_it(tm
         with pytest.raises(StoreUnavailable, match="it is no file"):
             InMemory(path=place)
     with pytest.raises(StoreUnavailable, match="not a regular file but a pipe"):
-        list(history(tmp_path / "pipe"))
+        list(read_history(tmp_path / "pipe"))
 
 
 def test_an_empty_file_becomes_a_log_and_that_is_said(tmp_path):

@@ -318,8 +318,11 @@ def test_reading_paths_changes_nothing(store):
 
 def test_rows_of_paths_count_as_read_and_not_as_said_by_the_statement(store):
     statement = store.dialect.paths(list(PASSAGES), WORTH, 100)
-    own = store.dialect.own_words(statement)
-    assert own.looks and not {"sentence_1", "sentence_2", "source_1", "source_2", "name", "end"} & own.columns
+    own = store.dialect.constants(statement)
+    assert (
+        own.reads_graph
+        and not {"sentence_1", "sentence_2", "source_1", "source_2", "name", "end"} & own.columns
+    )
     assert constants(store, statement, store.read(statement)) == ()
 
 

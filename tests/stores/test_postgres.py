@@ -23,8 +23,8 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, StoreUnavailable
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.postgres.store import MANY_ELEMENTS, Postgres
-from kgot_lab.stores.postgres.tables import quoted, role_of
+from kgot_lab.stores.postgres.store import BULK_ELEMENTS, Postgres
+from kgot_lab.stores.postgres.tables import quote_identifier, role_name
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.types import Diff, Edge, Node
 
@@ -334,7 +334,7 @@ def attacked(request, server) -> Iterator[Postgres]:
 def test_statements_run_as_a_role_of_their_own_where_one_can_be_made(attacked):
     (row,) = attacked.read("SELECT current_user AS name")
     assert row["name"] == (
-        "may_not" if attacked.namespace.endswith("may_not") else role_of(attacked.namespace)
+        "may_not" if attacked.namespace.endswith("may_not") else role_name(attacked.namespace)
     )
     assert (
         str(
@@ -368,14 +368,14 @@ def test_the_role_alone_would_stop_them_too(server, curies, name):
         for statement in (
             "SELECT pg_read_file('/etc/passwd')", "COPY (SELECT 1) TO PROGRAM 'id'", "COPY (SELECT 1) TO '/tmp/x'",
             "CREATE TABLE x (a int)", "SET ROLE postgres",
-            "SET SESSION AUTHORIZATION postgres", "SELECT set_config('role', 'postgres', false)", f"TRUNCATE {quoted(name)}.nodes",
-            f"DROP TABLE {quoted(name)}.edges",
-            'SELECT * FROM "somebody else\'s".nodes', f"UPDATE {quoted(name)}.nodes SET number = DEFAULT",
-            f"INSERT INTO {quoted(name)}.nodes (id, number) OVERRIDING SYSTEM VALUE VALUES ('x', 1)",
-            f"CREATE TABLE {quoted(name)}.x (a int)",
+            "SET SESSION AUTHORIZATION postgres", "SELECT set_config('role', 'postgres', false)", f"TRUNCATE {quote_identifier(name)}.nodes",
+            f"DROP TABLE {quote_identifier(name)}.edges",
+            'SELECT * FROM "somebody else\'s".nodes', f"UPDATE {quote_identifier(name)}.nodes SET number = DEFAULT",
+            f"INSERT INTO {quote_identifier(name)}.nodes (id, number) OVERRIDING SYSTEM VALUE VALUES ('x', 1)",
+            f"CREATE TABLE {quote_identifier(name)}.x (a int)",
         ):  # fmt: skip
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                asked(server, statement, user=role_of(name))
+                asked(server, statement, user=role_name(name))
 
 
 def test_a_namespace_of_any_name_sees_no_other(curies, server):
@@ -384,7 +384,7 @@ def test_a_namespace_of_any_name_sees_no_other(curies, server):
         other.write("INSERT INTO nodes (id) VALUES ('mine')")
         assert len(curies.graph()) == 3 and [node.id for node in other.graph().nodes] == ["mine"]
         with pytest.raises(QueryFailed, match="permission denied"):
-            curies.read(f"SELECT id FROM {quoted(other.namespace)}.nodes")
+            curies.read(f"SELECT id FROM {quote_identifier(other.namespace)}.nodes")
 
 
 def test_no_change_of_one_value_is_lost_between_two_stores(store, server, name):
@@ -458,24 +458,24 @@ def test_a_large_load_has_all_indexes_and_checks_afterwards(store, server, name)
         "SELECT indexname FROM pg_indexes WHERE schemaname = %s"
         " UNION SELECT conname FROM pg_constraint WHERE connamespace = %s::regnamespace ORDER BY 1"
     )
-    before = asked(server, indexes, name, quoted(name))
+    before = asked(server, indexes, name, quote_identifier(name))
     nodes = tuple(
-        Node(f"n{number}", ("Number",), {"text": f"the number {number}"}) for number in range(MANY_ELEMENTS)
+        Node(f"n{number}", ("Number",), {"text": f"the number {number}"}) for number in range(BULK_ELEMENTS)
     )
-    edges = tuple(Edge(f"n{number}", "next", f"n{number + 1}") for number in range(MANY_ELEMENTS - 1))
+    edges = tuple(Edge(f"n{number}", "next", f"n{number + 1}") for number in range(BULK_ELEMENTS - 1))
     with pytest.raises(BadInput, match="no node"):
         store.apply(Diff(added_nodes=nodes, added_edges=(*edges, Edge("n0", "next", "nowhere"))))
-    assert len(store.graph()) == 0 and asked(server, indexes, name, quoted(name)) == before
+    assert len(store.graph()) == 0 and asked(server, indexes, name, quote_identifier(name)) == before
     store.apply(Diff(added_nodes=nodes, added_edges=edges))
-    assert asked(server, indexes, name, quoted(name)) == before
+    assert asked(server, indexes, name, quote_identifier(name)) == before
     assert tuple(store.graph().nodes) == nodes and tuple(store.graph().edges) == edges
     assert store.search("number 1234", 1) == (nodes[1234],)
     assert store.within("n10", 5) == {f"n{number}": abs(number - 10) for number in range(5, 16)}
     with pytest.raises(QueryFailed, match="is not present"):
         store.write("INSERT INTO edges VALUES ('n0', 'r', 'nowhere')")
-    store.apply(Diff(added_nodes=tuple(Node(f"m{number}") for number in range(MANY_ELEMENTS + 1))))
+    store.apply(Diff(added_nodes=tuple(Node(f"m{number}") for number in range(BULK_ELEMENTS + 1))))
     assert store.schema() == Schema(
-        {"Number": MANY_ELEMENTS}, {"next": MANY_ELEMENTS - 1}, 2 * MANY_ELEMENTS + 1, MANY_ELEMENTS - 1
+        {"Number": BULK_ELEMENTS}, {"next": BULK_ELEMENTS - 1}, 2 * BULK_ELEMENTS + 1, BULK_ELEMENTS - 1
     )
 
 
@@ -550,7 +550,7 @@ def test_a_schema_that_is_not_ours_is_refused_and_not_touched(server):
 def test_a_wipe_stops_at_what_others_built(server, name):
     with Postgres(path=server.folder, namespace=name) as store:
         store.apply(ALL)
-    asked(server, f"CREATE VIEW public.people AS SELECT id FROM {quoted(name)}.nodes")
+    asked(server, f"CREATE VIEW public.people AS SELECT id FROM {quote_identifier(name)}.nodes")
     with pytest.raises(BadInput, match="people"):
         Postgres(path=server.folder, namespace=name, wipe=True)
     asked(server, "DROP VIEW public.people")
@@ -632,11 +632,11 @@ def test_a_connection_that_is_cut_during_a_write_changes_nothing(curies, server,
     import psycopg
 
     with psycopg.connect(server.conninfo()) as blocker:
-        blocker.execute(f"LOCK TABLE {quoted(name)}.nodes IN ACCESS EXCLUSIVE MODE")
+        blocker.execute(f"LOCK TABLE {quote_identifier(name)}.nodes IN ACCESS EXCLUSIVE MODE")
         with ThreadPoolExecutor() as pool:
             waiting = pool.submit(curies.write, "DELETE FROM nodes")
             cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND wait_event_type = 'Lock'"
-            while not asked(server, cut, role_of(name)):
+            while not asked(server, cut, role_name(name)):
                 assert not waiting.done()
             with pytest.raises(StoreUnavailable, match="nothing was changed"):
                 waiting.result()
@@ -726,7 +726,7 @@ def test_the_first_to_open_a_server_that_was_killed_finds_all_that_was_written(o
 
 def test_a_server_that_cannot_finish_is_ended_all_the_same(own_server, monkeypatch):
     """As one does whose disk is full: its last act before it stops, to write all down, never ends."""
-    monkeypatch.setattr("kgot_lab.stores.postgres.server._STOPPING", 1)
+    monkeypatch.setattr("kgot_lab.stores.postgres.server._STOP_SECONDS", 1)
     ((writer,),) = asked(own_server, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
     os.kill(writer, signal.SIGSTOP)
     try:

@@ -132,7 +132,7 @@ def test_stores_of_one_process_that_made_what_they_take_turns_by_at_once_take_tu
         closing(open_store("cypher_server", **bolt)) as two,
     ):
         one.apply(Diff(added_nodes=(Node("first"),)))
-        with one._link.writing() as transaction:
+        with one._link.write_transaction() as transaction:
             transaction.run("CREATE (:KgotLabWriters {of: $of, written: 7})", of=bolt["namespace"]).consume()
         before, added, refused = turn_nodes(bolt), list[int](), list[str]()
 
@@ -157,18 +157,18 @@ def test_stores_of_one_process_that_made_what_they_take_turns_by_at_once_take_tu
 
 
 def test_a_writer_that_is_always_overtaken_says_so_and_changes_nothing(bolt, monkeypatch):
-    monkeypatch.setattr("kgot_lab.stores.cypher.connection._TRIES", 3)
+    monkeypatch.setattr("kgot_lab.stores.cypher.connection._MAX_TRIES", 3)
     with (
         closing(open_store("cypher_server", **bolt, wipe=True)) as one,
         closing(open_store("cypher_server", **bolt)) as two,
     ):
-        locate, numbers = one._looking.locate, iter(range(100))
+        locate, numbers = one._lookup.locate, iter(range(100))
 
         def overtaken(ask, ids):
             two.apply(Diff(added_nodes=(Node(f"two {next(numbers)}"),)))
             return locate(ask, ids)
 
-        monkeypatch.setattr(one._looking, "locate", overtaken)
+        monkeypatch.setattr(one._lookup, "locate", overtaken)
         with pytest.raises(
             StoreUnavailable,
             match=r"another writer of .* was faster 3 times; nothing was changed, so try again later",
@@ -183,7 +183,7 @@ def test_a_refusal_that_comes_of_what_another_writer_did_meanwhile_is_not_believ
         closing(open_store("cypher_server", **bolt, wipe=True)) as one,
         closing(open_store("cypher_server", **bolt)) as two,
     ):
-        locate = one._looking.locate
+        locate = one._lookup.locate
         diffs = [Diff(added_nodes=(Node("a"),)), Diff(removed_nodes=(Node("a"),))]
 
         def overtaken(ask, ids):
@@ -191,7 +191,7 @@ def test_a_refusal_that_comes_of_what_another_writer_did_meanwhile_is_not_believ
                 two.apply(diffs.pop(0))
             return locate(ask, ids)
 
-        monkeypatch.setattr(one._looking, "locate", overtaken)
+        monkeypatch.setattr(one._lookup, "locate", overtaken)
         one.apply(Diff(added_nodes=(Node("a", ("Own",)),)))
         assert list(one.graph().nodes) == [Node("a", ("Own",))] and not diffs
 
@@ -213,15 +213,15 @@ def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_w
 ):
     with closing(open_store("cypher_server", **bolt, wipe=True)) as store:
         store.apply(Diff(added_nodes=(Node("a"),)))
-        monkeypatch.setattr("kgot_lab.stores.cypher.apply._WAIT", 0.5)
+        monkeypatch.setattr("kgot_lab.stores.cypher.apply._LOCK_TIMEOUT", 0.5)
         said = r"did not let us write .* for 0\.5 s: another writer keeps it"
-        with pytest.raises(StoreUnavailable, match=said), store._link.writing() as transaction:
+        with pytest.raises(StoreUnavailable, match=said), store._link.write_transaction() as transaction:
             transaction.run("RETURN 1").consume()
             bolt_server.process.send_signal(signal.SIGSTOP)
             # until all its threads stand still: one may be answering
             os.waitpid(bolt_server.process.pid, os.WUNTRACED)
             try:
-                store._turns._take(transaction)
+                store._write_lock._set_lock(transaction)
             finally:
                 bolt_server.process.send_signal(signal.SIGCONT)
         store.apply(Diff(added_nodes=(Node("b"),)))
@@ -254,7 +254,7 @@ def test_two_writes_that_a_server_ran_at_the_same_moment_are_both_taken_for_made
             )
             two.apply(Diff(added_nodes=(Node(f"two {number}"),)))
             assert {f"{name} {number}" for name in ("one", "two")} <= set(one.graph().ids)
-            assert len(one._marked()) == 1 and one.schema() == two.schema()
+            assert len(one._server_version()) == 1 and one.schema() == two.schema()
         assert (
             type(one).namespaces(where["query_url"], where["update_url"])[namespace].nodes
             == one.schema().nodes

@@ -9,27 +9,27 @@ from support.every import every
 from support.store_kinds import opened
 
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.validation import MOST_KEPT, fit_diff
+from kgot_lab.graph.validation import MAX_ELEMENT_BYTES, validate_diff
 from kgot_lab.types import Diff, Edge, Node
 
 pytestmark = pytest.mark.extended
 
 ROOM = 1_000  # bytes for what names an element
 LARGE = {
-    "letters of two bytes": Node("a", ("Text",), {"text": "ä" * ((MOST_KEPT - ROOM) // 2)}),
-    "letters that JSON escapes": Node("a", (), {"text": '"\n' * ((MOST_KEPT - ROOM) // 4)}),
+    "letters of two bytes": Node("a", ("Text",), {"text": "ä" * ((MAX_ELEMENT_BYTES - ROOM) // 2)}),
+    "letters that JSON escapes": Node("a", (), {"text": '"\n' * ((MAX_ELEMENT_BYTES - ROOM) // 4)}),
     "many properties": Node("a", (), {f"p{number:04}": "x" * 15_900 for number in range(1_000)}),
-    "a long id": Node("n" * (MOST_KEPT - ROOM)),
+    "a long id": Node("n" * (MAX_ELEMENT_BYTES - ROOM)),
 }
 TOO_LARGE = {
-    "letters": Node("a", (), {"text": "x" * MOST_KEPT}),
+    "letters": Node("a", (), {"text": "x" * MAX_ELEMENT_BYTES}),
     "letters of two bytes": Node("a", (), {"text": "ä" * 9_000_000}),
     "letters that JSON escapes": Node("a", (), {"text": '"' * 9_000_000}),
     "letters that JSON escapes by six": Node("a", (), {"text": "\x01" * 3_000_000}),
     "many properties": Node("a", (), {f"p{number:04}": "x" * 16_100 for number in range(1_000)}),
     "many numbers": Node("a", (), {"numbers": [12_345_678] * 2_000_000}),
     "many labels": Node("a", tuple(f"{number:04}" * 4_100 for number in range(1_000))),
-    "a long id": Node("n" * MOST_KEPT),
+    "a long id": Node("n" * MAX_ELEMENT_BYTES),
 }
 
 
@@ -59,7 +59,7 @@ def test_what_is_large_can_be_changed_into_something_as_large(store):
 
 def test_an_edge_is_let_in_by_the_same_measure(store):
     ends = (Node("a"), Node("b"))
-    edge = Edge("a", "says", "b", {"text": "ä" * ((MOST_KEPT - ROOM) // 2)})
+    edge = Edge("a", "says", "b", {"text": "ä" * ((MAX_ELEMENT_BYTES - ROOM) // 2)})
     store.apply(Diff(added_nodes=ends, added_edges=(edge,)))
     assert store.graph().edges[0] == edge
     with pytest.raises(BadInput, match="bytes as JSON; 16,000,000 can be kept in one node or edge"):
@@ -85,7 +85,7 @@ def test_an_id_that_no_index_of_postgres_can_hold_is_refused_in_one_sentence(sto
 @every("node", TOO_LARGE.values(), ids=TOO_LARGE)
 def test_what_is_larger_does_not_pass_the_gate_of_all_stores(node):
     with pytest.raises(BadInput, match="bytes as JSON; 16,000,000 can be kept in one node or edge"):
-        fit_diff(Diff(added_nodes=(Node("before"), node)))
+        validate_diff(Diff(added_nodes=(Node("before"), node)))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Truth
+from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.python.helpers import helpers
 from kgot_lab.sandbox.python.tracking_graph import TrackedGraph, track
@@ -22,7 +22,7 @@ from kgot_lab.sandbox.python.worker import apply_changes
 from kgot_lab.sandbox.replies import encode_element
 from kgot_lab.sandbox.sparql.rdf import DOUBLE, Literal, iri_of, literal_of, read_contents, value_of
 from kgot_lab.stores.sparql.dialect import SPARQL
-from kgot_lab.stores.sparql.triples import spelled, triples_of
+from kgot_lab.stores.sparql.triples import format_term, to_triples
 from kgot_lab.types import Edge, Node, Triple
 
 pytest.importorskip("pyoxigraph")
@@ -41,7 +41,7 @@ class Here:
     """A graph whose statements run in this process, without a sandbox; what they change is kept."""
 
     def __init__(self, nodes=(), edges=()):
-        self.holder, self.truth = SparqlGraph(), Truth(nodes, edges)
+        self.holder, self.truth = SparqlGraph(), MutableGraph(nodes, edges)
         self.holder.put(map(encode_element, nodes), map(encode_element, edges))
 
     def write(self, statement):
@@ -209,7 +209,7 @@ def random_statement(chance, names):
     """An update of a few triples, spelled in different ways."""
 
     def name():
-        return spelled(iri_of(chance.choice(names)), short=chance.random() < 0.7)
+        return format_term(iri_of(chance.choice(names)), abbreviate=chance.random() < 0.7)
 
     def value():
         return chance.choice(
@@ -258,7 +258,7 @@ def test_the_graph_stays_as_the_mapping_spells_it_whatever_is_written(seed):
                 for why in ("rdf:subject, rdf:predicate and rdf:object", "shared by multiple blocks")
             ), statement
             assert here.triples() == before
-        assert here.triples() == set(triples_of(here.truth.nodes.values(), here.truth.edges.values())), (
+        assert here.triples() == set(to_triples(here.truth.nodes.values(), here.truth.edges.values())), (
             statement
         )
     assert refused < 15

@@ -277,7 +277,7 @@ def test_a_token_is_never_shown(echo, status):
     with pytest.raises(StoreUnavailable) as caught:
         SparqlServer(f"http://someone:{SECRET}@{place}", token=SECRET)
     assert SECRET not in str(caught.value) and place in str(caught.value)
-    link = SparqlLink.to(f"http://someone:{SECRET}@{place}", None, SECRET)
+    link = SparqlLink.connect(f"http://someone:{SECRET}@{place}", None, SECRET)
     assert SECRET not in repr(link) + str(link) and place in repr(link)
     link.close()
 
@@ -301,6 +301,6 @@ def test_a_port_where_nobody_listens_and_a_url_that_is_none():
     ],
 )
 def test_the_update_endpoint_is_guessed_as_servers_have_it(query_url, update_url):
-    link = SparqlLink.to(query_url, None, None)
+    link = SparqlLink.connect(query_url, None, None)
     assert link.update_url == update_url
     link.close()

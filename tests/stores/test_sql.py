@@ -10,17 +10,17 @@ from support.every import every
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.stores.sql import (
     Change,
-    diff_of,
     edge_row,
+    journal_diff,
     json_text,
     node_row,
-    parsed_json,
+    parse_json,
     refuse_unless_sql_read,
     refuse_unless_sql_write,
     sql_dialect,
     sql_literal,
     texts_in,
-    touched,
+    touched_keys,
 )
 from kgot_lab.types import Diff, Edge, Node, Triple
 
@@ -34,7 +34,7 @@ KNOWS = ("ada", "knows", "bob", "", {})
 def test_a_row_that_came_went_or_changed_is_in_the_diff():
     older = ("ada", ["Person"], {"born": 1816})
     journal = [Change("nodes", None, BOB), Change("nodes", older, ADA), Change("edges", KNOWS, None)]
-    assert diff_of(journal) == Diff(
+    assert journal_diff(journal) == Diff(
         added_nodes=(Node("bob"),),
         changed_nodes=((Node("ada", ("Person",), {"born": 1816}), Node("ada", ("Person",), {"born": 1815})),),
         removed_edges=(Edge("ada", "knows", "bob"),),
@@ -44,17 +44,17 @@ def test_a_row_that_came_went_or_changed_is_in_the_diff():
 def test_several_changes_of_one_row_are_one_change():
     steps = [("ada", [], {"n": number}) for number in range(4)]
     journal = [Change("nodes", before, after) for before, after in pairwise(steps)]
-    assert diff_of(journal).changed_nodes == ((Node("ada", (), {"n": 0}), Node("ada", (), {"n": 3})),)
+    assert journal_diff(journal).changed_nodes == ((Node("ada", (), {"n": 0}), Node("ada", (), {"n": 3})),)
 
 
 def test_a_change_and_its_undo_vanish():
-    assert not diff_of([Change("nodes", None, ADA), Change("nodes", ADA, None)])
-    assert not diff_of([Change("edges", KNOWS, None), Change("edges", None, KNOWS)])
-    assert not diff_of([Change("nodes", ADA, BOB), Change("nodes", BOB, ADA)])
+    assert not journal_diff([Change("nodes", None, ADA), Change("nodes", ADA, None)])
+    assert not journal_diff([Change("edges", KNOWS, None), Change("edges", None, KNOWS)])
+    assert not journal_diff([Change("nodes", ADA, BOB), Change("nodes", BOB, ADA)])
 
 
 def test_a_row_with_a_new_identity_is_one_removed_and_one_added():
-    diff = diff_of(
+    diff = journal_diff(
         [
             Change("nodes", ADA, ("lovelace", ["Person"], {"born": 1815})),
             Change("edges", KNOWS, ("lovelace", *KNOWS[1:])),
@@ -66,20 +66,20 @@ def test_a_row_with_a_new_identity_is_one_removed_and_one_added():
 
 @pytest.mark.parametrize("after", [1.0, True, "1", [1], None])
 def test_values_that_python_calls_equal_may_differ(after):
-    diff = diff_of([Change("nodes", ("a", [], {"x": 1}), ("a", [], {"x": after}))])
+    diff = journal_diff([Change("nodes", ("a", [], {"x": 1}), ("a", [], {"x": after}))])
     assert diff.changed_nodes == ((Node("a", (), {"x": 1}), Node("a", (), {"x": after})),)
 
 
 def test_the_order_of_labels_counts_and_that_of_properties_does_not():
-    assert diff_of([Change("nodes", ("a", ["X", "Y"], {}), ("a", ["Y", "X"], {}))])
-    assert not diff_of([Change("nodes", ("a", [], {"x": 1, "y": 2}), ("a", [], {"y": 2, "x": 1}))])
+    assert journal_diff([Change("nodes", ("a", ["X", "Y"], {}), ("a", ["Y", "X"], {}))])
+    assert not journal_diff([Change("nodes", ("a", [], {"x": 1, "y": 2}), ("a", [], {"y": 2, "x": 1}))])
 
 
 def test_the_touched_rows_are_those_a_diff_names_and_the_ends_of_what_it_adds():
     diff = Diff(
         added_nodes=(Node("a"),), added_edges=(Edge("a", "r", "b"),), removed_edges=(Edge("c", "r", "d"),)
     )
-    assert touched(diff) == (["a", "b"], [("a", "r", "b", ""), ("c", "r", "d", "")])
+    assert touched_keys(diff) == (["a", "b"], [("a", "r", "b", ""), ("c", "r", "d", "")])
 
 
 # -----------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_nesting_has_a_limit():
     with pytest.raises(BadInput, match="nested"):
         json_text(deep, "it")
     with pytest.raises(BadInput, match="not JSON"):
-        parsed_json("[" * 100_000, "it")
+        parse_json("[" * 100_000, "it")
 
 
 @every(

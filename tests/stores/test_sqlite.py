@@ -23,7 +23,7 @@ from kgot_lab.diagnostics.file_check import check_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
-from kgot_lab.stores.sqlite.store import MANY_ROWS, Sqlite
+from kgot_lab.stores.sqlite.store import BULK_ROWS, Sqlite
 from kgot_lab.types import Diff, Edge, Node
 
 CURIE = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867, "text": "Discovered radium"})
@@ -182,15 +182,15 @@ def test_parameters_come_as_a_sequence_or_by_name(store):
 
 
 def test_a_large_diff_is_applied_as_a_small_one_is(store):
-    nodes = tuple(Node(f"n{number}", ("N",), {"text": f"word{number}"}) for number in range(MANY_ROWS))
+    nodes = tuple(Node(f"n{number}", ("N",), {"text": f"word{number}"}) for number in range(BULK_ROWS))
     store.apply(Diff(added_nodes=nodes, changed_nodes=((PRIZE, Node(PRIZE.id, (), {"text": "Stockholm"})),)))
-    assert store.search(f"word{MANY_ROWS - 1}") == (nodes[-1],)
+    assert store.search(f"word{BULK_ROWS - 1}") == (nodes[-1],)
     assert [node.id for node in store.search("Stockholm")] == [PRIZE.id]
     with pytest.raises(BadInput, match="already there"):
-        store.apply(Diff(added_nodes=(*(Node(f"m{number}") for number in range(MANY_ROWS)), CURIE)))
+        store.apply(Diff(added_nodes=(*(Node(f"m{number}") for number in range(BULK_ROWS)), CURIE)))
     assert str(store.write("DELETE FROM nodes WHERE id = 'n0'")) == "-1 nodes"  # the journal is kept again
     assert store.search("word0") == ()
-    assert store.schema().nodes == MANY_ROWS + 2
+    assert store.schema().nodes == BULK_ROWS + 2
 
 
 # -------------------------------------------------------------------------------------------------
@@ -305,14 +305,14 @@ ATTACKS = [
 @every("statement", ATTACKS)
 def test_the_engine_refuses_what_the_statement_check_would_let_through(store, statement):
     with pytest.raises(sqlite3.Error):
-        store._opened.reader.execute(statement)
+        store._open_connections.reader.execute(statement)
 
 
 def test_the_reading_connection_is_read_only_even_without_its_guard(store):
-    store._opened.reader.set_authorizer(None)
-    store._opened.reader.execute("PRAGMA query_only = OFF")
+    store._open_connections.reader.set_authorizer(None)
+    store._open_connections.reader.execute("PRAGMA query_only = OFF")
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        store._opened.reader.execute("DELETE FROM nodes")
+        store._open_connections.reader.execute("DELETE FROM nodes")
 
 
 @every(
@@ -422,7 +422,7 @@ def test_search_keeps_up_with_every_kind_of_change(store):
     assert store.search("polonium") == ()
     store.write("DELETE FROM nodes")
     assert store.search("Curie Skłodowska radium") == ()
-    store._opened.writer.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+    store._open_connections.writer.execute("INSERT INTO words (words) VALUES ('integrity-check')")
 
 
 def test_a_hub_is_walked_as_quickly_as_its_nodes_are_many():
@@ -641,7 +641,7 @@ def test_an_index_that_another_program_used_the_tables_of_is_still_right(tmp_pat
 def test_many_new_nodes_in_the_place_of_the_newest_are_all_found(tmp_path):
     with Sqlite(tmp_path / "graph.db") as store:
         store.apply(Diff(added_nodes=(Node("old"),)))
-        fresh = tuple(Node(f"name{number}") for number in range(MANY_ROWS))
+        fresh = tuple(Node(f"name{number}") for number in range(BULK_ROWS))
         store.apply(Diff(removed_nodes=(Node("old"),), added_nodes=fresh))
         assert store.search("name0") == (Node("name0"),)
         store.verify()
@@ -709,7 +709,7 @@ def test_what_is_whole_of_a_damaged_file_can_be_kept_and_the_damaged_one_stays_b
     path.write_bytes(damaged := data.replace(b"1867", b"1868"))
     with pytest.raises(StoreDamaged):
         Sqlite(path)
-    assert salvage_sqlite(path).kept.read_bytes() == damaged
+    assert salvage_sqlite(path).damaged_copy.read_bytes() == damaged
     with Sqlite(path) as store:
         assert len(store.graph()) == 202 and "Marie Curie" not in store.graph() and not store.graph().edges
 

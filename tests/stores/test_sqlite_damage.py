@@ -31,7 +31,7 @@ def with_a_changed_row(path, monkeypatch):
     """A store on a file that is too large to be searched at opening, in which one node and one edge are not
     as they were written.
     """
-    monkeypatch.setattr(file, "CHECKED", 0)
+    monkeypatch.setattr(file, "MAX_CHECKED_BYTES", 0)
     with Sqlite(path) as store:
         store.apply(ALL)
     path.write_bytes(path.read_bytes().replace(b"1867", b"1868").replace(b"1903", b"1904"))
@@ -84,7 +84,8 @@ def test_a_row_that_another_program_changed_is_read_and_written_as_any(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "within", ["kgot_lab.stores.sqlite.file.parsed_json", "zlib.crc32", "kgot_lab.stores.sqlite.tables._may"]
+    "within",
+    ["kgot_lab.stores.sqlite.file.parsed_json", "zlib.crc32", "kgot_lab.stores.sqlite.tables._is_allowed"],
 )
 def test_an_interruption_within_a_function_of_the_database_is_no_refusal(tmp_path, monkeypatch, within):
     with Sqlite(tmp_path / "graph.db") as store:
@@ -292,7 +293,7 @@ def test_a_salvage_tells_how_much_it_kept_and_a_refused_one_leaves_nothing(kille
         other.execute("UPDATE sums SET sum = sum + 1 WHERE kind = 'nodes' AND number = 4")
     assert not check_file(killed).whole
     salvaged = salvage_file(killed)
-    assert salvaged.told == "kept 19 of 20 nodes and 1 of 2 edges"
+    assert salvaged.summary == "kept 19 of 20 nodes and 1 of 2 edges"
     assert check_file(killed).whole
     killed.write_bytes(killed.read_bytes()[:4096] + bytes(range(256)) * 200)
     before = contents(killed.parent)
@@ -309,7 +310,7 @@ def test_rows_of_a_file_that_was_cut_between_two_pages_are_kept(tmp_path):
         store.apply(Diff(added_nodes=nodes))
     path.write_bytes(path.read_bytes()[: -8 * 4096])
     assert not check_file(path).whole
-    told = salvage_file(path).told
+    told = salvage_file(path).summary
     with Sqlite(path) as store:
         kept = len(store.graph())
     assert kept > 150 and told.startswith(f"kept {kept} of "), (kept, told)

@@ -17,7 +17,7 @@ from kgot_lab.stores.cypher import dialect as cypher
 from kgot_lab.stores.cypher.statements import refuse_unless_cypher_read, refuse_unless_cypher_write
 from kgot_lab.stores.sparql import dialect as sparql
 from kgot_lab.stores.sparql.dialect import refuse_unless_sparql
-from kgot_lab.stores.statements import LONGEST_STATEMENT
+from kgot_lab.stores.statements import MAX_STATEMENT_LENGTH
 from kgot_lab.types import Triple
 
 READ, WRITE = partial(refuse_unless_sparql, "read"), partial(refuse_unless_sparql, "write")
@@ -93,7 +93,7 @@ def test_a_statement_that_is_too_large_is_refused_by_the_store_which_goes_on(kin
     )
     with opened(kind.open(tmp_path, request)) as store:
         for act, makes in ((store.read, reads), (store.write, writes)):
-            for statement in (makes["+"](8000), kind.statements.add + " " * LONGEST_STATEMENT):
+            for statement in (makes["+"](8000), kind.statements.add + " " * MAX_STATEMENT_LENGTH):
                 with pytest.raises(QueryFailed, match="is the most") as caught:
                     act(statement)
                 assert caught.value.statement == statement

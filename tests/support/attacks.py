@@ -137,7 +137,7 @@ def open_to_attack(kind: str, **where: Any) -> Store:
 
 def _allow(store: Store, seconds: float) -> None:
     """Set a store's time limit for the statements to come."""
-    runner = getattr(store, "_execute", None)
+    runner = getattr(store, "_executor", None)
     for holder, name in ((store, "seconds"), (store, "_seconds"), (runner, "seconds")):
         if hasattr(holder, name):
             setattr(holder, name, seconds)

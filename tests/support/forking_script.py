@@ -15,7 +15,7 @@ from typing import Any
 
 from kgot_lab.errors import LabError
 from kgot_lab.stores import open_store
-from kgot_lab.stores.protocol import Computer
+from kgot_lab.stores.protocol import PythonRunner
 from kgot_lab.types import Diff, Node
 
 
@@ -45,7 +45,7 @@ def main() -> None:
             "repr": lambda: repr(store),
             "close": store.close,
         }
-        if isinstance(store, Computer):
+        if isinstance(store, PythonRunner):
             acts["compute"] = lambda: store.compute("1 + 1")
         told = {name: said(act) for name, act in acts.items()}
         os.write(child_says[1], json.dumps(told).encode() + b"\n")

@@ -13,7 +13,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.embedded_store import fact_of
@@ -28,7 +28,7 @@ answer_picture = runpy.run_path(str(ROOT / "docs" / "draw_answer.py"))["answer_p
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text></svg><script>alert("1")</script>]]>&amp;\x00\ud800\u202e<img src=//e.example> '
 LONG = "a very long name that a model wrote without thinking of a reader " * 20
-RUNS = sorted(path.name for path in bundled("traces/hotpotqa_demo.jsonl").parent.glob("*.jsonl"))
+RUNS = sorted(path.name for path in bundled_path("traces/hotpotqa_demo.jsonl").parent.glob("*.jsonl"))
 
 
 def run_of(question, answer, facts, *, evidence=None, forced=False):
@@ -84,7 +84,7 @@ def boxes_and_lines(markup):
 
 
 def test_the_demo_shows_its_question_the_facts_and_the_answer_with_its_sentence():
-    run = load_run(bundled("traces/hotpotqa_demo.jsonl"))
+    run = load_run(bundled_path("traces/hotpotqa_demo.jsonl"))
     told, picture = find_support(run), answer_picture(run)
     assert [fact_of(edge) for edge in told.telling] == [
         "Botswana --[is located in]--> Southern Africa",
@@ -105,7 +105,7 @@ def test_the_demo_shows_its_question_the_facts_and_the_answer_with_its_sentence(
 
 @every("name", RUNS)
 def test_every_bundled_run_has_a_picture_of_its_answer(name):
-    run = load_run(bundled(f"traces/{name}"))
+    run = load_run(bundled_path(f"traces/{name}"))
     told = find_support(run)
     assert set(map(fact_of, (*told.telling, *told.beside))) <= set(run.events[-1].evidence)
     assert told.telling or run.events[-1].forced  # a guess rests on nothing

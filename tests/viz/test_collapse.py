@@ -11,7 +11,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import frozen
+from kgot_lab.graph.property_graph import make_read_only
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import (
     MAX_OPENED_NODES,
@@ -35,9 +35,9 @@ def of_columns(size, ends, labels=()):
         ids=tuple(f"n{row}" for row in range(size)),
         node_labels=tuple((labels[row % len(labels)],) for row in range(size)) if labels else ((),) * size,
         node_properties=({},) * size,
-        sources=frozen(ends[:, 0].copy()),
-        targets=frozen(ends[:, 1].copy()),
-        type_codes=frozen((np.arange(len(ends)) % 5).astype(np.int32)),
+        sources=make_read_only(ends[:, 0].copy()),
+        targets=make_read_only(ends[:, 1].copy()),
+        type_codes=make_read_only((np.arange(len(ends)) % 5).astype(np.int32)),
         type_names=tuple(f"type {code}" for code in range(5)),
         edge_properties=({},) * len(ends),
         edge_keys=tuple(map(str, range(len(ends)))),

@@ -313,7 +313,10 @@ def test_a_lane_that_breaks_is_left_out_with_its_reason_and_its_weight_goes_to_t
         "share"
     ] == 1
     assert answer["notes"][0] == "The graph retriever could not search: ZeroDivisionError: no luck"
-    assert "The intent retriever could not search: lane 'twice' found a document twice" in answer["notes"][1]
+    assert (
+        "The intent retriever could not search: retriever 'twice' found a document twice"
+        in answer["notes"][1]
+    )
     assert explorer.stage.name == "weighted(1 bm25, scale=maximum) % 10"
     alone = explore(Lanes(text=Stage("broken", broken)), DOCUMENTS, queries=["x"])
     assert "No retriever could search" in " ".join(asked(alone)["notes"])

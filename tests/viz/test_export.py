@@ -15,7 +15,7 @@ from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import show_graph, svg
@@ -75,7 +75,7 @@ def content_of(page: str, name: str) -> list[str]:
 
 
 def test_the_file_stands_alone(tmp_path):
-    path = export(read_snapshot(bundled("kgot-snapshots/data_0.json")), tmp_path / "graph.html")
+    path = export(read_snapshot(bundled_path("kgot-snapshots/data_0.json")), tmp_path / "graph.html")
     text = path.read_text(encoding="utf-8")
     assert references(text, beside=True) == () == links(text)
     assert text.startswith('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>') and list(
@@ -251,7 +251,7 @@ def test_pointing_at_a_node_tells_its_facts_as_text(opened, tmp_path):
 
 
 def test_a_page_makes_its_folders_whichever_way_it_is_written(tmp_path):
-    run = load_run(bundled("traces/winter_storm.jsonl"))
+    run = load_run(bundled_path("traces/winter_storm.jsonl"))
     written = (
         export(SMALL, tmp_path / "a" / "b" / "graph.html"),
         html(run).save(tmp_path / "c" / "d" / "run.html"),

@@ -12,7 +12,7 @@ import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.replay.forks import by_hand, origin
 from kgot_lab.loop.trace import load_run
 from kgot_lab.text.cleaning import replace_surrogates
@@ -262,7 +262,7 @@ def test_no_text_can_end_the_place_of_a_live_view():
 
 @pytest.mark.parametrize("name", ["winter_storm_fork_volcano", "hotpotqa_two_hops_fork_oregon"])
 def test_what_a_person_wrote_is_called_so_wherever_a_fork_is_shown(name):
-    run = load_run(bundled(f"traces/{name}.jsonl"))
+    run = load_run(bundled_path(f"traces/{name}.jsonl"))
     text = html(run).text
     assert origin(run) and text.count("(written by hand)") >= 2 and "was written by hand" in text
     shown = stepper(run)
@@ -317,5 +317,5 @@ def test_half_a_surrogate_pair_does_not_stop_a_view():
 
 @pytest.mark.extended
 def test_a_run_that_is_no_fork_says_nothing_of_the_kind():
-    run = load_run(bundled("traces/winter_storm.jsonl"))
+    run = load_run(bundled_path("traces/winter_storm.jsonl"))
     assert origin(run) == "" and by_hand(run) == -1 and "written by hand" not in html(run).text

@@ -10,9 +10,9 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Support, note
+from kgot_lab.graph.changes import Support, support_properties
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
 from kgot_lab.loop.formatting import tell
@@ -380,7 +380,7 @@ def test_a_run_on_a_graph_that_was_there_is_told_what_it_was():
 
 
 def test_a_fact_whose_node_stands_for_a_sentence_is_told_as_the_title_and_the_sentence():
-    edge = Edge("Ada", "says", "Ada §2", note([Support("d1", "She wrote programs.")]))
+    edge = Edge("Ada", "says", "Ada §2", support_properties([Support("d1", "She wrote programs.")]))
     supports = ((Support("d1", "She wrote programs."),), ())
     answered = happened.Answered(
         text="programs", forced=False, evidence=(fact_of(edge), "Ada --[met]--> Bob"), supports=supports
@@ -427,7 +427,9 @@ def test_the_heading_of_a_page_holds_a_long_question_whole():
 
 
 def test_the_bundled_snapshots_can_be_drawn():
-    pictures = [svg(read_snapshot(path)) for path in sorted(bundled("kgot-snapshots").glob("data_*.json"))]
+    pictures = [
+        svg(read_snapshot(path)) for path in sorted(bundled_path("kgot-snapshots").glob("data_*.json"))
+    ]
     assert [picture.nodes for picture in pictures] == [11, 9, 1, 10, 6] and "Philippines" in texts(
         pictures[0]
     )

@@ -19,7 +19,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.reports import Report, derive_reports, report
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.similarity.delta import Pair, Thresholds, per_band
@@ -35,7 +35,7 @@ TESTED_ELSEWHERE = {"spans", "lane_ranks", "cell_shares"} | {  # in test_spans, 
     "briefing_curves", "lifelines",
 }  # fmt: skip
 TRACES = {
-    name: load_run(bundled("traces") / f"{name}.jsonl")
+    name: load_run(bundled_path("traces") / f"{name}.jsonl")
     for name in ("hotpotqa_demo", "hotpotqa_two_hops", "winter_storm")
 }
 HOPS = TRACES["hotpotqa_two_hops"]
@@ -58,7 +58,7 @@ def report_on_musique(tmp_path_factory) -> Report:
 @pytest.fixture(scope="module")
 def delta_edges() -> tuple[list[Edge], Thresholds]:
     """The delta edges between the passages of MuSiQue, and the thresholds they passed."""
-    with gzip.open(bundled("musique-train-100/delta_edges.jsonl.gz"), "rt", encoding="utf-8") as lines:
+    with gzip.open(bundled_path("musique-train-100/delta_edges.jsonl.gz"), "rt", encoding="utf-8") as lines:
         head, *rows = map(json.loads, lines)
     edges = [
         Edge(row["source"], "delta", row["target"], {"raw": row["raw"], "skeleton": row["skeleton"]})

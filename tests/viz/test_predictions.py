@@ -8,7 +8,7 @@ import pytest
 from support.constant_guess import constant_guess
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Chose, Read, Refused, Repaired, Voted, Wrote
 from kgot_lab.loop.trace import graph_after, load_run
@@ -18,7 +18,7 @@ from kgot_lab.tools.search import search
 from kgot_lab.viz.stepping.predictions import QUESTION_KINDS, Prediction, predictions
 from kgot_lab.viz.stepping.stepper import stepper
 
-TRACES = sorted(bundled("traces").glob("*.jsonl"))
+TRACES = sorted(bundled_path("traces").glob("*.jsonl"))
 QUICK = {
     "hotpotqa_demo",
     "same_question_cypher_embedded",
@@ -95,7 +95,7 @@ def test_statements_are_asked_about_once_with_what_became_of_them(mended):
 
 
 def test_a_write_that_was_spelled_for_the_model_is_not_asked_about():
-    run = load_run(bundled("traces/winter_storm.jsonl"))
+    run = load_run(bundled_path("traces/winter_storm.jsonl"))
     assert all(isinstance(run.events[each.reveal], Read) for each in of("statement", predictions(run.events)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Read, Started, Wrote
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Diff, Edge, Node
@@ -17,7 +17,7 @@ EVIL = '<img src=x onerror="alert(1)">'
 
 @pytest.fixture(scope="module")
 def shown():
-    return side_by_side([load_run(bundled(f"traces/same_question_{kind}.jsonl")) for kind in KINDS])
+    return side_by_side([load_run(bundled_path(f"traces/same_question_{kind}.jsonl")) for kind in KINDS])
 
 
 def test_each_run_has_a_column_with_its_graph_and_its_words(shown):

@@ -15,7 +15,7 @@ from viz.test_pages import EVIL
 
 from kgot_lab.errors import BadInput, NoSandbox
 from kgot_lab.graph.property_graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
@@ -46,7 +46,7 @@ from kgot_lab.viz.static.markup import picture_key
 from kgot_lab.viz.stepping.data import MAX_RUN_NODES, preceding_repairs, run_positions, vote_data
 from kgot_lab.viz.stepping.stepper import stepper
 
-TRACES = sorted(bundled("traces").glob("*.jsonl"))
+TRACES = sorted(bundled_path("traces").glob("*.jsonl"))
 QUICK = {
     "hotpotqa_demo",
     "same_question_cypher_embedded",
@@ -57,9 +57,9 @@ RUNS = [
     for path in TRACES
 ]
 TOOL = search(ADA, bm25(ADA), k=2)
-DEMO = load_run(bundled("traces/hotpotqa_demo.jsonl"))
-STORM = load_run(bundled("traces/winter_storm.jsonl"))
-VOLCANO = recorded_fork(STORM, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
+DEMO = load_run(bundled_path("traces/hotpotqa_demo.jsonl"))
+STORM = load_run(bundled_path("traces/winter_storm.jsonl"))
+VOLCANO = recorded_fork(STORM, load_run(bundled_path("traces/winter_storm_fork_volcano.jsonl")))
 
 
 @pytest.fixture(params=RUNS, scope="module")

@@ -10,7 +10,7 @@ from support.every import every
 from viz.test_pages import EVIL
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.fusion import weighted
@@ -22,8 +22,8 @@ from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import table
 
-RUN = load_run(bundled("traces/winter_storm.jsonl"))
-FORK = recorded_fork(RUN, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
+RUN = load_run(bundled_path("traces/winter_storm.jsonl"))
+FORK = recorded_fork(RUN, load_run(bundled_path("traces/winter_storm_fork_volcano.jsonl")))
 DOCUMENTS = [Document("a", "a machine", "A"), Document("b", "another machine", "B")]
 BEFORE = PropertyGraph.of(
     [Node("ada"), Node("bob"), Node("old")], [Edge("ada", "knew", "bob"), Edge("old", "near", "bob")]

@@ -23,7 +23,7 @@ from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.evaluation.grading import contains_answer, exact_match
 from kgot_lab.evaluation.tables import Cell, Grid
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed, ToolReturned
 from kgot_lab.loop.modes.paths.question_form import form_of
 from kgot_lab.loop.render import joined_lines
@@ -151,7 +151,7 @@ def load_losses(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
 def save_losses(folder: Path, stages: LossesBySet) -> Path:
     """Write the stages into FOLDER/lost.json, in the order of the names."""
     told = {"kind": _KIND, "stages": stages}
-    return write_whole(
+    return write_atomically(
         folder / LOST_FILE, json.dumps(told, indent=1, sort_keys=True) + "\n", "where answers were lost"
     )
 

@@ -19,7 +19,7 @@ from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import BINS, ROUNDS
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.trace import made_by
 from kgot_lab.types import LLM, Json
 
@@ -207,7 +207,7 @@ def write_comparison_plan(plan: Mapping[str, Json], folder: Path) -> bool:
                 *there.get("amended", []),
                 {"date": str(date.today()), "before their first answer": changed},
             ]
-            write_whole(
+            write_atomically(
                 path,
                 json.dumps({**plan, "made": there["made"], "amended": amended}, indent=1, ensure_ascii=False)
                 + "\n",
@@ -224,7 +224,7 @@ def write_comparison_plan(plan: Mapping[str, Json], folder: Path) -> bool:
         )
     _write_plan(plan, path)
     # results are small enough for a repository, traces are not
-    write_whole(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")
+    write_atomically(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")
     return False
 
 
@@ -276,7 +276,7 @@ def _command_options(plan: Mapping[str, Json]) -> str:
 
 
 def _write_plan(plan: Mapping[str, Json], path: Path) -> None:
-    write_whole(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
+    write_atomically(path, json.dumps(plan, indent=1, ensure_ascii=False) + "\n", "the plan")
 
 
 def _without_systems(plan: Mapping[str, Json], systems: Collection[str]) -> dict[str, Json]:

@@ -25,7 +25,7 @@ from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.report import earlier_spending
 from kgot_lab.benchmark.questions.sets import Selection
 from kgot_lab.errors import BadInput, mask_secrets
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.llm.budget import Budget, Budgeted, Spending, requested_price
 from kgot_lab.loop.limits import Limits
 from kgot_lab.stores import empty_store
@@ -80,7 +80,7 @@ class QuestionPlan:
             raise BadInput(
                 f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR"
             )
-        write_whole(
+        write_atomically(
             path,
             json.dumps({"plan": 1, **self._compared_fields(), "made": dict(self.made)}, indent=1) + "\n",
             "the plan",
@@ -267,7 +267,7 @@ def prepare_run(
         vision=vision.name if vision else "",
     )
     if not replace(begun, tools=tools).write(folder):
-        write_whole(folder / ".gitignore", _IGNORED, "what git ignores")
+        write_atomically(folder / ".gitignore", _IGNORED, "what git ignores")
     equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)
     return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from kgot_lab.documents.files import read_document_text
 from kgot_lab.documents.folder import first_heading, read_documents, remove_heading, split_passages
 from kgot_lab.errors import BadInput, short_repr
-from kgot_lab.io.files import read_regular, utf8_text
+from kgot_lab.io.files import read_regular_file, utf8_text
 from kgot_lab.types import Document, Json
 
 
@@ -103,7 +103,7 @@ def load_questions(path: Path) -> QuestionSet:
     """
     try:
         # at no other separator, since JSON allows those in strings
-        lines = utf8_text(read_regular(path), path).split("\n")
+        lines = utf8_text(read_regular_file(path), path).split("\n")
     except OSError as error:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None
     questions = [

@@ -27,7 +27,7 @@ from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, ToolReturned
 from kgot_lab.loop.render import joined_lines
 from kgot_lab.loop.retrieve import row_text
-from kgot_lab.stores.hash_chain import broken_seal, seal_of, with_seal
+from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import estimate_tokens
 from kgot_lab.types import Usage
 
@@ -224,10 +224,12 @@ def append_result(path: Path, result: QuestionResult) -> None:
         if there:
             repair_last_line(path)
         before = (
-            next((seal_of(each) for each in reversed(read_lines(path)) if each.strip()), "") if there else ""
+            next((line_seal(each) for each in reversed(read_lines(path)) if each.strip()), "")
+            if there
+            else ""
         )
         with path.open("ab") as file:
-            file.write(f"{with_seal(line, before)}\n".encode())
+            file.write(f"{append_seal(line, before)}\n".encode())
     except (OSError, UnicodeDecodeError) as error:
         told = (error.strerror or error) if isinstance(error, OSError) else error
         raise TraceError(f"cannot write the receipts {path}: {told}") from error
@@ -245,7 +247,7 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
         raise TraceError(f"the receipts {path} cannot be read: {error}") from error
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     whole = numbered[:-1] if lines and lines[-1].strip() else numbered
-    if broken := broken_seal(line for _, line in whole):
+    if broken := first_broken_seal(line for _, line in whole):
         raise _results_error(
             path, numbered[broken - 1][0], "is not as it was written, or a line before it is missing"
         )

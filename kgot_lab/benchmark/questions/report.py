@@ -23,7 +23,7 @@ from kgot_lab.evaluation.grading import graded_scores, grading_prompt
 from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, interval, proportion
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, estimate_tokens, requested_price
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import forecast
@@ -150,7 +150,7 @@ def _mean_interval(values: Sequence[float]) -> Estimate:
 # Costs of a run over all its sessions, from its folder, and an estimate for the rest.
 
 UNTRACED = "untraced.json"
-_TURNS = 2  # that a question is reckoned to take; most decide earlier than their limits
+_TURNS = 2  # assumed for a question; most decide earlier than their limits
 # tokens read and written: five passages, or the question alone
 _TYPICAL_TOKENS = {"rag": (1000, 40), "zero-shot": (150, 40)}
 _GRADING_TOKENS = (estimate_tokens(grading_prompt("", "", "")) + 60, 5)
@@ -199,7 +199,7 @@ def note_untraced(folder: Path, spending: Spending) -> None:
             0.0, round(spent.cost - known.cost, 9)
         ),  # sums in another order differ in their last digits
     }
-    write_whole(folder / UNTRACED, json.dumps(beside) + "\n", "what no trace holds")
+    write_atomically(folder / UNTRACED, json.dumps(beside) + "\n", "what no trace holds")
 
 
 def _untraced_usage(folder: Path) -> tuple[int, Usage]:
@@ -266,7 +266,7 @@ def write_totals(folder: Path) -> dict[str, Json]:
         "seconds of all questions": round(sum(receipt.seconds or 0.0 for receipt in receipts), 3),
         "questions of unknown seconds": sum(receipt.seconds is None for receipt in receipts),
     }
-    write_whole(folder / TOTALS, json.dumps(totals, indent=1) + "\n", "the totals")
+    write_atomically(folder / TOTALS, json.dumps(totals, indent=1) + "\n", "the totals")
     return totals
 
 

@@ -22,7 +22,7 @@ from kgot_lab.benchmark.questions.question import Question, QuestionSet, load_qu
 from kgot_lab.errors import BadInput, UnknownName, require_count
 from kgot_lab.evaluation.dataset import connected_components, content_id, musique_steps
 from kgot_lab.evaluation.grading import contains_answer
-from kgot_lab.io.files import bundled, write_whole
+from kgot_lab.io.files import bundled_path, write_atomically
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Document, Json
 
@@ -62,7 +62,7 @@ def twowiki() -> QuestionSet:
     """
     passages = _passages(_TWOWIKI_PASSAGES)
     gold: dict[str, list[str]] = {}
-    for line in bundled(f"{_TWOWIKI}/qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+    for line in bundled_path(f"{_TWOWIKI}/qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         question, document, _ = line.split("\t")
         gold.setdefault(question, []).append(document)
     questions = [
@@ -109,13 +109,13 @@ def frames() -> QuestionSet:
 
 def read_packed_rows(folder: str, name: str) -> Iterator[Json]:
     """Yield the rows of a gzipped JSON lines file in a bundled folder."""
-    with gzip.open(bundled(f"{folder}/{name}"), "rt", encoding="utf-8") as lines:
+    with gzip.open(bundled_path(f"{folder}/{name}"), "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def read_split(folder: str, *names: str) -> dict[str, tuple[str, ...]]:
     """Return the question ids of each named split of a bundled folder."""
-    split = json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))
+    split = json.loads(bundled_path(f"{folder}/split.json").read_text(encoding="utf-8"))
     return {name: tuple(split[name]) for name in names}
 
 
@@ -370,7 +370,7 @@ def _attached(row: Json, hub: Hub, files: Path) -> Path:
     name = PurePosixPath(str(row["file_name"])).name  # of a path that leads elsewhere the name is left
     path = files / name
     if not path.exists():
-        write_whole(
+        write_atomically(
             path, hub.file(_DATASET, str(row.get("file_path") or f"2023/{_SPLIT}/{name}")), "the file"
         )
     return path

@@ -63,7 +63,7 @@ def bench(
     with a version resumes, and the report says how many rankings are from before. Two processes that write
     the same results wait for each other. Without a folder nothing is stored. A system that learns from the
     documents is left out, with a note in the report, if there are too few. `progress(done, total, what)`
-    counts systems. With a Dask `client` (kgot_lab.io.dask_workers.workers_at) the systems run on its workers,
+    counts systems. With a Dask `client` (kgot_lab.io.dask_workers.dask_client) the systems run on its workers,
     and your own are pickled. Raises BadInput for data without two judged queries, for systems that cannot be
     evaluated or rank wrongly, and for a folder with another plan or other data, UnknownName for the baseline
     or the embedder, NotInstalled, and LabError, with its cause, for an error in a system's own code.
@@ -140,7 +140,7 @@ def checked_data(given: object) -> Dataset:
     BadInput otherwise.
     """
     data = open_dataset(given)
-    require(data.locked, Set, f"the locked queries of {data.name} are a set of ids")
+    require(data.locked, Set, f"locked, the test split of {data.name}, is a set of ids")
     if not (isinstance(data.name, str) and file_name(data.name)):
         raise BadInput(
             f"a data set is named by a text with a letter or digit, not by {describe_value(data.name)}"

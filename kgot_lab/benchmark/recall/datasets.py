@@ -20,7 +20,7 @@ from kgot_lab.evaluation.dataset import (
     from_beir,
     musique_steps,
 )
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Document, Edge, Json, Query, Triple
@@ -55,7 +55,7 @@ def load_curated_graph() -> Dataset:
     """
     rows, locked = list[Json](), set[str]()
     for half in ("tuning", "locked"):
-        lines = bundled(f"cookbook/queries_{half}.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = bundled_path(f"cookbook/queries_{half}.jsonl").read_text(encoding="utf-8").splitlines()
         answered = [row for row in map(json.loads, lines) if row["strict"]]
         rows += answered
         locked |= {row["id"] for row in answered if half == "locked"}
@@ -75,7 +75,7 @@ def _analogy_dataset(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
 
     Texts on the same subject were not judged against each other. Analogues of the other split are excluded.
     """
-    split = json.loads(bundled(f"{name}/split.json").read_text(encoding="utf-8"))
+    split = json.loads(bundled_path(f"{name}/split.json").read_text(encoding="utf-8"))
     held_out, about = set(split["locked"]), defaultdict[str, set[str]](set)
     near = {part: defaultdict[str, set[str]](set) for part in (False, True)}
     asked: dict[str, tuple[str, bool]] = {}
@@ -107,7 +107,7 @@ def _analogy_dataset(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
 
 
 def _read_rows(name: str) -> list[Json]:
-    with gzip.open(bundled(name), "rt", encoding="utf-8") as lines:
+    with gzip.open(bundled_path(name), "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
@@ -318,7 +318,7 @@ def _read_dataset(
         _qrels(f"{folder}/qrels.tsv", ids),
         {row["_id"]: type_of(row) for row in questions},
         triples,
-        frozenset(json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))[locked]),
+        frozenset(json.loads(bundled_path(f"{folder}/split.json").read_text(encoding="utf-8"))[locked]),
         groups=connected_components({row["_id"]: musique_steps(row["_id"]) for row in questions})
         if name == "musique-498"
         else {},
@@ -338,7 +338,7 @@ def _content_ids(folder: str) -> dict[str, str]:
 
 def _delta_edges(folder: str) -> tuple[Edge, ...]:
     """Load the delta edges of a folder's passages, or none if they were not computed."""
-    if not (bundled(folder) / "delta_edges.jsonl.gz").exists():
+    if not (bundled_path(folder) / "delta_edges.jsonl.gz").exists():
         return ()
     _, *rows = _read_rows(f"{folder}/delta_edges.jsonl.gz")  # the first line says how they were made
     return tuple(
@@ -349,7 +349,7 @@ def _delta_edges(folder: str) -> tuple[Edge, ...]:
 
 def _qrels(path: str, ids: Mapping[str, str]) -> Qrels:
     qrels: dict[str, dict[str, int]] = {}
-    for line in bundled(path).read_text(encoding="utf-8").splitlines()[1:]:
+    for line in bundled_path(path).read_text(encoding="utf-8").splitlines()[1:]:
         query, document, grade = line.split("\t")
         qrels.setdefault(query, {})[ids[document]] = int(grade)
     return qrels

@@ -29,8 +29,8 @@ from kgot_lab.evaluation.runner import (
     run_in_memory,
 )
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.io.dask_workers import part_failed
-from kgot_lab.io.processes import one_at_a_time
+from kgot_lab.io.dask_workers import job_error
+from kgot_lab.io.processes import exclusive_lock
 from kgot_lab.retrieval.stage import Stage
 
 SystemOrBuilder = Stage | Callable[[], Stage]
@@ -240,7 +240,7 @@ def _open_jobs(
         if load_stored_run(path, system, job.dataset, wanted) is not None:
             continue
         held.enter_context(
-            one_at_a_time(
+            exclusive_lock(
                 path, partial(progress, 0, len(jobs), f"{job.name} on {job.dataset.name}{WAITING_NOTE}")
             )
         )
@@ -335,7 +335,7 @@ def _result(future: Any) -> Any:
     except LabError:
         raise
     except Exception as error:
-        raise part_failed(error) from error
+        raise job_error(error) from error
 
 
 @dataclass(eq=False)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import NameIndex, title_graph
 from kgot_lab.retrieval.fusion import rrf, weighted
@@ -251,7 +251,7 @@ def _rows(file: Path) -> Iterator[GrowthRow]:
 def _append(file: Path, row: GrowthRow) -> None:
     whole = file.read_text(encoding="utf-8") if file.exists() else ""
     kept = whole[: whole.rfind("\n") + 1]  # without a line cut short
-    write_whole(file, f"{kept}{json.dumps(row)}\n", "the rows")
+    write_atomically(file, f"{kept}{json.dumps(row)}\n", "the rows")
 
 
 def _measure_in_process(retriever: str, size: int, queries: int, seconds: float) -> GrowthRow:

@@ -22,7 +22,7 @@ import typer
 from kgot_lab.cli import terminal
 from kgot_lab.cli.options import argument, group_parameters, option, set_signature, typer_parameter
 from kgot_lab.errors import BadInput
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class QueriedGraph:
         )
 
     def _open(self, where: str) -> PropertyGraph:
-        from kgot_lab.io.dask_workers import workers_at
+        from kgot_lab.io.dask_workers import dask_client
         from kgot_lab.kgos.query.graph_loading import opened_graph
 
         options: dict[str, Any] = {
@@ -89,7 +89,7 @@ class QueriedGraph:
         }
         if not Path(where).expanduser().is_dir():
             return opened_graph(where, **options)
-        with workers_at(self.dask) if self.dask else nullcontext() as client:
+        with dask_client(self.dask) if self.dask else nullcontext() as client:
             if self.quiet:
                 return opened_graph(where, client=client, **options)
             with terminal.progress_bar("files") as shown_rows:
@@ -293,7 +293,7 @@ def write_text(text: str, output: Path | None, *, bold: int = 0, color: bool | N
             color=color,
         )
     else:
-        write_whole(output, text + "\n", "the answer")
+        write_atomically(output, text + "\n", "the answer")
 
 
 _CELL_WIDTH = 80

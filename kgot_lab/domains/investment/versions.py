@@ -25,7 +25,7 @@ from kgot_lab.domains.investment.view import (
 )
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
-from kgot_lab.graph.validation import Vocabulary, fit_edge, fit_node, fit_text
+from kgot_lab.graph.validation import Vocabulary, validate_edge, validate_node, validate_text
 from kgot_lab.kgos.schemas.check import Fault, time_of
 from kgot_lab.memory.claims.claim import to_micros
 from kgot_lab.memory.tables import TableStorage
@@ -301,7 +301,7 @@ def merge_nodes_by_id(nodes: Iterable[Node]) -> list[Node]:
     """Validate nodes and merge those with the same id."""
     by_id: dict[str, Node] = {}
     for node in nodes:
-        node = fit_node(node)
+        node = validate_node(node)
         check_storable_key(node.id, "the id of a node")
         previous = by_id.get(node.id)
         if previous is not None and previous.labels != node.labels:
@@ -327,7 +327,7 @@ def check_owner(owner: str) -> None:
 
 def check_storable_key(text: str, what: str) -> None:
     """Raise BadInput unless a table can store the value as an id or a name."""
-    fit_text(text, what)
+    validate_text(text, what)
     if "\0" in text or len(text) > MAX_ID_LENGTH:
         raise BadInput(
             f"{what} is a text of at most {MAX_ID_LENGTH} characters without a NUL, not {short_repr(text)}"
@@ -339,10 +339,10 @@ def normalize_edge(edge: Edge, vocabulary: Vocabulary) -> Edge:
 
     Its key is that of the owner, not of the caller.
     """
-    edge = fit_edge(edge)
+    edge = validate_edge(edge)
     for end in (edge.source, edge.target):
         check_storable_key(end, "an end of an edge")
-    return vocabulary.in_order(edge)
+    return vocabulary.stored_form(edge)
 
 
 def ownership_faults(nodes: Sequence[Node], existing: Mapping[str, DatedNode], owner: str) -> Iterable[Fault]:

@@ -17,9 +17,9 @@ from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claim import check_probability, utc_now
 from kgot_lab.memory.postgres_tables import PostgresTables, format_server_error
 from kgot_lab.memory.sqlite_tables import SQLiteTables, open_at
-from kgot_lab.stores.postgres.connection import driver
-from kgot_lab.stores.postgres.rows import require_pgvector, value_of_postgres
-from kgot_lab.stores.postgres.tables import create_role, named, quoted, role_of
+from kgot_lab.stores.postgres.connection import import_driver
+from kgot_lab.stores.postgres.rows import parse_jsonb, require_pgvector
+from kgot_lab.stores.postgres.tables import create_role, fill_names, quote_identifier, role_name
 
 # A world in one SQLite file, or in memory.
 
@@ -87,7 +87,7 @@ class PostgresWorld(PostgresTables):
 
     def define(self, table: str, statements: Iterable[str]) -> None:
         with self._as_owner() as connection:
-            if connection.execute("SELECT to_regclass(%s)", (quoted(table),)).fetchone() == (None,):
+            if connection.execute("SELECT to_regclass(%s)", (quote_identifier(table),)).fetchone() == (None,):
                 for statement in statements:
                     connection.execute(statement)
 
@@ -109,13 +109,13 @@ class PostgresWorld(PostgresTables):
             connection.execute("RESET ROLE")
             yield connection
             if (role := self.find_role(connection)) is not None:
-                connection.execute(named("SET ROLE {role}", role=role))
+                connection.execute(fill_names("SET ROLE {role}", role=role))
 
     def find_role(self, connection: Connection) -> str | None:
         """Return the role of a world, created if necessary, or None if the login may not create one."""
         from psycopg import errors
 
-        role = role_of(f"world {self.namespace}")
+        role = role_name(f"world {self.namespace}")
         usable = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
         try:
             with connection.transaction():
@@ -124,9 +124,11 @@ class PostgresWorld(PostgresTables):
                 if connection.execute(
                     f"SELECT pg_has_role(current_user, %s, '{usable}')", (role,)
                 ).fetchone() != (True,):
-                    connection.execute(named("GRANT {role} TO CURRENT_USER", role=role))
-                if connection.execute(_HAS_GRANTS, (role, quoted(self.namespace))).fetchone() != (True,):
-                    connection.execute(named(_GRANTS, namespace=self.namespace, role=role))
+                    connection.execute(fill_names("GRANT {role} TO CURRENT_USER", role=role))
+                if connection.execute(_HAS_GRANTS, (role, quote_identifier(self.namespace))).fetchone() != (
+                    True,
+                ):
+                    connection.execute(fill_names(_GRANTS, namespace=self.namespace, role=role))
         except errors.InsufficientPrivilege:
             return None
         return role
@@ -135,13 +137,11 @@ class PostgresWorld(PostgresTables):
         from psycopg.types.json import set_json_loads
 
         super()._prepare_connection(connection)
-        set_json_loads(
-            lambda text: value_of_postgres(text if isinstance(text, str) else text.decode()), connection
-        )
+        set_json_loads(lambda text: parse_jsonb(text if isinstance(text, str) else text.decode()), connection)
 
     @contextmanager
     def _convert_errors(self) -> Iterator[None]:
-        psycopg = driver()
+        psycopg = import_driver()
         with super()._convert_errors():
             try:
                 yield

@@ -23,7 +23,7 @@ from kgot_lab.domains.npc.models import (
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.tables import Layout, TableStorage
-from kgot_lab.stores.postgres.rows import jsonb_text, value_of_postgres
+from kgot_lab.stores.postgres.rows import jsonb_text, parse_jsonb
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 
@@ -285,7 +285,7 @@ def uuids(*ids: str) -> list[UUID]:
 
 def parse_json_column(value: Any) -> Any:
     """Parse the value of a JSON column."""
-    return value_of_postgres(value) if isinstance(value, str) else value
+    return parse_jsonb(value) if isinstance(value, str) else value
 
 
 def to_plain_column(value: Any) -> Any:

@@ -38,7 +38,7 @@ from kgot_lab.domains.npc.policy import (
 from kgot_lab.domains.npc.statements import WorldRow, WorldStorage, to_entity, to_relationship, uuids
 from kgot_lab.errors import BadInput, LabError, ToolFailed, require, require_count
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.stores.lookup import reached
+from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.stores.sql import json_text
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Json
@@ -151,7 +151,7 @@ class CharacterView(EntityReads):
         seen, id = self._visible_world(), check_id(entity_id)
         _visible_entity(seen, id)
         steps = steps_over(seen.relationships, check_types(types), direction)
-        depths = reached(id, check_depth(depth, "depth"), lambda each: (to for _, to in steps([each])))
+        depths = nodes_within(id, check_depth(depth, "depth"), lambda each: (to for _, to in steps([each])))
         reached_neighbours = [
             Neighbour(entity, depths[entity.id]) for entity in seen.entities if depths.get(entity.id)
         ]

@@ -33,7 +33,7 @@ from kgot_lab.experts.federation.delegation import (
 )
 from kgot_lab.experts.federation.envelope import InstanceKey
 from kgot_lab.experts.federation.signing import Peer, all_in_time, exchanged, is_plain_url, signed_envelope
-from kgot_lab.io.files import read_regular, write_whole
+from kgot_lab.io.files import read_regular_file, write_atomically
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.words import content_words
@@ -257,8 +257,8 @@ def publish_to_marketplace(
         index = {"version": 1, "experts": [each.to_json() for each in all_of_it]}
         if (place / added.file).is_symlink() or (place / INDEX).is_symlink():
             raise BadInput("a marketplace has no links: take them out of its folder")
-        write_whole(place / added.file, data, "the exported expert")
-        write_whole(
+        write_atomically(place / added.file, data, "the exported expert")
+        write_atomically(
             place / INDEX,
             json.dumps(index, ensure_ascii=False, indent=1, allow_nan=False) + "\n",
             "the index of the marketplace",
@@ -296,7 +296,7 @@ def _from_folder(folder: Path, file: str, most: int) -> bytes:
             f"{file} of the marketplace is a link, which may lead anywhere: put the file itself there"
         )
     try:
-        return read_regular(path, most)
+        return read_regular_file(path, most)
     except OSError as error:
         raise StoreUnavailable(
             f"{file} of the marketplace cannot be read: {error.strerror or type(error).__name__}"

@@ -38,8 +38,8 @@ from kgot_lab.experts.federation.envelope import (
     signed_part,
     text_of_bytes,
 )
-from kgot_lab.io.files import read_regular, utf8_text
-from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, way_to
+from kgot_lab.io.files import read_regular_file, utf8_text
+from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, proxy_options
 from kgot_lab.memory.claims.claim import to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import Layout, TableBacked, TableStorage
@@ -128,7 +128,7 @@ def exchanged(url: str, seconds: float, most: int, *, sent: bytes | None = None)
     library = client_library()
     headers = {"content-type": "application/json", "accept": "application/json"}
     try:
-        with bounded_client(seconds, most, redirects=0, **way_to(url)) as client:
+        with bounded_client(seconds, most, redirects=0, **proxy_options(url)) as client:
             answer = client.request(
                 "GET" if sent is None else "POST", url, content=sent, headers=headers, timeout=seconds
             )
@@ -261,7 +261,7 @@ def read_peers(path: Path | str) -> Peers:
     Raises BadInput if the file is missing or not of this form.
     """
     try:
-        told: Any = json.loads(utf8_text(read_regular(path, _MOST_FILE), "peers.json"))
+        told: Any = json.loads(utf8_text(read_regular_file(path, _MOST_FILE), "peers.json"))
     except OSError as error:
         raise BadInput(
             f"the file of peers cannot be read: {error.strerror or type(error).__name__}"

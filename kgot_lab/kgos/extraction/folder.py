@@ -15,8 +15,8 @@ from typing import Any, Literal
 from kgot_lab.documents.folder import Remark
 from kgot_lab.errors import BadInput, NotInstalled, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.dask_workers import shared_out
-from kgot_lab.io.files import read_regular
+from kgot_lab.io.dask_workers import run_jobs
+from kgot_lab.io.files import read_regular_file
 from kgot_lab.kgos.extraction.facts import (
     PROSE_ENDINGS,
     PYTHON_ENDINGS,
@@ -110,7 +110,7 @@ def graph_of_folder(
     installed packages are skipped. `cache` is the folder in which facts of files are cached: None for that of
     the user, False for none. A file that has not changed is not read again, and the graph equals that of a
     full reading. `progress` is called for each file. `client` is a Dask client
-    (`kgot_lab.io.dask_workers.workers_at`). Its workers receive the bytes of files and need no folder; the
+    (`kgot_lab.io.dask_workers.dask_client`). Its workers receive the bytes of files and need no folder; the
     graph is the same.
 
     Raises BadInput if there is no such folder or it has nothing that can be read, and LabError if workers
@@ -279,7 +279,7 @@ class _Reading:
     def _bytes(self, path: str) -> bytes | None:
         most = _LARGEST[PurePosixPath(path).suffix.lower()]
         try:
-            return read_regular(self.folder / path, most)
+            return read_regular_file(self.folder / path, most)
         except OSError as error:
             self.skipped.append(Remark(path, error.strerror or str(error)))
             return None
@@ -302,7 +302,7 @@ class _Reading:
         Files for which a worker has no parser are left out.
         """
         lots = files_together(files)
-        for number, read in shared_out(self.client, read_file_facts, lots):
+        for number, read in run_jobs(self.client, read_file_facts, lots):
             done += len(lots[number])
             progress(done, total, lots[number][-1].path)
             found = zip(lots[number], same_reading(read).files, strict=True)

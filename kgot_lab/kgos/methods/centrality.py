@@ -9,7 +9,7 @@ import numpy as np
 
 from kgot_lab.errors import UnknownName, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Csr, Ints, csr
+from kgot_lab.graph.property_graph import Csr, Ints, build_csr
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
 from kgot_lab.kgos.methods.index import Reals, index_of
@@ -57,7 +57,7 @@ def betweenness(graph: PropertyGraph, samples: int | None = None, *, seed: int =
     """
     size = len(graph)
     sources, targets = pairs_of(graph)
-    out = csr(sources, targets, size)
+    out = build_csr(sources, targets, size)
     start = np.arange(size)
     if samples is not None and samples < size:
         start = np.sort(np.random.default_rng(seed).choice(size, samples, replace=False))
@@ -102,7 +102,7 @@ def cut_nodes(graph: PropertyGraph) -> dict[int, int]:
     """
     size = len(graph)
     sources, targets = pairs_of(graph)
-    both = csr(np.concatenate([sources, targets]), np.concatenate([targets, sources]), size)
+    both = build_csr(np.concatenate([sources, targets]), np.concatenate([targets, sources]), size)
     pointers, indices = both.indptr.tolist(), both.indices.tolist()
     order, low, below, parent = [-1] * size, [0] * size, [1] * size, [-1] * size
     apart: dict[int, list[int]] = {}

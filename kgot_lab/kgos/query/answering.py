@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import read_regular_text, write_whole
+from kgot_lab.io.files import read_regular_text, write_atomically
 from kgot_lab.kgos.methods.index import index_of, meant_node
 from kgot_lab.kgos.methods.overview import clusters, overview, starting_points
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
@@ -188,7 +188,7 @@ class Conversation:
         rows = [
             {"question": turn.question, "text": turn.text, "nodes": list(turn.nodes)} for turn in self.turns
         ]
-        write_whole(
+        write_atomically(
             self.path,
             json.dumps({"conversation": 1, "turns": rows}, ensure_ascii=False, indent=1) + "\n",
             "the conversation",

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Truth
-from kgot_lab.graph.snapshots import NamedGraph, with_names_as_ids
+from kgot_lab.graph.changes import MutableGraph
+from kgot_lab.graph.snapshots import NamedGraph, use_names_as_ids
 from kgot_lab.io.sqlite_snapshot import private_copy
 from kgot_lab.kgos.extraction.folder import FileProgress, graph_of_folder
 from kgot_lab.kgos.extraction.patterns import with_patterns
@@ -19,20 +19,20 @@ from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from kgot_lab.loop.evidence import sourced
 from kgot_lab.loop.trace import graph_after, is_trace, load_run
 from kgot_lab.stores.files import read_named_graph
-from kgot_lab.stores.hash_chain import FRESH, read_chain
-from kgot_lab.stores.log import chain_on_file, history
-from kgot_lab.stores.opening import login_of, open_store
-from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND, can_sum, damage_to_log
+from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
+from kgot_lab.stores.log import read_history, read_log
+from kgot_lab.stores.opening import environment_login, open_store
+from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND_ROWS, enable_checksums, find_log_damage
 from kgot_lab.stores.sqlite.file import (
-    CHECKED,
+    MAX_CHECKED_BYTES,
     VERSION,
-    damaged,
+    damaged_error,
     is_open_in_process,
     is_own_file,
     refuse_foreign_head,
-    unavailable,
+    unavailable_error,
 )
-from kgot_lab.stores.sqlite.tables import edge_of_sqlite, node_of_sqlite
+from kgot_lab.stores.sqlite.tables import edge_from_row, node_from_row
 from kgot_lab.text.cleaning import format_count
 
 # Read the graph in a store's file without opening the store: nothing is locked, repaired or created.
@@ -49,7 +49,7 @@ def is_store_file(path: Path | str) -> bool:
     if path.suffix.lower() in (*_SQLITE, ".log"):
         return True
     with path.open("rb") as file:
-        begins = file.read(len(FRESH))
+        begins = file.read(len(EMPTY_LOG))
     try:
         return bool(begins) and bool(read_chain(begins, path))
     except StoreDamaged:
@@ -72,8 +72,8 @@ def read_store_file(path: Path | str) -> NamedGraph:
 
 
 def _of_log(path: Path) -> NamedGraph:
-    truth, torn = Truth(), chain_on_file(path).torn
-    for diff in history(path):
+    truth, torn = MutableGraph(), read_log(path).torn
+    for diff in read_history(path):
         truth.apply(diff)
     graph = PropertyGraph.of(truth.nodes.values(), truth.edges.values())
     return NamedGraph(
@@ -86,25 +86,25 @@ def _of_sqlite(path: Path) -> NamedGraph:
         with _reading(path) as (connection, lost):
             if not is_own_file(connection):
                 return _foreign(path)
-            asked = SELECT_SOUND if _has_sums(connection, path) else SELECT_ALL
-            can_sum(connection)
+            asked = SELECT_SOUND_ROWS if _has_sums(connection, path) else SELECT_ALL
+            enable_checksums(connection)
             nodes, edges = (
                 connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall()
                 for kind in ("nodes", "edges")
             )
             for kind, rows in (("nodes", nodes), ("edges", edges)):
                 if gone := connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] - len(rows):
-                    raise damaged(path, f"{format_count(gone, 'row')} of {kind} not as written")
+                    raise damaged_error(path, f"{format_count(gone, 'row')} of {kind} not as written")
     except sqlite3.Error as error:
-        raise unavailable(error, path) or StoreUnavailable(f"{path}: {error}") from None
+        raise unavailable_error(error, path) or StoreUnavailable(f"{path}: {error}") from None
     except UnicodeDecodeError as error:
-        raise damaged(path, str(error)) from None
-    return NamedGraph(PropertyGraph.of(map(node_of_sqlite, nodes), map(edge_of_sqlite, edges)), lost)
+        raise damaged_error(path, str(error)) from None
+    return NamedGraph(PropertyGraph.of(map(node_from_row, nodes), map(edge_from_row, edges)), lost)
 
 
 def _foreign(path: Path) -> NamedGraph:
     read = read_foreign(path)
-    named = with_names_as_ids(read.graph)
+    named = use_names_as_ids(read.graph)
     notes = [f"tables of the profile {read.profile}", named.note]
     if read.unread:
         more = f" and {len(read.unread) - 1:,} more" if len(read.unread) > 1 else ""
@@ -123,7 +123,7 @@ def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
             uri, lost = f"{path.absolute().as_uri()}?mode=ro", ""
         else:
             copied = opened.enter_context(private_copy(path))
-            uri, lost = copied.path.as_uri(), damage_to_log(copied)
+            uri, lost = copied.path.as_uri(), find_log_damage(copied)
         connection = opened.enter_context(closing(sqlite3.connect(uri, isolation_level=None, uri=True)))
         connection.execute("BEGIN")
         yield connection, lost
@@ -139,10 +139,10 @@ def _has_sums(connection: sqlite3.Connection, path: Path) -> bool:
         int(connection.execute(f"PRAGMA {asked}").fetchone()[0])
         for asked in ("user_version", "page_count", "page_size")
     )
-    if pages * size <= CHECKED:
+    if pages * size <= MAX_CHECKED_BYTES:
         (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if said != "ok":
-            raise damaged(path, str(said).removeprefix("*** in database main ***\n"))
+            raise damaged_error(path, str(said).removeprefix("*** in database main ***\n"))
     return version >= VERSION
 
 
@@ -169,7 +169,7 @@ def opened_graph(
             raise BadInput(
                 f"say which graph of the server: --namespace NAME before its address; kgot-lab namespaces {where} lists them"
             )
-        with closing(open_store(where, namespace=namespace, **login_of(where))) as kept:
+        with closing(open_store(where, namespace=namespace, **environment_login(where))) as kept:
             return kept.graph()
     path = Path(where).expanduser()
     if path.is_dir():

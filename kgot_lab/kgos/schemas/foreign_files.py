@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Ints, frozen
-from kgot_lab.graph.validation import Vocabulary, fit_value
+from kgot_lab.graph.property_graph import Ints, make_read_only
+from kgot_lab.graph.validation import Vocabulary, validate_value
 from kgot_lab.io.sqlite_snapshot import private_copy
 from kgot_lab.kgos.schemas.profiles import Profile, Tables, first_named, profile_of, quoted_name, tables_of
 from kgot_lab.kgos.schemas.rules import RuleReport, Unread, check_rules
@@ -156,7 +156,7 @@ def _object(text: Json) -> dict[str, Json]:
     if not isinstance(found, dict):
         raise BadInput(f"are JSON, but no object: {short_repr(text)}")
     try:
-        return dict(fit_value(found, "a property"))
+        return dict(validate_value(found, "a property"))
     except BadInput as error:
         raise BadInput(f"cannot be kept ({error})") from None
 
@@ -244,9 +244,9 @@ def graph_of_tables(
         ids=tuple(row_of),
         node_labels=tuple((each,) if each and each.strip() else () for each in compress(types, kept)),
         node_properties=tuple(compress(named, kept)),
-        sources=frozen(begin),
-        targets=frozen(end),
-        type_codes=frozen(codes),
+        sources=make_read_only(begin),
+        targets=make_read_only(end),
+        type_codes=make_read_only(codes),
         type_names=tuple(code_of),
         edge_properties=tuple(compress(of_edges, here)),
         edge_keys=_keys(begin, end, codes, len(row_of)),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import UnknownName, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Csr, Ints, Items, csr
+from kgot_lab.graph.property_graph import Csr, Ints, LazySequence, build_csr
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
@@ -85,7 +85,7 @@ class Broken:
     @property
     def faults(self) -> Sequence[Fault]:
         """The violations as texts, formatted when read."""
-        return Items(len(self), self._fault)
+        return LazySequence(len(self), self._fault)
 
     def _fault(self, number: int) -> Fault:
         rule = self.rule
@@ -168,7 +168,9 @@ def on_circles(graph: PropertyGraph, type: str) -> Ints:
     left = np.ones(len(graph), dtype=np.bool_)
     for begin, end in ((sources, targets), (targets, sources)):
         kept = left[begin] & left[end]
-        _peel(csr(begin[kept], end[kept], len(graph)), np.bincount(end[kept], minlength=len(graph)), left)
+        _peel(
+            build_csr(begin[kept], end[kept], len(graph)), np.bincount(end[kept], minlength=len(graph)), left
+        )
     kept = left[sources] & left[targets]
     loops = sources[sources == targets]
     rest: nx.DiGraph[int] = nx.DiGraph()
@@ -195,7 +197,7 @@ def circle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]
     Returns () if the node lies on no cycle.
     """
     rows = rows_of_types(graph, type)
-    follow = csr(graph.sources[rows], graph.targets[rows], len(graph))
+    follow = build_csr(graph.sources[rows], graph.targets[rows], len(graph))
     came_from: dict[int, int] = {}
     queue = deque([row])
     while queue:

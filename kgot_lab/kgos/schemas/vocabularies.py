@@ -18,7 +18,7 @@ from typing import Any
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import ANY_TYPE, EdgeType, Ends, NodeType, PropertyRule, Vocabulary
-from kgot_lab.io.files import bundled, read_regular_text
+from kgot_lab.io.files import bundled_path, read_regular_text
 from kgot_lab.types import Edge, Node
 
 # The types of curated knowledge about building something, in a graph of tools, patterns, goals and
@@ -300,7 +300,7 @@ BETWEEN_COMPANIES = (
     EdgeType("competes_with", "two companies compete", (Ends("Company", "Company"),), symmetric=True),
     EdgeType("owns", "a company owns another, or a part of it", (Ends("Company", "Company"),)),
 )
-INVESTMENT_WITH_COMPANIES = INVESTMENT.extended(*BETWEEN_COMPANIES)
+INVESTMENT_WITH_COMPANIES = INVESTMENT.with_types(*BETWEEN_COMPANIES)
 
 
 # Load the curated graph that comes with the package (data/cookbook).
@@ -328,4 +328,4 @@ def cookbook() -> PropertyGraph:
 
 
 def _rows(name: str) -> Iterator[dict[str, Any]]:
-    return map(json.loads, read_regular_text(bundled(f"{_FOLDER}/{name}")).splitlines())
+    return map(json.loads, read_regular_text(bundled_path(f"{_FOLDER}/{name}")).splitlines())

@@ -23,7 +23,7 @@ from kgot_lab.errors import (
     short_repr,
 )
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Truth
+from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.controller import computing, think
 from kgot_lab.loop.events import (
@@ -104,7 +104,7 @@ def _was_at(graph: PropertyGraph, events: Sequence[Event]) -> bool:
     A run that was stopped while it was being rebuilt has an early graph.
     """
     begun = graph_after(events[:1])
-    truth = Truth(begun.nodes, begun.edges)
+    truth = MutableGraph(begun.nodes, begun.edges)
     if graph == begun:
         return True
     for diff in diffs(events):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.graph.property_graph import Csr, Ints, csr
+from kgot_lab.graph.property_graph import Csr, Ints, build_csr
 from kgot_lab.retrieval.entity_linking import (
     CAPITALISED_RUN,
     NameIndex,
@@ -153,8 +153,8 @@ class Mentions:
         }
         self.stems = stems
         self.beside = RaggedArray([[stems[word] for word in sorted(near)] for *_, (_, near) in pairs])
-        self.of_row = csr(self.row, self.name, len(documents))
-        self.of_name = csr(self.name, self.row, len(self.names))
+        self.of_row = build_csr(self.row, self.name, len(documents))
+        self.of_name = build_csr(self.name, self.row, len(self.names))
         self.holders = np.diff(self.of_name.indptr)
         self.called_so = np.bincount(self.name[self.called], minlength=len(self.names))
 

@@ -10,8 +10,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgot_lab.errors import BadInput, ServerLost, StoreUnavailable
-from kgot_lab.graph.changes import Identity, Truth
-from kgot_lab.io.processes import ended_after
+from kgot_lab.graph.changes import Identity, MutableGraph
+from kgot_lab.io.processes import watchdog
 from kgot_lab.sandbox.cypher.mapping import (
     backticked,
     edge_properties,
@@ -21,8 +21,21 @@ from kgot_lab.sandbox.cypher.mapping import (
     to_stored_edge,
     to_stored_node,
 )
-from kgot_lab.stores.cypher.connection import Ask, BoltLink, Late, Overtaken, bolt_reason
-from kgot_lab.stores.cypher.dump import MARK_NODES, BoltRow, StoredNode, check_texts, ids_of, timeless
+from kgot_lab.stores.cypher.connection import (
+    BoltLink,
+    RunQuery,
+    StatementTimeout,
+    WriteConflict,
+    server_message,
+)
+from kgot_lab.stores.cypher.dump import (
+    MARK_NODES,
+    BoltRow,
+    StoredNode,
+    node_ids,
+    require_valid_names,
+    temporal_as_text,
+)
 from kgot_lab.types import Diff, Edge, Node
 
 if TYPE_CHECKING:
@@ -56,24 +69,29 @@ _CHANGE_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[
 _CHANGE_LABELS = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row {change}"
 
 
-class Application:
+class DiffApplication:
     """The application of one diff to the database.
 
     `ask` runs queries inside its transaction, `aside` outside, where a refusal does no harm.
     """
 
-    def __init__(self, ask: Ask, aside: Ask, locate: Locate, namespace: str):
-        self._ask, self._aside, self._locate, self._namespace = ask, aside, locate, namespace
-        self._places: dict[str, str] = {}  # element ids of nodes
-        self._edge_places: dict[Identity, str] = {}
-        self.moved: set[str] = set()  # nodes whose element id may have changed
+    def __init__(self, run_query: RunQuery, run_outside: RunQuery, locate: Locate, namespace: str):
+        self._run_query, self._run_outside, self._locate, self._namespace = (
+            run_query,
+            run_outside,
+            locate,
+            namespace,
+        )
+        self._element_ids: dict[str, str] = {}  # element ids of nodes
+        self._edge_element_ids: dict[Identity, str] = {}
+        self.moved_ids: set[str] = set()  # nodes whose element id may have changed
 
     def run(self, diff: Diff) -> dict[str, str]:
         """Check a diff, apply it, and return the element ids of its nodes.
 
         Raises BadInput if it does not fit.
         """
-        check_texts(
+        require_valid_names(
             (*diff.added_nodes, *(after for _, after in diff.changed_nodes)),
             (*diff.added_edges, *(after for _, after in diff.changed_edges)),
         )
@@ -82,43 +100,45 @@ class Application:
         self._add_nodes(diff.added_nodes)
         self._add_edges(diff.added_edges)
         self._change(diff)
-        return self._places
+        return self._element_ids
 
     # --- check ---
 
     def _check(self, diff: Diff) -> None:
         """Check the elements that the diff touches by the rules of `Truth.check`."""
-        nodes, edges = _touched(diff)
+        nodes, edges = _touched_keys(diff)
         new = {node.id for node in diff.added_nodes}
         ends = {end for identity in edges for end in (identity[0], identity[2])}
-        self._places = self._locate(dict.fromkeys(chain(nodes, ends)))
-        known = Truth()
-        for place_of_all in _batches(
-            [self._places[id] for id in dict.fromkeys(chain(nodes, ends)) if id in self._places]
+        self._element_ids = self._locate(dict.fromkeys(chain(nodes, ends)))
+        known = MutableGraph()
+        for rows in _batches(
+            [self._element_ids[id] for id in dict.fromkeys(chain(nodes, ends)) if id in self._element_ids]
         ):
-            for id, labels, stored in self._ask(_NODES, {"rows": place_of_all}):
+            for id, labels, stored in self._run_query(_NODES, {"rows": rows}):
                 known.nodes[id] = Node(
-                    id, tuple(ordered_labels(labels, stored)), node_properties(timeless(stored))
+                    id, tuple(ordered_labels(labels, stored)), node_properties(temporal_as_text(stored))
                 )
                 known.incident[id] = {}
         old = [identity for identity in edges if identity[0] not in new and identity[2] not in new]
-        between = {
+        endpoints = {
             identity[:3]: None
             for identity in old
             if identity[0] in known.nodes and identity[2] in known.nodes
         }
-        wanted = [[self._places[source], type, self._places[target]] for source, type, target in between]
-        gone = [self._places[node.id] for node in diff.removed_nodes if node.id in known.nodes]
-        for query, rows in ((_BETWEEN, wanted), (_TOUCHING, gone)):
+        wanted = [
+            [self._element_ids[source], type, self._element_ids[target]] for source, type, target in endpoints
+        ]
+        removed = [self._element_ids[node.id] for node in diff.removed_nodes if node.id in known.nodes]
+        for query, rows in ((_BETWEEN, wanted), (_TOUCHING, removed)):
             for batch in _batches(rows):
-                for row in self._ask(query, {"rows": batch}):
-                    self._learn(known, row)
+                for row in self._run_query(query, {"rows": batch}):
+                    self._record_edge(known, row)
         known.check(diff)
 
-    def _learn(self, known: Truth, row: list[Any]) -> None:
-        source, type, target, stored, place = row
-        edge = Edge(source, type, target, edge_properties(timeless(stored)), own_key(stored))
-        self._edge_places[edge.identity] = place
+    def _record_edge(self, known: MutableGraph, row: list[Any]) -> None:
+        source, type, target, stored, element_id = row
+        edge = Edge(source, type, target, edge_properties(temporal_as_text(stored)), own_key(stored))
+        self._edge_element_ids[edge.identity] = element_id
         known.edges[edge.identity] = edge
         for end in (source, target):
             known.incident.setdefault(end, {})[edge.identity] = None
@@ -126,38 +146,43 @@ class Application:
     # --- apply ---
 
     def _remove(self, diff: Diff) -> None:
-        self._all(
+        self._run_batched(
             _DELETE_EDGES,
-            [[self._places[edge.source], self._edge_places[edge.identity]] for edge in diff.removed_edges],
+            [
+                [self._element_ids[edge.source], self._edge_element_ids[edge.identity]]
+                for edge in diff.removed_edges
+            ],
         )
-        self._all(_DELETE_NODES, [self._places.pop(node.id) for node in diff.removed_nodes])
-        self.moved |= {node.id for node in diff.removed_nodes}
+        self._run_batched(_DELETE_NODES, [self._element_ids.pop(node.id) for node in diff.removed_nodes])
+        self.moved_ids |= {node.id for node in diff.removed_nodes}
 
     def _add_nodes(self, nodes: Iterable[Node]) -> None:
         groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for node in nodes:
-            groups[tuple(sorted(set(node.labels)))].append(self._stored(node))
+            groups[tuple(sorted(set(node.labels)))].append(self._node_record(node))
         for names, rows in groups.items():
             labels = list(names)
-            made = self._all(
-                _CREATE_NODES.format(labels=self._pattern(labels)),
+            created = self._run_batched(
+                _CREATE_NODES.format(labels=self._label_pattern(labels)),
                 rows,
                 f"the labels {', '.join(labels) or '(none)'}",
             )
-            self._places.update({id: place for id, place, _ in made})
-            for kept in made[:1]:
-                _require_same(sorted(kept[2]), labels, "the labels")
+            self._element_ids.update({id: element_id for id, element_id, _ in created})
+            for stored in created[:1]:
+                _require_same(sorted(stored[2]), labels, "the labels")
 
     def _add_edges(self, edges: Iterable[Edge]) -> None:
         groups: dict[str, _Rows] = defaultdict(list)
         for edge in edges:
             groups[edge.type].append(
-                [self._places[edge.source], self._places[edge.target], self._stored_edge(edge)]
+                [self._element_ids[edge.source], self._element_ids[edge.target], self._edge_record(edge)]
             )
         for type, rows in groups.items():
-            made = self._all(_CREATE_EDGES.format(type=self._spelt(type)), rows, f"the relation {type!r}")
-            _require_same({kept for kept, _ in made}, {type}, "the relation")
-            _require_same(sum(number for _, number in made), len(rows), "the number of edges")
+            created = self._run_batched(
+                _CREATE_EDGES.format(type=self._quoted_name(type)), rows, f"the relation {type!r}"
+            )
+            _require_same({stored_type for stored_type, _ in created}, {type}, "the relation")
+            _require_same(sum(number for _, number in created), len(rows), "the number of edges")
 
     def _change(self, diff: Diff) -> None:
         """Update the changed edges and nodes.
@@ -165,30 +190,33 @@ class Application:
         Labels are changed last, because a server may move a node when its labels change.
         """
         rows = [
-            [self._places[edge.source], self._edge_places[edge.identity], self._stored_edge(edge)]
+            [self._element_ids[edge.source], self._edge_element_ids[edge.identity], self._edge_record(edge)]
             for _, edge in diff.changed_edges
         ]
-        self._all(_CHANGE_EDGES, rows)
-        self._all(
-            _CHANGE_NODES, [[self._places[node.id], self._stored(node)] for _, node in diff.changed_nodes]
+        self._run_batched(_CHANGE_EDGES, rows)
+        self._run_batched(
+            _CHANGE_NODES,
+            [[self._element_ids[node.id], self._node_record(node)] for _, node in diff.changed_nodes],
         )
         groups: dict[tuple[tuple[str, ...], ...], list[str]] = defaultdict(list)
         for before, after in diff.changed_nodes:
             new, old = set(after.labels) - set(before.labels), set(before.labels) - set(after.labels)
             if new or old:
-                groups[tuple(sorted(new)), tuple(sorted(old))].append(self._places.pop(after.id))
-                self.moved.add(after.id)
-        for changed, places in groups.items():
+                groups[tuple(sorted(new)), tuple(sorted(old))].append(self._element_ids.pop(after.id))
+                self.moved_ids.add(after.id)
+        for label_changes, element_ids in groups.items():
             parts = [
-                f"{verb} n{self._pattern(names)}"
-                for verb, names in zip(("SET", "REMOVE"), changed, strict=True)
+                f"{verb} n{self._label_pattern(names)}"
+                for verb, names in zip(("SET", "REMOVE"), label_changes, strict=True)
                 if names
             ]
-            self._all(
-                _CHANGE_LABELS.format(change=" ".join(parts)), places, f"the labels {', '.join(changed[0])}"
+            self._run_batched(
+                _CHANGE_LABELS.format(change=" ".join(parts)),
+                element_ids,
+                f"the labels {', '.join(label_changes[0])}",
             )
 
-    def _all(self, query: str, rows: list[Any], what: str = "") -> _Rows:
+    def _run_batched(self, query: str, rows: list[Any], subject: str = "") -> _Rows:
         """Run a statement over all rows, in batches.
 
         Raises BadInput, naming what the server does not accept.
@@ -196,18 +224,18 @@ class Application:
         from neo4j.exceptions import Neo4jError
 
         try:
-            return [row for batch in _batches(rows) for row in self._ask(query, {"rows": batch})]
+            return [row for batch in _batches(rows) for row in self._run_query(query, {"rows": batch})]
         except Neo4jError as error:
-            if not what or error.is_retryable():
+            if not subject or error.is_retryable():
                 raise
             raise BadInput(
-                f"the server does not take {what}, or what lies there: {bolt_reason(error)}"
+                f"the server does not take {subject}, or what lies there: {server_message(error)}"
             ) from None
 
-    def _pattern(self, labels: Iterable[str]) -> str:
-        return "".join(f":{self._spelt(label)}" for label in labels)
+    def _label_pattern(self, labels: Iterable[str]) -> str:
+        return "".join(f":{self._quoted_name(label)}" for label in labels)
 
-    def _spelt(self, name: str) -> str:
+    def _quoted_name(self, name: str) -> str:
         """Return a label or relation in backticks.
 
         Servers differ in what a backslash means there, so spellings of a name with a backslash are tried out.
@@ -216,30 +244,30 @@ class Application:
         if "\\" not in name:
             return backticked(name)
         for spelling in (name, name.replace("\\u", "\\u005Cu"), name.replace("\\", "\\\\")):
-            if self._reads_as(spelling, name):
+            if self._server_reads(spelling, name):
                 return backticked(spelling)
         raise BadInput(f"this server cannot be told the name {name!r}; leave the backslash out")
 
-    def _reads_as(self, spelling: str, name: str) -> bool:
+    def _server_reads(self, spelling: str, name: str) -> bool:
         from neo4j.exceptions import ClientError
 
         try:
-            return self._aside(f"RETURN {{{backticked(spelling)}: 1}} AS map", {}) == [[{name: 1}]]
+            return self._run_outside(f"RETURN {{{backticked(spelling)}: 1}} AS map", {}) == [[{name: 1}]]
         except ClientError:
             return False
 
-    def _stored(self, node: Node) -> dict[str, Any]:
+    def _node_record(self, node: Node) -> dict[str, Any]:
         return {
             **to_stored_node(node.id, node.labels, node.properties),
             "_run": self._namespace,
             "_kept": True,
         }
 
-    def _stored_edge(self, edge: Edge) -> dict[str, Any]:
+    def _edge_record(self, edge: Edge) -> dict[str, Any]:
         return {**to_stored_edge(edge.key, edge.properties), "_run": self._namespace}
 
 
-def _touched(diff: Diff) -> tuple[list[str], list[Identity]]:
+def _touched_keys(diff: Diff) -> tuple[list[str], list[Identity]]:
     nodes = chain(diff.added_nodes, diff.removed_nodes, (before for before, _ in diff.changed_nodes))
     edges = chain(diff.added_edges, diff.removed_edges, (before for before, _ in diff.changed_edges))
     return [node.id for node in nodes], [edge.identity for edge in edges]
@@ -249,9 +277,9 @@ def _batches(rows: list[Any]) -> Iterator[list[Any]]:
     return (rows[start : start + BATCH] for start in range(0, len(rows), BATCH))
 
 
-def _require_same(kept: object, given: object, what: str) -> None:
-    if kept != given:
-        raise BadInput(f"the server keeps {what} {given!r} as {kept!r}, so that nothing was changed")
+def _require_same(stored: object, expected: object, subject: str) -> None:
+    if stored != expected:
+        raise BadInput(f"the server keeps {subject} {expected!r} as {stored!r}, so that nothing was changed")
 
 
 # What a statement added to a namespace, found without reading the rest if the server's counters prove that it
@@ -266,16 +294,19 @@ _NEW_EDGES = (
     "MATCH (a {_run: $run})-[r]->(b {_run: $run}) WHERE r._run IS NULL "
     "RETURN elementId(a), a.id, elementId(r), type(r), elementId(b), b.id, properties(r)"
 )  # fmt: skip
-_OF_ID = "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN count(n)"
-_ALIKE = "UNWIND $rows AS row MATCH (a)-[r]->(b) WHERE elementId(a) = row[0] AND type(r) = row[1] AND elementId(b) = row[2] RETURN count(r)"
+_COUNT_BY_ID = "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN count(n)"
+_COUNT_PARALLELS = (
+    "UNWIND $rows AS row MATCH (a)-[r]->(b) WHERE elementId(a) = row[0] AND type(r) = row[1] AND elementId(b) = row[2] "
+    "RETURN count(r)"
+)
 _MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] SET r._run = $run"
 
 
-class NotOnlyAdded(Exception):
+class NotOnlyAdditions(Exception):
     """A statement did more than add elements, or names of its additions depend on the rest of the graph."""
 
 
-def counts_truly(transaction: Transaction) -> bool:
+def has_reliable_counters(transaction: Transaction) -> bool:
     """Return whether the server's counters report correctly what a statement changed.
 
     Creates a node as a test. The caller rolls it back.
@@ -284,7 +315,7 @@ def counts_truly(transaction: Transaction) -> bool:
     return counters.nodes_created == 1 and counters.properties_set == 2
 
 
-def added(ask: Ask, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
+def read_additions(run_query: RunQuery, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
     """Return the additions of the preceding statement as a diff, and the element id of each new node.
 
     Gives the new nodes and edges their ids and namespace marks. Raises NotOnlyAdded if the statement did
@@ -296,46 +327,57 @@ def added(ask: Ask, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
         not counters.nodes_deleted and not counters.relationships_deleted and not counters.labels_removed
     )
     rows = (
-        [BoltRow(place, labels, stored, []) for place, labels, stored in ask(_NEW_NODES, {})]
+        [BoltRow(element_id, labels, stored, []) for element_id, labels, stored in run_query(_NEW_NODES, {})]
         if counters.nodes_created
         else []
     )
-    edges = ask(_NEW_EDGES, {}) if counters.relationships_created else []
+    edges = run_query(_NEW_EDGES, {}) if counters.relationships_created else []
     _require((counters.nodes_created, counters.relationships_created) == (len(rows), len(edges)))
     _require(counters.labels_added == sum(len(row.labels) for row in rows))
     _require(
         counters.properties_set
         == sum(len(row.properties) for row in rows) + sum(len(edge[-1]) for edge in edges)
     )
-    ids = ids_of(rows, {})
+    ids = node_ids(rows, {})
     _require(len(set(ids.values())) == len(ids))
-    ends = {place: id for edge in edges for place, id in (edge[:2], edge[4:6])} | ids
-    _mark_nodes(ask, ids)
-    nodes = [StoredNode(ids[row.place], row.place, row.labels, row.properties).node() for row in rows]
-    made = [Edge(ends[edge[0]], edge[3], ends[edge[4]], edge_properties(timeless(edge[6]))) for edge in edges]
-    _mark_edges(ask, edges)
-    return Diff(added_nodes=tuple(nodes), added_edges=tuple(made)), {id: place for place, id in ids.items()}
+    ends = {element_id: id for edge in edges for element_id, id in (edge[:2], edge[4:6])} | ids
+    _mark_nodes(run_query, ids)
+    nodes = [
+        StoredNode(ids[row.element_id], row.element_id, row.labels, row.properties).to_node() for row in rows
+    ]
+    new_edges = [
+        Edge(ends[edge[0]], edge[3], ends[edge[4]], edge_properties(temporal_as_text(edge[6])))
+        for edge in edges
+    ]
+    _mark_edges(run_query, edges)
+    return Diff(added_nodes=tuple(nodes), added_edges=tuple(new_edges)), {
+        id: element_id for element_id, id in ids.items()
+    }
 
 
-def _mark_nodes(ask: Ask, ids: dict[str, str]) -> None:
+def _mark_nodes(run_query: RunQuery, ids: dict[str, str]) -> None:
     """Assign ids to new nodes, which no other node may have."""
     if ids:
-        ask(MARK_NODES, {"rows": [[place, {"id": id, "_kept": True}] for place, id in ids.items()]})
-        _require(ask(_OF_ID, {"ids": dict.fromkeys(ids.values(), True)}) == [[len(ids)]])
+        run_query(
+            MARK_NODES, {"rows": [[element_id, {"id": id, "_kept": True}] for element_id, id in ids.items()]}
+        )
+        _require(run_query(_COUNT_BY_ID, {"ids": dict.fromkeys(ids.values(), True)}) == [[len(ids)]])
 
 
-def _mark_edges(ask: Ask, edges: list[list[Any]]) -> None:
+def _mark_edges(run_query: RunQuery, edges: list[list[Any]]) -> None:
     """Mark new edges, none of which may have the source, type and target of another."""
     if edges:
-        alike = {(edge[0], edge[3], edge[4]) for edge in edges}
-        _require(len(alike) == len(edges) and not any("_key" in edge[6] for edge in edges))
-        _require(ask(_ALIKE, {"rows": [list(each) for each in alike]}) == [[len(edges)]])
-        ask(_MARK_EDGES, {"rows": [[edge[0], edge[2]] for edge in edges]})
+        triples = {(edge[0], edge[3], edge[4]) for edge in edges}
+        _require(len(triples) == len(edges) and not any("_key" in edge[6] for edge in edges))
+        _require(
+            run_query(_COUNT_PARALLELS, {"rows": [list(triple) for triple in triples]}) == [[len(edges)]]
+        )
+        run_query(_MARK_EDGES, {"rows": [[edge[0], edge[2]] for edge in edges]})
 
 
-def _require(holds: bool) -> None:
-    if not holds:
-        raise NotOnlyAdded
+def _require(condition: bool) -> None:
+    if not condition:
+        raise NotOnlyAdditions
 
 
 # Writers of one namespace take turns, because a server cannot lock a node that does not exist yet.
@@ -346,15 +388,15 @@ def _require(holds: bool) -> None:
 # a node at the same time, both nodes are set from then on: every writer sees at least its own node and all
 # that existed before, so any two writers have one in common.
 
-_OWN = "MATCH (w:KgotLabWriters {of: $run}) WHERE w._run IS NULL "  # else a statement could make one that is another namespace's
-_TAKE = _OWN + "SET w.written = w.written + $step RETURN w.written"
-_READ = _OWN + "RETURN w.written"
-_MAKE = "CREATE (:KgotLabWriters {of: $run, written: $start})"
-_FORGET = _OWN + "DELETE w"
-_WAIT = 60.0  # seconds for another writer's transaction to end
+_MATCH_LOCK = "MATCH (w:KgotLabWriters {of: $run}) WHERE w._run IS NULL "  # else a statement could make one that is another namespace's
+_SET_LOCK = _MATCH_LOCK + "SET w.written = w.written + $step RETURN w.written"
+_READ_LOCK = _MATCH_LOCK + "RETURN w.written"
+_CREATE_LOCK = "CREATE (:KgotLabWriters {of: $run, written: $start})"
+_DELETE_LOCK = _MATCH_LOCK + "DELETE w"
+_LOCK_TIMEOUT = 60.0  # seconds for another writer's transaction to end
 
 
-class Turn(NamedTuple):
+class LockedTransaction(NamedTuple):
     """A write transaction with exclusive access to a namespace: if another writer interferes it cannot
     commit.
 
@@ -365,78 +407,78 @@ class Turn(NamedTuple):
     before: list[int]
 
 
-class Turns:
+class WriteLock:
     """The turns in which the writers of a namespace write."""
 
     def __init__(self, link: BoltLink, namespace: str):
         self._link, self._namespace = link, namespace
 
     @contextmanager
-    def taken(self, seconds: float | None = None) -> Iterator[Turn]:
-        """Open a write transaction (see `BoltLink.writing`) that begins by taking the turn.
+    def acquire(self, seconds: float | None = None) -> Iterator[LockedTransaction]:
+        """Open a write transaction (see `BoltLink.write_transaction`) that begins by taking the turn.
 
         Raises StoreUnavailable, with nothing changed, if the turn cannot be taken. Raises Overtaken instead
         of an error that may come from another writer's change seen in the middle of this one's.
         """
         while True:
-            with self._link.writing(seconds) as transaction:
-                if before := self._take(transaction):
-                    turn = Turn(transaction, before)
-                    with self._believed(turn):
-                        yield turn
+            with self._link.write_transaction(seconds) as transaction:
+                if before := self._set_lock(transaction):
+                    locked = LockedTransaction(transaction, before)
+                    with self._detect_conflict(locked):
+                        yield locked
                     return
                 transaction.rollback()
             with (
-                self._link.writing() as transaction
+                self._link.write_transaction() as transaction
             ):  # its own transaction, so that others see the node before this one writes
                 start = random.getrandbits(40)  # random, so that it is never mistaken for a deleted one
-                transaction.run(_MAKE, run=self._namespace, start=start).consume()
+                transaction.run(_CREATE_LOCK, run=self._namespace, start=start).consume()
 
-    def require_unwritten(self, turn: Turn) -> None:
+    def require_unwritten(self, locked: LockedTransaction) -> None:
         """Raise Overtaken if another writer committed since a turn was taken.
 
         Transactions that are still open do not count.
         """
-        if self.written() != turn.before:
-            raise Overtaken
+        if self.lock_values() != locked.before:
+            raise WriteConflict
 
-    def written(self) -> list[int]:
+    def lock_values(self) -> list[int]:
         """Return the values of the turn nodes, which change with each committed write."""
-        return sorted(number for (number,) in self._link.ask(_READ, {"run": self._namespace}))
+        return sorted(number for (number,) in self._link.run_query(_READ_LOCK, {"run": self._namespace}))
 
-    def forget(self, turn: Turn) -> None:
+    def delete_lock(self, locked: LockedTransaction) -> None:
         """Delete the turn nodes when this turn's transaction commits."""
-        turn.transaction.run(_FORGET, run=self._namespace).consume()
+        locked.transaction.run(_DELETE_LOCK, run=self._namespace).consume()
 
     @contextmanager
-    def _believed(self, turn: Turn) -> Iterator[None]:
+    def _detect_conflict(self, locked: LockedTransaction) -> Iterator[None]:
         from neo4j.exceptions import DriverError
 
         try:
             yield
-        except (DriverError, Late, ServerLost):  # the server may be away
+        except (DriverError, StatementTimeout, ServerLost):  # the server may be away
             raise
         except Exception:
-            self.require_unwritten(turn)
+            self.require_unwritten(locked)
             raise
 
-    def _take(self, transaction: Transaction) -> list[int]:
+    def _set_lock(self, transaction: Transaction) -> list[int]:
         from neo4j.exceptions import Neo4jError
 
         step = random.randrange(1, 1 << 20)  # random, so that two writers do not set the same value
-        with ended_after(_WAIT, self._link.cut) as late:
+        with watchdog(_LOCK_TIMEOUT, self._link.cut) as timed_out:
             try:
                 return sorted(
                     number - step
-                    for (number,) in transaction.run(_TAKE, run=self._namespace, step=step).values()
+                    for (number,) in transaction.run(_SET_LOCK, run=self._namespace, step=step).values()
                 )
             except Exception as error:
                 # the namespace is being deleted
                 if isinstance(error, Neo4jError) and (error.code or "").endswith(".EntityNotFound"):
-                    raise Overtaken from error
-                if not late.is_set():
+                    raise WriteConflict from error
+                if not timed_out.is_set():
                     raise
         raise StoreUnavailable(
-            f"{self._link.name} did not let us write to the namespace {self._namespace!r} for {_WAIT:g} s: another writer keeps it, or the "
-            "server hangs; nothing was changed, so try again later"
+            f"{self._link.name} did not let us write to the namespace {self._namespace!r} for {_LOCK_TIMEOUT:g} s: another writer "
+            "keeps it, or the server hangs; nothing was changed, so try again later"
         )

@@ -12,27 +12,27 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, ServerLost, StoreUnavailable
-from kgot_lab.io.processes import ELSEWHERE, ended_after, keep_for_ever, tell_of_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, prevent_collection, register_for_forks, watchdog
 from kgot_lab.sandbox.cypher.mapping import backticked
 
 if TYPE_CHECKING:
     from neo4j import Driver, Session, Transaction
 
 # runs an internal query with its parameters and returns the rows as lists of columns
-Ask = Callable[[str, Mapping[str, Any]], list[list[Any]]]
+RunQuery = Callable[[str, Mapping[str, Any]], list[list[Any]]]
 
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
-_TRIES = 30  # tries of a change that conflicts with others
-_PAUSE = 0.8  # seconds: the longest random pause between tries
-GRACE = 1.0  # seconds after which a server that ignores its time limit is cut off
-_PATIENCE = {
+_MAX_TRIES = 30  # tries of a change that conflicts with others
+_MAX_PAUSE = 0.8  # seconds: the longest random pause between tries
+GRACE_SECONDS = 1.0  # seconds after which a server that ignores its time limit is cut off
+_DRIVER_OPTIONS = {
     "connection_timeout": 5.0,
     "connection_acquisition_timeout": 10.0,
     "liveness_check_timeout": 1.0,
     "keep_alive": True,
 }
-_ABSENT = (
+_UNAVAILABLE_CODES = (
     *(
         f"Neo.ClientError.Security.{each}"
         for each in ("Auth", "CredentialsExpired", "TokenExpired", "Unauthorized")
@@ -44,11 +44,11 @@ _ABSENT = (
 _USER_INFO = re.compile(r"//[^/@]*@")
 
 
-class Overtaken(Exception):
+class WriteConflict(Exception):
     """Another writer committed between two transactions that belong together, which must start again."""
 
 
-class Late(Exception):
+class StatementTimeout(Exception):
     """A statement took too long and was cut off."""
 
 
@@ -60,25 +60,29 @@ class BoltLink:
 
     def __init__(self, uri: str, user: str, password: str, database: str | None):
         self.database, self.name = database, _USER_INFO.sub("//", uri) + (f"/{database}" if database else "")
-        self._make: Callable[[], Driver] = lambda: _driver(uri, user, password)
+        self._make: Callable[[], Driver] = lambda: _create_driver(uri, user, password)
         self._driver: Driver | None = None
-        self._over = ""  # why it can no longer be used
+        self._closed_reason = ""  # why it can no longer be used
         self._lock = threading.RLock()
-        tell_of_forks(self)
+        register_for_forks(self)
 
     def close(self) -> None:
         """Close the connections for good."""
-        self._over = self._over or "was closed; open another one"
+        self._closed_reason = self._closed_reason or "was closed; open another one"
         self.cut()
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Detach the link from its driver in a forked child.
 
         The driver stays referenced: closing the child's copies of the connections would end the parent's
         sessions.
         """
-        keep_for_ever(self._driver)
-        self._driver, self._over, self._lock = None, self._over or ELSEWHERE, threading.RLock()
+        prevent_collection(self._driver)
+        self._driver, self._closed_reason, self._lock = (
+            None,
+            self._closed_reason or OPENED_BEFORE_FORK,
+            threading.RLock(),
+        )
 
     def cut(self) -> None:
         """Close the connections, including those that wait for an answer.
@@ -92,10 +96,10 @@ class BoltLink:
 
     def require_open(self) -> None:
         """Raise StoreUnavailable if the link was closed."""
-        if self._over:
-            raise StoreUnavailable(f"this store of {self.name} {self._over}")
+        if self._closed_reason:
+            raise StoreUnavailable(f"this store of {self.name} {self._closed_reason}")
 
-    def retry(self, act: Callable[[], Given]) -> Given:
+    def retry(self, action: Callable[[], Result]) -> Result:
         """Call `act` and return its result, trying again while the server reports a conflict with another
         writer.
 
@@ -103,36 +107,36 @@ class BoltLink:
         """
         from neo4j.exceptions import Neo4jError
 
-        for tried in range(_TRIES):
-            if tried:
-                time.sleep(random.uniform(0, min(_PAUSE, 0.01 * 2**tried)))
+        for attempt in range(_MAX_TRIES):
+            if attempt:
+                time.sleep(random.uniform(0, min(_MAX_PAUSE, 0.01 * 2**attempt)))
             try:
-                return act()
-            except Overtaken:
+                return action()
+            except WriteConflict:
                 pass
             except Neo4jError as error:
                 if not error.is_retryable() or (
-                    tried == _TRIES - 1 and ".Transaction." not in (error.code or "")
+                    attempt == _MAX_TRIES - 1 and ".Transaction." not in (error.code or "")
                 ):
                     raise
         raise StoreUnavailable(
-            f"another writer of {self.name} was faster {_TRIES} times; nothing was changed, so try again later"
+            f"another writer of {self.name} was faster {_MAX_TRIES} times; nothing was changed, so try again later"
         )
 
-    def ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
+    def run_query(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
         """Run an internal read query and return its rows."""
         with self._session("READ") as session:
             return session.run(query, dict(parameters)).values()
 
     @contextmanager
-    def reading(self, seconds: float) -> Iterator[Transaction]:
+    def read_transaction(self, seconds: float) -> Iterator[Transaction]:
         """Open a transaction in the driver's read mode that is always rolled back."""
         with self._session("READ") as session, session.begin_transaction(timeout=seconds) as transaction:
             yield transaction
             transaction.rollback()
 
     @contextmanager
-    def writing(self, seconds: float | None = None) -> Iterator[Transaction]:
+    def write_transaction(self, seconds: float | None = None) -> Iterator[Transaction]:
         """Open a transaction that commits at the end, unless it was rolled back or an error was raised in it.
 
         Raises StoreUnavailable if the server goes away during the commit, when it is unknown whether the
@@ -150,12 +154,12 @@ class BoltLink:
                 raise  # the server says that it stored nothing
             except Exception as error:
                 raise StoreUnavailable(
-                    f"{self.name} went away while it was keeping a change ({_line(error)}): the change may be there or not; "
+                    f"{self.name} went away while it was keeping a change ({_first_line(error)}): the change may be there or not; "
                     "look at the graph before you make it again"
                 ) from None
 
     @contextmanager
-    def within(self, seconds: float, statement: str) -> Iterator[None]:
+    def time_limit(self, seconds: float, statement: str) -> Iterator[None]:
         """Close the connections if a statement takes longer than `seconds`.
 
         Servers differ in whether they enforce a transaction's own timeout, and the driver waits as long as
@@ -163,20 +167,20 @@ class BoltLink:
         """
         from neo4j.exceptions import ServiceUnavailable, SessionExpired
 
-        with ended_after(seconds, self.cut) as late:
+        with watchdog(seconds, self.cut) as timed_out:
             try:
                 yield
             except Exception as error:
-                if late.is_set():
-                    raise Late(f"it took longer than {seconds:g} s") from None
+                if timed_out.is_set():
+                    raise StatementTimeout(f"it took longer than {seconds:g} s") from None
                 if isinstance(error, ServiceUnavailable | SessionExpired):
                     raise ServerLost(statement) from None
                 raise
-        if late.is_set():
-            raise Late(f"it took longer than {seconds:g} s")
+        if timed_out.is_set():
+            raise StatementTimeout(f"it took longer than {seconds:g} s")
 
     @contextmanager
-    def explained(self, refused: Callable[[str], LabError]) -> Iterator[None]:
+    def convert_errors(self, on_refusal: Callable[[str], LabError]) -> Iterator[None]:
         """Convert the driver's errors to errors of this package.
 
         `refused` converts what the server refuses. A server that cannot be reached becomes StoreUnavailable.
@@ -185,22 +189,22 @@ class BoltLink:
 
         try:
             yield
-        except Late as late:
-            raise refused(f"{late} and was stopped; make it smaller, for example with LIMIT") from None
+        except StatementTimeout as timeout:
+            raise on_refusal(f"{timeout} and was stopped; make it smaller, for example with LIMIT") from None
         except UnicodeEncodeError as error:
-            raise refused(
+            raise on_refusal(
                 f"half a surrogate pair cannot be sent to a server: {str(error.object)[:200]!r}"
             ) from None
         except Neo4jError as error:
-            if (error.code or "").startswith(_ABSENT):
-                raise StoreUnavailable(f"{self.name} does not serve us: {_line(error)}") from None
-            raise refused(bolt_reason(error)) from None
+            if (error.code or "").startswith(_UNAVAILABLE_CODES):
+                raise StoreUnavailable(f"{self.name} does not serve us: {_first_line(error)}") from None
+            raise on_refusal(server_message(error)) from None
         except DriverError as error:
             raise StoreUnavailable(
-                f"{self.name} cannot be reached ({_line(error)}): start the server or check the address, then try again"
+                f"{self.name} cannot be reached ({_first_line(error)}): start the server or check the address, then try again"
             ) from None
 
-    def reach(self) -> None:
+    def require_database(self) -> None:
         """Check that the server has the database, and request it if it is missing.
 
         Raises StoreUnavailable if the server does not create it.
@@ -208,30 +212,30 @@ class BoltLink:
         from neo4j.exceptions import ClientError
 
         try:
-            self.ask("RETURN 1", {})
+            self.run_query("RETURN 1", {})
         except ClientError as error:
             if not self.database or not (error.code or "").endswith("DatabaseNotFound"):
                 raise
-            self._make_database(self.database)
+            self._create_database(self.database)
 
-    def _make_database(self, name: str) -> None:
+    def _create_database(self, name: str) -> None:
         from neo4j.exceptions import Neo4jError
 
         try:
-            with self._open().session(database="system") as session:
+            with self._open_driver().session(database="system") as session:
                 session.run(f"CREATE DATABASE {backticked(name)} IF NOT EXISTS WAIT").consume()
         except Neo4jError as error:
             raise StoreUnavailable(
-                f"the server at {self.name} has no such database and makes none over Bolt ({_line(error)}): make it with the server's own "
+                f"the server at {self.name} has no such database and makes none over Bolt ({_first_line(error)}): make it with the server's own "
                 "tools, or leave the database out for the server's default one"
             ) from None
 
     @contextmanager
     def _session(self, mode: str) -> Iterator[Session]:
-        with self._open().session(database=self.database, default_access_mode=mode) as session:
+        with self._open_driver().session(database=self.database, default_access_mode=mode) as session:
             yield session
 
-    def _open(self) -> Driver:
+    def _open_driver(self) -> Driver:
         with self._lock:
             self.require_open()
             if self._driver is None:
@@ -239,7 +243,7 @@ class BoltLink:
             return self._driver
 
 
-def _driver(uri: str, user: str, password: str) -> Driver:
+def _create_driver(uri: str, user: str, password: str) -> Driver:
     try:
         import neo4j
     except ImportError:
@@ -248,14 +252,14 @@ def _driver(uri: str, user: str, password: str) -> Driver:
     if not notes.handlers:  # else servers' hints about names that a graph does not have yet go to the screen
         notes.addHandler(logging.NullHandler())
     try:
-        return neo4j.GraphDatabase.driver(uri, auth=(user, password), **_PATIENCE)  # type: ignore[arg-type]
+        return neo4j.GraphDatabase.driver(uri, auth=(user, password), **_DRIVER_OPTIONS)  # type: ignore[arg-type]
     except (neo4j.exceptions.ConfigurationError, ValueError) as error:
         raise BadInput(
-            f"not the address of a Bolt server: {_USER_INFO.sub('//', uri)} ({_line(error)})"
+            f"not the address of a Bolt server: {_USER_INFO.sub('//', uri)} ({_first_line(error)})"
         ) from None
 
 
-def bolt_reason(error: Exception) -> str:
+def server_message(error: Exception) -> str:
     """Return the server's error message."""
     reason = str(getattr(error, "message", None) or error).strip()
     if reason.startswith("Error executing Cypher command"):  # ArcadeDB gives no more details in this case
@@ -263,6 +267,6 @@ def bolt_reason(error: Exception) -> str:
     return reason
 
 
-def _line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     text = str(getattr(error, "message", None) or error).strip()
     return text.splitlines()[0][:300] if text else type(error).__name__

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from kgot_lab.sandbox.cypher.mapping import backticked, to_stored_edge, to_stored_node
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.cypher.statements import (
-    cypher_words,
+    cypher_constants,
     refuse_unless_cypher_read,
     refuse_unless_cypher_write,
 )
@@ -28,38 +28,38 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = str.maketrans(
     {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 )
-_LEAST = -(2**63)
+_MIN_INTEGER = -(2**63)
 
 
 def cypher_literal(value: Json) -> str:
     """Format a value that a Cypher database can store as a Cypher literal."""
     if isinstance(value, str):
-        return _text(value)
+        return _text_literal(value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(cypher_literal, value))}]"
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
-    if value == _LEAST and isinstance(value, int):
-        return f"({_LEAST + 1} - 1)"  # its digits alone exceed the largest integer
+    if value == _MIN_INTEGER and isinstance(value, int):
+        return f"({_MIN_INTEGER + 1} - 1)"  # its digits alone exceed the largest integer
     if isinstance(value, float) and not math.isfinite(value):
         return f"({'-' if value < 0 else ''}{0 if math.isnan(value) else 1}.0 / 0.0)"
     return repr(value)
 
 
-def _text(text: str) -> str:
+def _text_literal(text: str) -> str:
     escaped = text.translate(_ESCAPES)
     # some servers resolve \uXXXX wherever they see it
     return '"' + escaped.replace("\\\\u", '\\\\" + "u') + '"'
 
 
-def name(text: str) -> str:
+def cypher_name(text: str) -> str:
     """Format a label, type or property name, in backticks if it needs them."""
     return text if _PLAIN.fullmatch(text) else backticked(text)
 
 
 # The statement in Cypher that reads paths of sentences.
 
-_VALUES = (  # of the columns, in their order
+_COLUMN_VALUES = (  # of the columns, in their order
     *(
         "first.start",
         "first.place",
@@ -71,7 +71,7 @@ _VALUES = (  # of the columns, in their order
     ),
     *("joint", "last.start", "last.place", "last.sentence", "last.source", "first.worth + last.worth"),
 )
-_REST = f"""
+_PATH_QUERY_BODY = f"""
 MATCH (title)-[said:{SAYS_SENTENCE}]->(place)
 OPTIONAL MATCH (place)-[:{MENTIONS_NAME}]->(thing)
 WITH starts, given, title, place, said, collect(DISTINCT thing.id) AS names
@@ -89,31 +89,37 @@ WITH first, last, CASE WHEN last.start = "" OR first.relation <> "" THEN [""]
   WHEN last.start = first.start OR last.place = first.place THEN []
   ELSE [each IN first.names WHERE each <> first.start AND (each = last.start OR each IN last.names)] END AS joints
 UNWIND joints AS joint
-RETURN DISTINCT {", ".join(f"{value} AS {backticked(column)}" for column, value in zip(PATH_COLUMNS, _VALUES, strict=True))}
+RETURN DISTINCT {", ".join(f"{value} AS {backticked(column)}" for column, value in zip(PATH_COLUMNS, _COLUMN_VALUES, strict=True))}
 ORDER BY worth DESC, {", ".join(map(backticked, PATH_ORDER))} LIMIT """
 
 
-def cypher_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
+def cypher_path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) -> str:
     """Build the Cypher query that reads paths.
 
     It scans all nodes once for the sentences, because nodes without labels have no index. `known` is a map,
     which is faster than a list.
     """
-    asked = path_query(names, worth, most)
+    query = path_query(names, scores, limit)
     # some servers resolve \\uXXXX in the names of a map
-    odd = [place for place in asked.worth if "\\" in place]
-    known = ", ".join(f"{backticked(place)}: true" for place in asked.worth if place not in odd)
+    escaped_ids = [sentence_id for sentence_id in query.scores if "\\" in sentence_id]
+    known = ", ".join(
+        f"{backticked(sentence_id)}: true" for sentence_id in query.scores if sentence_id not in escaped_ids
+    )
     return (
-        f"WITH {cypher_literal(asked.names)} AS starts, {cypher_literal(list(asked.worth.items()))} AS given, {{{known}}} AS known\n"
-        f"MATCH (place) WHERE known[place.id] OR place.id IN {cypher_literal(odd)}{_REST}{most}"
+        f"WITH {cypher_literal(query.names)} AS starts, {cypher_literal(list(query.scores.items()))} AS given, {{{known}}} AS known\n"
+        f"MATCH (place) WHERE known[place.id] OR place.id IN {cypher_literal(escaped_ids)}{_PATH_QUERY_BODY}{limit}"
     )
 
 
-def _map(properties: Mapping[str, Json]) -> str:
-    return "{" + ", ".join(f"{name(key)}: {cypher_literal(value)}" for key, value in properties.items()) + "}"
+def _map_literal(properties: Mapping[str, Json]) -> str:
+    return (
+        "{"
+        + ", ".join(f"{cypher_name(key)}: {cypher_literal(value)}" for key, value in properties.items())
+        + "}"
+    )
 
 
-def _add(facts: Sequence[Fact]) -> str:
+def _add_facts(facts: Sequence[Fact]) -> str:
     """Build the statement that merges nodes by id and the edges between them by type.
 
     The properties of an edge that exists are added to.
@@ -124,16 +130,16 @@ def _add(facts: Sequence[Fact]) -> str:
     for number, (triple, properties) in enumerate(facts, start=1):
         subject, object = variables[triple.subject], variables[triple.object]
         lines.append(f"MERGE ({subject})-[r{number}:{backticked(triple.relation)}]->({object})")
-        lines += [f"SET r{number} += {_map(to_stored_edge('', properties))}"] if properties else []
+        lines += [f"SET r{number} += {_map_literal(to_stored_edge('', properties))}"] if properties else []
     return "\n".join(lines)
 
 
-def _about(names: Sequence[str], hops: int) -> str:
+def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
     """Build the query for the edges around some names, one row per edge, nearest first.
 
     Names are compared without case. A name that no node has matches all nodes whose id contains it.
     """
-    wanted = cypher_literal([each.lower() for each in names])
+    wanted = cypher_literal([name.lower() for name in names])
     return (
         f"UNWIND {wanted} AS name\n"
         "MATCH (n) WHERE toLower(n.id) CONTAINS name\n"
@@ -148,15 +154,15 @@ def _about(names: Sequence[str], hops: int) -> str:
     )
 
 
-def _node(node: Node) -> str:
-    labels = "".join(f":{name(label)}" for label in node.labels)
-    return f"({labels}{' ' if labels else ''}{_map({**to_stored_node(node.id, (), node.properties), 'id': node.id})})"
+def _format_node(node: Node) -> str:
+    labels = "".join(f":{cypher_name(label)}" for label in node.labels)
+    return f"({labels}{' ' if labels else ''}{_map_literal({**to_stored_node(node.id, (), node.properties), 'id': node.id})})"
 
 
-def _edge(edge: Edge) -> str:
+def _format_edge(edge: Edge) -> str:
     properties = to_stored_edge(edge.key, edge.properties)
     source, target = cypher_literal(edge.source), cypher_literal(edge.target)
-    return f"({source})-[:{name(edge.type)}{' ' + _map(properties) if properties else ''}]->({target})"
+    return f"({source})-[:{cypher_name(edge.type)}{' ' + _map_literal(properties) if properties else ''}]->({target})"
 
 
 CYPHER = Dialect(
@@ -176,15 +182,21 @@ CYPHER = Dialect(
         "MERGE (a:Person {id: 'Marie Curie'}) MERGE (b:Prize {id: 'Nobel Prize in Physics'}) MERGE (a)-[r:WON]->(b) SET r.year = 1903"
     ),
     read_example="MATCH (a {id: 'Marie Curie'})-[r]->(b) RETURN type(r) AS relation, b.id AS thing",
-    add=_add,
-    about=_about,
-    paths=cypher_paths,
-    node=_node,
-    edge=_edge,
-    own_words=cypher_words,
+    add=_add_facts,
+    about=_neighbourhood_query,
+    paths=cypher_path_query,
+    node=_format_node,
+    edge=_format_edge,
+    constants=cypher_constants,
 )
 
-__all__ = ["CYPHER", "cypher_literal", "name", "refuse_unless_cypher_read", "refuse_unless_cypher_write"]
+__all__ = [
+    "CYPHER",
+    "cypher_literal",
+    "cypher_name",
+    "refuse_unless_cypher_read",
+    "refuse_unless_cypher_write",
+]
 
 
 # The embedded Cypher store: ArcadeDB in the sandbox.

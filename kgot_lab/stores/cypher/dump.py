@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.graph.changes import Identity, Truth, changes, same_value
+from kgot_lab.graph.changes import Identity, MutableGraph, compare_tables, same_properties
 from kgot_lab.sandbox.cypher.mapping import (
     conflicting_property,
     edge_properties,
@@ -26,7 +26,7 @@ from kgot_lab.sandbox.cypher.mapping import (
     unused_key,
 )
 from kgot_lab.sandbox.worker.values import RefusedValue, canonical_json, unused_id
-from kgot_lab.stores.cypher.connection import Ask
+from kgot_lab.stores.cypher.connection import RunQuery
 from kgot_lab.types import Diff, Edge, Json, Node
 
 if TYPE_CHECKING:
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 # What a Bolt server returns, as JSON: nodes, relationships and paths as dicts and lists, times as ISO text.
 
-_MOST_ROWS = 10_000
-MOST_CHARACTERS = 1_000_000
+_MAX_ROWS = 10_000
+MAX_CHARACTERS = 1_000_000
 _HIDDEN = frozenset(("_run", "_kept", "_labels", "_key"))
 _SCALARS = (str, bool, int, float, type(None))
 _NAMES = "UNWIND $places AS place MATCH (n) WHERE elementId(n) = place RETURN place, n.id"
 
 
-class TooMuch(Exception):
+class ResultTooLarge(Exception):
     """A statement returned too many rows or characters."""
 
 
-class NotOurs(Exception):
+class ForeignElement(Exception):
     """A statement returned a node or a relationship of another namespace.
 
     This is the last check, which no statement should reach.
@@ -59,31 +59,34 @@ def bolt_rows(transaction: Transaction, statement: str, namespace: str) -> Itera
     of another namespace.
     """
     result = transaction.run(statement)
-    records = list(_limited(result))
-    ends = {node.element_id for record in records for node in _ends(record.values())}
+    records = list(_limit_records(result))
+    ends = {node.element_id for record in records for node in _unnamed_ends(record.values())}
     names = dict(transaction.run(_NAMES, places=sorted(ends)).values()) if ends else {}
-    _refuse_others([value for record in records for value in record.values()], namespace)
+    _refuse_foreign([value for record in records for value in record.values()], namespace)
     for record in records:
-        yield {name: _json(value, names) for name, value in record.items()}
+        yield {name: _to_json(value, names) for name, value in record.items()}
 
 
-def timeless(stored: Mapping[str, Any]) -> dict[str, Any]:
+def temporal_as_text(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return stored properties with times and points converted to text."""
-    return {name: value if isinstance(value, _SCALARS) else _iso(value) for name, value in stored.items()}
+    return {
+        name: value if isinstance(value, _SCALARS) else _temporal_text(value)
+        for name, value in stored.items()
+    }
 
 
-def _limited(result: Result) -> Iterator[Any]:
+def _limit_records(result: Result) -> Iterator[Any]:
     size = 0
     for number, record in enumerate(result, start=1):
         size += len(str(record.values()))
-        if number > _MOST_ROWS or size > MOST_CHARACTERS:
-            raise TooMuch(
-                f"more than {_MOST_ROWS:,} rows or {MOST_CHARACTERS:,} characters; return less, for example with LIMIT"
+        if number > _MAX_ROWS or size > MAX_CHARACTERS:
+            raise ResultTooLarge(
+                f"more than {_MAX_ROWS:,} rows or {MAX_CHARACTERS:,} characters; return less, for example with LIMIT"
             )
         yield record
 
 
-def _ends(values: Iterable[Any]) -> Iterator[Any]:
+def _unnamed_ends(values: Iterable[Any]) -> Iterator[Any]:
     """Yield the end nodes of all relationships, however deeply nested: a server sends them without
     properties.
     """
@@ -93,76 +96,80 @@ def _ends(values: Iterable[Any]) -> Iterator[Any]:
         if isinstance(value, Relationship):
             yield from (node for node in value.nodes if node is not None and "id" not in node)
         elif isinstance(value, Path):
-            yield from _ends(value.relationships)
+            yield from _unnamed_ends(value.relationships)
         elif isinstance(value, list):
-            yield from _ends(value)
+            yield from _unnamed_ends(value)
         elif isinstance(value, dict):
-            yield from _ends(value.values())
+            yield from _unnamed_ends(value.values())
 
 
-def _refuse_others(values: Iterable[Any], namespace: str) -> None:
+def _refuse_foreign(values: Iterable[Any], namespace: str) -> None:
     from neo4j.graph import Node, Path, Relationship
 
     for value in values:
         if isinstance(value, Node | Relationship) and value.get("_run") != namespace:
-            raise NotOurs("the statement reaches what is not in the namespace of this store")
+            raise ForeignElement("the statement reaches what is not in the namespace of this store")
         if isinstance(value, Path):
-            _refuse_others((*value.nodes, *value.relationships), namespace)
+            _refuse_foreign((*value.nodes, *value.relationships), namespace)
         elif isinstance(value, list | dict):
-            _refuse_others(value.values() if isinstance(value, dict) else value, namespace)
+            _refuse_foreign(value.values() if isinstance(value, dict) else value, namespace)
 
 
-def _json(value: Any, names: Mapping[str, str]) -> Json:
+def _to_json(value: Any, names: Mapping[str, str]) -> Json:
     from neo4j.graph import Node, Path, Relationship
 
     if isinstance(value, Node):
-        stored = timeless(dict(value))
+        stored = temporal_as_text(dict(value))
         return {
             "id": stored.get("id"),
             "labels": ordered_labels(value.labels, stored),
-            **_finite(_but(node_properties(stored), "id", "labels")),
+            **_finite_numbers(_without_keys(node_properties(stored), "id", "labels")),
         }
     if isinstance(value, Relationship):
-        source, target = (_name(end, names) for end in value.nodes)
-        own = _but(edge_properties(timeless(dict(value))), "subject", "relation", "object")
-        return {"subject": source, "relation": value.type, "object": target, **_finite(own)}
+        source, target = (_node_name(end, names) for end in value.nodes)
+        properties = _without_keys(
+            edge_properties(temporal_as_text(dict(value))), "subject", "relation", "object"
+        )
+        return {"subject": source, "relation": value.type, "object": target, **_finite_numbers(properties)}
     if isinstance(value, Path):
         links = [
             [relationship, node]
             for relationship, node in zip(value.relationships, value.nodes[1:], strict=True)
         ]
-        return [_json(part, names) for part in (value.nodes[0], *(part for link in links for part in link))]
+        return [
+            _to_json(part, names) for part in (value.nodes[0], *(part for link in links for part in link))
+        ]
     if isinstance(value, list):
-        kept = [each for each in value if each not in _HIDDEN] if _is_keys(value) else value
-        return [_json(each, names) for each in kept]
+        visible = [each for each in value if each not in _HIDDEN] if _are_property_keys(value) else value
+        return [_to_json(each, names) for each in visible]
     if isinstance(value, dict):
-        return {str(name): _json(each, names) for name, each in value.items() if name not in _HIDDEN}
-    return _finite(plain_value(_iso(value)))
+        return {str(name): _to_json(each, names) for name, each in value.items() if name not in _HIDDEN}
+    return _finite_numbers(plain_value(_temporal_text(value)))
 
 
-def _is_keys(values: list[Any]) -> bool:
+def _are_property_keys(values: list[Any]) -> bool:
     """Return whether a list looks like the result of keys(n)."""
-    return all(isinstance(each, str) for each in values) and "_run" in values
+    return all(isinstance(value, str) for value in values) and "_run" in values
 
 
-def _name(node: Any, names: Mapping[str, str]) -> Json:
+def _node_name(node: Any, names: Mapping[str, str]) -> Json:
     return None if node is None else node.get("id", names.get(node.element_id))
 
 
-def _but(properties: dict[str, Json], *names: str) -> dict[str, Json]:
+def _without_keys(properties: dict[str, Json], *names: str) -> dict[str, Json]:
     return {name: value for name, value in properties.items() if name not in names}
 
 
-def _finite(value: Json) -> Json:
+def _finite_numbers(value: Json) -> Json:
     """Return a value in which numbers that JSON lacks are replaced by the texts nan, inf and -inf."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, list) else value
+        return {name: _finite_numbers(item) for name, item in value.items()}
+    return [_finite_numbers(item) for item in value] if isinstance(value, list) else value
 
 
-def _iso(value: Any) -> Any:
+def _temporal_text(value: Any) -> Any:
     """Convert a time to ISO text and a point to the server's notation.
 
     JSON values are returned unchanged.
@@ -170,7 +177,7 @@ def _iso(value: Any) -> Any:
     if isinstance(value, _SCALARS):
         return value
     if isinstance(value, list | tuple) and type(value) in (list, tuple):
-        return [_iso(each) for each in value]
+        return [_temporal_text(item) for item in value]
     if getattr(value, "nanosecond", 0) % 1000 == 0 and hasattr(value, "to_native"):
         value = value.to_native()
     return (
@@ -203,16 +210,16 @@ class StoredNode(NamedTuple):
     """
 
     id: str
-    place: str
+    element_id: str
     labels: list[str]
     properties: _Stored
 
-    def node(self) -> Node:
+    def to_node(self) -> Node:
         """Convert to a `Node`."""
         return Node(
             self.id,
             tuple(ordered_labels(self.labels, self.properties)),
-            node_properties(timeless(self.properties)),
+            node_properties(temporal_as_text(self.properties)),
         )
 
 
@@ -220,19 +227,19 @@ class StoredEdge(NamedTuple):
     """An edge as stored in the database."""
 
     identity: Identity
-    place: str
+    element_id: str
     properties: _Stored
 
-    def edge(self) -> Edge:
+    def to_edge(self) -> Edge:
         """Convert to an `Edge`."""
         source, type, target, key = self.identity
-        return Edge(source, type, target, edge_properties(timeless(self.properties)), key)
+        return Edge(source, type, target, edge_properties(temporal_as_text(self.properties)), key)
 
 
 class BoltRow(NamedTuple):
     """A node as the server returns it, with its outgoing edges."""
 
-    place: str
+    element_id: str
     labels: list[str]
     properties: _Stored
     edges: list[list[Any]]  # each is (element id, type, element id of the target, properties)
@@ -246,63 +253,67 @@ class Dump:
     edges: Mapping[Identity, StoredEdge]
 
     @cached_property
-    def at_place(self) -> dict[str, Identity]:
+    def identity_by_element_id(self) -> dict[str, Identity]:
         """The identity of each edge by its element id."""
-        return {edge.place: edge.identity for edge in self.edges.values()}
+        return {edge.element_id: edge.identity for edge in self.edges.values()}
 
-    def places(self) -> dict[str, str]:
+    def element_ids(self) -> dict[str, str]:
         """Return the element id of each node, by node id."""
-        return {id: node.place for id, node in self.nodes.items()}
+        return {id: node.element_id for id, node in self.nodes.items()}
 
 
-def dump(ask: Ask) -> Dump:
+def read_dump(run_query: RunQuery) -> Dump:
     """Read the whole namespace.
 
     Raises StoreUnavailable if another program added nodes to it since it was opened.
     """
-    rows = rows_of(ask)
+    rows = read_rows(run_query)
     foreign = sum("_kept" not in row.properties or not _is_name(row.properties.get("id")) for row in rows)
-    ids = {row.place: row.properties["id"] for row in rows} if not foreign else {}
+    ids = {row.element_id: row.properties["id"] for row in rows} if not foreign else {}
     if foreign or len(set(ids.values())) < len(rows):
-        what = f"{foreign} nodes of others" if foreign else "several nodes of one id"
+        problem = f"{foreign} nodes of others" if foreign else "several nodes of one id"
         raise StoreUnavailable(
-            f"the namespace now holds {what}: somebody else writes to it, and this store needs one for itself"
+            f"the namespace now holds {problem}: somebody else writes to it, and this store needs one for itself"
         )
     edges = (
-        (StoredEdge((ids[row.place], type, ids[end], own_key(own)), place, own))
-        for row, place, type, end, own in _edges(rows)
+        (StoredEdge((ids[row.element_id], type, ids[end], own_key(properties)), place, properties))
+        for row, place, type, end, properties in _outgoing_edges(rows)
     )
     return Dump(
-        {ids[row.place]: StoredNode(ids[row.place], row.place, row.labels, row.properties) for row in rows},
+        {
+            ids[row.element_id]: StoredNode(ids[row.element_id], row.element_id, row.labels, row.properties)
+            for row in rows
+        },
         {edge.identity: edge for edge in edges},
     )
 
 
-def settle_ids(ask: Ask, rows: Sequence[BoltRow], before: Dump, namespace: str) -> Dump:
+def assign_ids(run_query: RunQuery, rows: Sequence[BoltRow], before: Dump, namespace: str) -> Dump:
     """Assign ids, marks and (for parallel edges) keys to new elements after a statement in a transaction.
 
     Raises DuplicateId if it created nodes under ids that others have.
     """
-    was = {node.place: node for node in before.nodes.values()}
-    ids = ids_of(rows, was)
+    old_nodes = {node.element_id: node for node in before.nodes.values()}
+    ids = node_ids(rows, old_nodes)
     if len(set(ids.values())) < len(ids):
         raise DuplicateId
     marks = []
     for row in rows:
-        id = ids[row.place]
-        hidden = {"id": id, "_run": namespace, "_kept": True, **_lost_labels(row, before.nodes.get(id))}
+        id = ids[row.element_id]
+        hidden = {"id": id, "_run": namespace, "_kept": True, **_lost_label_order(row, before.nodes.get(id))}
         if any(
             name not in row.properties or repr(row.properties[name]) != repr(value)
             for name, value in hidden.items()
         ):
-            marks.append([row.place, hidden])
+            marks.append([row.element_id, hidden])
             row.properties.update(hidden)
     if marks:
-        ask(MARK_NODES, {"rows": marks})
+        run_query(MARK_NODES, {"rows": marks})
     nodes = {
-        ids[row.place]: StoredNode(ids[row.place], row.place, row.labels, row.properties) for row in rows
+        ids[row.element_id]: StoredNode(ids[row.element_id], row.element_id, row.labels, row.properties)
+        for row in rows
     }
-    return Dump(nodes, _keyed(ask, rows, ids, before, namespace))
+    return Dump(nodes, _key_edges(run_query, rows, ids, before, namespace))
 
 
 def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
@@ -311,51 +322,59 @@ def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
     Such a node and its edges are added to the existing node. Raises RefusedValue if the statement created a
     node twice with different values.
     """
-    was = {node.place: node for node in before.nodes.values()}
-    ids = ids_of(rows, was)
-    named: dict[str, list[BoltRow]] = {}
+    old_nodes = {node.element_id: node for node in before.nodes.values()}
+    ids = node_ids(rows, old_nodes)
+    rows_by_id: dict[str, list[BoltRow]] = {}
     for row in rows:
-        named.setdefault(ids[row.place], []).append(row)
-    nodes = {id: _merged(id, own, was) for id, own in named.items()}
-    again = {row.place for own in named.values() if len(own) > 1 for row in own if row.place not in was}
+        rows_by_id.setdefault(ids[row.element_id], []).append(row)
+    nodes = {id: _merge_nodes(id, stored, old_nodes) for id, stored in rows_by_id.items()}
+    recreated = {
+        row.element_id
+        for stored in rows_by_id.values()
+        if len(stored) > 1
+        for row in stored
+        if row.element_id not in old_nodes
+    }
     edges: dict[Identity, Edge] = {}
     taken: dict[tuple[str, str, str], set[str]] = {}
-    for source, place, type, end, own in _by_identity(rows, ids, before):
-        bare, properties = (ids[source.place], type, ids[end]), edge_properties(timeless(own))
-        key = _key_now(place, bare, own, before)
-        if (*bare, key) in edges and not again.isdisjoint((source.place, end)):
-            edges[(*bare, key)] = Edge(*bare, {**edges[(*bare, key)].properties, **properties}, key)
+    for source, place, type, end, stored in _ordered_edges(rows, ids, before):
+        ends, properties = (ids[source.element_id], type, ids[end]), edge_properties(temporal_as_text(stored))
+        key = _current_key(place, ends, stored, before)
+        if (*ends, key) in edges and not recreated.isdisjoint((source.element_id, end)):
+            edges[(*ends, key)] = Edge(*ends, {**edges[(*ends, key)].properties, **properties}, key)
         else:
-            keys = taken.setdefault(bare, set())
+            keys = taken.setdefault(ends, set())
             key = unused_key(key, keys)
             keys.add(key)
-            edges[(*bare, key)] = Edge(*bare, properties, key)
-    old = Truth(
-        (stored.node() for stored in before.nodes.values()),
-        (stored.edge() for stored in before.edges.values()),
+            edges[(*ends, key)] = Edge(*ends, properties, key)
+    old = MutableGraph(
+        (stored.to_node() for stored in before.nodes.values()),
+        (stored.to_edge() for stored in before.edges.values()),
     )
     return old.difference({**dict.fromkeys(old.nodes), **nodes}, {**dict.fromkeys(old.edges), **edges})
 
 
-def _merged(id: str, rows: Sequence[BoltRow], was: Mapping[str, StoredNode]) -> Node:
+def _merge_nodes(id: str, rows: Sequence[BoltRow], old_nodes: Mapping[str, StoredNode]) -> Node:
     """Merge all nodes that a statement left under one id."""
     labels: list[str] = []
     properties: dict[str, Any] = {}
     for row in rows:
-        if row.place in was:
-            labels = ordered_labels(row.labels, {**_lost_labels(row, was[row.place]), **row.properties})
-            properties = node_properties(timeless(row.properties))
-    said: dict[str, Any] = {}
+        if row.element_id in old_nodes:
+            labels = ordered_labels(
+                row.labels, {**_lost_label_order(row, old_nodes[row.element_id]), **row.properties}
+            )
+            properties = node_properties(temporal_as_text(row.properties))
+    new_properties: dict[str, Any] = {}
     for row in rows:
-        if row.place not in was:
-            own = node_properties(timeless(row.properties))
-            if name := conflicting_property(said, own):
+        if row.element_id not in old_nodes:
+            stored = node_properties(temporal_as_text(row.properties))
+            if name := conflicting_property(new_properties, stored):
                 raise RefusedValue(
                     f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once"
                 )
-            said.update(own)
-    new = {label for row in rows if row.place not in was for label in row.labels}
-    return Node(id, (*labels, *sorted(new - set(labels))), {**properties, **said})
+            new_properties.update(stored)
+    new = {label for row in rows if row.element_id not in old_nodes for label in row.labels}
+    return Node(id, (*labels, *sorted(new - set(labels))), {**properties, **new_properties})
 
 
 def dump_difference(before: Dump, after: Dump) -> Diff:
@@ -363,19 +382,19 @@ def dump_difference(before: Dump, after: Dump) -> Diff:
 
     1, 1.0 and true are different values.
     """
-    nodes = changes(before.nodes, after.nodes, _alike)
-    edges = changes(before.edges, after.edges, _alike)
+    nodes = compare_tables(before.nodes, after.nodes, _same_stored)
+    edges = compare_tables(before.edges, after.edges, _same_stored)
     return Diff(
-        added_nodes=tuple(stored.node() for stored in nodes.added),
-        removed_nodes=tuple(stored.node() for stored in nodes.removed),
-        changed_nodes=tuple((old.node(), new.node()) for old, new in nodes.changed),
-        added_edges=tuple(stored.edge() for stored in edges.added),
-        removed_edges=tuple(stored.edge() for stored in edges.removed),
-        changed_edges=tuple((old.edge(), new.edge()) for old, new in edges.changed),
+        added_nodes=tuple(stored.to_node() for stored in nodes.added),
+        removed_nodes=tuple(stored.to_node() for stored in nodes.removed),
+        changed_nodes=tuple((old.to_node(), new.to_node()) for old, new in nodes.changed),
+        added_edges=tuple(stored.to_edge() for stored in edges.added),
+        removed_edges=tuple(stored.to_edge() for stored in edges.removed),
+        changed_edges=tuple((old.to_edge(), new.to_edge()) for old, new in edges.changed),
     )
 
 
-def check_texts(nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
+def require_valid_names(nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
     """Raise BadInput unless every id, label and relation is a text that is not blank."""
     for node in nodes:
         if not all(map(_is_name, (node.id, *node.labels))):
@@ -387,12 +406,12 @@ def check_texts(nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
             )
 
 
-def rows_of(ask: Ask) -> list[BoltRow]:
+def read_rows(run_query: RunQuery) -> list[BoltRow]:
     """Return all nodes of a namespace with their outgoing edges."""
-    return [BoltRow(*row) for row in ask(_ALL, {})]
+    return [BoltRow(*row) for row in run_query(_ALL, {})]
 
 
-def _edges(rows: Iterable[BoltRow]) -> Iterator[tuple[BoltRow, str, str, str, _Stored]]:
+def _outgoing_edges(rows: Iterable[BoltRow]) -> Iterator[tuple[BoltRow, str, str, str, _Stored]]:
     for row in rows:
         for place, type, end, properties in row.edges:
             yield row, place, type, end, properties
@@ -402,7 +421,7 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, str]:
+def node_ids(rows: Iterable[BoltRow], old_nodes: Mapping[str, StoredNode]) -> dict[str, str]:
     """Assign an id to each node, by element id.
 
     A node keeps its own id (a new node may share it with others), or gets back the one it lost, or else gets
@@ -410,38 +429,40 @@ def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, 
     one.
     """
     rows = list(rows)
-    ids = {row.place: own for row in rows if (own := own_id(timeless(row.properties)))}
+    ids = {
+        row.element_id: stored_id for row in rows if (stored_id := own_id(temporal_as_text(row.properties)))
+    }
     taken = set(ids.values())
-    for id, times in Counter(id for place, id in ids.items() if place in was).items():
+    for id, times in Counter(id for place, id in ids.items() if place in old_nodes).items():
         if times > 1:
             raise RefusedValue(f"two nodes would have the id {id!r}; give it to one of them only")
-    nameless = [row for row in rows if row.place not in ids]
+    nameless = [row for row in rows if row.element_id not in ids]
     for row in sorted(
         nameless,
         key=lambda row: (
-            row.place not in was,
-            canonical_json([sorted(row.labels), node_properties(timeless(row.properties))]),
+            row.element_id not in old_nodes,
+            canonical_json([sorted(row.labels), node_properties(temporal_as_text(row.properties))]),
         ),
     ):
         # a statement replaced all properties, but it is still the same node
-        before = was[row.place].id if row.place in was else ""
+        old_id = old_nodes[row.element_id].id if row.element_id in old_nodes else ""
         id = (
-            before
-            if before and before not in taken
-            else unused_id(sorted(row.labels), timeless(row.properties), taken)
+            old_id
+            if old_id and old_id not in taken
+            else unused_id(sorted(row.labels), temporal_as_text(row.properties), taken)
         )
-        ids[row.place] = id
+        ids[row.element_id] = id
         taken.add(id)
     return ids
 
 
-def _lost_labels(row: BoltRow, before: StoredNode | None) -> _Stored:
+def _lost_label_order(row: BoltRow, before: StoredNode | None) -> _Stored:
     """Return the recorded order of a node's labels if a statement removed it."""
-    noted = before.properties.get("_labels") if before else None
-    return {"_labels": noted} if noted is not None and "_labels" not in row.properties else {}
+    label_order = before.properties.get("_labels") if before else None
+    return {"_labels": label_order} if label_order is not None and "_labels" not in row.properties else {}
 
 
-def _by_identity(
+def _ordered_edges(
     rows: Iterable[BoltRow], ids: Mapping[str, str], before: Dump
 ) -> list[tuple[BoltRow, str, str, str, _Stored]]:
     """Return the edges in an order that does not depend on the server's.
@@ -449,29 +470,31 @@ def _by_identity(
     Edges with unchanged identity come first and new ones last.
     """
 
-    def place_of(each: tuple[BoltRow, str, str, str, _Stored]) -> tuple[int, str]:
-        row, place, type, end, own = each
-        bare = (ids[row.place], type, ids[end])
-        old = before.at_place.get(place)
+    def sort_key(entry: tuple[BoltRow, str, str, str, _Stored]) -> tuple[int, str]:
+        row, element_id, type, end, stored = entry
+        ends = (ids[row.element_id], type, ids[end])
+        old = before.identity_by_element_id.get(element_id)
         newness = (
-            2 if old is None or old[:3] != bare else int((*bare, _key_now(place, bare, own, before)) != old)
+            2
+            if old is None or old[:3] != ends
+            else int((*ends, _current_key(element_id, ends, stored, before)) != old)
         )
-        return newness, canonical_json(edge_properties(timeless(own)))
+        return newness, canonical_json(edge_properties(temporal_as_text(stored)))
 
-    return sorted(_edges(rows), key=place_of)
+    return sorted(_outgoing_edges(rows), key=sort_key)
 
 
-def _key_now(place: str, bare: tuple[str, str, str], own: _Stored, before: Dump) -> str:
+def _current_key(element_id: str, ends: tuple[str, str, str], stored: _Stored, before: Dump) -> str:
     """Return the key of an edge: its own, or the one it had before.
 
     Compares the identity too, because another edge may reuse the element id of a deleted one.
     """
-    old = before.at_place.get(place)
-    return old[3] if old is not None and "_key" not in own and old[:3] == bare else own_key(own)
+    old = before.identity_by_element_id.get(element_id)
+    return old[3] if old is not None and "_key" not in stored and old[:3] == ends else own_key(stored)
 
 
-def _keyed(
-    ask: Ask, rows: Sequence[BoltRow], ids: Mapping[str, str], before: Dump, namespace: str
+def _key_edges(
+    run_query: RunQuery, rows: Sequence[BoltRow], ids: Mapping[str, str], before: Dump, namespace: str
 ) -> dict[Identity, StoredEdge]:
     """Return every edge by its identity.
 
@@ -480,26 +503,29 @@ def _keyed(
     edges: dict[Identity, StoredEdge] = {}
     taken: dict[tuple[str, str, str], set[str]] = {}
     marks = []
-    for row, place, type, end, own in _by_identity(rows, ids, before):
-        bare = (ids[row.place], type, ids[end])
-        keys = taken.setdefault(bare, set())
-        key = unused_key(_key_now(place, bare, own, before), keys)
+    for row, element_id, type, end, stored in _ordered_edges(rows, ids, before):
+        ends = (ids[row.element_id], type, ids[end])
+        keys = taken.setdefault(ends, set())
+        key = unused_key(_current_key(element_id, ends, stored, before), keys)
         keys.add(key)
-        if key != own.get("_key", "") or own.get("_run") != namespace:
-            own |= {"_key": key, "_run": namespace}
-            marks.append([row.place, place, {"_key": key or None, "_run": namespace}])
-        edges[(*bare, key)] = StoredEdge((*bare, key), place, own)
+        if key != stored.get("_key", "") or stored.get("_run") != namespace:
+            stored |= {"_key": key, "_run": namespace}
+            marks.append([row.element_id, element_id, {"_key": key or None, "_run": namespace}])
+        edges[(*ends, key)] = StoredEdge((*ends, key), element_id, stored)
     if marks:
-        ask(_MARK_EDGES, {"rows": marks})
+        run_query(_MARK_EDGES, {"rows": marks})
     return edges
 
 
-def _alike(one: StoredNode | StoredEdge, other: StoredNode | StoredEdge) -> bool:
+def _same_stored(one: StoredNode | StoredEdge, other: StoredNode | StoredEdge) -> bool:
     if repr(one.properties) == repr(other.properties):
         if isinstance(one, StoredEdge) or isinstance(other, StoredEdge):
             return True
-        return one.labels == other.labels or one.node().labels == other.node().labels
-    mine, its = (each.edge() if isinstance(each, StoredEdge) else each.node() for each in (one, other))
-    return same_value(mine.properties, its.properties) and getattr(mine, "labels", ()) == getattr(
-        its, "labels", ()
+        return one.labels == other.labels or one.to_node().labels == other.to_node().labels
+    first, second = (
+        element.to_edge() if isinstance(element, StoredEdge) else element.to_node()
+        for element in (one, other)
+    )
+    return same_properties(first.properties, second.properties) and getattr(first, "labels", ()) == getattr(
+        second, "labels", ()
     )

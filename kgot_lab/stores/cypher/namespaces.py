@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.stores.cypher.apply import Turns
+from kgot_lab.stores.cypher.apply import WriteLock
 from kgot_lab.stores.cypher.connection import BoltLink
-from kgot_lab.stores.cypher.patterns import NO_TOKEN, OPENING, OWN_PROPERTIES, Frame, Patterns
+from kgot_lab.stores.cypher.patterns import BRACKETS, NO_TOKEN, OWN_PROPERTIES, Frame, PatternParser
 from kgot_lab.stores.cypher.statements import CLAUSES, CypherToken, RefusedClause, is_name
 from kgot_lab.stores.protocol import GraphSize
 
-_HELD = "MATCH (n) WHERE n._run IS NOT NULL AND n.id IS NOT NULL RETURN n._run, count(n)"
-_EDGES = "MATCH (n)-[r]->(m) WHERE n._run IS NOT NULL AND n._run = m._run RETURN n._run, count(r)"
-_STRANGE = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
+_COUNT_NODES = "MATCH (n) WHERE n._run IS NOT NULL AND n.id IS NOT NULL RETURN n._run, count(n)"
+_COUNT_EDGES = "MATCH (n)-[r]->(m) WHERE n._run IS NOT NULL AND n._run = m._run RETURN n._run, count(r)"
+_COUNT_FOREIGN_NODES = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
 _DELETE = "MATCH (n {_run: $run}) WITH n LIMIT 10000 DETACH DELETE n RETURN count(n)"
 
 
@@ -24,10 +24,10 @@ def bolt_namespaces(link: BoltLink) -> Mapping[str, GraphSize]:
 
     Raises StoreUnavailable if the server cannot be reached or refuses the queries.
     """
-    with link.explained(
+    with link.convert_errors(
         lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")
     ):
-        nodes, edges = (dict(link.ask(query, {})) for query in (_HELD, _EDGES))
+        nodes, edges = (dict(link.run_query(query, {})) for query in (_COUNT_NODES, _COUNT_EDGES))
     return {
         name: GraphSize(int(nodes[name]), int(edges.get(name, 0)))
         for name in sorted(nodes)
@@ -41,25 +41,25 @@ def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:
     Raises BadInput if no store made part of it, and StoreUnavailable.
     """
     parameters = {"run": namespace}
-    with link.explained(
+    with link.convert_errors(
         lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")
     ):
-        if link.ask(_STRANGE, parameters)[0][0]:
+        if link.run_query(_COUNT_FOREIGN_NODES, parameters)[0][0]:
             raise BadInput(
                 f"the namespace {namespace!r} of {link.name} has nodes that no store made; nothing was deleted"
             )
-        turns = Turns(link, namespace)
-        left = 1
-        while left:
-            left = link.retry(lambda: _deleted(turns, namespace))
+        lock = WriteLock(link, namespace)
+        remaining = 1
+        while remaining:
+            remaining = link.retry(lambda: _delete_batch(lock, namespace))
 
 
-def _deleted(turns: Turns, namespace: str) -> int:
-    with turns.taken() as turn:
-        number = int(turn.transaction.run(_DELETE, run=namespace).values()[0][0])
-        if not number:
-            turns.forget(turn)
-        return number
+def _delete_batch(lock: WriteLock, namespace: str) -> int:
+    with lock.acquire() as locked:
+        count = int(locked.transaction.run(_DELETE, run=namespace).values()[0][0])
+        if not count:
+            lock.delete_lock(locked)
+        return count
 
 
 # Confine a Cypher statement to one namespace of a database: every node that a pattern may match or create
@@ -74,7 +74,7 @@ _SUBQUERIES = ("EXISTS", "COUNT", "COLLECT")
 
 
 @dataclass(frozen=True)
-class Confined:
+class ConfinedStatement:
     """A statement that is restricted to its namespace.
 
     `walks` is true if it follows paths of any length, which must not leave the namespace.
@@ -84,7 +84,7 @@ class Confined:
     walks: bool
     mark: str
 
-    def unmarked(self, said: str) -> str:
+    def remove_marks(self, message: str) -> str:
         """Return a server's message with the marks removed, so that it quotes the statement as it was
         written.
         """
@@ -93,35 +93,35 @@ class Confined:
             f"{OWN_PROPERTIES[0]}: {self.mark}, ",
             f"{OWN_PROPERTIES[0]}: {self.mark}",
         ):
-            said = said.replace(marked, "")
-        return said
+            message = message.replace(marked, "")
+        return message
 
 
-def confined(statement: str, mark: str) -> Confined:
+def confine_statement(statement: str, mark: str) -> ConfinedStatement:
     """Return the statement with a mark on each node, so that it only sees its own namespace.
 
     `mark` is the mark property's value as a Cypher literal. Raises QueryFailed if the statement cannot be
     confined.
     """
     try:
-        parser = _Parser(statement, mark)
+        parser = _ConfinementParser(statement, mark)
         parser.run()
     except RefusedClause as refusal:
         why = "This server keeps several graphs apart, so that each node of a statement must be plain to see"
         raise QueryFailed(statement, f"{refusal}. {why}.") from None
-    return Confined(parser.marked(), parser.walks, mark)
+    return ConfinedStatement(parser.marked_statement(), parser.walks, mark)
 
 
-class _Parser(Patterns):
+class _ConfinementParser(PatternParser):
     """Parses a statement in one pass, clause by clause."""
 
-    def marked(self) -> str:
+    def marked_statement(self) -> str:
         """Return the statement with its marks."""
-        pieces, done = list[str](), 0
-        for place, piece in sorted(self.added):
-            pieces += [self.statement[done:place], piece]
-            done = place
-        return "".join([*pieces, self.statement[done:]])
+        pieces, end = list[str](), 0
+        for position, piece in sorted(self.added):
+            pieces += [self.statement[end:position], piece]
+            end = position
+        return "".join([*pieces, self.statement[end:]])
 
     def run(self) -> None:
         """Parse the whole statement.
@@ -130,120 +130,124 @@ class _Parser(Patterns):
         """
         self._refuse_marks()
         while self.at < len(self.tokens):
-            self.step()
+            self.parse_step()
 
     # --- outside patterns ---
 
-    def step(self) -> None:
+    def parse_step(self) -> None:
         """Parse one token, or everything that it opens."""
-        token, clause = self.peek(), self._clause()
+        token, clause = self.peek(), self._clause_keyword()
         if clause:
-            self._open_clause(clause)
-        elif token.text in OPENING:
+            self._parse_clause(clause)
+        elif token.text in BRACKETS:
             if token.text == "(" and self.begins_path():
                 known = self.known
-                self.path(reading=True)
+                self.parse_path(reading=True)
                 self.known = known  # variables of a pattern in an expression are out of scope after it
             else:
-                self.open(Frame(OPENING[token.text]))
-        elif token.text in OPENING.values():
-            self.close()
+                self.open_frame(Frame(BRACKETS[token.text]))
+        elif token.text in BRACKETS.values():
+            self.close_frame()
         elif token.kind == "word" and token.text in _SUBQUERIES and self.peek(1).text == "{":
             self.at += 1
-            self.open(Frame("}", self.known, self.known))
-            if not self._clause():
-                self.patterns(reading=True)
+            self.open_frame(Frame("}", self.known, self.known))
+            if not self._clause_keyword():
+                self.parse_patterns(reading=True)
         else:
             self.at += 1
 
-    def _open_clause(self, clause: str) -> None:
+    def _parse_clause(self, clause: str) -> None:
         if clause == "USE":
             self.refuse("USE would leave this database")
         self.at += 1
         if clause == "MATCH" and self.peek(-2).text != "ON":
-            self.patterns(reading=True)
+            self.parse_patterns(reading=True)
         elif clause == "MERGE" or (clause == "CREATE" and self.peek(-2).text != "ON"):
-            self.patterns(reading=False)
+            self.parse_patterns(reading=False)
         elif clause == "WITH":
-            self.known = self._projected()
+            self.known = self._projected_variables()
         elif clause == "RETURN":
-            self.frames[-1].returned = self._projected()
+            self.frames[-1].returned = self._projected_variables()
         elif clause == "UNWIND":
-            self.known |= self._unwound()
+            self.known |= self._unwound_variables()
         elif clause == "UNION":
             self.known = self.frames[-1].base
         elif clause == "CALL":
-            self._call()
+            self._parse_call()
         elif clause == "FOREACH":
             self.expect("(", "FOREACH needs a bracket")
             self.at -= 1
-            self.open(Frame(")", self.known, self.known))
-            self.known |= {self.named(self.peek())}
+            self.open_frame(Frame(")", self.known, self.known))
+            self.known |= {self.token_name(self.peek())}
         elif clause in ("SET", "REMOVE"):
-            self._changes()
+            self._parse_changes()
 
-    def _call(self) -> None:
-        given: frozenset[str] = frozenset()
+    def _parse_call(self) -> None:
+        imported: frozenset[str] = frozenset()
         if self.peek().text == "(":
             inside = self.tokens[self.at + 1 : self.pairs[self.at]]
-            given = (
+            imported = (
                 self.known
-                if [each.text for each in inside] == ["*"]
-                else self.known & frozenset(map(self.named, inside))
+                if [token.text for token in inside] == ["*"]
+                else self.known & frozenset(map(self.token_name, inside))
             )
             self.at = self.pairs[self.at] + 1
         if self.peek().text != "{":
             self.refuse("a procedure would show what others have; use MATCH")
-        self.open(Frame("}", self.known, given, hands_out=True))
-        self.known = given
+        self.open_frame(Frame("}", self.known, imported, exports_variables=True))
+        self.known = imported
 
-    def _projected(self) -> frozenset[str]:
+    def _projected_variables(self) -> frozenset[str]:
         """Return the variables in scope after the WITH or RETURN that was just parsed."""
         frame = self.frames[-1]
-        imports = frame.hands_out and frame.outer is not None and self.peek(-2).text == "{"  # CALL { WITH a …
+        imports = (
+            frame.exports_variables and frame.outer is not None and self.peek(-2).text == "{"
+        )  # CALL { WITH a …
         bound = frame.outer or frozenset() if imports else self.known
         names: set[str] = set()
         for item in self._items(self.at + (self.peek().text == "DISTINCT")):
-            if [each.text for each in item] == ["*"]:
+            if [token.text for token in item] == ["*"]:
                 names |= bound
             elif len(item) == 1:
-                names |= bound & {self.named(item[0])}
+                names |= bound & {self.token_name(item[0])}
             elif item[-2].text == "AS":
-                names |= {self.named(item[-1])}
+                names |= {self.token_name(item[-1])}
         return frozenset(names - {""})
 
-    def _unwound(self) -> frozenset[str]:
+    def _unwound_variables(self) -> frozenset[str]:
         """Return the variable of the UNWIND that was just parsed."""
         (item, *_) = self._items(self.at)
-        return frozenset({self.named(item[-1])} - {""} if len(item) > 1 and item[-2].text == "AS" else ())
+        return frozenset(
+            {self.token_name(item[-1])} - {""} if len(item) > 1 and item[-2].text == "AS" else ()
+        )
 
-    def _items(self, at: int) -> list[list[CypherToken]]:
+    def _items(self, index: int) -> list[list[CypherToken]]:
         """Return the comma-separated items from a position up to the next clause, without their bracketed
         content.
         """
         items: list[list[CypherToken]] = [[]]
-        while at < len(self.tokens):
-            token = self.tokens[at]
-            if token.text in (";", *OPENING.values()) or (
-                token.kind == "word" and token.text in CLAUSES and not self._is_name_at(at)
+        while index < len(self.tokens):
+            token = self.tokens[index]
+            if token.text in (";", *BRACKETS.values()) or (
+                token.kind == "word" and token.text in CLAUSES and not self._is_name_at(index)
             ):
                 break
             if token.text == ",":
                 items.append([])
-                at += 1
+                index += 1
             else:
                 items[-1].append(token)
-                at = self.pairs.get(at, at) + 1
+                index = self.pairs.get(index, index) + 1
         return [item for item in items if item] or [[NO_TOKEN]]
 
-    def _is_name_at(self, at: int) -> bool:
-        around = [
-            self.tokens[each] if 0 <= each < len(self.tokens) else NO_TOKEN
-            for each in (at - 2, at - 1, at + 1)
+    def _is_name_at(self, index: int) -> bool:
+        neighbours = [
+            self.tokens[position] if 0 <= position < len(self.tokens) else NO_TOKEN
+            for position in (index - 2, index - 1, index + 1)
         ]
-        return is_name(*around)
+        return is_name(*neighbours)
 
-    def _changes(self) -> None:
+    def _parse_changes(self) -> None:
         """Parse the items of SET or REMOVE.
 
         An item that replaces all properties of a node restores its mark. A property named by an expression is
@@ -251,24 +255,24 @@ class _Parser(Patterns):
         """
         depth = len(self.frames)
         while True:
-            name = self.named(self.peek())
+            name = self.token_name(self.peek())
             if not name or self.peek(1).text == "[":
                 self.refuse("SET and REMOVE name a variable and its property")
-            replaced = self.peek(1).text == "="
-            spelled = self.statement[self.peek().start : self.peek().end]
+            is_replacement = self.peek(1).text == "="
+            spelling = self.statement[self.peek().start : self.peek().end]
             self.at += 1
             while self.at < len(self.tokens) and not (len(self.frames) == depth and self._ends_change()):
-                self.step()
-            if replaced:
-                self.added.append((self.peek(-1).end, f", {spelled}.{OWN_PROPERTIES[0]} = {self.mark}"))
+                self.parse_step()
+            if is_replacement:
+                self.added.append((self.peek(-1).end, f", {spelling}.{OWN_PROPERTIES[0]} = {self.mark}"))
             if self.peek().text != ",":
                 return
             self.at += 1
 
     def _ends_change(self) -> bool:
-        return self.peek().text in (",", ";", *OPENING.values()) or bool(self._clause())
+        return self.peek().text in (",", ";", *BRACKETS.values()) or bool(self._clause_keyword())
 
-    def _clause(self) -> str:
+    def _clause_keyword(self) -> str:
         """Return the keyword that opens a clause at this position, or ""."""
         token = self.peek()
         if token.kind != "word" or is_name(self.peek(-2), self.peek(-1), self.peek(1)):
@@ -277,7 +281,7 @@ class _Parser(Patterns):
 
     def _refuse_marks(self) -> None:
         for token in self.tokens:
-            name = self.named(token)
+            name = self.token_name(token)
             if name and unicodedata.normalize("NFKC", name).lower() in OWN_PROPERTIES:
                 raise RefusedClause(f"{name} is a name of the store's own; use another one")
             if token.kind == "sign" and not token.text.isascii():

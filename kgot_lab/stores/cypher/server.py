@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
-from kgot_lab.graph.validation import fit_diff
+from kgot_lab.graph.validation import validate_diff
 from kgot_lab.sandbox import Calculator
 from kgot_lab.sandbox.worker.values import RefusedValue
-from kgot_lab.stores.cypher.apply import Application, NotOnlyAdded, Turn, Turns, added, counts_truly
-from kgot_lab.stores.cypher.connection import GRACE, Ask, BoltLink
+from kgot_lab.stores.cypher.apply import (
+    DiffApplication,
+    LockedTransaction,
+    NotOnlyAdditions,
+    WriteLock,
+    has_reliable_counters,
+    read_additions,
+)
+from kgot_lab.stores.cypher.connection import GRACE_SECONDS, BoltLink, RunQuery
 from kgot_lab.stores.cypher.dialect import (
     CYPHER,
     cypher_literal,
@@ -25,20 +32,25 @@ from kgot_lab.stores.cypher.dump import (
     BoltRow,
     Dump,
     DuplicateId,
-    NotOurs,
-    TooMuch,
+    ForeignElement,
+    ResultTooLarge,
+    assign_ids,
     bolt_rows,
-    check_texts,
-    dump,
     dump_difference,
     merged_difference,
-    rows_of,
-    settle_ids,
+    read_dump,
+    read_rows,
+    require_valid_names,
 )
-from kgot_lab.stores.cypher.namespaces import Confined, bolt_namespaces, confined, delete_bolt_namespace
-from kgot_lab.stores.cypher.patterns import Looking
+from kgot_lab.stores.cypher.namespaces import (
+    ConfinedStatement,
+    bolt_namespaces,
+    confine_statement,
+    delete_bolt_namespace,
+)
+from kgot_lab.stores.cypher.patterns import NodeLookup
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
-from kgot_lab.stores.statements import LostStatements, require_statement, require_words
+from kgot_lab.stores.statements import LostStatements, require_search_text, require_statement
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
@@ -46,12 +58,14 @@ if TYPE_CHECKING:
 
     from kgot_lab.graph import PropertyGraph
 
-_STRANGE = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
-_LEAVING = "MATCH (n {_run: $run})-[r]-(m) WHERE m._run IS NULL OR m._run <> $run RETURN count(r)"
-_UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # written by stores of earlier versions
-_NODES = "MATCH (n {_run: $run}) RETURN count(n)"
-_EDGES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
-ALLOWANCE = 600.0  # seconds that a statement's transaction may last, so that its changes can be read
+_COUNT_FOREIGN_NODES = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
+_COUNT_LEAVING_EDGES = "MATCH (n {_run: $run})-[r]-(m) WHERE m._run IS NULL OR m._run <> $run RETURN count(r)"
+_MATCH_UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # written by stores of earlier versions
+_COUNT_NODES = "MATCH (n {_run: $run}) RETURN count(n)"
+_COUNT_EDGES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
+TRANSACTION_ALLOWANCE = (
+    600.0  # seconds that a statement's transaction may last, so that its changes can be read
+)
 
 
 class CypherServer:
@@ -87,21 +101,21 @@ class CypherServer:
         self.namespace, self._seconds = namespace, seconds
         self._mark = cypher_literal(namespace)
         # whether the server's counters are reliable; tested at the first statement
-        self._counts: bool | None = None
+        self._has_counters: bool | None = None
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
-        self._turns = Turns(self._link, namespace)
-        self._looking = Looking(self._ask)
-        self._lost = LostStatements()
+        self._write_lock = WriteLock(self._link, namespace)
+        self._lookup = NodeLookup(self._query)
+        self._lost_statements = LostStatements()
         try:
-            self._take(wipe)
+            self._claim_namespace(wipe)
         except BaseException:
             self._link.close()
             raise
 
     def __repr__(self) -> str:
         try:
-            counts = f"{self._count(_NODES)} nodes, {self._count(_EDGES)} edges"
+            counts = f"{self._count(_COUNT_NODES)} nodes, {self._count(_COUNT_EDGES)} edges"
         except StoreUnavailable:
             counts = "not reachable"
         return f"<CypherServer {self._link.name}, namespace {self.namespace!r}: {counts}>"
@@ -123,60 +137,60 @@ class CypherServer:
         fails.
         """
         refuse_unless_cypher_write(statement)
-        sent = confined(statement, self._mark)
-        with self._lost.minded(statement), self._refusing(sent, statement):
+        sent = confine_statement(statement, self._mark)
+        with self._lost_statements.guard(statement), self._statement_errors(sent, statement):
             try:
                 try:
-                    diff, places = self._link.retry(partial(self._added, statement, sent))
-                except NotOnlyAdded:
-                    diff, places = self._link.retry(partial(self._compared, statement, sent))
+                    diff, element_ids = self._link.retry(partial(self._write_additions, statement, sent))
+                except NotOnlyAdditions:
+                    diff, element_ids = self._link.retry(partial(self._write_compared, statement, sent))
             except (RefusedValue, BadInput) as refusal:
                 raise QueryFailed(statement, str(refusal)) from None
-        self._looking.places.update(places)
+        self._lookup.element_ids.update(element_ids)
         return diff
 
-    def _added(self, statement: str, sent: Confined) -> tuple[Diff, dict[str, str]]:
-        if self._counts is None:
-            with self._link.writing() as transaction:
-                self._counts = counts_truly(transaction)
+    def _write_additions(self, statement: str, sent: ConfinedStatement) -> tuple[Diff, dict[str, str]]:
+        if self._has_counters is None:
+            with self._link.write_transaction() as transaction:
+                self._has_counters = has_reliable_counters(transaction)
                 transaction.rollback()
-        if not self._counts:
-            raise NotOnlyAdded
-        with self._turns.taken(self._seconds + ALLOWANCE) as (transaction, _):
-            self._require_closed(transaction, statement, sent)
-            with self._link.within(self._seconds, statement):
+        if not self._has_counters:
+            raise NotOnlyAdditions
+        with self._write_lock.acquire(self._seconds + TRANSACTION_ALLOWANCE) as (transaction, _):
+            self._require_no_leaving_edges(transaction, statement, sent)
+            with self._link.time_limit(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
-            diff, places = added(self._own_query(transaction), counters)
-            _keep(transaction, statement, diff)
-        return diff, places
+            diff, element_ids = read_additions(self._transaction_query(transaction), counters)
+            _finish_write(transaction, statement, diff)
+        return diff, element_ids
 
-    def _compared(self, statement: str, sent: Confined) -> tuple[Diff, dict[str, str]]:
-        with self._turns.taken(self._seconds + ALLOWANCE) as turn:
-            transaction = turn.transaction
-            before = dump(self._own_query(transaction))
-            self._require_closed(transaction, statement, sent)
-            with self._link.within(self._seconds, statement):
+    def _write_compared(self, statement: str, sent: ConfinedStatement) -> tuple[Diff, dict[str, str]]:
+        with self._write_lock.acquire(self._seconds + TRANSACTION_ALLOWANCE) as locked:
+            transaction = locked.transaction
+            before = read_dump(self._transaction_query(transaction))
+            self._require_no_leaving_edges(transaction, statement, sent)
+            with self._link.time_limit(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
-            rows = rows_of(self._own_query(transaction))
-            if self._counts and not _explains(counters, before, rows):
+            rows = read_rows(self._transaction_query(transaction))
+            if self._has_counters and not _counters_match(counters, before, rows):
                 raise QueryFailed(
                     statement,
                     "it made or removed what is not in this graph, perhaps a node for a variable that is null",
                 )
             try:
-                after = settle_ids(self._own_query(transaction), rows, before, self.namespace)
+                after = assign_ids(self._transaction_query(transaction), rows, before, self.namespace)
             except DuplicateId:
                 transaction.rollback()
             else:
                 diff = dump_difference(before, after)
-                _keep(transaction, statement, diff)
-                self._looking.places.clear()
-                return diff, (after if diff else before).places()
+                _finish_write(transaction, statement, diff)
+                self._lookup.element_ids.clear()
+                return diff, (after if diff else before).element_ids()
         diff = merged_difference(rows, before)
-        _require_holdable(statement, diff)
-        application, places = self._applied(diff, turn)
-        self._looking.moved(application.moved, {})
-        return diff, places
+        _require_storable(statement, diff)
+        application, element_ids = self._apply_diff(diff, locked)
+        self._lookup.update_element_ids(application.moved_ids, {})
+        return diff, element_ids
 
     def read(self, statement: str) -> Rows:
         """Run a read statement and return its rows, with nodes and relationships as dicts.
@@ -184,17 +198,17 @@ class CypherServer:
         Raises QueryFailed if the statement is refused or fails.
         """
         refuse_unless_cypher_read(statement)
-        sent = confined(statement, self._mark)
+        sent = confine_statement(statement, self._mark)
         with (
-            self._lost.minded(statement),
-            self._refusing(sent, statement),
-            self._link.reading(self._seconds) as transaction,
+            self._lost_statements.guard(statement),
+            self._statement_errors(sent, statement),
+            self._link.read_transaction(self._seconds) as transaction,
         ):
             try:
-                self._require_closed(transaction, statement, sent)
-                with self._link.within(self._seconds + GRACE, statement):
+                self._require_no_leaving_edges(transaction, statement, sent)
+                with self._link.time_limit(self._seconds + GRACE_SECONDS, statement):
                     return tuple(bolt_rows(transaction, sent.text, self.namespace))
-            except (TooMuch, NotOurs) as error:
+            except (ResultTooLarge, ForeignElement) as error:
                 raise QueryFailed(statement, str(error)) from None
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
@@ -212,11 +226,12 @@ class CypherServer:
         """Return the whole graph in its current state."""
         from kgot_lab.graph import PropertyGraph
 
-        with self._told():
-            now = dump(self._ask)
-        self._looking.places = now.places()
+        with self._internal_errors():
+            current = read_dump(self._query)
+        self._lookup.element_ids = current.element_ids()
         return PropertyGraph.of(
-            (stored.node() for stored in now.nodes.values()), (stored.edge() for stored in now.edges.values())
+            (stored.to_node() for stored in current.nodes.values()),
+            (stored.to_edge() for stored in current.edges.values()),
         )
 
     def apply(self, diff: Diff) -> None:
@@ -224,22 +239,26 @@ class CypherServer:
 
         Raises BadInput, changing nothing, if it does not fit.
         """
-        diff = fit_diff(diff)
-        with self._link.explained(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
-            application, places = self._link.retry(partial(self._applied, diff))
-        self._looking.moved(application.moved, places)
+        diff = validate_diff(diff)
+        with self._link.convert_errors(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
+            application, element_ids = self._link.retry(partial(self._apply_diff, diff))
+        self._lookup.update_element_ids(application.moved_ids, element_ids)
 
-    def _applied(self, diff: Diff, found: Turn | None = None) -> tuple[Application, dict[str, str]]:
+    def _apply_diff(
+        self, diff: Diff, since: LockedTransaction | None = None
+    ) -> tuple[DiffApplication, dict[str, str]]:
         """Apply a diff.
 
         Raises Overtaken if another writer committed since the turn in which the diff was found and rolled
         back.
         """
-        with self._turns.taken() as (transaction, _):
-            if found is not None:
-                self._turns.require_unwritten(found)
-            ask = self._own_query(transaction)
-            application = Application(ask, self._link.ask, partial(self._looking.locate, ask), self.namespace)
+        with self._write_lock.acquire() as (transaction, _):
+            if since is not None:
+                self._write_lock.require_unwritten(since)
+            run_query = self._transaction_query(transaction)
+            application = DiffApplication(
+                run_query, self._link.run_query, partial(self._lookup.locate, run_query), self.namespace
+            )
             return application, application.run(diff)
 
     def undo(self, diff: Diff) -> None:
@@ -261,51 +280,51 @@ class CypherServer:
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
-        with self._told():
-            return self._looking.schema()
+        with self._internal_errors():
+            return self._lookup.schema()
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """Return a node's incoming and outgoing edges, in the server's order.
 
         Empty if there is no such node.
         """
-        with self._told():
-            return tuple(self._looking.incident([id]).get(id, ()))
+        with self._internal_errors():
+            return tuple(self._lookup.incident_edges([id]).get(id, ()))
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first.
 
         The server finds the candidates. They are scored here.
         """
-        require_words(words)
-        with self._told():
-            return self._looking.search(words, limit)
+        require_search_text(words)
+        with self._internal_errors():
+            return self._lookup.search(words, limit)
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Return the nodes within some hops, ignoring direction, each with its distance.
 
         Empty if there is no such node.
         """
-        with self._told():
-            return self._looking.within(id, hops)
+        with self._internal_errors():
+            return self._lookup.within(id, hops)
 
-    def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
+    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `most` edges, or () if there is none."""
-        with self._told():
-            return self._looking.path(source, target, most)
+        with self._internal_errors():
+            return self._lookup.path(source, target, max_edges)
 
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
 
         Runs on the server. For what counts as equal see `lookup.holds_value`.
         """
-        with self._told():
-            return self._looking.holds(value)
+        with self._internal_errors():
+            return self._lookup.holds(value)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes, queried on the server."""
-        with self._told():
-            return self._looking.edges_between(ids)
+        with self._internal_errors():
+            return self._lookup.edges_between(ids)
 
     # --- namespaces of a database ---
 
@@ -315,7 +334,7 @@ class CypherServer:
 
         The login options are those of a store. Raises StoreUnavailable if the server cannot be reached.
         """
-        with closing(_link(uri, **login)) as link:
+        with closing(_create_link(uri, **login)) as link:
             return bolt_namespaces(link)
 
     @classmethod
@@ -324,79 +343,81 @@ class CypherServer:
 
         Raises BadInput if no store made it, and StoreUnavailable.
         """
-        with closing(_link(uri, **login)) as link:
+        with closing(_create_link(uri, **login)) as link:
             delete_bolt_namespace(link, namespace)
 
     # --- internal ---
 
-    def _take(self, wipe: bool) -> None:
+    def _claim_namespace(self, wipe: bool) -> None:
         """Check that the database exists, and that the namespace belongs to a store and is not connected to
         others.
         """
-        with self._told():
-            self._link.reach()
-        for query, what in (
-            (_STRANGE, "nodes that no store made"),
-            (_LEAVING, "edges that connect it to what others have"),
+        with self._internal_errors():
+            self._link.require_database()
+        for query, content in (
+            (_COUNT_FOREIGN_NODES, "nodes that no store made"),
+            (_COUNT_LEAVING_EDGES, "edges that connect it to what others have"),
         ):
-            if number := self._count(query):
-                here = f"the namespace {self.namespace!r} of {self._link.name} has {number} {what}"
+            if count := self._count(query):
+                problem = f"the namespace {self.namespace!r} of {self._link.name} has {count} {content}"
                 raise BadInput(
-                    f"{here}; nothing was changed. Name another namespace, or remove them with the server's own tools"
+                    f"{problem}; nothing was changed. Name another namespace, or remove them with the server's own tools"
                 )
         if wipe:
             delete_bolt_namespace(self._link, self.namespace)
-        if self._count(f"{_UNKNOWN} RETURN count(n)"):
-            with self._told():
-                self._link.retry(self._note_known)
+        if self._count(f"{_MATCH_UNKNOWN} RETURN count(n)"):
+            with self._internal_errors():
+                self._link.retry(self._mark_known_nodes)
 
-    def _note_known(self) -> None:
-        with self._turns.taken() as (transaction, _):
-            self._own_query(transaction)(f"{_UNKNOWN} SET n._kept = true", {})
+    def _mark_known_nodes(self) -> None:
+        with self._write_lock.acquire() as (transaction, _):
+            self._transaction_query(transaction)(f"{_MATCH_UNKNOWN} SET n._kept = true", {})
 
-    def _require_closed(self, transaction: Transaction, statement: str, sent: Confined) -> None:
+    def _require_no_leaving_edges(
+        self, transaction: Transaction, statement: str, sent: ConfinedStatement
+    ) -> None:
         """Raise QueryFailed if a statement that follows paths of any length could leave the namespace.
 
         It could by an edge that other programs created.
         """
-        if sent.walks and self._own_query(transaction)(_LEAVING, {})[0][0]:
+        if sent.walks and self._transaction_query(transaction)(_COUNT_LEAVING_EDGES, {})[0][0]:
             raise QueryFailed(
                 statement,
                 "somebody connected this graph with others, so that no path of any length can be followed",
             )
 
     def _count(self, query: str) -> int:
-        with self._told():
-            return int(self._ask(query, {})[0][0])
+        with self._internal_errors():
+            return int(self._query(query, {})[0][0])
 
-    def _ask(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
+    def _query(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
         """Run an internal read query, with the namespace as a parameter, and return its rows."""
-        return self._link.ask(query, {"run": self.namespace, **parameters})
+        return self._link.run_query(query, {"run": self.namespace, **parameters})
 
-    def _own_query(self, transaction: Transaction) -> Ask:
+    def _transaction_query(self, transaction: Transaction) -> RunQuery:
         return lambda query, parameters: transaction.run(
             query, {"run": self.namespace, **parameters}
         ).values()
 
-    def _refusing(self, sent: Confined, statement: str) -> AbstractContextManager[None]:
+    def _statement_errors(self, sent: ConfinedStatement, statement: str) -> AbstractContextManager[None]:
         """Raise QueryFailed when the server refuses a model's statement.
 
         The message quotes the statement as it was written.
         """
-        return self._link.explained(lambda reason: QueryFailed(statement, sent.unmarked(reason)))
+        return self._link.convert_errors(lambda reason: QueryFailed(statement, sent.remove_marks(reason)))
 
-    def _told(self) -> AbstractContextManager[None]:
+    def _internal_errors(self) -> AbstractContextManager[None]:
         """Raise StoreUnavailable if the server refuses an internal query."""
-        return self._link.explained(
+        return self._link.convert_errors(
             lambda reason: StoreUnavailable(f"{self._link.name} does not understand this store: {reason}")
         )
 
 
-def _link(uri: str, user: str = "neo4j", password: str = "", database: str | None = None) -> BoltLink:
+def _create_link(uri: str, user: str = "neo4j", password: str = "", database: str | None = None) -> BoltLink:
     return BoltLink(uri, user, password, database)
 
 
-def _explains(counters: SummaryCounters, before: Dump, rows: Sequence[BoltRow]) -> bool:
+def _counters_match(counters: SummaryCounters, before: Dump, rows: Sequence[BoltRow]) -> bool:
     """Return whether the namespace grew by as many nodes and edges as the server created.
 
     If not, the statement created some elsewhere.
@@ -409,22 +430,22 @@ def _explains(counters: SummaryCounters, before: Dump, rows: Sequence[BoltRow]) 
     )
 
 
-def _keep(transaction: Transaction, statement: str, diff: Diff) -> None:
+def _finish_write(transaction: Transaction, statement: str, diff: Diff) -> None:
     """Roll back a statement that changed nothing.
 
     Raises QueryFailed if it created an element that is not valid in a graph of this package.
     """
-    _require_holdable(statement, diff)
+    _require_storable(statement, diff)
     if not diff:
         transaction.rollback()
 
 
-def _require_holdable(statement: str, diff: Diff) -> None:
+def _require_storable(statement: str, diff: Diff) -> None:
     """Raise QueryFailed if a statement created an element that is not valid in a graph of this package."""
     nodes = [*diff.added_nodes, *(after for _, after in diff.changed_nodes)]
     edges = [*diff.added_edges, *(after for _, after in diff.changed_edges)]
     try:
-        check_texts(nodes, edges)
+        require_valid_names(nodes, edges)
         json.dumps(
             [[dict(node.properties) for node in nodes], [dict(edge.properties) for edge in edges]],
             allow_nan=False,

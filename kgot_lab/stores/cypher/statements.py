@@ -12,17 +12,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.stores.protocol import OwnWords
+from kgot_lab.stores.protocol import StatementConstants
 from kgot_lab.stores.statements import (
     CLOSE,
     LITERAL,
     OPEN,
-    Mark,
+    NestingMark,
     TooLarge,
-    blanked,
-    require_few,
-    require_flat,
+    blank_quoted,
     require_length,
+    require_part_count,
+    require_shallow,
     require_statement,
 )
 
@@ -115,8 +115,8 @@ def is_name(before: CypherToken, previous: CypherToken, following: CypherToken) 
 # ArcadeDB drops the connection at about 2,000 patterns of one MATCH or 4,000 steps of one path, and needs
 # seconds to parse 120 brackets.
 
-_BRACKETS, _DEPTH, _PARTS = 50, 100, 750
-_BINDING = {
+_MAX_BRACKETS, _MAX_DEPTH, _MAX_PARTS = 50, 100, 750
+_PRECEDENCE = {
     "OR": 1,
     "XOR": 2,
     "AND": 3,
@@ -132,26 +132,30 @@ _BINDING = {
     **dict.fromkeys(("=", "<", ">", "IN", "STARTS", "ENDS", "CONTAINS", "IS"), 5),
 }
 _CLOSING = {"(": ")", "[": "]", "{": "}", "CASE": "END"}
-_NONE = CypherToken("sign", "")
+_NO_TOKEN = CypherToken("sign", "")
 
 
-def require_small(tokens: Sequence[CypherToken]) -> None:
+def require_small_statement(tokens: Sequence[CypherToken]) -> None:
     """Raise TooLarge for a statement that may crash an engine."""
-    read = [
+    significant = [
         CypherToken(token.kind, "") if token.kind == "word" and is_name(two_before, before, after) else token
         for two_before, before, token, after in zip(
-            [_NONE, _NONE, *tokens], [_NONE, *tokens], tokens, [*tokens[1:], _NONE], strict=False
+            [_NO_TOKEN, _NO_TOKEN, *tokens],
+            [_NO_TOKEN, *tokens],
+            tokens,
+            [*tokens[1:], _NO_TOKEN],
+            strict=False,
         )
     ]
-    require_flat(_marks(read), brackets=_BRACKETS, depth=_DEPTH)
-    require_few(_parts(read), _PARTS, "clauses and patterns")
+    require_shallow(_nesting_marks(significant), brackets=_MAX_BRACKETS, depth=_MAX_DEPTH)
+    require_part_count(_count_parts(significant), _MAX_PARTS, "clauses and patterns")
 
 
-def _marks(tokens: Sequence[CypherToken]) -> Iterator[Mark]:
+def _nesting_marks(tokens: Sequence[CypherToken]) -> Iterator[NestingMark]:
     opened: list[str] = []  # the closing sign of each open bracket; END may also name a variable
-    for before, token, after in _around(tokens):
+    for before, token, after in _with_neighbours(tokens):
         if token.text in _CLOSING:
-            yield from [_BINDING[token.text]] if token.text in _BINDING else []
+            yield from [_PRECEDENCE[token.text]] if token.text in _PRECEDENCE else []
             yield OPEN
             opened.append(_CLOSING[token.text])
         elif (
@@ -170,15 +174,15 @@ def _marks(tokens: Sequence[CypherToken]) -> Iterator[Mark]:
             or _is_step(before, token, after)
         ):
             yield 0
-        elif token.text in _BINDING:
-            yield _BINDING[token.text]
+        elif token.text in _PRECEDENCE:
+            yield _PRECEDENCE[token.text]
 
 
-def _parts(tokens: Sequence[CypherToken]) -> int:
+def _count_parts(tokens: Sequence[CypherToken]) -> int:
     """Count the clauses, and the paths and steps in their patterns."""
     parts = 0
     clauses = [""]  # of each open bracket, the clause that is being read
-    for before, token, after in _around(tokens):
+    for before, token, after in _with_neighbours(tokens):
         if token.text in ("(", "[", "{"):
             clauses.append("")
         elif token.text in (")", "]", "}"):
@@ -198,17 +202,17 @@ def _is_step(before: CypherToken, token: CypherToken, after: CypherToken) -> boo
     return token.text == "-" and (after.text in ("-", "[", ">") or before.text in ("-", "]", "<"))
 
 
-def _around(tokens: Sequence[CypherToken]) -> Iterator[tuple[CypherToken, CypherToken, CypherToken]]:
-    return zip([_NONE, *tokens], tokens, [*tokens[1:], _NONE], strict=False)
+def _with_neighbours(tokens: Sequence[CypherToken]) -> Iterator[tuple[CypherToken, CypherToken, CypherToken]]:
+    return zip([_NO_TOKEN, *tokens], tokens, [*tokens[1:], _NO_TOKEN], strict=False)
 
 
-_NEVER = frozenset("LOAD DROP ALTER GRANT DENY REVOKE INSERT NODETACH TRANSACTIONS".split())
+_FORBIDDEN = frozenset("LOAD DROP ALTER GRANT DENY REVOKE INSERT NODETACH TRANSACTIONS".split())
 _OPERATORS = frozenset(
     "AND OR XOR NOT IN IS STARTS ENDS CONTAINS AS BY ALL DISTINCT ASC ASCENDING DESC DESCENDING CASE WHEN THEN ELSE END SHORTEST".split()
 )
 # after these, as after an operand, a clause may begin
-_ENDS = frozenset("END ASC ASCENDING DESC DESCENDING SHORTEST".split())
-_FIRST = frozenset("MATCH OPTIONAL WITH RETURN UNWIND CALL CREATE MERGE FOREACH".split())
+_OPERAND_ENDS = frozenset("END ASC ASCENDING DESC DESCENDING SHORTEST".split())
+_FIRST_CLAUSES = frozenset("MATCH OPTIONAL WITH RETURN UNWIND CALL CREATE MERGE FOREACH".split())
 _PROCEDURES = frozenset(("DB.LABELS", "DB.RELATIONSHIPTYPES", "DB.PROPERTYKEYS"))
 _FUNCTIONS = frozenset(
     """ABS ACOS ALL ALLSHORTESTPATHS ANY ASIN ATAN ATAN2 AVG BTRIM CEIL CEILING CHAR_LENGTH CHARACTER_LENGTH COALESCE COLLECT COS COSH COT
@@ -220,12 +224,12 @@ _FUNCTIONS = frozenset(
     TOSTRINGLIST TOSTRINGORNULL TOUPPER TRIM TYPE UPPER VALUETYPE""".split()
 )
 # date.truncate and the like
-_SPACES = frozenset("DATE DATETIME DURATION LOCALDATETIME LOCALTIME POINT TIME".split())
+_FUNCTION_NAMESPACES = frozenset("DATE DATETIME DURATION LOCALDATETIME LOCALTIME POINT TIME".split())
 
 
 def refuse_unless_cypher_read(statement: str) -> None:
     """Raise QueryFailed, naming the clause, unless a statement only reads the graph."""
-    _check(statement, "read", READS)
+    _check_statement(statement, "read", READS)
 
 
 def refuse_unless_cypher_write(statement: str) -> None:
@@ -233,21 +237,21 @@ def refuse_unless_cypher_write(statement: str) -> None:
 
     Files, schema and servers are not allowed.
     """
-    _check(statement, "write", READS | WRITES)
+    _check_statement(statement, "write", READS | WRITES)
 
 
-def _check(statement: str, what: str, clauses: frozenset[str]) -> None:
+def _check_statement(statement: str, kind: str, clauses: frozenset[str]) -> None:
     require_statement(statement)
     try:
         require_length(statement)
         tokens = list(cypher_tokens(statement))
-        require_small(tokens)
+        require_small_statement(tokens)
         _check_ends(tokens)
-        _check_words(tokens, what, clauses)
+        _check_words(tokens, kind, clauses)
     except TooLarge as refusal:
         raise QueryFailed(statement, str(refusal)) from None
     except RefusedClause as refusal:
-        raise QueryFailed(statement, f"{refusal}. A {what} may use {_listed(clauses)}.") from None
+        raise QueryFailed(statement, f"{refusal}. A {kind} may use {_list_clauses(clauses)}.") from None
 
 
 def _check_ends(tokens: list[CypherToken]) -> None:
@@ -257,29 +261,29 @@ def _check_ends(tokens: list[CypherToken]) -> None:
         raise RefusedClause("the statement is empty")
     if any(token.text == ";" for token in tokens):
         raise RefusedClause("several statements in one; write one statement, without ;")
-    if tokens[0].text not in _FIRST:
+    if tokens[0].text not in _FIRST_CLAUSES:
         raise RefusedClause(f"a statement may not begin with {tokens[0].text or 'a text'}")
 
 
-def _check_words(tokens: list[CypherToken], what: str, clauses: frozenset[str]) -> None:
+def _check_words(tokens: list[CypherToken], kind: str, clauses: frozenset[str]) -> None:
     known = clauses | _OPERATORS
     before, after = CypherToken("sign", "("), CypherToken("sign", "")
     previous = before
-    for at, token in enumerate(tokens):
-        following = tokens[at + 1] if at + 1 < len(tokens) else after
+    for index, token in enumerate(tokens):
+        following = tokens[index + 1] if index + 1 < len(tokens) else after
         if token.kind == "word" and not is_name(before, previous, following):
-            if token.text in _NEVER | WRITES and token.text not in clauses:
+            if token.text in _FORBIDDEN | WRITES and token.text not in clauses:
                 raise RefusedClause(
-                    f"a {what} may not {_clause(token, following)}; put backticks around a name that looks like a clause"
+                    f"a {kind} may not {_clause_text(token, following)}; put backticks around a name that looks like a clause"
                 )
             if _ends_operand(before, previous) and token.text not in known:
-                raise RefusedClause(f"no clause or operator {_clause(token, following)} may stand here")
+                raise RefusedClause(f"no clause or operator {_clause_text(token, following)} may stand here")
             if token.text == "CALL":
-                _check_call(tokens[at + 1 :])
+                _check_call(tokens[index + 1 :])
             if token.text == "CREATE":
-                _check_create(tokens[at + 1 :])
+                _check_create(tokens[index + 1 :])
         if following.text == "(" and token.kind in ("word", "quoted") and token.text not in known:
-            _check_function(tokens[: at + 1])
+            _check_function(tokens[: index + 1])
         before, previous = previous, token
 
 
@@ -290,7 +294,7 @@ def _ends_operand(before: CypherToken, previous: CypherToken) -> bool:
         return (
             before.text in (".", ":", "$")
             or previous.text not in READS | WRITES | _OPERATORS
-            or previous.text in _ENDS
+            or previous.text in _OPERAND_ENDS
         )
     return previous.kind != "sign" or previous.text in (")", "]", "}")
 
@@ -302,7 +306,7 @@ def _check_call(rest: list[CypherToken]) -> None:
     """
     if rest and rest[0].text in ("{", "("):
         return
-    name = _dotted(rest)
+    name = _dotted_name(rest)
     if name not in _PROCEDURES:
         raise RefusedClause(f"CALL of {name.lower() or 'this'} is not allowed, only CALL {{a subquery}}")
 
@@ -317,10 +321,10 @@ def _check_create(rest: list[CypherToken]) -> None:
         raise RefusedClause(f"CREATE {' '.join(words)} is not allowed, only CREATE (a pattern)")
 
 
-def _dotted(tokens: list[CypherToken]) -> str:
+def _dotted_name(tokens: list[CypherToken]) -> str:
     parts = []
-    for at, token in enumerate(tokens):
-        if token.kind != ("sign" if at % 2 else "word") or (at % 2 and token.text != "."):
+    for index, token in enumerate(tokens):
+        if token.kind != ("sign" if index % 2 else "word") or (index % 2 and token.text != "."):
             break
         parts.append(token.text)
     return "".join(parts)
@@ -335,25 +339,27 @@ def _check_function(tokens: list[CypherToken]) -> None:
     while len(tokens) > 2 and tokens[-2].text == ".":
         tokens = tokens[:-2]
         parts.insert(0, tokens[-1])
-    called = len(tokens) > 1 and tokens[-2].text == "CALL"
+    is_call = len(tokens) > 1 and tokens[-2].text == "CALL"
     names = [part.text for part in parts]
-    harmless = names[0] in (_FUNCTIONS if len(names) == 1 else _SPACES)
-    if not (called or harmless) or any(part.kind != "word" for part in parts):
+    is_known = names[0] in (_FUNCTIONS if len(names) == 1 else _FUNCTION_NAMESPACES)
+    if not (is_call or is_known) or any(part.kind != "word" for part in parts):
         raise RefusedClause(f"there is no function {'.'.join(names).lower() or 'in backticks'} here")
 
 
-def _clause(token: CypherToken, following: CypherToken) -> str:
+def _clause_text(token: CypherToken, following: CypherToken) -> str:
     return (
-        f"{token.text} {following.text}" if following.kind == "word" and token.text in _NEVER else token.text
+        f"{token.text} {following.text}"
+        if following.kind == "word" and token.text in _FORBIDDEN
+        else token.text
     )
 
 
-def _listed(clauses: frozenset[str]) -> str:
+def _list_clauses(clauses: frozenset[str]) -> str:
     order = "MATCH OPTIONAL WHERE WITH RETURN UNWIND ORDER SKIP LIMIT UNION CREATE MERGE SET REMOVE DELETE DETACH FOREACH".split()
     return ", ".join(
-        {"OPTIONAL": "OPTIONAL MATCH", "ORDER": "ORDER BY", "DETACH": "DETACH DELETE"}.get(each, each)
-        for each in order
-        if each in clauses
+        {"OPTIONAL": "OPTIONAL MATCH", "ORDER": "ORDER BY", "DETACH": "DETACH DELETE"}.get(clause, clause)
+        for clause in order
+        if clause in clauses
     )
 
 
@@ -363,16 +369,16 @@ _ALIAS = re.compile(rf"^{LITERAL}(?:\s+AS\s+`?(\w+)`?)?$", re.I | re.S)
 _NAMED = re.compile(rf"(?:\bWITH\b|,)\s*{LITERAL}\s+AS\s+`?(\w+)`?", re.I | re.S)
 
 
-def cypher_words(statement: str) -> OwnWords:
+def cypher_constants(statement: str) -> StatementConstants:
     """Return the columns that are literals, or names of literals, in every branch of a UNION."""
-    for comment in reversed(list(re.finditer(r"//[^\n]*|/\*.*?\*/", blanked(statement), re.S))):
+    for comment in reversed(list(re.finditer(r"//[^\n]*|/\*.*?\*/", blank_quoted(statement), re.S))):
         statement = f"{statement[: comment.start()]} {statement[comment.end() :]}"
-    plain = blanked(statement)
-    looks = re.search(r"\b(MATCH|CALL)\b", plain, re.I) is not None
-    unions = [found.span() for found in re.finditer(r"\bUNION\b(?:\s+ALL\b)?", plain, re.I)]
+    plain = blank_quoted(statement)
+    reads_graph = re.search(r"\b(MATCH|CALL)\b", plain, re.I) is not None
+    unions = [match.span() for match in re.finditer(r"\bUNION\b(?:\s+ALL\b)?", plain, re.I)]
     bounds = zip([0, *(end for _, end in unions)], [*(start for start, _ in unions), len(plain)], strict=True)
-    return OwnWords(
-        looks,
+    return StatementConstants(
+        reads_graph,
         frozenset.intersection(
             *(_literal_columns(statement[start:end], plain[start:end]) for start, end in bounds)
         ),
@@ -384,15 +390,17 @@ def _literal_columns(branch: str, plain: str) -> frozenset[str]:
 
     `plain` is the same text with everything quoted blanked out.
     """
-    *_, start = [0, *(found.end() for found in re.finditer(r"\bRETURN\b(?:\s+DISTINCT\b)?", plain, re.I))]
+    *_, start = [0, *(match.end() for match in re.finditer(r"\bRETURN\b(?:\s+DISTINCT\b)?", plain, re.I))]
     stop = re.search(r"\b(?:ORDER\s+BY|SKIP|OFFSET|LIMIT)\b|;|$", plain[start:], re.I)
     last = branch[start : start + stop.start() if stop else None]
-    named = {found[1] for found in _NAMED.finditer(branch[:start])}
+    literal_names = {match[1] for match in _NAMED.finditer(branch[:start])}
     columns = set()
     for item in map(str.strip, _items(last)):
         if literal := _ALIAS.match(item):
             columns.add(literal[1] or literal[0].strip())
-        elif (alias := re.fullmatch(r"(\w+)(?:\s+AS\s+`?(\w+)`?)?", item, re.I)) and alias[1] in named:
+        elif (alias := re.fullmatch(r"(\w+)(?:\s+AS\s+`?(\w+)`?)?", item, re.I)) and alias[
+            1
+        ] in literal_names:
             columns.add(alias[2] or alias[1])
     return frozenset(columns)
 

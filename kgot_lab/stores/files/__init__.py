@@ -11,16 +11,16 @@ from urllib.parse import quote
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import NamedGraph, read_snapshot, with_names_as_ids, write_snapshot
-from kgot_lab.io.files import read_regular, utf8_text, write_whole
+from kgot_lab.graph.snapshots import NamedGraph, read_snapshot, use_names_as_ids, write_snapshot
+from kgot_lab.io.files import read_regular_file, utf8_text, write_atomically
 from kgot_lab.sandbox.sparql.rdf import PREFIXES
 from kgot_lab.stores.files.graphml import read_graphml, read_graphml_with_notes, write_graphml
 from kgot_lab.stores.files.node_links import read_edge_list, read_json_graph
-from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of
+from kgot_lab.stores.sparql.triples import convert_triple, graph_from_triples, import_oxigraph, to_triples
 
 # Turtle files: any file can be read, and what was written is read back without loss.
 
-_MOST_SAID = 500  # characters of a parser's message, which may quote most of the file
+_MAX_MESSAGE_LENGTH = 500  # characters of a parser's message, which may quote most of the file
 
 
 def read_turtle(path: Path | str) -> PropertyGraph:
@@ -29,22 +29,22 @@ def read_turtle(path: Path | str) -> PropertyGraph:
     Raises BadInput, naming file and line, if the file cannot be read, and NotInstalled if pyoxigraph is
     missing.
     """
-    path, ox = Path(path), oxigraph()
+    path, ox = Path(path), import_oxigraph()
     try:
-        data = read_regular(path)
+        data = read_regular_file(path)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read as Turtle: {error}") from None
     text = utf8_text(data, path)
     try:
         quads = ox.parse(input=text, format=ox.RdfFormat.TURTLE, base_iri=f"file:///{quote(path.name)}")
-        return graph_of([triple_of(quad) for quad in quads])
+        return graph_from_triples([convert_triple(quad) for quad in quads])
     except SyntaxError as error:
-        place = f"{path}, line {error.lineno}" if error.lineno else str(path)
-        raise BadInput(f"{place}: not Turtle: {str(error.msg)[:_MOST_SAID]}") from None
+        location = f"{path}, line {error.lineno}" if error.lineno else str(path)
+        raise BadInput(f"{location}: not Turtle: {str(error.msg)[:_MAX_MESSAGE_LENGTH]}") from None
     except ValueError as error:
-        raise BadInput(f"{path}: cannot be read as Turtle: {str(error)[:_MOST_SAID]}") from None
+        raise BadInput(f"{path}: cannot be read as Turtle: {str(error)[:_MAX_MESSAGE_LENGTH]}") from None
     except BadInput as error:
-        raise BadInput(f"{path}: {str(error)[:_MOST_SAID]}") from None
+        raise BadInput(f"{path}: {str(error)[:_MAX_MESSAGE_LENGTH]}") from None
 
 
 def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
@@ -52,20 +52,20 @@ def write_turtle(graph: PropertyGraph, path: Path | str) -> None:
 
     Raises BadInput if RDF cannot represent it, and NotInstalled if pyoxigraph is missing.
     """
-    ox = oxigraph()
-    nodes = [replace(each, properties=dict(sorted(each.properties.items()))) for each in graph.nodes]
-    edges = [replace(each, properties=dict(sorted(each.properties.items()))) for each in graph.edges]
+    ox = import_oxigraph()
+    nodes = [replace(element, properties=dict(sorted(element.properties.items()))) for element in graph.nodes]
+    edges = [replace(edge, properties=dict(sorted(edge.properties.items()))) for edge in graph.edges]
     node = ox.NamedNode
     triples = (
         ox.Triple(
             node(s), node(p), node(o) if isinstance(o, str) else ox.Literal(o.text, datatype=node(o.datatype))
         )
-        for s, p, o in triples_of(nodes, edges)
+        for s, p, o in to_triples(nodes, edges)
     )
-    write_whole(path, ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=PREFIXES), "the graph")
+    write_atomically(path, ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=PREFIXES), "the graph")
 
 
-Write = Callable[[PropertyGraph, Path], None]
+GraphWriter = Callable[[PropertyGraph, Path], None]
 _READERS: dict[str, Callable[[Path], PropertyGraph]] = {
     ".json": read_json_graph,
     ".jsonl": read_snapshot,
@@ -74,13 +74,13 @@ _READERS: dict[str, Callable[[Path], PropertyGraph]] = {
     ".csv": read_edge_list,
     ".tsv": read_edge_list,
 }
-FORMS: dict[str, Write] = {  # writers by format
+WRITERS: dict[str, GraphWriter] = {  # writers by format
     "apoc": partial(write_snapshot, variant="apoc"),
     "networkx": partial(write_snapshot, variant="networkx"),
     "graphml": write_graphml,
     "turtle": write_turtle,
 }
-_BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", ".ttl": "turtle"}
+_FORMAT_BY_SUFFIX = {".json": "apoc", ".jsonl": "apoc", ".graphml": "graphml", ".ttl": "turtle"}
 
 
 def read_graph(path: Path | str) -> PropertyGraph:
@@ -90,7 +90,7 @@ def read_graph(path: Path | str) -> PropertyGraph:
     snapshot, Neo4j's APOC lines, or (.json) one object with nodes and links. Raises UnknownName for another
     suffix, BadInput for a file that cannot be read.
     """
-    return _READERS[_known(Path(path), _READERS)](Path(path))
+    return _READERS[_known_suffix(Path(path), _READERS)](Path(path))
 
 
 def read_named_graph(path: Path | str) -> NamedGraph:
@@ -98,10 +98,10 @@ def read_named_graph(path: Path | str) -> NamedGraph:
 
     The note says what was renamed, and what was read differently from the file. Raises as `read_graph`.
     """
-    reader = _READERS[_known(Path(path), _READERS)]
-    read = read_graphml_with_notes(path) if reader is read_graphml else NamedGraph(reader(Path(path)))
-    named = with_names_as_ids(read.graph)
-    return NamedGraph(named.graph, "; ".join(filter(None, (named.note, read.note))))
+    reader = _READERS[_known_suffix(Path(path), _READERS)]
+    original = read_graphml_with_notes(path) if reader is read_graphml else NamedGraph(reader(Path(path)))
+    named = use_names_as_ids(original.graph)
+    return NamedGraph(named.graph, "; ".join(filter(None, (named.note, original.note))))
 
 
 def check_graph_file(path: Path | str) -> None:
@@ -109,8 +109,8 @@ def check_graph_file(path: Path | str) -> None:
 
     Raises UnknownName or NotInstalled if not.
     """
-    if _BY_SUFFIX[_known(Path(path), _BY_SUFFIX)] == "turtle":
-        oxigraph()
+    if _FORMAT_BY_SUFFIX[_known_suffix(Path(path), _FORMAT_BY_SUFFIX)] == "turtle":
+        import_oxigraph()
 
 
 def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None) -> None:
@@ -119,10 +119,10 @@ def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None)
     `read_graph` then returns the same graph. The formats are apoc, networkx, graphml and turtle. Raises
     UnknownName if there is no such format, and BadInput if the format cannot represent the graph.
     """
-    form = form or _BY_SUFFIX[_known(Path(path), _BY_SUFFIX)]
-    if form not in FORMS:
-        raise UnknownName("form of a graph file", form, FORMS)
-    FORMS[form](graph, Path(path))
+    form = form or _FORMAT_BY_SUFFIX[_known_suffix(Path(path), _FORMAT_BY_SUFFIX)]
+    if form not in WRITERS:
+        raise UnknownName("form of a graph file", form, WRITERS)
+    WRITERS[form](graph, Path(path))
 
 
 def lossless_format(path: Path | str) -> str:
@@ -132,27 +132,29 @@ def lossless_format(path: Path | str) -> str:
     `read_graph`.
     """
     path = Path(path)
-    read = read_named_graph(path)
-    if read.note:
+    original = read_named_graph(path)
+    if original.note:
         return ""
-    held = _lines(read_regular(path))
-    usual = _BY_SUFFIX.get(_known(path, _READERS), "")
+    lines = _sorted_lines(read_regular_file(path))
+    default_format = _FORMAT_BY_SUFFIX.get(_known_suffix(path, _READERS), "")
     # a table of edges is read, and never written
-    forms = ("networkx", "apoc") if usual == "apoc" else (usual,) if usual else ()
+    formats = (
+        ("networkx", "apoc") if default_format == "apoc" else (default_format,) if default_format else ()
+    )
     with TemporaryDirectory() as folder:
-        for form in forms:
-            write_graph(read.graph, anew := Path(folder) / form, form)
-            if _lines(anew.read_bytes()) == held:
+        for form in formats:
+            write_graph(original.graph, rewritten := Path(folder) / form, form)
+            if _sorted_lines(rewritten.read_bytes()) == lines:
                 return form
     return ""
 
 
-def _lines(data: bytes) -> list[bytes]:
+def _sorted_lines(data: bytes) -> list[bytes]:
     """Return the lines in sorted order, without the line ends of Turtle, which depend on the order."""
     return sorted(line.rstrip(b" ;.") for line in data.splitlines())
 
 
-def _known(path: Path, endings: dict[str, Callable[[Path], PropertyGraph]] | dict[str, str]) -> str:
-    if path.suffix.lower() not in endings:
-        raise UnknownName("ending of a graph file", path.suffix or str(path), endings)
+def _known_suffix(path: Path, suffixes: dict[str, Callable[[Path], PropertyGraph]] | dict[str, str]) -> str:
+    if path.suffix.lower() not in suffixes:
+        raise UnknownName("ending of a graph file", path.suffix or str(path), suffixes)
     return path.suffix.lower()

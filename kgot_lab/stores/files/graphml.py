@@ -21,7 +21,7 @@ from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import NamedGraph
-from kgot_lab.io.files import read_regular, require_narrow, wide_encoding, write_whole
+from kgot_lab.io.files import detect_wide_encoding, read_regular_file, refuse_wide_encoding, write_atomically
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 # A first pass through a GraphML file: what NetworkX would silently lose is refused with its line, or counted
 # and reported.
 
-_SPACE = "http://graphml.graphdrawing.org/xmlns"
+_GRAPHML_NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
 _NUMBERS = {"int": int, "integer": int, "long": int, "float": float, "double": float}
-_YES_OR_NO = {"true": True, "1": True, "false": False, "0": False}
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _TYPES = (*_NUMBERS, "boolean", "string")
-_LEFT_OUT = {"port": "port", "desc": "description", "locator": "locator"}
+_IGNORED_ELEMENTS = {"port": "port", "desc": "description", "locator": "locator"}
 
 
 @dataclass
@@ -49,7 +49,7 @@ class _Key:
 
 
 @dataclass
-class GraphmlWalk:
+class GraphmlScan:
     """The contents of a file: attribute keys, lines of its nodes, number of edges, and what was left out."""
 
     keys: dict[str, _Key] = field(default_factory=dict)
@@ -59,14 +59,16 @@ class GraphmlWalk:
     directed: bool = True
     left_out: Counter[str] = field(default_factory=Counter)
 
-    def defaults(self, of: str) -> dict[str, Json]:
+    def defaults(self, element_kind: str) -> dict[str, Json]:
         """Return the default attribute values of nodes or edges, by name."""
-        keys = [key for key in self.keys.values() if key.of in (of, "all") and key.default is not None]
-        return {key.name: _value(key.default or "", key.type) for key in keys}
+        keys = [
+            key for key in self.keys.values() if key.of in (element_kind, "all") and key.default is not None
+        ]
+        return {key.name: _parse_value(key.default or "", key.type) for key in keys}
 
     def notes(self) -> list[str]:
         """Describe what is read differently from the file."""
-        made = len(self.ends - self.nodes.keys())
+        created = len(self.ends - self.nodes.keys())
         return [
             *(
                 ["its edges have no direction, and point here as they are listed"]
@@ -74,8 +76,8 @@ class GraphmlWalk:
                 else []
             ),
             *(
-                [f"{format_count(made, 'node')} made of what edges name, though it holds none of that id"]
-                if made
+                [f"{format_count(created, 'node')} made of what edges name, though it holds none of that id"]
+                if created
                 else []
             ),
             *(
@@ -86,23 +88,23 @@ class GraphmlWalk:
         ]
 
 
-def walk_graphml(data: bytes) -> GraphmlWalk:
+def scan_graphml(data: bytes) -> GraphmlScan:
     """Walk through the bytes of a file.
 
     Raises BadInput, with the line, for a node or an edge that cannot be distinguished from another, a second
     graph, or a value that is not of its type.
     """
-    return _Walker().walked(data)
+    return _Scanner().scan(data)
 
 
-class _Walker:
+class _Scanner:
     """The open elements of a file at a line, outermost first, each with its attributes."""
 
     def __init__(self) -> None:
-        self.found = GraphmlWalk()
+        self.found = GraphmlScan()
         self._parser = expat.ParserCreate(namespace_separator=" ")
-        self._parser.StartElementHandler, self._parser.EndElementHandler = self._begins, self._ends
-        self._parser.CharacterDataHandler = self._text
+        self._parser.StartElementHandler, self._parser.EndElementHandler = self._on_start, self._on_end
+        self._parser.CharacterDataHandler = self._on_text
         self._open: list[tuple[str, dict[str, str]]] = []
         self._said: list[str] = []
         self._graphs = 0
@@ -111,59 +113,59 @@ class _Walker:
             tuple[str, str, str, int]
         ] = []  # key, text, owner and line: a key may be declared after its use
 
-    def walked(self, data: bytes) -> GraphmlWalk:
+    def scan(self, data: bytes) -> GraphmlScan:
         self._parser.Parse(data, True)
-        for key, text, whose, line in self._values:
+        for key, text, owner, line in self._values:
             if key not in self.found.keys:
                 raise BadInput(
-                    f"line {line}: {whose} has a value of the key {short_repr(key)}, which is not declared"
+                    f"line {line}: {owner} has a value of the key {short_repr(key)}, which is not declared"
                 )
             type = self.found.keys[key].type
             try:
-                _value(text, type)
+                _parse_value(text, type)
             except ValueError:
                 raise BadInput(
-                    f"line {line}: {whose} has {short_repr(text)} where the type is {type}"
+                    f"line {line}: {owner} has {short_repr(text)} where the type is {type}"
                 ) from None
         return self.found
 
-    def _refuse(self, told: str) -> NoReturn:
-        raise BadInput(f"line {self._parser.CurrentLineNumber}: {told}")
+    def _refuse(self, message: str) -> NoReturn:
+        raise BadInput(f"line {self._parser.CurrentLineNumber}: {message}")
 
-    def _begins(self, name: str, attributes: dict[str, str]) -> None:
+    def _on_start(self, name: str, attributes: dict[str, str]) -> None:
         space, _, local = name.rpartition(" ")
-        tag = local if space in ("", _SPACE) else ""
-        above = self._open[-1] if self._open else ("", {})
+        tag = local if space in ("", _GRAPHML_NAMESPACE) else ""
+        parent = self._open[-1] if self._open else ("", {})
         self._open.append((tag, attributes))
         self._said = []
         match tag:
             case "graph":
-                self._graph(above, attributes)
+                self._on_graph(parent, attributes)
             case "node":
-                self._node(attributes)
+                self._on_node(attributes)
             case "edge":
-                self._edge(attributes)
+                self._on_edge(attributes)
             case "key":
-                self._key(attributes)
-            case "data" if above[0] == "graph":
+                self._on_key(attributes)
+            case "data" if parent[0] == "graph":
                 self.found.left_out["value of the graph itself"] += 1
-            case _ if tag in _LEFT_OUT and above[0] in ("graph", "node", "edge"):
-                self.found.left_out[_LEFT_OUT[tag]] += 1
+            case _ if tag in _IGNORED_ELEMENTS and parent[0] in ("graph", "node", "edge"):
+                self.found.left_out[_IGNORED_ELEMENTS[tag]] += 1
 
-    def _graph(self, above: tuple[str, dict[str, str]], attributes: dict[str, str]) -> None:
-        if above[0] == "graphml":
+    def _on_graph(self, parent: tuple[str, dict[str, str]], attributes: dict[str, str]) -> None:
+        if parent[0] == "graphml":
             self._graphs += 1
             self.found.directed = attributes.get("edgedefault") == "directed"
             if self._graphs > 1:
                 self._refuse(
                     "a second graph begins, and one file is one graph here: put each in a file of its own"
                 )
-        elif above[1].get("yfiles.foldertype") != "group":
+        elif parent[1].get("yfiles.foldertype") != "group":
             self._refuse(
-                f"a graph within the {above[0] or 'file'} {short_repr(above[1].get('id', ''))}: only one that is not nested is read"
+                f"a graph within the {parent[0] or 'file'} {short_repr(parent[1].get('id', ''))}: only one that is not nested is read"
             )
 
-    def _node(self, attributes: dict[str, str]) -> None:
+    def _on_node(self, attributes: dict[str, str]) -> None:
         id, line = attributes.get("id"), self._parser.CurrentLineNumber
         if id is None:
             self._refuse("a node without id")
@@ -171,22 +173,24 @@ class _Walker:
             self._refuse(f"a second node has the id {short_repr(id)}, as the one in line {first}")
         self.found.nodes[id] = line
 
-    def _edge(self, attributes: dict[str, str]) -> None:
+    def _on_edge(self, attributes: dict[str, str]) -> None:
         source, target, id = (attributes.get(name) for name in ("source", "target", "id"))
         if source is None or target is None:
             self._refuse("an edge without source or target")
         if id is not None:
             ends = (source, target) if self.found.directed else sorted((source, target))
             if first := self._edges.get((*ends, id)):
-                both = f"from {short_repr(source)} to {short_repr(target)}"
-                self._refuse(f"a second edge {both} has the id {short_repr(id)}, as the one in line {first}")
+                ends_text = f"from {short_repr(source)} to {short_repr(target)}"
+                self._refuse(
+                    f"a second edge {ends_text} has the id {short_repr(id)}, as the one in line {first}"
+                )
             self._edges[*ends, id] = self._parser.CurrentLineNumber
         if ports := attributes.keys() & {"sourceport", "targetport"}:
             self.found.left_out["port of an edge"] += len(ports)
         self.found.ends |= {source, target}
         self.found.edges += 1
 
-    def _key(self, attributes: dict[str, str]) -> None:
+    def _on_key(self, attributes: dict[str, str]) -> None:
         id, name, type = (attributes.get(part, "") for part in ("id", "attr.name", "attr.type"))
         if "yfiles.type" in attributes:
             type = "yfiles"
@@ -196,42 +200,46 @@ class _Walker:
             )
         self.found.keys[id] = _Key(name, type, attributes.get("for", "all"))
 
-    def _text(self, text: str) -> None:
+    def _on_text(self, text: str) -> None:
         self._said.append(text)
 
-    def _ends(self, _: str) -> None:
+    def _on_end(self, _: str) -> None:
         tag, attributes = self._open.pop()
-        above = self._open[-1] if self._open else ("", {})
+        parent = self._open[-1] if self._open else ("", {})
         text, line = "".join(self._said), self._parser.CurrentLineNumber
-        if tag == "default" and above[0] == "key" and text:
-            key = self.found.keys[above[1].get("id", "")]
+        if tag == "default" and parent[0] == "key" and text:
+            key = self.found.keys[parent[1].get("id", "")]
             key.default = text
             self._values.append(
-                (above[1].get("id", ""), text, f"the default of the key {short_repr(key.name)}", line)
+                (parent[1].get("id", ""), text, f"the default of the key {short_repr(key.name)}", line)
             )
-        if tag == "data" and above[0] in ("node", "edge") and text.strip():
-            whose = f"the {above[0]} {short_repr(above[1]['id'])}" if "id" in above[1] else _between(above[1])
-            self._values.append((attributes.get("key", ""), text, whose, line))
+        if tag == "data" and parent[0] in ("node", "edge") and text.strip():
+            owner = (
+                f"the {parent[0]} {short_repr(parent[1]['id'])}"
+                if "id" in parent[1]
+                else _describe_edge(parent[1])
+            )
+            self._values.append((attributes.get("key", ""), text, owner, line))
         self._said = []
 
 
-def _between(attributes: dict[str, str]) -> str:
+def _describe_edge(attributes: dict[str, str]) -> str:
     return f"the edge from {short_repr(attributes.get('source', ''))} to {short_repr(attributes.get('target', ''))}"
 
 
-def _value(text: str, type: str) -> Json:
+def _parse_value(text: str, type: str) -> Json:
     """Convert a text to its declared type.
 
     Raises ValueError if it has no such value.
     """
     if type == "boolean":
-        if text.lower() not in _YES_OR_NO:
+        if text.lower() not in _BOOLEANS:
             raise ValueError(text)
-        return _YES_OR_NO[text.lower()]
+        return _BOOLEANS[text.lower()]
     return _NUMBERS[type](text) if type in _NUMBERS else text
 
 
-_ENCODED = "json:"
+_JSON_PREFIX = "json:"
 # characters that XML 1.0 cannot represent, and \r, which it does not preserve
 _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -243,17 +251,17 @@ def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
     """
     import networkx as nx
 
-    made = graph.to_networkx()
-    for name in _names(graph):
+    converted = graph.to_networkx()
+    for name in _all_names(graph):
         if _NOT_XML.search(name):
             raise BadInput(
                 f"XML cannot hold the name {name!r}; rename it, or write another form, such as .jsonl"
             )
-    for attributes in _attributes(made):
-        attributes.update({name: _encoded(value) for name, value in attributes.items()})
-    written = BytesIO()
-    nx.write_graphml(made, written, infer_numeric_types=False)
-    write_whole(path, written.getvalue(), "the graph")
+    for attributes in _attribute_dicts(converted):
+        attributes.update({name: _encode_value(value) for name, value in attributes.items()})
+    output = BytesIO()
+    nx.write_graphml(converted, output, infer_numeric_types=False)
+    write_atomically(path, output.getvalue(), "the graph")
 
 
 def read_graphml(path: Path | str) -> PropertyGraph:
@@ -261,10 +269,10 @@ def read_graphml(path: Path | str) -> PropertyGraph:
 
     Warns of what is read differently from the file. Raises BadInput, naming the file, if it cannot be read.
     """
-    read = read_graphml_with_notes(path)
-    if read.note:
-        warnings.warn(f"{path}: {read.note}", stacklevel=2)
-    return read.graph
+    result = read_graphml_with_notes(path)
+    if result.note:
+        warnings.warn(f"{path}: {result.note}", stacklevel=2)
+    return result.graph
 
 
 def read_graphml_with_notes(path: Path | str) -> NamedGraph:
@@ -275,46 +283,46 @@ def read_graphml_with_notes(path: Path | str) -> NamedGraph:
     import networkx as nx
 
     try:
-        data = read_regular(path)
+        data = read_regular_file(path)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read as GraphML: {error}") from None
-    if wide_encoding(data).startswith("utf-32"):  # every XML parser recognizes UTF-16
-        require_narrow(data, path)
+    if detect_wide_encoding(data).startswith("utf-32"):  # every XML parser recognizes UTF-16
+        refuse_wide_encoding(data, path)
     try:
-        walk = walk_graphml(data)
+        scan = scan_graphml(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a key without a type is read as text
-            read = nx.read_graphml(BytesIO(data), force_multigraph=True)
+            graph = nx.read_graphml(BytesIO(data), force_multigraph=True)
     except Exception as error:  # a broken file can make a parser raise anything
         raise BadInput(
             f"{path}: cannot be read as GraphML: {str(error)[:300] or type(error).__name__}"
         ) from None
-    if read.number_of_edges() != walk.edges:  # ids such as 1 and 01, or a `key` that several edges have
-        told = f"of {format_count(walk.edges, 'edge')} only {read.number_of_edges():,} can be told apart by their ids or keys"
-        raise BadInput(f"{path}: cannot be read as GraphML: {told}: give each an id of its own")
-    _completed(read, walk)
-    for attributes in _attributes(read):
-        attributes.update({name: _decoded(value) for name, value in attributes.items()})
-    return NamedGraph(PropertyGraph.from_networkx(read), "; ".join(walk.notes()))
+    if graph.number_of_edges() != scan.edges:  # ids such as 1 and 01, or a `key` that several edges have
+        problem = f"of {format_count(scan.edges, 'edge')} only {graph.number_of_edges():,} can be told apart by their ids or keys"
+        raise BadInput(f"{path}: cannot be read as GraphML: {problem}: give each an id of its own")
+    _complete_attributes(graph, scan)
+    for attributes in _attribute_dicts(graph):
+        attributes.update({name: _decode_value(value) for name, value in attributes.items()})
+    return NamedGraph(PropertyGraph.from_networkx(graph), "; ".join(scan.notes()))
 
 
-def _completed(read: nx.Graph[Any], walk: GraphmlWalk) -> None:
+def _complete_attributes(graph: nx.Graph[Any], scan: GraphmlScan) -> None:
     """Add what the file says in other ways: default values and labels as Neo4j writes them.
 
     The id of an edge is not taken as its relation.
     """
-    ours, theirs = walk.defaults("node"), walk.defaults("edge")
-    for _, attributes in read.nodes(data=True):
-        attributes.update(ours | attributes)
+    node_defaults, edge_defaults = scan.defaults("node"), scan.defaults("edge")
+    for _, attributes in graph.nodes(data=True):
+        attributes.update(node_defaults | attributes)
         if isinstance(labels := attributes.get("labels"), str) and labels.startswith(":"):
             attributes["labels"] = [label for label in labels.split(":") if label]
-    for _, _, attributes in read.edges(data=True):
-        attributes.update(theirs | attributes)
+    for _, _, attributes in graph.edges(data=True):
+        attributes.update(edge_defaults | attributes)
         if not any(isinstance(attributes.get(name), str) and attributes[name] for name in TYPE_ATTRIBUTES):
             attributes["relation"] = UNTYPED
 
 
-def _names(graph: PropertyGraph) -> Iterator[str]:
+def _all_names(graph: PropertyGraph) -> Iterator[str]:
     yield from graph.ids
     for properties in (*graph.node_properties, *graph.edge_properties):
         yield from properties
@@ -322,21 +330,23 @@ def _names(graph: PropertyGraph) -> Iterator[str]:
         yield f"{edge.type}{edge.key}"
 
 
-def _attributes(graph: nx.Graph[Any]) -> Iterator[dict[str, Any]]:
+def _attribute_dicts(graph: nx.Graph[Any]) -> Iterator[dict[str, Any]]:
     yield from (attributes for _, attributes in graph.nodes(data=True))
     yield from (attributes for _, _, attributes in graph.edges(data=True))
 
 
-def _encoded(value: Json) -> Any:
-    plain = isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 2**63)
-    text = isinstance(value, str) and not value.startswith(_ENCODED) and not _NOT_XML.search(value)
-    return value if plain or text else _ENCODED + json.dumps(value)
+def _encode_value(value: Json) -> Any:
+    is_plain_number = isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 2**63)
+    is_plain_text = (
+        isinstance(value, str) and not value.startswith(_JSON_PREFIX) and not _NOT_XML.search(value)
+    )
+    return value if is_plain_number or is_plain_text else _JSON_PREFIX + json.dumps(value)
 
 
-def _decoded(value: Any) -> Json:
-    if not isinstance(value, str) or not value.startswith(_ENCODED):
+def _decode_value(value: Any) -> Json:
+    if not isinstance(value, str) or not value.startswith(_JSON_PREFIX):
         return value
     try:
-        return json.loads(value[len(_ENCODED) :])
+        return json.loads(value[len(_JSON_PREFIX) :])
     except ValueError:
         return value

@@ -8,17 +8,25 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
-from kgot_lab.io.processes import keep_for_ever, tell_of_forks
+from kgot_lab.io.processes import prevent_collection, register_for_forks
 
 if TYPE_CHECKING:
     import psycopg
 
     Connection = psycopg.Connection[Any]
 
-_GONE = ("08", "57P")  # error classes: the connection is lost; the server is being stopped, or is not yet up
+_LOST_ERROR_CLASSES = (
+    "08",
+    "57P",
+)  # error classes: the connection is lost; the server is being stopped, or is not yet up
 # seconds, tries
-_PATIENCE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-_UNKNOWN = ", and nobody can tell whether it kept the change, so look before you make it again"
+_CONNECT_OPTIONS = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
+_UNKNOWN_OUTCOME = ", and nobody can tell whether it kept the change, so look before you make it again"
 
 
 class PostgresLink:
@@ -28,43 +36,45 @@ class PostgresLink:
     share its `circle`: if one finds the server gone, all of them reconnect.
     """
 
-    def __init__(self, where: Callable[[], str], greet: Callable[[Connection], None], circle: Circle):
-        self._where, self._greet, self._circle = where, greet, circle
+    def __init__(
+        self, get_address: Callable[[], str], prepare: Callable[[Connection], None], group: LinkGroup
+    ):
+        self._get_address, self._prepare, self._group = get_address, prepare, group
         self._connection: Connection | None = None
-        circle.links.append(self)
+        group.links.append(self)
 
     def close(self) -> None:
         """Close the connection.
 
         The next query opens another.
         """
-        with self._circle.lock:
+        with self._group.lock:
             connection, self._connection = self._connection, None
             if connection is not None:
                 connection.close()
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """Forget the connection without closing it."""
-        keep_for_ever(self._connection)
+        prevent_collection(self._connection)
         self._connection = None
 
-    def rows(self, statement: str, parameters: Any = None) -> list[Any]:
+    def fetch_rows(self, statement: str, parameters: Any = None) -> list[Any]:
         """Run an internal statement and return its rows.
 
         Raises StoreUnavailable if it fails.
         """
-        with _explained(), self.outside() as connection:
+        with _internal_errors(), self.outside_transaction() as connection:
             return connection.execute(statement, parameters).fetchall()
 
     @contextmanager
-    def outside(self) -> Iterator[Connection]:
+    def outside_transaction(self) -> Iterator[Connection]:
         """Yield the connection, for statements that cannot run in a transaction.
 
         Raises StoreUnavailable if the server goes away.
         """
-        with self._circle.lock:
-            connection = self._connected()
-            with self._watched(connection):
+        with self._group.lock:
+            connection = self._open_connection()
+            with self._recover(connection):
                 yield connection
 
     @contextmanager
@@ -75,7 +85,7 @@ class PostgresLink:
         Raises StoreUnavailable if a query fails or the server goes away.
         """
         with (
-            _explained(),
+            _internal_errors(),
             self.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "ROLLBACK") as connection,
         ):
             yield connection
@@ -86,16 +96,16 @@ class PostgresLink:
 
         Raises StoreUnavailable if the server goes away.
         """
-        with self._circle.lock:
-            connection = self._connected()
-            with self._watched(connection, ", and nothing was changed"):
+        with self._group.lock:
+            connection = self._open_connection()
+            with self._recover(connection, ", and nothing was changed"):
                 connection.execute(begin)
                 yield connection
-            with self._watched(connection, _UNKNOWN if end == "COMMIT" else ""):
+            with self._recover(connection, _UNKNOWN_OUTCOME if end == "COMMIT" else ""):
                 connection.execute(end)
 
     @contextmanager
-    def _watched(self, connection: Connection, fate: str = "") -> Iterator[None]:
+    def _recover(self, connection: Connection, outcome: str = "") -> Iterator[None]:
         """Roll back or close the connection if an error is raised.
 
         Raises StoreUnavailable if the connection broke.
@@ -105,79 +115,79 @@ class PostgresLink:
         try:
             yield
         except BaseException as error:
-            broken = isinstance(error, psycopg.OperationalError) and (
-                connection.closed or (error.sqlstate or "").startswith(_GONE)
+            is_broken = isinstance(error, psycopg.OperationalError) and (
+                connection.closed or (error.sqlstate or "").startswith(_LOST_ERROR_CLASSES)
             )
-            ours = self._connection is connection  # a forked child detached it
+            is_current = self._connection is connection  # a forked child detached it
             if (
-                not broken
-                and ours
+                not is_broken
+                and is_current
                 and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
             ):
                 try:
                     connection.execute("ROLLBACK")
                 except psycopg.Error:
-                    broken = True
-            if broken:
-                self._circle.start_afresh()
-            if broken and isinstance(error, psycopg.Error):
+                    is_broken = True
+            if is_broken:
+                self._group.close_all()
+            if is_broken and isinstance(error, psycopg.Error):
                 raise StoreUnavailable(
-                    f"PostgreSQL went away{fate}; try again once it is back ({_first_line(error)})"
+                    f"PostgreSQL went away{outcome}; try again once it is back ({_first_line(error)})"
                 ) from None
             raise
 
-    def _connected(self) -> Connection:
+    def _open_connection(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = self._made()
+            self._connection = self._connect()
         return self._connection
 
-    def _made(self) -> Connection:
-        psycopg = driver()
-        where = self._where()
-        known = _parts(psycopg, where)
+    def _connect(self) -> Connection:
+        psycopg = import_driver()
+        address = self._get_address()
+        options = _parse_address(psycopg, address)
         try:
-            patience = {name: value for name, value in _PATIENCE.items() if name not in known}
+            timeouts = {name: value for name, value in _CONNECT_OPTIONS.items() if name not in options}
             connection: Connection = psycopg.connect(
-                where, autocommit=True, client_encoding="UTF8", **patience
+                address, autocommit=True, client_encoding="UTF8", **timeouts
             )
         except psycopg.Error as error:
             raise StoreUnavailable(
                 f"PostgreSQL cannot be reached ({_first_line(error)}): start the server, or give another url"
             ) from None
         try:
-            with _explained():
-                self._greet(connection)
+            with _internal_errors():
+                self._prepare(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-class Circle:
+class LinkGroup:
     """The links of one store, and the lock that lets one thread at a time use them."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.links: list[PostgresLink] = []
-        tell_of_forks(self)
+        register_for_forks(self)
 
-    def start_afresh(self) -> None:
+    def close_all(self) -> None:
         """Close all connections."""
         for link in self.links:
             link.close()
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Detach all links in a forked child.
 
         Closing the child's copies of the connections would end them for the parent.
         """
         self.lock = threading.RLock()
         for link in self.links:
-            link.leave()
+            link.detach()
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _internal_errors() -> Iterator[None]:
     """Convert the server's errors about internal statements to StoreUnavailable."""
     import psycopg
 
@@ -187,15 +197,15 @@ def _explained() -> Iterator[None]:
         raise StoreUnavailable(f"PostgreSQL does not let the store work: {str(error).strip()}") from None
 
 
-def _parts(psycopg: Any, where: str) -> dict[str, Any]:
+def _parse_address(psycopg: Any, address: str) -> dict[str, Any]:
     """Parse an address into its parts.
 
     Raises BadInput if it cannot be read, without the driver's message, which may contain parts of a password.
     """
-    authority, _, path = where.partition("://")[2].partition("?")[0].partition("/")
+    authority, _, path = address.partition("://")[2].partition("?")[0].partition("/")
     try:
         if authority.count("@") <= 1 and "@" not in path:  # otherwise the driver splits a password
-            parts = dict(psycopg.conninfo.conninfo_to_dict(where))
+            parts = dict(psycopg.conninfo.conninfo_to_dict(address))
             if all(not port or port.isdecimal() for port in str(parts.get("port", "")).split(",")):
                 return parts
     except psycopg.Error:
@@ -210,7 +220,7 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def driver() -> Any:
+def import_driver() -> Any:
     """Import the PostgreSQL driver.
 
     Raises NotInstalled if it is missing.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import Identity
-from kgot_lab.stores.postgres.tables import NO_INDEXES, VECTORS, vector_schema
+from kgot_lab.stores.postgres.tables import DEFAULT_VECTOR_SCHEMA, DROP_INDEXES, vector_schema
 from kgot_lab.stores.sql import (
     Change,
     SqlRow,
@@ -21,9 +21,9 @@ from kgot_lab.stores.sql import (
     edge_row,
     json_text,
     node_row,
-    refuse_misfit,
+    require_fit,
     texts_in,
-    touched,
+    touched_keys,
 )
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Diff, Edge, Json, Node
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[Any]
 
-POSTGRES_NODE = "id, labels::text, properties::text"
-POSTGRES_EDGE = "edges.source, edges.type, edges.target, edges.key, edges.properties::text"
+NODE_COLUMNS = "id, labels::text, properties::text"
+EDGE_COLUMNS = "edges.source, edges.type, edges.target, edges.key, edges.properties::text"
 _IDENTITY = ("source", "type", "target", "key")
 
 # jsonb keeps a number's digits but not its notation: 1e+16 would be returned as an integer, and -0.0 without
 # its sign. So the first is written out with a final .0, and the second as a zero with an unusual number of
 # digits.
-_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|-0\.0(?![0-9])|-?[0-9.]+e\+[0-9]+')
+_INEXACT_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|-0\.0(?![0-9])|-?[0-9.]+e\+[0-9]+')
 MINUS_ZERO = "0." + "0" * 42
 
 # --- values ---
 
 
-def held_node(node: Node) -> tuple[str, str, str]:
+def node_to_row(node: Node) -> tuple[str, str, str]:
     """Return a node's row: id, labels and properties.
 
     Raises BadInput if PostgreSQL cannot store it exactly.
@@ -56,7 +56,7 @@ def held_node(node: Node) -> tuple[str, str, str]:
     return id, labels, jsonb_text(properties)
 
 
-def held_edge(edge: Edge) -> tuple[str, str, str, str, str]:
+def edge_to_row(edge: Edge) -> tuple[str, str, str, str, str]:
     """Return an edge's row: source, type, target, key and properties.
 
     Raises BadInput if PostgreSQL cannot store it exactly.
@@ -66,31 +66,31 @@ def held_edge(edge: Edge) -> tuple[str, str, str, str, str]:
     return *edge.identity, jsonb_text(properties)
 
 
-def _refuse_null_bytes(texts: Iterable[str], properties: str, value: Json, of: str) -> None:
+def _refuse_null_bytes(texts: Iterable[str], properties: str, value: Json, owner: str) -> None:
     found = next((text for text in texts if "\0" in text), None)
     if found is None and "\\u0000" in properties:
         found = next((text for text in texts_in(value) if "\0" in text), None)
     if found is not None:
-        raise BadInput(f"{of} holds a null byte, which PostgreSQL cannot keep in a text: {found[:100]!r}")
+        raise BadInput(f"{owner} holds a null byte, which PostgreSQL cannot keep in a text: {found[:100]!r}")
 
 
 def jsonb_text(text: str) -> str:
     """Rewrite JSON text so that jsonb returns every number as the same integer or float."""
-    return _VALUE.sub(_exact_number, text) if "e+" in text or "-0.0" in text else text
+    return _INEXACT_NUMBER.sub(_exact_number, text) if "e+" in text or "-0.0" in text else text
 
 
-def take_dicts(connection: Connection) -> None:
+def register_dicts(connection: Connection) -> None:
     """Allow dicts as parameters of a statement, for JSON columns.
 
     Raises BadInput for one that cannot be stored exactly.
     """
     from psycopg.types.json import JsonbDumper
 
-    class Exact(JsonbDumper):
+    class ExactDumper(JsonbDumper):
         def dump(self, obj: Any) -> bytes:
             return jsonb_text(json_text(obj, "a parameter")).encode()
 
-    connection.adapters.register_dumper(dict, Exact)
+    connection.adapters.register_dumper(dict, ExactDumper)
 
 
 def _exact_number(token: re.Match[str]) -> str:
@@ -99,48 +99,47 @@ def _exact_number(token: re.Match[str]) -> str:
     return MINUS_ZERO if token[0] == "-0.0" else f"{Decimal(token[0]):f}.0"
 
 
-def value_of_postgres(text: str, of: str = "a value") -> Json:
+def parse_jsonb(text: str, owner: str = "a value") -> Json:
     """Parse JSON text from PostgreSQL.
 
     Raises BadInput if Python cannot represent the value.
     """
     try:
-        return json.loads(text, parse_float=_float if MINUS_ZERO in text else None)
+        return json.loads(text, parse_float=_parse_float if MINUS_ZERO in text else None)
     except (
         ValueError,
         RecursionError,
     ) as error:  # integers of thousands of digits, thousands of nested lists
-        raise BadInput(f"{of} cannot be read: {error}") from None
+        raise BadInput(f"{owner} cannot be read: {error}") from None
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     return -0.0 if text == MINUS_ZERO else float(text)
 
 
-def node_of_postgres(row: SqlRow) -> Node:
+def node_from_row(row: SqlRow) -> Node:
     """Convert a row to a node."""
-    return Node(row[0], tuple(value_of_postgres(row[1])), _object(row[2]))
+    return Node(row[0], tuple(parse_jsonb(row[1])), _parse_properties(row[2]))
 
 
-def edge_of_postgres(row: SqlRow) -> Edge:
+def edge_from_row(row: SqlRow) -> Edge:
     """Convert a row to an edge."""
     source, type, target, key, properties = row
-    return Edge(source, type, target, _object(properties), key)
+    return Edge(source, type, target, _parse_properties(properties), key)
 
 
-def _object(text: str) -> dict[str, Json]:
-    properties: dict[str, Json] = {} if text == "{}" else value_of_postgres(text)
+def _parse_properties(text: str) -> dict[str, Json]:
+    properties: dict[str, Json] = {} if text == "{}" else parse_jsonb(text)
     return properties
 
 
-def journalled_change(table: SqlTable, before: str | None, after: str | None) -> Change:
+def parse_change(table: SqlTable, before: str | None, after: str | None) -> Change:
     """Parse one line of the journal.
 
     Raises BadInput if the new row is no valid node or edge.
     """
     old, new = (
-        None if text is None else tuple(value_of_postgres(text, f"a row of {table}"))
-        for text in (before, after)
+        None if text is None else tuple(parse_jsonb(text, f"a row of {table}")) for text in (before, after)
     )
     if new is not None and table == "nodes":
         node_row(Node(new[0], tuple(new[1]), new[2]))
@@ -152,22 +151,22 @@ def journalled_change(table: SqlTable, before: str | None, after: str | None) ->
 # --- diffs ---
 
 
-def emptied_of_indexes(connection: Connection) -> bool:
+def drop_indexes_if_empty(connection: Connection) -> bool:
     """Return whether the graph is empty, and if so lock its tables and drop their indexes.
 
     The tables are then exclusive to this transaction, which must create the indexes again.
     """
-    question = "SELECT 1 FROM nodes LIMIT 1"
-    if connection.execute(question).fetchone():
+    query = "SELECT 1 FROM nodes LIMIT 1"
+    if connection.execute(query).fetchone():
         return False
     connection.execute("LOCK TABLE nodes, edges IN ACCESS EXCLUSIVE MODE")
-    if connection.execute(question).fetchone():  # another store was faster
+    if connection.execute(query).fetchone():  # another store was faster
         return False
-    connection.execute(NO_INDEXES)
+    connection.execute(DROP_INDEXES)
     return True
 
 
-class Prepared:
+class DiffRows:
     """A diff as rows.
 
     Raises BadInput if PostgreSQL cannot store it exactly.
@@ -175,101 +174,101 @@ class Prepared:
 
     def __init__(self, diff: Diff):
         self.diff = diff
-        self.added_nodes = [held_node(node) for node in diff.added_nodes]
-        self.added_edges = [held_edge(edge) for edge in diff.added_edges]
-        self.removed_nodes = [held_node(node)[0] for node in diff.removed_nodes]
-        self.removed_edges = [held_edge(edge)[:4] for edge in diff.removed_edges]
-        self.changed_nodes = [held_node(after) for _, after in diff.changed_nodes]
-        self.changed_edges = [held_edge(after) for _, after in diff.changed_edges]
+        self.added_nodes = [node_to_row(node) for node in diff.added_nodes]
+        self.added_edges = [edge_to_row(edge) for edge in diff.added_edges]
+        self.removed_nodes = [node_to_row(node)[0] for node in diff.removed_nodes]
+        self.removed_edges = [edge_to_row(edge)[:4] for edge in diff.removed_edges]
+        self.changed_nodes = [node_to_row(after) for _, after in diff.changed_nodes]
+        self.changed_edges = [edge_to_row(after) for _, after in diff.changed_edges]
 
-    def refuse_misfit(self, connection: Connection, empty: bool) -> None:
+    def require_fit(self, connection: Connection, is_empty: bool) -> None:
         """Raise BadInput unless the diff fits.
 
         Reads the rows that decide it and locks them until the transaction ends.
         """
-        ids, identities = touched(self.diff)
-        if empty:
-            refuse_misfit(self.diff, (), ())
+        ids, identities = touched_keys(self.diff)
+        if is_empty:
+            require_fit(self.diff, (), ())
             return
-        old = [*self.removed_nodes, *(id for id, *_ in self.changed_nodes)]
-        if old:
-            connection.execute("SELECT FROM nodes WHERE id = ANY(%s) ORDER BY id FOR UPDATE", (old,))
-        nodes = connection.execute(f"SELECT {POSTGRES_NODE} FROM nodes WHERE id = ANY(%s)", (ids,)).fetchall()
+        locked_ids = [*self.removed_nodes, *(id for id, *_ in self.changed_nodes)]
+        if locked_ids:
+            connection.execute("SELECT FROM nodes WHERE id = ANY(%s) ORDER BY id FOR UPDATE", (locked_ids,))
+        nodes = connection.execute(f"SELECT {NODE_COLUMNS} FROM nodes WHERE id = ANY(%s)", (ids,)).fetchall()
         edges = []
         if identities:
             edges = connection.execute(
-                f"SELECT {POSTGRES_EDGE} FROM edges JOIN {_these(4)} FOR UPDATE OF edges",
-                _columns(identities),
+                f"SELECT {EDGE_COLUMNS} FROM edges JOIN {_join_rows(4)} FOR UPDATE OF edges",
+                _transpose(identities),
             ).fetchall()
         if self.removed_nodes:
-            at_removed = f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = ANY(%s) OR target = ANY(%s)"
+            at_removed = f"SELECT {EDGE_COLUMNS} FROM edges WHERE source = ANY(%s) OR target = ANY(%s)"
             edges += connection.execute(at_removed, (self.removed_nodes, self.removed_nodes)).fetchall()
-        refuse_misfit(self.diff, map(node_of_postgres, nodes), map(edge_of_postgres, edges))
+        require_fit(self.diff, map(node_from_row, nodes), map(edge_from_row, edges))
 
-    def put(self, connection: Connection) -> None:
+    def apply(self, connection: Connection) -> None:
         """Apply the diff, which `refuse_misfit` has checked."""
         if self.removed_edges:
             connection.execute(
-                f"DELETE FROM edges USING {_these(4, on='WHERE')}", _columns(self.removed_edges)
+                f"DELETE FROM edges USING {_join_rows(4, on='WHERE')}", _transpose(self.removed_edges)
             )
         if self.removed_nodes:
             connection.execute("DELETE FROM nodes WHERE id = ANY(%s)", (self.removed_nodes,))
-        _copy(connection, "nodes (id, labels, properties)", self.added_nodes)
+        _copy_rows(connection, "nodes (id, labels, properties)", self.added_nodes)
         if self.changed_nodes:
             connection.execute(
                 "UPDATE nodes SET labels = new.labels::jsonb, properties = new.properties::jsonb"
                 " FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (id, labels, properties) WHERE nodes.id = new.id",
-                _columns(self.changed_nodes),
+                _transpose(self.changed_nodes),
             )
-        _copy(connection, "edges (source, type, target, key, properties)", self.added_edges)
+        _copy_rows(connection, "edges (source, type, target, key, properties)", self.added_edges)
         if self.changed_edges:
             connection.execute(
-                f"UPDATE edges SET properties = these.properties::jsonb FROM {_these(5, on='WHERE')}",
-                _columns(self.changed_edges),
+                f"UPDATE edges SET properties = these.properties::jsonb FROM {_join_rows(5, on='WHERE')}",
+                _transpose(self.changed_edges),
             )
 
 
-def _these(columns: int, *, on: str = "ON") -> str:
+def _join_rows(columns: int, *, on: str = "ON") -> str:
     """Build the SQL that joins edges to rows given column by column."""
     names = ", ".join((*_IDENTITY, "properties")[:columns])
-    alike = " AND ".join(f"edges.{name} = these.{name}" for name in _IDENTITY)
-    return f"unnest({', '.join(['%s::text[]'] * columns)}) AS these ({names}) {on} {alike}"
+    conditions = " AND ".join(f"edges.{name} = these.{name}" for name in _IDENTITY)
+    return f"unnest({', '.join(['%s::text[]'] * columns)}) AS these ({names}) {on} {conditions}"
 
 
-def _columns(rows: Sequence[tuple[str, ...] | Identity]) -> list[list[str]]:
+def _transpose(rows: Sequence[tuple[str, ...] | Identity]) -> list[list[str]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _copy(connection: Connection, where: str, rows: Iterable[tuple[str, ...]]) -> None:
+def _copy_rows(connection: Connection, target: str, rows: Iterable[tuple[str, ...]]) -> None:
     rows = list(rows)
     if rows:
-        with connection.cursor() as cursor, cursor.copy(f"COPY {where} FROM STDIN") as copy:
+        with connection.cursor() as cursor, cursor.copy(f"COPY {target} FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
 
 
 # Searches in PostgreSQL: nodes by words, nodes within hops, and paths.
 
-_MOST_WORDS = 500  # words of a query that are looked up
+_MAX_QUERY_WORDS = 500  # words of a query that are looked up
 
 # Any word matches, as it is in an id and stemmed in the properties. Stop words (the, who) count only if there
 # are no others.
-SEARCH = f"""
+SEARCH_QUERY = f"""
 WITH each AS (
   SELECT lexeme AS plain, ts_lexize('pg_catalog.english_stem', lexeme) AS stems
-  FROM unnest(to_tsvector('pg_catalog.simple', spaced(%(words)s))) LIMIT {_MOST_WORDS}),
+  FROM unnest(to_tsvector('pg_catalog.simple', spaced(%(words)s))) LIMIT {_MAX_QUERY_WORDS}),
 wanted AS (
   SELECT string_agg(quote_literal(form), ' | ')::tsquery AS query FROM each, unnest(plain || stems) AS form
   WHERE stems <> '{{}}' OR NOT EXISTS (SELECT FROM each WHERE stems <> '{{}}'))
-SELECT {POSTGRES_NODE} FROM nodes, wanted WHERE words @@ query
+SELECT {NODE_COLUMNS} FROM nodes, wanted WHERE words @@ query
 ORDER BY ts_rank(words, query) DESC, length(id), id COLLATE "C" LIMIT %(limit)s
 """
-_HELD = "jsonb_path_exists(properties, 'strict $.** ? (@ == $value)', %(value)s::jsonb)"
-HOLDS = (
-    f"SELECT 1 FROM nodes WHERE id = %(text)s OR labels ? %(text)s OR {_HELD} "
-    f"UNION ALL SELECT 1 FROM edges WHERE type = %(text)s OR {_HELD} LIMIT 1"
+_HAS_VALUE = "jsonb_path_exists(properties, 'strict $.** ? (@ == $value)', %(value)s::jsonb)"
+HOLDS_QUERY = (
+    f"SELECT 1 FROM nodes WHERE id = %(text)s OR labels ? %(text)s OR {_HAS_VALUE} "
+    f"UNION ALL SELECT 1 FROM edges WHERE type = %(text)s OR {_HAS_VALUE} LIMIT 1"
 )
-_NEXT = "SELECT target FROM edges WHERE source = ANY(%(ids)s) UNION SELECT source FROM edges WHERE target = ANY(%(ids)s)"
+_ADJACENT_IDS = "SELECT target FROM edges WHERE source = ANY(%(ids)s) UNION SELECT source FROM edges WHERE target = ANY(%(ids)s)"
 _STEPS = """
 SELECT DISTINCT ON (far) far, source, type, target, key FROM (
   SELECT target AS far, source, type, target, key, number FROM edges WHERE source = ANY(%(ids)s)
@@ -280,7 +279,7 @@ ORDER BY far, number
 # --- words and walks ---
 
 
-def can_be(text: str) -> bool:
+def is_storable_text(text: str) -> bool:
     """Return whether PostgreSQL can store a text.
 
     If not, no node has it as its id.
@@ -291,7 +290,7 @@ def can_be(text: str) -> bool:
         return False
 
 
-def holdable(text: str) -> str:
+def storable_text(text: str) -> str:
     """Replace the characters that PostgreSQL cannot store."""
     return str(replace_surrogates(text)).replace("\0", " ")
 
@@ -305,14 +304,16 @@ def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
         return {}
     depth, frontier = {id: 0}, [id]
     for level in range(1, hops + 1):
-        frontier = sorted(end for (end,) in connection.execute(_NEXT, {"ids": frontier}) if end not in depth)
+        frontier = sorted(
+            end for (end,) in connection.execute(_ADJACENT_IDS, {"ids": frontier}) if end not in depth
+        )
         depth.update(dict.fromkeys(frontier, level))
         if not frontier:
             break
     return depth
 
 
-def shortest(connection: Connection, source: str, target: str, most: int) -> tuple[Edge, ...]:
+def shortest_path(connection: Connection, source: str, target: str, max_edges: int) -> tuple[Edge, ...]:
     """Return a shortest undirected path of at most `most` edges, or () if there is none.
 
     Bidirectional search: each query expands the smaller of the two frontiers by one hop.
@@ -320,26 +321,26 @@ def shortest(connection: Connection, source: str, target: str, most: int) -> tup
     # the edge by which each node was reached
     sides: tuple[dict[str, Identity | None], ...] = ({source: None}, {target: None})
     frontiers = [[source], [target]]
-    for _ in range(most):
-        here = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
-        steps = connection.execute(_STEPS, {"ids": frontiers[here]}).fetchall()
-        found: dict[str, Identity] = {
-            far: tuple(identity) for far, *identity in steps if far not in sides[here]
+    for _ in range(max_edges):
+        side = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
+        steps = connection.execute(_STEPS, {"ids": frontiers[side]}).fetchall()
+        reached: dict[str, Identity] = {
+            far: tuple(identity) for far, *identity in steps if far not in sides[side]
         }
-        sides[here].update(found)
-        frontiers[here] = list(found)
-        meeting = next((id for id in found if id in sides[1 - here]), None)
+        sides[side].update(reached)
+        frontiers[side] = list(reached)
+        meeting = next((id for id in reached if id in sides[1 - side]), None)
         if meeting is not None:
             return tuple(
-                _edge(connection, each)
-                for each in (*reversed(_back(meeting, sides[0])), *_back(meeting, sides[1]))
+                _fetch_edge(connection, identity)
+                for identity in (*reversed(_trace_back(meeting, sides[0])), *_trace_back(meeting, sides[1]))
             )
-        if not found:
+        if not reached:
             break
     return ()
 
 
-def _back(id: str, reached_by: Mapping[str, Identity | None]) -> list[Identity]:
+def _trace_back(id: str, reached_by: Mapping[str, Identity | None]) -> list[Identity]:
     identities: list[Identity] = []
     while (identity := reached_by[id]) is not None:
         identities.append(identity)
@@ -347,12 +348,12 @@ def _back(id: str, reached_by: Mapping[str, Identity | None]) -> list[Identity]:
     return identities
 
 
-def _edge(connection: Connection, identity: Identity) -> Edge:
+def _fetch_edge(connection: Connection, identity: Identity) -> Edge:
     row = connection.execute(
-        f"SELECT {POSTGRES_EDGE} FROM edges WHERE (source, type, target, key) = (%s, %s, %s, %s)", identity
+        f"SELECT {EDGE_COLUMNS} FROM edges WHERE (source, type, target, key) = (%s, %s, %s, %s)", identity
     ).fetchone()
     assert row is not None  # the whole walk is in one snapshot
-    return edge_of_postgres(row)
+    return edge_from_row(row)
 
 
 # --- vectors ---
@@ -373,9 +374,9 @@ def require_pgvector(connection: Connection) -> str:
     if schema := vector_schema(connection):
         return schema
     try:
-        connection.execute(f"CREATE EXTENSION IF NOT EXISTS vector SCHEMA {VECTORS}")
+        connection.execute(f"CREATE EXTENSION IF NOT EXISTS vector SCHEMA {DEFAULT_VECTOR_SCHEMA}")
     except psycopg.Error as error:
         raise StoreUnavailable(
             f"vectors need pgvector in the server: install it, and run CREATE EXTENSION vector as a superuser ({str(error).strip()})"
         ) from None
-    return VECTORS
+    return DEFAULT_VECTOR_SCHEMA

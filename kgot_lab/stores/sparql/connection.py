@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, ServerLost, StoreUnavailable
-from kgot_lab.io.http_client import through_proxy, way_to
+from kgot_lab.io.http_client import describe_proxy, proxy_options
 from kgot_lab.sandbox.sparql.rdf import (
     DESCRIBING,
     META,
@@ -25,14 +25,14 @@ from kgot_lab.sandbox.sparql.rdf import (
 )
 from kgot_lab.sandbox.sparql.statements import format_engine_error
 from kgot_lab.stores.protocol import GraphSize
-from kgot_lab.stores.sparql.triples import oxigraph, triple_of
+from kgot_lab.stores.sparql.triples import convert_triple, import_oxigraph
 
 if TYPE_CHECKING:
     import httpx
 
-MAX_RESULT = 1_000_000  # bytes of an answer to a statement that a model wrote
-_PATIENCE = 600.0  # seconds for internal requests: reading and writing whole graphs
-_ROWS, _TRIPLES = "application/sparql-results+json", "application/n-triples"
+MAX_RESULT_BYTES = 1_000_000  # bytes of an answer to a statement that a model wrote
+_INTERNAL_TIMEOUT = 600.0  # seconds for internal requests: reading and writing whole graphs
+_ROWS_TYPE, _TRIPLES_TYPE = "application/sparql-results+json", "application/n-triples"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ServerAnswer:
 class QueryLimits:
     """Limits of a request: time in seconds and size of the answer in bytes."""
 
-    seconds: float = _PATIENCE
+    seconds: float = _INTERNAL_TIMEOUT
     size: float = math.inf
 
 
@@ -66,7 +66,7 @@ class SparqlLink:
     token: str = ""
 
     @classmethod
-    def to(cls, query_url: str, update_url: str | None, token: str | None) -> SparqlLink:
+    def connect(cls, query_url: str, update_url: str | None, token: str | None) -> SparqlLink:
         """Create a link to a server.
 
         Without `update_url` the update endpoint is guessed: /update beside /query or /sparql, and otherwise
@@ -82,7 +82,9 @@ class SparqlLink:
             if not url.startswith(("http://", "https://")):
                 raise BadInput(f"a SPARQL endpoint is a URL such as http://localhost:7878/query, not {url!r}")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return cls(query_url, update_url, httpx.Client(headers=headers, **way_to(query_url)), token or "")
+        return cls(
+            query_url, update_url, httpx.Client(headers=headers, **proxy_options(query_url)), token or ""
+        )
 
     def query(self, text: str, *, graph: str = "", limits: QueryLimits | None = None) -> ServerAnswer:
         """Run a query, in only one named graph if `graph` is given.
@@ -92,12 +94,16 @@ class SparqlLink:
         """
         limits = limits or QueryLimits()
         parameters = {"default-graph-uri": graph, "timeout": str(math.ceil(limits.seconds))} if graph else {}
-        kind, body = self._ask(self.query_url, "query", text, parameters, limits)
+        content_type, body = self._request(self.query_url, "query", text, parameters, limits)
         try:
-            return _triples(body) if kind.startswith(_TRIPLES) else _rows(json.loads(body))
+            return (
+                _parse_triples(body)
+                if content_type.startswith(_TRIPLES_TYPE)
+                else _parse_rows(json.loads(body))
+            )
         except (ValueError, KeyError, TypeError, AttributeError, SyntaxError, BadInput) as error:
             raise StoreUnavailable(
-                f"{self} does not answer as a SPARQL endpoint does ({kind}): {error}"
+                f"{self} does not answer as a SPARQL endpoint does ({content_type}): {error}"
             ) from None
 
     def update(self, text: str) -> None:
@@ -105,7 +111,7 @@ class SparqlLink:
 
         Raises QueryFailed, ServerLost or StoreUnavailable, after which it is unknown whether it took effect.
         """
-        self._ask(self.update_url, "update", text, {}, QueryLimits())
+        self._request(self.update_url, "update", text, {}, QueryLimits())
 
     def close(self) -> None:
         """Close the connections."""
@@ -115,24 +121,24 @@ class SparqlLink:
         return f"<Link to {self}>"
 
     def __str__(self) -> str:
-        return self._safe(self.query_url)
+        return self._without_secrets(self.query_url)
 
-    def _ask(
-        self, url: str, kind: str, text: str, parameters: Mapping[str, str], limits: QueryLimits
+    def _request(
+        self, url: str, operation: str, text: str, parameters: Mapping[str, str], limits: QueryLimits
     ) -> tuple[str, bytes]:
         """Send a request and return the type and body of the reply."""
         import httpx
 
         headers = {
-            "Content-Type": f"application/sparql-{kind}; charset=utf-8",
-            "Accept": f"{_ROWS}, {_TRIPLES};q=0.9",
+            "Content-Type": f"application/sparql-{operation}; charset=utf-8",
+            "Accept": f"{_ROWS_TYPE}, {_TRIPLES_TYPE};q=0.9",
         }
         target = httpx.URL(url).copy_merge_params(parameters)
         try:
             with self.client.stream(
                 "POST", target, content=text.encode(), headers=headers, timeout=limits.seconds
             ) as reply:
-                body = b"".join(_within(limits, reply.iter_bytes()))
+                body = b"".join(_limit_chunks(limits, reply.iter_bytes()))
         except OverflowError:
             raise QueryFailed(text, f"the statement returned more than {limits.size:,} bytes") from None
         except (httpx.ReadTimeout, httpx.WriteTimeout, TimeoutError):
@@ -142,21 +148,21 @@ class SparqlLink:
             httpx.WriteError,
             httpx.RemoteProtocolError,
         ) as error:  # it was connected, so the statement was sent
-            raise ServerLost(text, self._safe(str(error))) from None
+            raise ServerLost(text, self._without_secrets(str(error))) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            where = f"{self._safe(url)} cannot be reached{through_proxy(url)}"
-            reason = self._safe(str(error)) or type(error).__name__
+            where = f"{self._without_secrets(url)} cannot be reached{describe_proxy(url)}"
+            reason = self._without_secrets(str(error)) or type(error).__name__
             raise StoreUnavailable(f"{where} ({reason}): start the server or check its URL") from None
         if reply.is_success:
             return reply.headers.get("content-type", ""), body
-        said = self._safe(body.decode(errors="replace").strip()) or reply.reason_phrase
+        message = self._without_secrets(body.decode(errors="replace").strip()) or reply.reason_phrase
         if reply.status_code in (400, 500):
-            raise QueryFailed(text, format_engine_error(said, text))
+            raise QueryFailed(text, format_engine_error(message, text))
         raise StoreUnavailable(
-            f"{self._safe(url)} answers {reply.status_code}: {said[:500]}. {_ADVICE.get(reply.status_code, '')}".strip()
+            f"{self._without_secrets(url)} answers {reply.status_code}: {message[:500]}. {_ADVICE.get(reply.status_code, '')}".strip()
         )
 
-    def _safe(self, text: str) -> str:
+    def _without_secrets(self, text: str) -> str:
         """Remove the token, and the user and password of a URL, from a text."""
         text = text.replace(self.token, "…") if self.token else text
         scheme, _, rest = text.partition("://")
@@ -179,7 +185,7 @@ def _update_url(url: str) -> str:
     return url.rstrip("/") + "/statements"
 
 
-def _within(limits: QueryLimits, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _limit_chunks(limits: QueryLimits, chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the chunks of a body.
 
     Raises OverflowError beyond the limit of bytes and TimeoutError beyond that of time.
@@ -194,21 +200,24 @@ def _within(limits: QueryLimits, chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _triples(body: bytes) -> ServerAnswer:
-    ox = oxigraph()
+def _parse_triples(body: bytes) -> ServerAnswer:
+    ox = import_oxigraph()
     return ServerAnswer(
-        triples=tuple(triple_of(quad) for quad in ox.parse(input=body, format=ox.RdfFormat.N_TRIPLES))
+        triples=tuple(convert_triple(quad) for quad in ox.parse(input=body, format=ox.RdfFormat.N_TRIPLES))
     )
 
 
-def _rows(reply: dict[str, Any]) -> ServerAnswer:
+def _parse_rows(reply: dict[str, Any]) -> ServerAnswer:
     if "boolean" in reply:
         return ServerAnswer(truth=bool(reply["boolean"]))
-    solutions = ({name: _term(term) for name, term in each.items()} for each in reply["results"]["bindings"])
+    solutions = (
+        {name: _parse_term(term) for name, term in solution.items()}
+        for solution in reply["results"]["bindings"]
+    )
     return ServerAnswer(variables=tuple(reply["head"]["vars"]), solutions=tuple(solutions))
 
 
-def _term(term: Mapping[str, str]) -> Term:
+def _parse_term(term: Mapping[str, str]) -> Term:
     if term["type"] == "uri":
         return term["value"]
     if term["type"] == "bnode":
@@ -222,16 +231,16 @@ def _term(term: Mapping[str, str]) -> Term:
 
 # the graph that lists the graphs of this package, and its triples for each
 VERSIONS_GRAPH, VERSION_IRI = (f"{META}versions", f"{META}version")
-_OURS = f"{{ SELECT DISTINCT ?graph {{ GRAPH <{VERSIONS_GRAPH}> {{ ?graph <{VERSION_IRI}> ?version }} }} }}"
-_NO_EDGE = ", ".join(f"<{each}>" for each in (TYPE, *DESCRIBING))
-_NODES = f"SELECT ?graph (COUNT(DISTINCT ?s) AS ?n) {{ {_OURS} GRAPH ?graph {{ ?s a ?k FILTER(?k != <{STATEMENT}>) }} }} GROUP BY ?graph"
-_EDGE = f"?s ?p ?o FILTER(isIRI(?o) && ?p NOT IN ({_NO_EDGE}))"
-_PLAIN = f"SELECT ?graph (COUNT(*) AS ?n) {{ {_OURS} GRAPH ?graph {{ {_EDGE} }} }} GROUP BY ?graph"
-_DESCRIBED = (
-    f"SELECT ?graph (COUNT(*) AS ?n) {{ {_OURS} GRAPH ?graph {{ ?r a <{STATEMENT}> }} }} GROUP BY ?graph"
+_OWN_GRAPHS = (
+    f"{{ SELECT DISTINCT ?graph {{ GRAPH <{VERSIONS_GRAPH}> {{ ?graph <{VERSION_IRI}> ?version }} }} }}"
 )
+_NO_EDGE = ", ".join(f"<{each}>" for each in (TYPE, *DESCRIBING))
+_NODES = f"SELECT ?graph (COUNT(DISTINCT ?s) AS ?n) {{ {_OWN_GRAPHS} GRAPH ?graph {{ ?s a ?k FILTER(?k != <{STATEMENT}>) }} }} GROUP BY ?graph"
+_EDGE = f"?s ?p ?o FILTER(isIRI(?o) && ?p NOT IN ({_NO_EDGE}))"
+_PLAIN = f"SELECT ?graph (COUNT(*) AS ?n) {{ {_OWN_GRAPHS} GRAPH ?graph {{ {_EDGE} }} }} GROUP BY ?graph"
+_DESCRIBED = f"SELECT ?graph (COUNT(*) AS ?n) {{ {_OWN_GRAPHS} GRAPH ?graph {{ ?r a <{STATEMENT}> }} }} GROUP BY ?graph"
 _ENDS = " . ".join(f"?r <{predicate}> ?{name}" for predicate, name in zip(DESCRIBING, "spo", strict=True))
-_TWICE = f"SELECT ?graph (COUNT(*) AS ?n) {{ SELECT DISTINCT ?graph ?s ?p ?o {{ {_OURS} GRAPH ?graph {{ {_ENDS} }} }} }} GROUP BY ?graph"
+_SHARED = f"SELECT ?graph (COUNT(*) AS ?n) {{ SELECT DISTINCT ?graph ?s ?p ?o {{ {_OWN_GRAPHS} GRAPH ?graph {{ {_ENDS} }} }} }} GROUP BY ?graph"
 
 
 def graph_iri(namespace: str) -> str:
@@ -246,17 +255,22 @@ def sparql_namespaces(link: SparqlLink) -> Mapping[str, GraphSize]:
     Raises StoreUnavailable if the server does not answer.
     """
     try:
-        graphs = [str(each["graph"]) for each in link.query(f"SELECT ?graph {{ {_OURS} }}").solutions]
-        nodes, plain, described, twice = (
-            _counts(link, query) for query in (_NODES, _PLAIN, _DESCRIBED, _TWICE)
+        graphs = [
+            str(solution["graph"]) for solution in link.query(f"SELECT ?graph {{ {_OWN_GRAPHS} }}").solutions
+        ]
+        nodes, plain, described, shared = (
+            _graph_counts(link, query) for query in (_NODES, _PLAIN, _DESCRIBED, _SHARED)
         )
     except QueryFailed as error:
         raise StoreUnavailable(f"{link} does not answer: {error.reason}") from None
     sizes = {
-        each: GraphSize(nodes.get(each, 0), plain.get(each, 0) + described.get(each, 0) - twice.get(each, 0))
-        for each in graphs
+        graph_name: GraphSize(
+            nodes.get(graph_name, 0),
+            plain.get(graph_name, 0) + described.get(graph_name, 0) - shared.get(graph_name, 0),
+        )
+        for graph_name in graphs
     }
-    return {_namespace(graph): sizes[graph] for graph in sorted(graphs)}
+    return {_namespace_name(graph): sizes[graph] for graph in sorted(graphs)}
 
 
 def delete_sparql_namespace(link: SparqlLink, namespace: str) -> None:
@@ -277,8 +291,8 @@ def delete_sparql_namespace(link: SparqlLink, namespace: str) -> None:
         raise StoreUnavailable(f"{link} did not take a change: {error.reason}") from None
 
 
-def _counts(link: SparqlLink, query: str) -> dict[str, int]:
-    found = ((each.get("graph"), each.get("n")) for each in link.query(query).solutions)
+def _graph_counts(link: SparqlLink, query: str) -> dict[str, int]:
+    found = ((solution.get("graph"), solution.get("n")) for solution in link.query(query).solutions)
     return {
         str(graph): int(count.text)
         for graph, count in found
@@ -286,6 +300,6 @@ def _counts(link: SparqlLink, query: str) -> dict[str, int]:
     }
 
 
-def _namespace(graph: str) -> str:
+def _namespace_name(graph: str) -> str:
     local = graph.removeprefix(f"{META}graph:")
     return name_of(f"{NAMESPACE}{local}") if local != graph else graph

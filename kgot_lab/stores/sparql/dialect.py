@@ -27,19 +27,19 @@ from kgot_lab.sandbox.sparql.rdf import (
 from kgot_lab.sandbox.sparql.statements import FACT_VARIABLES, SparqlToken, check_statement, tokenize_readings
 from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.embedded_store import EmbeddedStore
-from kgot_lab.stores.protocol import Dialect, Fact, OwnWords
-from kgot_lab.stores.sparql.triples import require_holdable, spelled
+from kgot_lab.stores.protocol import Dialect, Fact, StatementConstants
+from kgot_lab.stores.sparql.triples import format_term, require_representable
 from kgot_lab.stores.statements import (
     CLOSE,
     LITERAL,
     OPEN,
-    Mark,
+    NestingMark,
     TooLarge,
-    blanked,
+    blank_quoted,
     path_query,
-    require_few,
-    require_flat,
     require_length,
+    require_part_count,
+    require_shallow,
     require_statement,
 )
 from kgot_lab.types import Diff, Edge, Node, Rows
@@ -49,9 +49,9 @@ from kgot_lab.types import Diff, Edge, Node, Rows
 # A path is found by names and scores alone. The texts of its sentences are looked up only for the paths that
 # are returned.
 
-NO_EDGE = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
-_SAYS, _MENTIONS = spelled(iri_of(SAYS_SENTENCE)), spelled(iri_of(MENTIONS_NAME))
-_COLUMNS = {
+NON_EDGE_PREDICATES = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
+_SAYS, _MENTIONS = format_term(iri_of(SAYS_SENTENCE)), format_term(iri_of(MENTIONS_NAME))
+_COLUMN_EXPRESSIONS = {
     **{
         column: f'COALESCE(?{variable}, "")'
         for column, variable in (("start", "from"), ("place_1", "one"), ("name", "joint"))
@@ -67,7 +67,7 @@ _COLUMNS = {
     "worth": "?sum",
 }
 # Flat and with bound ends, because Oxigraph reads all edges for an OPTIONAL nested in another one.
-_TEXTS = (
+_TEXT_PATTERNS = (
     "OPTIONAL { ?a rdf:object ?o ; rdf:predicate ?p ; rdf:subject ?s } "
     f"OPTIONAL {{ ?b rdf:object ?told ; rdf:predicate {_SAYS} ; rdf:subject ?to }}\n"
     "BIND(COALESCE(?a, rdf:nil) AS ?first) BIND(COALESCE(?b, rdf:nil) AS ?last)\n"
@@ -76,17 +76,17 @@ _TEXTS = (
 )
 
 
-def _in_order(variable: str) -> str:
+def _sort_key(variable: str) -> str:
     """Build an expression that sorts IRIs in the order of the names they encode.
 
     Characters other than letters and digits are replaced by their codes, each after a sign of its rank.
     """
-    coded = (
+    expression = (
         f'IF(STRSTARTS(STR({variable}), "{NAMESPACE}"), REPLACE(REPLACE(ENCODE_FOR_URI(STRAFTER(STR({variable}), "{NAMESPACE}")), '
         f'"%25", "%"), "_", "%20"), REPLACE(ENCODE_FOR_URI(STR({variable})), "_", "%5F"))'
     )
-    for sign, code in (("-", "%2D"), ("[.]", "%2E"), ("~", "%7E")):
-        coded = f'REPLACE({coded}, "{sign}", "{code}")'
+    for character, code in (("-", "%2D"), ("[.]", "%2E"), ("~", "%7E")):
+        expression = f'REPLACE({expression}, "{character}", "{code}")'
     for codes, rank in (
         ("[012].", "!"),
         ("(?:3[A-F]|40)", ":"),
@@ -94,54 +94,54 @@ def _in_order(variable: str) -> str:
         ("7[B-F]", "{"),
         ("[89A-F].", "~"),
     ):
-        coded = f'REPLACE({coded}, "%({codes})", "{rank}$1")'
-    return coded
+        expression = f'REPLACE({expression}, "%({codes})", "{rank}$1")'
+    return expression
 
 
-_KEYS = {
-    variable: f"BIND({_in_order(f'?{variable}')} AS ?{variable}Key)"
+_SORT_KEYS = {
+    variable: f"BIND({_sort_key(f'?{variable}')} AS ?{variable}Key)"
     for variable in ("to", "joint", "p", "s", "o")
 }
-_ORDER = f"DESC(?sum) ?rank ?rank1 ?rank2 {' '.join(f'?{variable}Key' for variable in _KEYS)}"  # what the statement says itself has a rank
+_ORDER = f"DESC(?sum) ?rank ?rank1 ?rank2 {' '.join(f'?{variable}Key' for variable in _SORT_KEYS)}"  # what the statement says itself has a rank
 
 
-def sparql_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
+def sparql_path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) -> str:
     """Build the SPARQL query that reads paths.
 
     The requested names and sentences are repeated at the start of each part, so that no engine starts from
     all triples.
     """
-    asked = path_query(names, worth, most)
-    start = _values("from rank", [[spelled(iri_of(name))] for name in asked.names])
-    places = [
-        [spelled(iri_of(place)), spelled(Literal(repr(value), DOUBLE))]
-        for place, value in asked.worth.items()
+    query = path_query(names, scores, limit)
+    start = _values_clause("from rank", [[format_term(iri_of(name))] for name in query.names])
+    scored_sentences = [
+        [format_term(iri_of(sentence_id)), format_term(Literal(repr(score), DOUBLE))]
+        for sentence_id, score in query.scores.items()
     ]
-    said = f"{start} ?from {_SAYS} ?one {_values('one worth1 rank1', places)}"
-    last = f"{_values('two worth2 rank2', places)} ?to {_SAYS} ?two"
+    first_part = f"{start} ?from {_SAYS} ?one {_values_clause('one worth1 rank1', scored_sentences)}"
+    last_part = f"{_values_clause('two worth2 rank2', scored_sentences)} ?to {_SAYS} ?two"
     by_says = f"BIND(?from AS ?s) BIND({_SAYS} AS ?p) BIND(?one AS ?o)"
-    by_fact = f"FILTER(?from != ?to && ?p NOT IN ({_SAYS}, {_MENTIONS}, {NO_EDGE})) BIND({FACT_SCORE}e0 + ?worth2 AS ?sum)"
-    keys = " ".join(_KEYS[variable] for variable in ("to", "p", "s", "o"))
+    by_fact = f"FILTER(?from != ?to && ?p NOT IN ({_SAYS}, {_MENTIONS}, {NON_EDGE_PREDICATES})) BIND({FACT_SCORE}e0 + ?worth2 AS ?sum)"
+    keys = " ".join(_SORT_KEYS[variable] for variable in ("to", "p", "s", "o"))
     return (
-        f"SELECT DISTINCT {' '.join(f'({_COLUMNS[column]} AS ?{column})' for column in PATH_COLUMNS)} WHERE {{\n"
+        f"SELECT DISTINCT {' '.join(f'({_COLUMN_EXPRESSIONS[column]} AS ?{column})' for column in PATH_COLUMNS)} WHERE {{\n"
         "{ SELECT DISTINCT ?from ?one ?two ?to ?joint ?s ?p ?o ?sum ?rank ?rank1 ?rank2 ?told ?toKey ?jointKey ?pKey ?sKey ?oKey WHERE {\n"
-        f"{{ {said} {by_says} BIND(?worth1 AS ?sum) }} UNION\n"
-        f"{{ {{ SELECT * WHERE {{ {said} . ?one {_MENTIONS} ?joint }} }} {{ SELECT * WHERE {{ {last} .\n"
+        f"{{ {first_part} {by_says} BIND(?worth1 AS ?sum) }} UNION\n"
+        f"{{ {{ SELECT * WHERE {{ {first_part} . ?one {_MENTIONS} ?joint }} }} {{ SELECT * WHERE {{ {last_part} .\n"
         f"  {{ ?two {_MENTIONS} ?joint BIND(true AS ?met) }} UNION {{ ?joint {_SAYS} ?two }} }} }}\n"
         f"  FILTER(?joint != ?from && ?to != ?from && ?two != ?one && (BOUND(?met) || ?joint = ?to))\n"
-        f"  {by_says} BIND(?worth1 + ?worth2 AS ?sum) {_KEYS['to']} {_KEYS['joint']} }} UNION\n"
-        f"{{ {start} ?from ?p ?to {{ SELECT * WHERE {{ {last} }} }} {by_fact} BIND(?from AS ?s) BIND(?to AS ?o) {keys} }} UNION\n"
-        f"{{ {start} ?to ?p ?from {{ SELECT * WHERE {{ {last} }} }} {by_fact} BIND(?to AS ?s) BIND(?from AS ?o) {keys} }}\n"
-        f"BIND(COALESCE(?two, rdf:nil) AS ?told) }} ORDER BY {_ORDER} LIMIT {most} }}\n"
-        f"{_TEXTS}\n"
-        f"}} ORDER BY {_ORDER} ?sentence1 ?source1 ?sentence2 ?source2 LIMIT {most}"
+        f"  {by_says} BIND(?worth1 + ?worth2 AS ?sum) {_SORT_KEYS['to']} {_SORT_KEYS['joint']} }} UNION\n"
+        f"{{ {start} ?from ?p ?to {{ SELECT * WHERE {{ {last_part} }} }} {by_fact} BIND(?from AS ?s) BIND(?to AS ?o) {keys} }} UNION\n"
+        f"{{ {start} ?to ?p ?from {{ SELECT * WHERE {{ {last_part} }} }} {by_fact} BIND(?to AS ?s) BIND(?from AS ?o) {keys} }}\n"
+        f"BIND(COALESCE(?two, rdf:nil) AS ?told) }} ORDER BY {_ORDER} LIMIT {limit} }}\n"
+        f"{_TEXT_PATTERNS}\n"
+        f"}} ORDER BY {_ORDER} ?sentence1 ?source1 ?sentence2 ?source2 LIMIT {limit}"
     )
 
 
-def _values(variables: str, rows: Sequence[Sequence[str]]) -> str:
+def _values_clause(variables: str, rows: Sequence[Sequence[str]]) -> str:
     """Build a VALUES clause with the index of each row."""
-    told = " ".join(f"({' '.join(row)} {rank})" for rank, row in enumerate(rows))
-    return f"VALUES ({' '.join(f'?{variable}' for variable in variables.split())}) {{ {told} }}"
+    formatted_rows = " ".join(f"({' '.join(row)} {rank})" for rank, row in enumerate(rows))
+    return f"VALUES ({' '.join(f'?{variable}' for variable in variables.split())}) {{ {formatted_rows} }}"
 
 
 # Limits of the size of a SPARQL statement: the depth of its expressions and groups, and the number of
@@ -151,8 +151,8 @@ def _values(variables: str, rows: Sequence[Sequence[str]]) -> str:
 # 7,000 +, || or UNION. Joining 100 patterns takes it seconds, and 200 minutes during which nothing stops it:
 # the time grows with the fourth power.
 
-_BRACKETS, _DEPTH, _PARTS = 100, 250, 100
-_BINDING = {
+_MAX_BRACKETS, _MAX_DEPTH, _MAX_PARTS = 100, 250, 100
+_PRECEDENCE = {
     "||": 2,
     "&&": 3,
     "+": 5,
@@ -165,13 +165,15 @@ _BINDING = {
     "?": 7,
     **dict.fromkeys(("=", "!=", "<", ">", "<=", ">=", "IN", "NOT"), 4),
 }
-_TOLD = frozenset("DATA INSERT DELETE CONSTRUCT VALUES".split())  # words before braces without a pattern
-_TOP, _PATTERN, _TELLING, _LIST, _EXPRESSION = "top", "pattern", "telling", "list or path", "expression"
+_DATA_WORDS = frozenset(
+    "DATA INSERT DELETE CONSTRUCT VALUES".split()
+)  # words before braces without a pattern
+_TOP, _PATTERN, _DATA, _LIST, _EXPRESSION = "top", "pattern", "telling", "list or path", "expression"
 # a piece, the kind of bracket that it stands in, and the kind that it opens, if it does
-_Placed = tuple[str, str, str]
+_NestedToken = tuple[str, str, str]
 
 
-def refuse_unless_sparql(do: str, statement: str) -> list[SparqlToken]:
+def refuse_unless_sparql(kind: str, statement: str) -> list[SparqlToken]:
     """Return the tokens of a read or write statement.
 
     Raises QueryFailed if it is not allowed, or so large that an engine might crash.
@@ -179,24 +181,24 @@ def refuse_unless_sparql(do: str, statement: str) -> list[SparqlToken]:
     require_statement(statement)
     try:
         require_length(statement)
-        found = check_statement(do, statement)
-        for reading in tokenize_readings("".join(token.text for token in found)):
-            placed = list(_placed([token for token in reading if token.kind != "space"]))
-            require_flat(_marks(placed), brackets=_BRACKETS, depth=_DEPTH)
-            require_few(_parts(placed), _PARTS, "patterns to join")
-        return found
+        tokens = check_statement(kind, statement)
+        for reading in tokenize_readings("".join(token.text for token in tokens)):
+            nested_tokens = list(_nest_tokens([token for token in reading if token.kind != "space"]))
+            require_shallow(_nesting_marks(nested_tokens), brackets=_MAX_BRACKETS, depth=_MAX_DEPTH)
+            require_part_count(_count_parts(nested_tokens), _MAX_PARTS, "patterns to join")
+        return tokens
     except (TooLarge, RefusedValue) as refusal:
         raise QueryFailed(statement, str(refusal)) from None
 
 
-def _placed(said: Sequence[SparqlToken]) -> Iterator[_Placed]:
+def _nest_tokens(tokens: Sequence[SparqlToken]) -> Iterator[_NestedToken]:
     """Yield the tokens with their positions in the nesting of brackets."""
     frames, words = [_TOP], [""]  # of each open bracket, its kind and the last word before another one
-    before = SparqlToken("", "")
-    for token in said:
+    previous = SparqlToken("", "")
+    for token in tokens:
         text = token.text.upper() if token.kind == "word" else token.text if token.kind == "sign" else ""
         if text in ("{", "(", "["):
-            opened = _opened(text, frames[-1], words[-1], before)
+            opened = _bracket_kind(text, frames[-1], words[-1], previous)
             yield text, frames[-1], opened
             words[-1] = words[-1] if text == "(" else ""  # VALUES (?a ?b) {
             frames.append(opened)
@@ -207,80 +209,82 @@ def _placed(said: Sequence[SparqlToken]) -> Iterator[_Placed]:
                 del frames[-1], words[-1]
             elif token.kind == "word":
                 words[-1] = text
-        before = token
+        previous = token
 
 
-def _opened(bracket: str, inside: str, word: str, before: SparqlToken) -> str:
+def _bracket_kind(bracket: str, outer: str, word: str, previous: SparqlToken) -> str:
     """Classify the bracket that opens after a word and a token."""
-    if inside == _TELLING or (bracket == "{" and word in _TOLD):
-        return _TELLING
+    if outer == _DATA or (bracket == "{" and word in _DATA_WORDS):
+        return _DATA
     if bracket != "(":
         return _PATTERN
-    after_word = before.kind == "word" and before.text != "a"
-    return _LIST if inside == _LIST or (inside == _PATTERN and not after_word) else _EXPRESSION
+    after_word = previous.kind == "word" and previous.text != "a"
+    return _LIST if outer == _LIST or (outer == _PATTERN and not after_word) else _EXPRESSION
 
 
-def _marks(placed: Sequence[_Placed]) -> Iterator[Mark]:
-    for text, inside, opened in placed:
+def _nesting_marks(nested_tokens: Sequence[_NestedToken]) -> Iterator[NestingMark]:
+    for text, outer, opened in nested_tokens:
         if opened:
-            yield from [1] if inside in (_TOP, _PATTERN) else []  # one more group, filter or column in a row
+            yield from [1] if outer in (_TOP, _PATTERN) else []  # one more group, filter or column in a row
             yield OPEN
         elif text in ("}", ")", "]"):
             yield CLOSE
-        elif (text == ";" and inside == _TOP) or (text in (",", ";") and inside == _EXPRESSION):
+        elif (text == ";" and outer == _TOP) or (text in (",", ";") and outer == _EXPRESSION):
             yield 0
-        elif text in _BINDING and inside != _TELLING:
-            yield _BINDING[text]
+        elif text in _PRECEDENCE and outer != _DATA:
+            yield _PRECEDENCE[text]
 
 
-def _parts(placed: Sequence[_Placed]) -> int:
+def _count_parts(nested_tokens: Sequence[_NestedToken]) -> int:
     """Count the triples, groups, path steps and list items in patterns."""
     return sum(
-        (inside == _PATTERN and (text in (".", ";", ",", "{", "[")))
-        or (text == "/" and inside != _TELLING)
-        or (inside == _LIST and not opened)
-        for text, inside, opened in placed
+        (outer == _PATTERN and (text in (".", ";", ",", "{", "[")))
+        or (text == "/" and outer != _DATA)
+        or (outer == _LIST and not opened)
+        for text, outer, opened in nested_tokens
     )
 
 
 # The constants of a read statement in SPARQL: variables that are bound to constants, whatever the graph
 # contains.
 
-_BOUND = re.compile(
+_BOUND_CONSTANT = re.compile(
     rf"\(\s*(?:{LITERAL}|<[^<>\s]*>|\w*:[\w%.-]+)(?:@\w+|\^\^\S+?)?\s+AS\s+[?$](\w+)\s*\)", re.I | re.S
 )
 
 
-def sparql_words(statement: str) -> OwnWords:
+def sparql_constants(statement: str) -> StatementConstants:
     """Return the variables that are bound to constants.
 
     A statement with nothing but BIND, VALUES and FILTER in its braces reads nothing from the graph.
     """
-    text = re.sub(r"\bVALUES\b[^{]*\{[^}]*\}", " ", blanked(statement), flags=re.I)
+    text = re.sub(r"\bVALUES\b[^{]*\{[^}]*\}", " ", blank_quoted(statement), flags=re.I)
     changed = 1
     while changed:  # from the innermost brackets outwards
         text, changed = re.subn(r"\b(?:BIND|FILTER)?\s*\([^()]*\)", " ", text, flags=re.I)
-    inside = re.sub(
+    body = re.sub(
         r"\b(?:BIND|FILTER|UNION|OPTIONAL|MINUS)\b",
         " ",
         text[text.find("{") :] if "{" in text else "",
         flags=re.I,
     )
-    return OwnWords(
-        re.search(r"[^\s{}.;]", inside) is not None,
-        frozenset(found[1] for found in _BOUND.finditer(statement)),
+    return StatementConstants(
+        re.search(r"[^\s{}.;]", body) is not None,
+        frozenset(match[1] for match in _BOUND_CONSTANT.finditer(statement)),
     )
 
 
-def _sentence(triples: Iterable[RdfTriple], subject: str) -> str:
+def _format_statement(triples: Iterable[RdfTriple], subject: str) -> str:
     """Format the triples of one subject as a single statement."""
-    said: dict[str, list[str]] = {}
+    objects_by_predicate: dict[str, list[str]] = {}
     for _, predicate, object in triples:
-        said.setdefault("a" if predicate == TYPE else spelled(predicate), []).append(spelled(object))
-    return f"{subject} {' ; '.join(' '.join((predicate, ', '.join(objects))) for predicate, objects in said.items())} ."
+        objects_by_predicate.setdefault("a" if predicate == TYPE else format_term(predicate), []).append(
+            format_term(object)
+        )
+    return f"{subject} {' ; '.join(' '.join((predicate, ', '.join(objects))) for predicate, objects in objects_by_predicate.items())} ."
 
 
-def _add(facts: Sequence[Fact]) -> str:
+def _add_facts(facts: Sequence[Fact]) -> str:
     """Build the statement that adds plain triples, and descriptions of those with properties.
 
     New values of a property replace the old ones.
@@ -289,77 +293,82 @@ def _add(facts: Sequence[Fact]) -> str:
     for triple, properties in facts:
         ends = triple.subject, triple.relation, triple.object
         merged[ends] = {**merged.get(ends, {}), **properties}
-    lines, renewed = [], []
+    lines, replaced = [], []
     for ends, properties in merged.items():
         resource = edge_iri((*ends, ""))
         plain, *described = edge_triples(*ends, {"": properties})
-        lines.append(_sentence([plain], spelled(plain[0])))
+        lines.append(_format_statement([plain], format_term(plain[0])))
         if described:
-            lines.append(_sentence(described, spelled(resource)))
+            lines.append(_format_statement(described, format_term(resource)))
             values = dict.fromkeys(
                 predicate for _, predicate, object in described if isinstance(object, Literal)
             )
-            renewed += [f"({spelled(resource)} {spelled(predicate)})" for predicate in values]
-    forget = f"DELETE {{ ?fact ?name ?old }} WHERE {{ VALUES (?fact ?name) {{ {' '.join(renewed)} }} ?fact ?name ?old }} ;\n"
-    return (forget if renewed else "") + "INSERT DATA {\n  " + "\n  ".join(lines) + "\n}"
+            replaced += [f"({format_term(resource)} {format_term(predicate)})" for predicate in values]
+    deletion = f"DELETE {{ ?fact ?name ?old }} WHERE {{ VALUES (?fact ?name) {{ {' '.join(replaced)} }} ?fact ?name ?old }} ;\n"
+    return (deletion if replaced else "") + "INSERT DATA {\n  " + "\n  ".join(lines) + "\n}"
 
 
 _NAME = f"""REPLACE(REPLACE(REPLACE(LCASE(REPLACE(STR(?node), "^{NAMESPACE}", "")), "%2e", "."), "(_|-|%5f)+", " "), "^ | $", "")"""
 _NAMED = f"?node a ?kind FILTER(?kind != rdf:Statement) BIND({_NAME} AS ?name) VALUES ?wanted {{ WANTED }} FILTER(CONTAINS(?name, ?wanted))"
 
 
-def _about(names: Sequence[str], hops: int) -> str:
+def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
     """Build the query for the facts near some names.
 
     A name matches the things with that name, or else all whose name contains it, ignoring case, _ and -.
     """
-    wanted = " ".join(dict.fromkeys(spelled(Literal(folded)) for folded in map(_folded, names) if folded))
-    found = _NAMED.replace("WANTED", wanted)
-    near = (
-        f"SELECT DISTINCT (?node AS ?n1) WHERE {{ {found}\n"
-        f"  {{ SELECT ?wanted (MIN(STRLEN(?name)) AS ?shortest) WHERE {{ {found} }} GROUP BY ?wanted }}\n"
+    wanted = " ".join(
+        dict.fromkeys(format_term(Literal(folded)) for folded in map(_normalize_name, names) if folded)
+    )
+    matches = _NAMED.replace("WANTED", wanted)
+    nodes_query = (
+        f"SELECT DISTINCT (?node AS ?n1) WHERE {{ {matches}\n"
+        f"  {{ SELECT ?wanted (MIN(STRLEN(?name)) AS ?shortest) WHERE {{ {matches} }} GROUP BY ?wanted }}\n"
         "  FILTER(?name = ?wanted || ?shortest > STRLEN(?wanted)) }"
     )
     for number in range(2, max(1, int(hops)) + 1):
         # a third branch for no step at all, because a path (…)? takes seconds
         one, other = (f"?n{number - 1}", f"?n{number}")
-        near = (
-            f"SELECT DISTINCT {other} WHERE {{ {{ {near} }}\n"
-            f"  {{ {one} ?p {other} FILTER(?p NOT IN ({NO_EDGE})) }} UNION {{ {other} ?p {one} FILTER(?p NOT IN ({NO_EDGE})) }} "
+        is_edge = f"FILTER(?p NOT IN ({NON_EDGE_PREDICATES}))"
+        nodes_query = (
+            f"SELECT DISTINCT {other} WHERE {{ {{ {nodes_query} }}\n"
+            f"  {{ {one} ?p {other} {is_edge} }} UNION {{ {other} ?p {one} {is_edge} }} "
             f"UNION {{ {one} a ?kind BIND({one} AS {other}) }} FILTER(isIRI({other})) }}"
         )
     last = f"?n{max(1, int(hops))}"
     return (
-        f"SELECT {' '.join(f'?{name}' for name in FACT_VARIABLES)} WHERE {{\n{{ {near} }}\n"
+        f"SELECT {' '.join(f'?{name}' for name in FACT_VARIABLES)} WHERE {{\n{{ {nodes_query} }}\n"
         f"{{ {last} ?relation ?to }} UNION {{ ?from ?relation {last} }}\n"
         f"BIND(COALESCE(?from, {last}) AS ?subject) BIND(COALESCE(?to, {last}) AS ?object)\n"
-        f"FILTER(isIRI(?object) && ?relation NOT IN ({NO_EDGE}))\n"
+        f"FILTER(isIRI(?object) && ?relation NOT IN ({NON_EDGE_PREDICATES}))\n"
         "OPTIONAL { ?fact rdf:subject ?subject ; rdf:predicate ?relation ; rdf:object ?object .\n"
         f'  OPTIONAL {{ ?fact ?property ?value FILTER(isLiteral(?value) && !STRSTARTS(STR(?property), "{META}")) }} }}\n}}'
     )
 
 
-def _folded(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """Normalize a name as `_NAME` does."""
     local = iri_of(name).removeprefix(NAMESPACE).lower().replace("%2e", ".")
     return re.sub("(_|-|%5f)+", " ", local).strip()
 
 
-def _node(node: Node) -> str:
+def _format_node(node: Node) -> str:
     triples = node_triples(node.id, node.labels, node.properties)
-    return _sentence((triple for triple in triples if not triple[1].startswith(META)), spelled(triples[0][0]))
+    return _format_statement(
+        (triple for triple in triples if not triple[1].startswith(META)), format_term(triples[0][0])
+    )
 
 
-def _edge(edge: Edge) -> str:
+def _format_edge(edge: Edge) -> str:
     plain, *described = edge_triples(edge.source, edge.type, edge.target, {"": edge.properties})
-    about = (
-        _sentence(
+    description = (
+        _format_statement(
             (triple for triple in described if triple[1] != TYPE and not triple[1].startswith(META)), "[]"
         )
         if described
         else ""
     )
-    return f"{_sentence([plain], spelled(plain[0]))} {about}".strip()
+    return f"{_format_statement([plain], format_term(plain[0]))} {description}".strip()
 
 
 SPARQL = Dialect(
@@ -379,12 +388,12 @@ SPARQL = Dialect(
         "[] rdf:subject :Marie_Curie ; rdf:predicate :won ; rdf:object :Nobel_Prize_in_Physics ; :year 1903 }"
     ),
     read_example="SELECT ?relation ?x WHERE { :Marie_Curie ?relation ?x }",
-    add=_add,
-    about=_about,
-    paths=sparql_paths,
-    node=_node,
-    edge=_edge,
-    own_words=sparql_words,
+    add=_add_facts,
+    about=_neighbourhood_query,
+    paths=sparql_path_query,
+    node=_format_node,
+    edge=_format_edge,
+    constants=sparql_constants,
 )
 
 
@@ -417,6 +426,6 @@ class SparqlEmbedded(EmbeddedStore):
         refuse_unless_sparql("read", statement)
         return super().read(statement)
 
-    def _keep(self, diff: Diff) -> None:
-        require_holdable(diff)
-        super()._keep(diff)
+    def _store_diff(self, diff: Diff) -> None:
+        require_representable(diff)
+        super()._store_diff(diff)

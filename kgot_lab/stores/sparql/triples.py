@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _SPECIAL = re.compile(r'\\[uU]|[\\"\x00-\x1f\x7f\ufffe\uffff]')
-_SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:
+def to_triples(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:
     """Convert nodes and edges to triples.
 
     `edges` must include all parallels of each edge. Raises BadInput, naming the element, if RDF cannot
@@ -47,36 +47,36 @@ def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:
     groups: dict[tuple[str, str, str], dict[str, Values]] = {}
     for edge in edges:
         groups.setdefault((edge.source, edge.type, edge.target), {})[edge.key] = edge.properties
-    found: list[RdfTriple] = []
+    triples: list[RdfTriple] = []
     element = ""
     try:
         for node in nodes:
             element = f"node {node.id!r}"
-            found += _encodable(node_triples(node.id, node.labels, node.properties))
+            triples += _require_encodable(node_triples(node.id, node.labels, node.properties))
         for group, parallels in groups.items():
             element = f"edge {group!r}"
-            found += _encodable(edge_triples(*group, parallels))
+            triples += _require_encodable(edge_triples(*group, parallels))
     except (RefusedValue, ValueError, TypeError) as error:
         raise BadInput(f"{element} cannot be spelled in RDF: {error}") from None
-    return found
+    return triples
 
 
-def require_holdable(diff: Diff) -> None:
+def require_representable(diff: Diff) -> None:
     """Raise BadInput, naming the element, if a diff adds something that RDF cannot represent."""
-    triples_of(
+    to_triples(
         (*diff.added_nodes, *(after for _, after in diff.changed_nodes)),
         (*diff.added_edges, *(after for _, after in diff.changed_edges)),
     )
 
 
-def _encodable(triples: list[RdfTriple]) -> list[RdfTriple]:
+def _require_encodable(triples: list[RdfTriple]) -> list[RdfTriple]:
     for _, _, object in triples:
         if not isinstance(object, str):
             object.text.encode()
     return triples
 
 
-def graph_of(triples: Iterable[RdfTriple]) -> PropertyGraph:
+def graph_from_triples(triples: Iterable[RdfTriple]) -> PropertyGraph:
     """Build the graph that any triples describe.
 
     Raises BadInput if they describe none.
@@ -93,20 +93,20 @@ def graph_of(triples: Iterable[RdfTriple]) -> PropertyGraph:
     return PropertyGraph.of(nodes, edges)
 
 
-def spelled(term: Term, *, short: bool = True) -> str:
+def format_term(term: Term, *, abbreviate: bool = True) -> str:
     """Format a term for SPARQL and Turtle.
 
     Without `short` the term has no prefixes and no plain numbers, as N-Triples requires.
     """
     if isinstance(term, str):
-        return (short and _prefixed(term)) or f"<{term}>"
-    if short and term.datatype in (f"{XSD}integer", f"{XSD}boolean"):
+        return (abbreviate and _prefixed_name(term)) or f"<{term}>"
+    if abbreviate and term.datatype in (f"{XSD}integer", f"{XSD}boolean"):
         return term.text
     text = f'"{_SPECIAL.sub(_escape, term.text)}"'
-    return text if term.datatype == STRING else f"{text}^^{spelled(term.datatype, short=short)}"
+    return text if term.datatype == STRING else f"{text}^^{format_term(term.datatype, abbreviate=abbreviate)}"
 
 
-def _prefixed(iri: str) -> str:
+def _prefixed_name(iri: str) -> str:
     """Return an IRI with its prefix, or "" if it has none.
 
     Local names that the mapping creates are always valid after a prefix.
@@ -118,13 +118,13 @@ def _prefixed(iri: str) -> str:
     return ""
 
 
-def _escape(sign: re.Match[str]) -> str:
-    if len(sign[0]) == 2:  # \u in a text: some servers resolve \uXXXX wherever they see it
-        return f"\\\\\\u{ord(sign[0][1]):04X}"
-    return _SHORT.get(sign[0]) or f"\\u{ord(sign[0]):04X}"
+def _escape(match: re.Match[str]) -> str:
+    if len(match[0]) == 2:  # \u in a text: some servers resolve \uXXXX wherever they see it
+        return f"\\\\\\u{ord(match[0][1]):04X}"
+    return _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}"
 
 
-def oxigraph() -> ModuleType:
+def import_oxigraph() -> ModuleType:
     """Import the package that parses and writes RDF.
 
     Raises NotInstalled if it is missing.
@@ -136,15 +136,15 @@ def oxigraph() -> ModuleType:
     return pyoxigraph
 
 
-def triple_of(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> RdfTriple:
+def convert_triple(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> RdfTriple:
     """Convert a pyoxigraph quad or triple.
 
     Raises BadInput for a triple about a triple.
     """
-    return str(_term(quad.subject)), quad.predicate.value, _term(quad.object)
+    return str(_convert_term(quad.subject)), quad.predicate.value, _convert_term(quad.object)
 
 
-def _term(term: object) -> Term:
+def _convert_term(term: object) -> Term:
     import pyoxigraph
 
     if isinstance(term, pyoxigraph.NamedNode):

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.io.sqlite_snapshot import Copied
-from kgot_lab.stores.log import set_aside
+from kgot_lab.io.sqlite_snapshot import PrivateCopy
+from kgot_lab.stores.log import back_up_damaged_file
 
 if TYPE_CHECKING:
     from kgot_lab.stores.sqlite.tables import Connection
@@ -27,65 +27,67 @@ _COLUMNS = {
     "nodes": ("id", "labels", "properties"),
     "edges": ("source", "type", "target", "key", "properties"),
 }
-FORGETTING = {
+CHECKSUM_REMOVAL_TRIGGERS = {
     f"sum_{kind}_before_{event}": (kind, event) for kind in _COLUMNS for event in ("UPDATE", "DELETE")
 }
-SUMS = (
+CHECKSUM_SCHEMA = (
     "CREATE TABLE sums (kind TEXT NOT NULL, number INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (kind, number))"
     " STRICT, WITHOUT ROWID",
     *(
         f"CREATE TRIGGER {name} BEFORE {event} ON {kind} BEGIN DELETE FROM sums WHERE kind = '{kind}' AND number = OLD.number; END"
-        for name, (kind, event) in FORGETTING.items()
+        for name, (kind, event) in CHECKSUM_REMOVAL_TRIGGERS.items()
     ),
 )
 
 
-def _sum_of(kind: str, row: str) -> str:
+def _checksum_sql(kind: str, row: str) -> str:
     # as bytes: a damaged text may not be valid UTF-8
     return f"checksum({', '.join(f'CAST({row}.{column} AS BLOB)' for column in _COLUMNS[kind])})"
 
 
-SUMMING = {
+CHECKSUM_TRIGGERS = {
     f"sum_{kind}_after_{event}": f"CREATE TEMP TRIGGER sum_{kind}_after_{event} AFTER {event} ON main.{kind} BEGIN"
-    f" INSERT OR REPLACE INTO sums VALUES ('{kind}', NEW.number, {_sum_of(kind, 'NEW')}); END"
+    f" INSERT OR REPLACE INTO sums VALUES ('{kind}', NEW.number, {_checksum_sql(kind, 'NEW')}); END"
     for kind in _COLUMNS
     for event in ("INSERT", "UPDATE")
 }
-NOT_AS_WRITTEN = "is not as it was written"
-GUARDING = {  # triggers of a connection run before those of the file, which remove the checksum
+CHECKSUM_MISMATCH = "is not as it was written"
+VERIFICATION_TRIGGERS = {  # triggers of a connection run before those of the file, which remove the checksum
     f"sound_{kind}_before_{event}": f"CREATE TEMP TRIGGER sound_{kind}_before_{event} BEFORE {event} ON main.{kind}"
-    f" WHEN (SELECT sum FROM sums WHERE kind = '{kind}' AND number = OLD.number) <> {_sum_of(kind, 'OLD')}"
-    f" BEGIN SELECT RAISE(ABORT, 'a row of {kind} {NOT_AS_WRITTEN}'); END"
+    f" WHEN (SELECT sum FROM sums WHERE kind = '{kind}' AND number = OLD.number) <> {_checksum_sql(kind, 'OLD')}"
+    f" BEGIN SELECT RAISE(ABORT, 'a row of {kind} {CHECKSUM_MISMATCH}'); END"
     for kind in _COLUMNS
     for event in ("UPDATE", "DELETE")
 }
-ARRIVING = {name: trigger for name, trigger in SUMMING.items() if name.endswith("INSERT")}
-SELECT_SOUND = {
+INSERT_CHECKSUM_TRIGGERS = {
+    name: trigger for name, trigger in CHECKSUM_TRIGGERS.items() if name.endswith("INSERT")
+}
+SELECT_SOUND_ROWS = {
     kind: f"SELECT {', '.join(columns)} FROM {kind} AS row LEFT JOIN sums ON sums.kind = '{kind}' AND sums.number = row.number"
-    f" WHERE coalesce(sum, {_sum_of(kind, 'row')}) = {_sum_of(kind, 'row')}"
+    f" WHERE coalesce(sum, {_checksum_sql(kind, 'row')}) = {_checksum_sql(kind, 'row')}"
     for kind, columns in _COLUMNS.items()
 }
-SELECTED = {  # with its checksum, or NULL, after the others
+SELECT_WITH_CHECKSUM = {  # with its checksum, or NULL, after the others
     kind: f"SELECT {', '.join(columns)}, (SELECT sum FROM sums WHERE sums.kind = '{kind}' AND sums.number = {kind}.number) FROM {kind}"
     for kind, columns in _COLUMNS.items()
 }
 # of the first version
 SELECT_ALL = {kind: f"SELECT {', '.join(columns)} FROM {kind} AS row" for kind, columns in _COLUMNS.items()}
-_WITHOUT = {
+_ROWS_WITHOUT_CHECKSUM = {
     kind: f"FROM {kind} WHERE number NOT IN (SELECT number FROM sums WHERE kind = '{kind}')"
     for kind in _COLUMNS
 }
-_FILL = tuple(
+_FILL_CHECKSUMS = tuple(
     statement
     for kind in _COLUMNS
     for statement in (
         f"DELETE FROM sums WHERE kind = '{kind}' AND number NOT IN (SELECT number FROM {kind})",
-        f"INSERT INTO sums SELECT '{kind}', number, {_sum_of(kind, kind)} {_WITHOUT[kind]}",
+        f"INSERT INTO sums SELECT '{kind}', number, {_checksum_sql(kind, kind)} {_ROWS_WITHOUT_CHECKSUM[kind]}",
     )
 )
 
 
-def newest(connection: sqlite3.Connection) -> dict[str, int]:
+def last_row_numbers(connection: sqlite3.Connection) -> dict[str, int]:
     """Return the largest row number of each kind."""
     return {
         kind: connection.execute(f"SELECT coalesce(max(number), 0) FROM {kind}").fetchone()[0]
@@ -93,55 +95,58 @@ def newest(connection: sqlite3.Connection) -> dict[str, int]:
     }
 
 
-def fill_since(connection: sqlite3.Connection, numbers: Mapping[str, int]) -> None:
+def add_checksums_since(connection: sqlite3.Connection, numbers: Mapping[str, int]) -> None:
     """Add checksums to the rows that were added after those of the given numbers."""
     for kind, number in numbers.items():
         connection.execute(
-            f"INSERT INTO sums SELECT '{kind}', number, {_sum_of(kind, kind)} FROM {kind} WHERE number > ?",
+            f"INSERT INTO sums SELECT '{kind}', number, {_checksum_sql(kind, kind)} FROM {kind} WHERE number > ?",
             (number,),
         )
 
 
-def lacks_sums(connection: sqlite3.Connection) -> bool:
+def lacks_checksums(connection: sqlite3.Connection) -> bool:
     """Return whether a row has no checksum, because another program wrote it."""
-    return any(connection.execute(f"SELECT 1 {without} LIMIT 1").fetchone() for without in _WITHOUT.values())
+    return any(
+        connection.execute(f"SELECT 1 {without} LIMIT 1").fetchone()
+        for without in _ROWS_WITHOUT_CHECKSUM.values()
+    )
 
 
-def fill_sums(connection: sqlite3.Connection) -> None:
+def fill_checksums(connection: sqlite3.Connection) -> None:
     """Add checksums to the rows that have none."""
-    for statement in _FILL:
+    for statement in _FILL_CHECKSUMS:
         connection.execute(statement)
 
 
-def can_sum(connection: sqlite3.Connection) -> None:
+def enable_checksums(connection: sqlite3.Connection) -> None:
     """Enable a connection to compute checksums."""
     connection.create_function("checksum", -1, _checksum, deterministic=True)
 
 
-def is_sound(row: Sequence[Any]) -> bool:
+def has_valid_checksum(row: Sequence[Any]) -> bool:
     """Return whether a row, as selected by `SELECTED`, matches its checksum.
 
     A row without a checksum counts as sound.
     """
-    *columns, sum = row
-    return sum is None or sum == _checksum(*(column.encode() for column in columns))
+    *columns, checksum = row
+    return checksum is None or checksum == _checksum(*(column.encode() for column in columns))
 
 
 def _checksum(*columns: bytes) -> int:
-    sum = 0
+    checksum = 0
     for column in columns:
-        sum = zlib.crc32(b"%d:%b" % (len(column), column), sum)
-    return sum
+        checksum = zlib.crc32(b"%d:%b" % (len(column), column), checksum)
+    return checksum
 
 
-def damage_in(connection: Connection, schema: Sequence[str]) -> str:
+def find_damage(connection: Connection, schema: Sequence[str]) -> str:
     """Describe the damage in a graph's file, or return "" if there is none.
 
     `schema` holds the statements that created its tables. Nothing in the file is changed.
     """
     try:
-        with connection.surfacing():
-            return _damage_in(connection, schema)
+        with connection.raise_callback_errors():
+            return _search_tables(connection, schema)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return str(error)
     finally:
@@ -149,17 +154,17 @@ def damage_in(connection: Connection, schema: Sequence[str]) -> str:
             connection.execute("ROLLBACK")
 
 
-def _damage_in(connection: sqlite3.Connection, schema: Sequence[str]) -> str:
-    can_write = _begun(connection)
-    for (said,) in connection.execute("PRAGMA integrity_check(1)"):
-        if said != "ok":
-            return str(said).removeprefix("*** in database main ***\n")
-    there = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")}
-    if missing := [statement for statement in schema if statement not in there]:
+def _search_tables(connection: sqlite3.Connection, schema: Sequence[str]) -> str:
+    can_write = _begin_transaction(connection)
+    for (message,) in connection.execute("PRAGMA integrity_check(1)"):
+        if message != "ok":
+            return str(message).removeprefix("*** in database main ***\n")
+    definitions = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")}
+    if missing := [statement for statement in schema if statement not in definitions]:
         return f"the definition {missing[0][:60]!r} … was changed"
     for kind in _COLUMNS:
-        wrong = f"SELECT number FROM {kind} LEFT JOIN sums USING (number) WHERE kind = '{kind}' AND sum <> {_sum_of(kind, kind)} LIMIT 1"
-        for (number,) in connection.execute(wrong):
+        query = f"SELECT number FROM {kind} LEFT JOIN sums USING (number) WHERE kind = '{kind}' AND sum <> {_checksum_sql(kind, kind)} LIMIT 1"
+        for (number,) in connection.execute(query):
             return f"row {number} of {kind} is not as it was written"
     if can_write:
         # changes nothing, but counts as a write
@@ -170,9 +175,9 @@ def _damage_in(connection: sqlite3.Connection, schema: Sequence[str]) -> str:
     return "" if nodes == words else f"the index of words has {words:,} of {nodes:,} nodes"
 
 
-def _begun(connection: sqlite3.Connection) -> bool:
+def _begin_transaction(connection: sqlite3.Connection) -> bool:
     """Begin a transaction that can write if no other process is writing."""
-    (patience,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    (timeout,) = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute("PRAGMA busy_timeout = 0")
     try:
         connection.execute("BEGIN IMMEDIATE")
@@ -181,15 +186,15 @@ def _begun(connection: sqlite3.Connection) -> bool:
         connection.execute("BEGIN")
         return False
     finally:
-        connection.execute(f"PRAGMA busy_timeout = {patience}")
+        connection.execute(f"PRAGMA busy_timeout = {timeout}")
 
 
 # SQLite's own log beside a graph's file: which parts SQLite silently skips if it is damaged.
 
 # of the log; of a page in it: number, size of the file at a commit, salts
-_HEAD, _FRAME = (struct.Struct(">8I"), struct.Struct(">4I"))
-_FRAME_HEAD = 24
-_INDEX, _INDEX_VERSION = struct.Struct("=I"), 3_007_000
+_WAL_HEADER, _FRAME_HEADER = (struct.Struct(">8I"), struct.Struct(">4I"))
+_FRAME_HEADER_SIZE = 24
+_WAL_INDEX_FIELD, _WAL_INDEX_VERSION = struct.Struct("=I"), 3_007_000
 
 
 @dataclass(frozen=True)
@@ -200,109 +205,128 @@ class WalFrames:
     ends: Sequence[bool]
 
 
-def wal_frames(path: Path) -> WalFrames | None:
+def read_wal_frames(path: Path) -> WalFrames | None:
     """Read the frames of the write-ahead log beside a file, whole or not.
 
     None if there is no log.
     """
     try:
         with path.with_name(path.name + "-wal").open("rb") as file:
-            _, _, page, _, *salts, _, _ = _HEAD.unpack(file.read(_HEAD.size))
+            _, _, page_size, _, *salts, _, _ = _WAL_HEADER.unpack(file.read(_WAL_HEADER.size))
             ends: list[bool] = []
-            while len(told := file.read(_FRAME_HEAD)) == _FRAME_HEAD:
-                _, size, *own = _FRAME.unpack_from(told)
-                if own == salts:
-                    ends += [False] * (_place(file.tell(), page) - len(ends)) + [size > 0]
-                file.seek(page, 1)
+            while len(header := file.read(_FRAME_HEADER_SIZE)) == _FRAME_HEADER_SIZE:
+                _, size, *frame_salts = _FRAME_HEADER.unpack_from(header)
+                if frame_salts == salts:
+                    ends += [False] * (_frames_before(file.tell(), page_size) - len(ends)) + [size > 0]
+                file.seek(page_size, 1)
     except (OSError, struct.error):
         return None
     return WalFrames((salts[0], salts[1]), ends)
 
 
-def damage_to_log(copied: Copied) -> str:
+def find_log_damage(copy: PrivateCopy) -> str:
     """Describe what the write-ahead log beside a file has lost, or may have lost, or return "".
 
     SQLite skips such changes. Checksums are SQLite's own (sqlite.org/fileformat2.html, 4.2): each page's
     continues from that of the page before it. The index of the log, which processes share and a killed one
     leaves behind, tells how many pages were acknowledged (sqlite.org/walformat.html, 2).
     """
-    log, index = _log_on_file(copied.path), _index_of(copied.index)
-    if log.lost:
-        return f"the log beside it is damaged, and the last {log.lost:,} changes in it are lost where the file is opened"
-    if index and index.pages > log.whole and (index.salts == log.salts or not log.salts):
-        if log.whole or index.pages > index.kept:
-            return f"the log beside it lost its end: of {index.pages:,} pages that were put there only the first {log.whole:,} are whole"
+    log, index = _read_wal_state(copy.path), _parse_wal_index(copy.index)
+    if log.lost_changes:
+        return f"the log beside it is damaged, and the last {log.lost_changes:,} changes in it are lost where the file is opened"
+    if index and index.whole_pages > log.whole_pages and (index.salts == log.salts or not log.salts):
+        if log.whole_pages or index.whole_pages > index.checkpointed_pages:
+            return (
+                f"the log beside it lost its end: of {index.whole_pages:,} pages that were put there "
+                f"only the first {log.whole_pages:,} are whole"
+            )
     elif (
-        log.torn and not copied.grew and not (index and index.salts == log.salts and index.pages == log.whole)
+        log.is_torn
+        and not copy.grew
+        and not (index and index.salts == log.salts and index.whole_pages == log.whole_pages)
     ):
         return "the log beside it ends within a change, which was cut off: a write that did not end, or damage to the last one"
     return ""
 
 
 @dataclass(frozen=True)
-class _Log:
+class _WalState:
     salts: bytes = b""
-    whole: int = 0  # pages up to the end of the last valid change
-    lost: int = 0  # changes after damage
-    torn: bool = False  # something follows the last change
+    whole_pages: int = 0  # pages up to the end of the last valid change
+    lost_changes: int = 0  # changes after damage
+    is_torn: bool = False  # something follows the last change
 
 
-def _log_on_file(path: Path) -> _Log:
+def _read_wal_state(path: Path) -> _WalState:
     try:
         data = path.with_name(path.name + "-wal").read_bytes()
-        magic, _, page, _, _, _, first, second = _HEAD.unpack_from(data)
+        magic, _, page_size, _, _, _, first, second = _WAL_HEADER.unpack_from(data)
     except (OSError, struct.error):
-        return _Log()
+        return _WalState()
     order = ">" if magic & 1 else "<"
-    said, salts = _summed(data[: _HEAD.size - 8], order, (0, 0)), data[16:24]
-    sound, whole, lost, torn = said == (first, second), 0, 0, False
-    for number, place in enumerate(range(_HEAD.size, len(data), _FRAME_HEAD + page), start=1):
-        head = data[place : place + _FRAME_HEAD]
+    checksum, salts = _wal_checksum(data[: _WAL_HEADER.size - 8], order, (0, 0)), data[16:24]
+    is_sound, whole_pages, lost_changes, is_torn = checksum == (first, second), 0, 0, False
+    for number, offset in enumerate(
+        range(_WAL_HEADER.size, len(data), _FRAME_HEADER_SIZE + page_size), start=1
+    ):
+        head = data[offset : offset + _FRAME_HEADER_SIZE]
         if not salts.startswith(head[8:16]):
             break
-        torn = True
-        if len(data) < place + _FRAME_HEAD + page:
+        is_torn = True
+        if len(data) < offset + _FRAME_HEADER_SIZE + page_size:
             break
-        if sound:
-            said = _summed(head[:8] + data[place + _FRAME_HEAD : place + _FRAME_HEAD + page], order, said)
-            sound = said == struct.unpack_from(">2I", head, 16)
-        if _FRAME.unpack_from(head)[1]:
-            whole, lost, torn = (number, lost, False) if sound else (whole, lost + 1, torn)
-    return _Log(salts, whole, lost, torn)
+        if is_sound:
+            checksum = _wal_checksum(
+                head[:8] + data[offset + _FRAME_HEADER_SIZE : offset + _FRAME_HEADER_SIZE + page_size],
+                order,
+                checksum,
+            )
+            is_sound = checksum == struct.unpack_from(">2I", head, 16)
+        if _FRAME_HEADER.unpack_from(head)[1]:
+            whole_pages, lost_changes, is_torn = (
+                (number, lost_changes, False) if is_sound else (whole_pages, lost_changes + 1, is_torn)
+            )
+    return _WalState(salts, whole_pages, lost_changes, is_torn)
 
 
 @dataclass(frozen=True)
-class _Index:
+class _WalIndex:
     salts: bytes
-    pages: int  # of the log, those of whole changes
-    kept: int  # those of them that are also in the file itself
+    whole_pages: int  # of the log, those of whole changes
+    checkpointed_pages: int  # those of them that are also in the file itself
 
 
-def _index_of(data: bytes) -> _Index | None:
+def _parse_wal_index(data: bytes) -> _WalIndex | None:
     """Parse the index of a write-ahead log.
 
     None if it is invalid, or from a machine with the other byte order.
     """
-    if len(data) < 100 or data[:48] != data[48:96] or _INDEX.unpack_from(data)[0] != _INDEX_VERSION:
+    if (
+        len(data) < 100
+        or data[:48] != data[48:96]
+        or _WAL_INDEX_FIELD.unpack_from(data)[0] != _WAL_INDEX_VERSION
+    ):
         return None
-    return _Index(data[32:40], _INDEX.unpack_from(data, 16)[0], _INDEX.unpack_from(data, 96)[0])
+    return _WalIndex(
+        data[32:40], _WAL_INDEX_FIELD.unpack_from(data, 16)[0], _WAL_INDEX_FIELD.unpack_from(data, 96)[0]
+    )
 
 
-def _summed(data: bytes, order: str, before: tuple[int, int]) -> tuple[int, int]:
-    first, second = before
+def _wal_checksum(data: bytes, order: str, initial: tuple[int, int]) -> tuple[int, int]:
+    first, second = initial
     words = struct.unpack(f"{order}{len(data) // 4}I", data)
-    for one, other in zip(words[::2], words[1::2], strict=True):
-        first = (first + one + second) & 0xFFFFFFFF
-        second = (second + other + first) & 0xFFFFFFFF
+    for odd_word, even_word in zip(words[::2], words[1::2], strict=True):
+        first = (first + odd_word + second) & 0xFFFFFFFF
+        second = (second + even_word + first) & 0xFFFFFFFF
     return first, second
 
 
-def _place(after_head: int, page: int) -> int:
+def _frames_before(after_head: int, page_size: int) -> int:
     """Return the number of pages before the one whose head ends at `after_head`."""
-    return (after_head - _FRAME_HEAD - _HEAD.size) // (_FRAME_HEAD + page)
+    return (after_head - _FRAME_HEADER_SIZE - _WAL_HEADER.size) // (_FRAME_HEADER_SIZE + page_size)
 
 
-def warn_of_lost(before: WalFrames | None, connection: sqlite3.Connection, path: Path) -> None:
+def warn_of_lost_changes(before: WalFrames | None, connection: sqlite3.Connection, path: Path) -> None:
     """Warn if SQLite, having just opened the file, used less of its log than there was before.
 
     This means that a page of the log is damaged.
@@ -315,11 +339,13 @@ def warn_of_lost(before: WalFrames | None, connection: sqlite3.Connection, path:
         connection.execute("ROLLBACK")
     except sqlite3.OperationalError:  # one that writes for long: whoever opens the file next looks
         return
-    taken = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
-    now = wal_frames(path)
-    if taken < 0 or now is None or now.salts != before.salts:  # another process restarted it meanwhile
+    pages_used = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
+    current = read_wal_frames(path)
+    if (
+        pages_used < 0 or current is None or current.salts != before.salts
+    ):  # another process restarted it meanwhile
         return
-    if lost := sum(before.ends[taken:]):
-        kept = set_aside(path.with_name(path.name + "-wal"))
-        told = f"the last {lost:,} changes in it are lost, unless the power failed while they were made. It is kept as {kept.name}"
-        warnings.warn(f"{path}: SQLite's log beside it is damaged, and {told}", stacklevel=5)
+    if lost_changes := sum(before.ends[pages_used:]):
+        copy = back_up_damaged_file(path.with_name(path.name + "-wal"))
+        problem = f"the last {lost_changes:,} changes in it are lost, unless the power failed while they were made. It is kept as {copy.name}"
+        warnings.warn(f"{path}: SQLite's log beside it is damaged, and {problem}", stacklevel=5)

@@ -17,35 +17,46 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
-from kgot_lab.graph.validation import fit_diff
-from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
-from kgot_lab.stores.lookup import path_between
+from kgot_lab.graph.validation import validate_diff
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
+from kgot_lab.stores.lookup import shortest_path
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import (
     SqlRow,
-    diff_of,
     edge_row,
+    journal_diff,
     node_row,
-    refuse_misfit,
     refuse_unless_sql_read,
     refuse_unless_sql_write,
+    require_fit,
     sql_dialect,
-    touched,
+    touched_keys,
 )
-from kgot_lab.stores.sqlite.damage import NOT_AS_WRITTEN, SELECTED, damage_in, is_sound
-from kgot_lab.stores.sqlite.file import Opened, damaged, in_bulk, opened_file, unavailable
+from kgot_lab.stores.sqlite.damage import (
+    CHECKSUM_MISMATCH,
+    SELECT_WITH_CHECKSUM,
+    find_damage,
+    has_valid_checksum,
+)
+from kgot_lab.stores.sqlite.file import (
+    GraphConnections,
+    bulk_insert,
+    damaged_error,
+    open_graph_file,
+    unavailable_error,
+)
 from kgot_lab.stores.sqlite.tables import (
     GRAPH_TABLES,
     Connection,
     Guard,
-    changes_in,
-    edge_of_sqlite,
-    node_of_sqlite,
-    refuse_unfit,
-    sqlite_rows,
-    terms_of,
+    edge_from_row,
+    fetch_rows,
+    node_from_row,
+    parse_journal,
+    query_terms,
+    require_valid_elements,
 )
-from kgot_lab.stores.statements import require_words
+from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
@@ -54,26 +65,28 @@ if TYPE_CHECKING:
 _Parameters = Sequence[Any] | Mapping[str, Any]
 SQLITE = sql_dialect("SQL (SQLite)", collation="BINARY")
 NAME_WEIGHT = 5.0  # weight of a word in a node's name, relative to one in its properties
-_STEPS = 5_000  # virtual machine instructions between two checks of the time, well under a millisecond
-_COMMON = 1_000  # nodes that must contain a word before it can count as common
-_TOGETHER = 500  # ids per query
-MANY_ROWS = 2_000  # rows from which on inserting is faster without a trigger for each
+_STEPS_PER_CHECK = (
+    5_000  # virtual machine instructions between two checks of the time, well under a millisecond
+)
+_MIN_COMMON_NODES = 1_000  # nodes that must contain a word before it can count as common
+_BATCH_SIZE = 500  # ids per query
+BULK_ROWS = 2_000  # rows from which on inserting is faster without a trigger for each
 
-_NODES, _EDGES = SELECTED["nodes"], SELECTED["edges"]
+_NODES, _EDGES = SELECT_WITH_CHECKSUM["nodes"], SELECT_WITH_CHECKSUM["edges"]
 _SEARCH = (
     f"{_NODES} JOIN (SELECT rowid, -bm25(words, ?, 1.0) AS score FROM words WHERE words MATCH ? ORDER BY score DESC, rowid LIMIT ?) AS best"
     " ON best.rowid = number ORDER BY score DESC, length(id), id"
 )
-_HELD = " UNION ALL ".join(
+_HAS_VALUE = " UNION ALL ".join(
     f"SELECT 1 FROM {table}, json_tree({table}.properties) AS part WHERE part.atom = ?1 AND part.type IN (?2, ?3)"
     for table in ("nodes", "edges")
 )
-_NAMED = (
+_HAS_NAME = (
     "SELECT 1 FROM nodes WHERE id = ?1 UNION ALL SELECT 1 FROM edges WHERE type = ?1 "
     "UNION ALL SELECT 1 FROM nodes, json_each(nodes.labels) AS label WHERE label.value = ?1"
 )
-_LARGEST = 2**63
-_ONE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
+_INTEGER_LIMIT = 2**63
+_WHERE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
 class Sqlite:
@@ -90,15 +103,17 @@ class Sqlite:
         self._path = None if str(path) == ":memory:" else Path(path).expanduser()
         self.seconds = seconds
         self._lock = threading.RLock()
-        self._over = "was closed; open a new Sqlite store"  # why it can no longer be used, once it cannot
-        self._opened: Opened | None = opened_file(self._path)
-        tell_of_forks(self)
+        self._closed_reason = (
+            "was closed; open a new Sqlite store"  # why it can no longer be used, once it cannot
+        )
+        self._open_connections: GraphConnections | None = open_graph_file(self._path)
+        register_for_forks(self)
 
     def __repr__(self) -> str:
         name = self._path.name if self._path else "in memory"
-        if self._opened is None:
+        if self._open_connections is None:
             return f"<{type(self).__name__} {name}: closed>"
-        nodes, edges = self._asked("SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)")[0]
+        nodes, edges = self._query("SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)")[0]
         return f"<{type(self).__name__} {name}: {nodes} nodes, {edges} edges>"
 
     def __enter__(self) -> Sqlite:
@@ -117,24 +132,24 @@ class Sqlite:
         refuse_unless_sql_write(statement, brackets=False)
         with (
             self._transaction() as graph,
-            self._explained(statement, graph.guard, graph.writer),
-            self._timed(graph.writer),
+            self._statement_errors(statement, graph.guard, graph.writer),
+            self._time_limit(graph.writer),
         ):
-            graph.guard.awake = True
+            graph.guard.is_active = True
             try:
                 graph.writer.execute(
                     f"EXPLAIN {statement}", parameters
                 ).close()  # calls the guard without running anything
             finally:
                 # the full-text index writes to tables of its own, which a statement may not
-                graph.guard.awake = False
+                graph.guard.is_active = False
             graph.writer.execute("INSERT INTO recording VALUES (1)")
             for _ in graph.writer.execute(statement, parameters):
                 pass  # rows of RETURNING
-            diff = diff_of(changes_in(graph.writer.execute("SELECT * FROM journal ORDER BY rowid")))
+            diff = journal_diff(parse_journal(graph.writer.execute("SELECT * FROM journal ORDER BY rowid")))
             graph.writer.execute("DELETE FROM journal")
             graph.writer.execute("DELETE FROM recording")
-            refuse_unfit(diff)
+            require_valid_elements(diff)
         return diff
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
@@ -145,41 +160,41 @@ class Sqlite:
         """
         refuse_unless_sql_read(statement, brackets=False)
         with self._lock:
-            graph = self._graph()
+            graph = self._connections()
             with (
-                self._explained(statement, graph.read_guard, graph.reader),
-                self._timed(graph.reader),
+                self._statement_errors(statement, graph.read_guard, graph.reader),
+                self._time_limit(graph.reader),
                 closing(graph.reader.execute(statement, parameters)) as cursor,
             ):
-                return sqlite_rows(cursor, statement)
+                return fetch_rows(cursor, statement)
 
     def apply(self, diff: Diff) -> None:
         """Apply a diff to the graph, for example that of an earlier write.
 
         Raises BadInput, changing nothing, if it does not fit.
         """
-        diff = fit_diff(diff)
+        diff = validate_diff(diff)
         nodes = [node_row(node) for node in diff.added_nodes]
         edges = [edge_row(edge) for edge in diff.added_edges]
         changed_nodes = [(*node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
         changed_edges = [(edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
-        many = len(nodes) + len(edges) + len(changed_nodes) + len(changed_edges) >= MANY_ROWS
-        gone: tuple[tuple[str, list[Any]], ...] = (
-            (f"DELETE FROM edges {_ONE_EDGE}", [edge.identity for edge in diff.removed_edges]),
+        is_bulk = len(nodes) + len(edges) + len(changed_nodes) + len(changed_edges) >= BULK_ROWS
+        deletions: tuple[tuple[str, list[Any]], ...] = (
+            (f"DELETE FROM edges {_WHERE_EDGE}", [edge.identity for edge in diff.removed_edges]),
             ("DELETE FROM nodes WHERE id = ?", [(node.id,) for node in diff.removed_nodes]),
         )
-        came: tuple[tuple[str, list[Any]], ...] = (
+        insertions: tuple[tuple[str, list[Any]], ...] = (
             ("INSERT INTO nodes (id, labels, properties) VALUES (?, ?, ?)", nodes),
             ("UPDATE nodes SET labels = ?, properties = ? WHERE id = ?", changed_nodes),
             ("INSERT INTO edges (source, type, target, key, properties) VALUES (?, ?, ?, ?, ?)", edges),
-            (f"UPDATE edges SET properties = ? {_ONE_EDGE}", changed_edges),
+            (f"UPDATE edges SET properties = ? {_WHERE_EDGE}", changed_edges),
         )
         with self._transaction() as graph:
-            self._refuse_misfit(diff, graph.writer)
-            for statement, rows in gone:
+            self._require_fit(diff, graph.writer)
+            for statement, rows in deletions:
                 graph.writer.executemany(statement, rows)
-            with in_bulk(graph.writer) if many else nullcontext():
-                for statement, rows in came:
+            with bulk_insert(graph.writer) if is_bulk else nullcontext():
+                for statement, rows in insertions:
                     graph.writer.executemany(statement, rows)
 
     def verify(self) -> None:
@@ -188,9 +203,9 @@ class Sqlite:
         Raises StoreDamaged if there is any.
         """
         with self._lock:
-            graph = self._graph()
-            if self._path is not None and (damage := damage_in(graph.writer, GRAPH_TABLES)):
-                raise damaged(self._path, damage)
+            graph = self._connections()
+            if self._path is not None and (damage := find_damage(graph.writer, GRAPH_TABLES)):
+                raise damaged_error(self._path, damage)
 
     def undo(self, diff: Diff) -> None:
         """Undo a diff.
@@ -205,14 +220,14 @@ class Sqlite:
         A later call raises StoreUnavailable.
         """
         with self._lock:
-            if self._opened is not None:
-                self._opened.close()
-            self._opened = None
+            if self._open_connections is not None:
+                self._open_connections.close()
+            self._open_connections = None
 
-    def forked(self) -> None:
+    def after_fork(self) -> None:
         """Mark the store as closed in a forked child, since the connections are the parent's."""
-        if self._opened is not None:
-            self._opened, self._over = None, ELSEWHERE
+        if self._open_connections is not None:
+            self._open_connections, self._closed_reason = None, OPENED_BEFORE_FORK
         self._lock = threading.RLock()
 
     # --- queries ---
@@ -222,17 +237,17 @@ class Sqlite:
         from kgot_lab.graph import PropertyGraph
 
         with self._snapshot():
-            nodes, edges = self._asked(f"{_NODES} ORDER BY number"), self._asked(f"{_EDGES} ORDER BY number")
+            nodes, edges = self._query(f"{_NODES} ORDER BY number"), self._query(f"{_EDGES} ORDER BY number")
         return PropertyGraph.of(self._nodes(nodes), self._edges(edges))
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
         labels, count = Counter[str](), 0
         with self._snapshot():
-            for text, times in self._asked("SELECT labels, count(*) FROM nodes GROUP BY labels"):
+            for text, times in self._query("SELECT labels, count(*) FROM nodes GROUP BY labels"):
                 labels.update(dict.fromkeys(json.loads(text), times))
                 count += times
-            types = dict(self._asked("SELECT type, count(*) FROM edges GROUP BY type"))
+            types = dict(self._query("SELECT type, count(*) FROM edges GROUP BY type"))
         return Schema(dict(sorted(labels.items())), dict(sorted(types.items())), count, sum(types.values()))
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
@@ -241,7 +256,7 @@ class Sqlite:
         Empty if there is no such node.
         """
         return tuple(
-            self._edges(self._asked(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,)))
+            self._edges(self._query(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,)))
         )
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
@@ -249,10 +264,10 @@ class Sqlite:
 
         Ties go to the shorter id.
         """
-        require_words(words)
+        require_search_text(words)
         with self._snapshot():
-            wanted = " OR ".join(self._telling(terms_of(words)))
-            found = self._asked(_SEARCH, (NAME_WEIGHT, wanted, max(0, limit))) if wanted else []
+            match_query = " OR ".join(self._distinctive_terms(query_terms(words)))
+            found = self._query(_SEARCH, (NAME_WEIGHT, match_query, max(0, limit))) if match_query else []
         return tuple(self._nodes(found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
@@ -261,24 +276,24 @@ class Sqlite:
         Empty if there is no such node.
         """
         with self._snapshot():
-            if not self._asked("SELECT 1 FROM nodes WHERE id = ?", (id,)):
+            if not self._query("SELECT 1 FROM nodes WHERE id = ?", (id,)):
                 return {}
             depth, frontier = {id: 0}, [id]
             for level in range(1, hops + 1):
-                frontier = [end for end in self._next_to(frontier) if end not in depth]
+                frontier = [end for end in self._adjacent_ids(frontier) if end not in depth]
                 depth.update(dict.fromkeys(frontier, level))
                 if not frontier:
                     break
             return depth
 
-    def path(self, source: str, target: str, most: int = 6) -> tuple[Edge, ...]:
+    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         with self._snapshot():
-            steps = path_between(source, target, most, self._bare_neighbours)
+            steps = shortest_path(source, target, max_edges, self._bare_neighbours)
             return tuple(
                 edge
                 for step in steps
-                for edge in self._edges(self._asked(f"{_EDGES} {_ONE_EDGE}", step.identity))
+                for edge in self._edges(self._query(f"{_EDGES} {_WHERE_EDGE}", step.identity))
             )
 
     def holds(self, value: Scalar) -> bool:
@@ -287,86 +302,87 @@ class Sqlite:
         For what counts as equal see `lookup.holds_value`.
         """
         if isinstance(value, str):
-            return bool(self._asked(f"{_NAMED} UNION ALL {_HELD} LIMIT 1", (value, "text", "text")))
+            return bool(self._query(f"{_HAS_NAME} UNION ALL {_HAS_VALUE} LIMIT 1", (value, "text", "text")))
         # as SQLite reads one of more digits
-        known = value if isinstance(value, float) or abs(value) < _LARGEST else float(value)
-        return bool(self._asked(f"{_HELD} LIMIT 1", (known, "integer", "real")))
+        number = value if isinstance(value, float) or abs(value) < _INTEGER_LIMIT else float(value)
+        return bool(self._query(f"{_HAS_VALUE} LIMIT 1", (number, "integer", "real")))
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes, oldest first."""
         among = "IN (SELECT value FROM json_each(?1))"
-        asked = f"{_EDGES} WHERE source {among} AND target {among} ORDER BY number"
-        return tuple(self._edges(self._asked(asked, (json.dumps(list(ids), ensure_ascii=False),))))
+        query = f"{_EDGES} WHERE source {among} AND target {among} ORDER BY number"
+        return tuple(self._edges(self._query(query, (json.dumps(list(ids), ensure_ascii=False),))))
 
     # --- internal ---
 
-    def _telling(self, terms: list[str]) -> list[str]:
+    def _distinctive_terms(self, terms: list[str]) -> list[str]:
         """Return the terms that occur in at most a tenth of all nodes, or all terms if there are none.
 
         Scoring a common term is slow.
         """
-        common = max(_COMMON, self._asked("SELECT count(*) FROM nodes")[0][0] // 10)
+        common = max(_MIN_COMMON_NODES, self._query("SELECT count(*) FROM nodes")[0][0] // 10)
         times = {
-            term: self._asked("SELECT count(*) FROM words WHERE words MATCH ?", (term,))[0][0]
+            term: self._query("SELECT count(*) FROM words WHERE words MATCH ?", (term,))[0][0]
             for term in terms
         }
         return [term for term in terms if 0 < times[term] <= common] or terms
 
-    def _next_to(self, ids: Sequence[str]) -> Iterator[str]:
-        for start in range(0, len(ids), _TOGETHER):
-            some = ids[start : start + _TOGETHER]
-            marks = ", ".join(f"?{number}" for number in range(1, len(some) + 1))
-            asked = f"SELECT target FROM edges WHERE source IN ({marks}) UNION SELECT source FROM edges WHERE target IN ({marks})"
-            yield from (end for (end,) in self._asked(asked, some))
+    def _adjacent_ids(self, ids: Sequence[str]) -> Iterator[str]:
+        for start in range(0, len(ids), _BATCH_SIZE):
+            batch = ids[start : start + _BATCH_SIZE]
+            placeholders = ", ".join(f"?{number}" for number in range(1, len(batch) + 1))
+            query = f"SELECT target FROM edges WHERE source IN ({placeholders}) UNION SELECT source FROM edges WHERE target IN ({placeholders})"
+            yield from (end for (end,) in self._query(query, batch))
 
     def _bare_neighbours(self, id: str) -> list[Edge]:
         """Return a node's edges without their properties, which an index can answer alone."""
-        asked = (
+        query = (
             "SELECT source, type, target, key FROM edges WHERE source = ?1"
             " UNION ALL SELECT source, type, target, key FROM edges WHERE target = ?1"
         )
         return [
-            Edge(source, type, target, key=key) for source, type, target, key in self._asked(asked, (id,))
+            Edge(source, type, target, key=key) for source, type, target, key in self._query(query, (id,))
         ]
 
     def _nodes(self, rows: Iterable[SqlRow]) -> Iterator[Node]:
-        yield from map(node_of_sqlite, self._sound(rows))
+        yield from map(node_from_row, self._checked_rows(rows))
 
     def _edges(self, rows: Iterable[SqlRow]) -> Iterator[Edge]:
-        yield from map(edge_of_sqlite, self._sound(rows))
+        yield from map(edge_from_row, self._checked_rows(rows))
 
-    def _sound(self, rows: Iterable[SqlRow]) -> Iterator[SqlRow]:
+    def _checked_rows(self, rows: Iterable[SqlRow]) -> Iterator[SqlRow]:
         """Yield rows without their checksums.
 
         Raises StoreDamaged if a row does not match its checksum.
         """
         for row in rows:
-            if not is_sound(row):
-                raise damaged(
-                    Path(self._path or "the graph in memory"), f"what it holds of {row[0]!r} {NOT_AS_WRITTEN}"
+            if not has_valid_checksum(row):
+                raise damaged_error(
+                    Path(self._path or "the graph in memory"),
+                    f"what it holds of {row[0]!r} {CHECKSUM_MISMATCH}",
                 )
             yield row[:-1]
 
-    def _graph(self) -> Opened:
-        if self._opened is None:
-            raise StoreUnavailable(f"{self._path or 'the graph in memory'} {self._over}")
-        return self._opened
+    def _connections(self) -> GraphConnections:
+        if self._open_connections is None:
+            raise StoreUnavailable(f"{self._path or 'the graph in memory'} {self._closed_reason}")
+        return self._open_connections
 
-    def _asked(self, statement: str, parameters: _Parameters = ()) -> list[Any]:
+    def _query(self, statement: str, parameters: _Parameters = ()) -> list[Any]:
         """Run an internal statement and return its rows."""
         with self._lock:
-            graph = self._graph()
+            graph = self._connections()
             try:
-                with graph.writer.surfacing():
+                with graph.writer.raise_callback_errors():
                     return graph.writer.execute(statement, parameters).fetchall()
             except sqlite3.Error as error:
-                raise unavailable(error, self._path) or StoreUnavailable(
+                raise unavailable_error(error, self._path) or StoreUnavailable(
                     f"{self._path or 'the graph in memory'}: {error}"
                 ) from None
             except UnicodeEncodeError:
                 return []  # half a surrogate pair is in no graph
             except UnicodeDecodeError as error:
-                raise damaged(Path(self._path or "the graph in memory"), str(error)) from None
+                raise damaged_error(Path(self._path or "the graph in memory"), str(error)) from None
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
@@ -375,8 +391,8 @@ class Sqlite:
         What other processes write meanwhile is not visible in it.
         """
         with self._lock:
-            graph = self._graph()
-            self._asked("BEGIN")
+            graph = self._connections()
+            self._query("BEGIN")
             try:
                 yield
             finally:
@@ -385,40 +401,40 @@ class Sqlite:
                     graph.writer.execute("ROLLBACK")
 
     @contextmanager
-    def _transaction(self) -> Iterator[Opened]:
+    def _transaction(self) -> Iterator[GraphConnections]:
         """Open a write transaction, which is on disk when it ends.
 
         An error rolls everything back. Raises BadInput if the tables refuse a value.
         """
         with self._lock:
-            graph = self._graph()
+            graph = self._connections()
             try:
-                with graph.writer.surfacing():
+                with graph.writer.raise_callback_errors():
                     graph.writer.execute("BEGIN IMMEDIATE")
                     yield graph
                     graph.writer.execute("COMMIT")
-                graph.refuse_if_moved()
+                graph.require_unmoved()
             except BaseException as error:
                 if graph.writer.in_transaction:
                     graph.writer.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
-                    raise unavailable(error, self._path) or BadInput(
+                    raise unavailable_error(error, self._path) or BadInput(
                         f"the database refused it: {error}"
                     ) from None
                 raise
 
     @contextmanager
-    def _explained(self, statement: str, guard: Guard, connection: Connection) -> Iterator[None]:
+    def _statement_errors(self, statement: str, guard: Guard, connection: Connection) -> Iterator[None]:
         """Convert errors of SQLite and of the checks about a statement to QueryFailed."""
         guard.refused = ""
         try:
-            with connection.surfacing():
+            with connection.raise_callback_errors():
                 yield
         except sqlite3.Error as error:
-            known = unavailable(error, self._path)
-            if known and getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_FULL:
-                raise known from None
-            raise QueryFailed(statement, self._reason(error, guard.refused)) from None
+            file_error = unavailable_error(error, self._path)
+            if file_error and getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_FULL:
+                raise file_error from None
+            raise QueryFailed(statement, self._error_reason(error, guard.refused)) from None
         except (
             BadInput,
             TypeError,
@@ -427,7 +443,7 @@ class Sqlite:
         ) as error:  # the last three are for parameters
             raise QueryFailed(statement, str(error)) from None
 
-    def _reason(self, error: sqlite3.Error, refused: str) -> str:
+    def _error_reason(self, error: sqlite3.Error, refused: str) -> str:
         code = getattr(error, "sqlite_errorcode", 0)
         if code == sqlite3.SQLITE_INTERRUPT:
             return f"took longer than {self.seconds:g} s and was stopped"
@@ -438,24 +454,26 @@ class Sqlite:
         return f"{error}: {refused}" if str(error) == "not authorized" else str(error)
 
     @contextmanager
-    def _timed(self, connection: Connection) -> Iterator[None]:
+    def _time_limit(self, connection: Connection) -> Iterator[None]:
         deadline = time.monotonic() + self.seconds
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_PER_CHECK)
         try:
             yield
         finally:
             connection.set_progress_handler(None, 0)
 
-    def _refuse_misfit(self, diff: Diff, writer: Connection) -> None:
+    def _require_fit(self, diff: Diff, writer: Connection) -> None:
         """Raise BadInput unless a diff fits, reading only the rows that decide it."""
-        ids, identities = touched(diff)
-        if not self._asked("SELECT 1 FROM nodes LIMIT 1"):
+        ids, identities = touched_keys(diff)
+        if not self._query("SELECT 1 FROM nodes LIMIT 1"):
             ids, identities = [], []
         nodes = list(
             self._nodes(row for id in ids for row in writer.execute(f"{_NODES} WHERE id = ?", (id,)))
         )
-        found = (row for identity in identities for row in writer.execute(f"{_EDGES} {_ONE_EDGE}", identity))
-        edges = {edge.identity: edge for edge in self._edges(found)}
+        edge_rows = (
+            row for identity in identities for row in writer.execute(f"{_EDGES} {_WHERE_EDGE}", identity)
+        )
+        edges = {edge.identity: edge for edge in self._edges(edge_rows)}
         for node in diff.removed_nodes:
             edges.update((edge.identity, edge) for edge in self.neighbours(node.id))
-        refuse_misfit(diff, nodes, edges.values())
+        require_fit(diff, nodes, edges.values())

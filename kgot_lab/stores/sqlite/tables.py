@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.stores.sql import Change, SqlRow, edge_row, node_row, parsed_json
-from kgot_lab.stores.sqlite.damage import FORGETTING, SUMMING, SUMS
+from kgot_lab.stores.sql import Change, SqlRow, edge_row, node_row, parse_json
+from kgot_lab.stores.sqlite.damage import CHECKSUM_REMOVAL_TRIGGERS, CHECKSUM_SCHEMA, CHECKSUM_TRIGGERS
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 SCHEMA = (
@@ -44,29 +44,29 @@ SCHEMA = (
     "CREATE TRIGGER words_go AFTER DELETE ON nodes BEGIN DELETE FROM words WHERE rowid = OLD.number; END",
     """CREATE TRIGGER words_change AFTER UPDATE OF id, properties, number ON nodes BEGIN
         DELETE FROM words WHERE rowid = OLD.number; {index} END""",
-    *SUMS,
+    *CHECKSUM_SCHEMA,
 )
 _TEXTS = """(SELECT coalesce(group_concat(atom, ' '), '') FROM json_tree({0}.properties) WHERE type IN ('text', 'integer', 'real'))"""
 _INDEX = f"INSERT INTO words (rowid, name, texts) VALUES (NEW.number, NEW.id, {_TEXTS.format('NEW')});"
 GRAPH_TABLES = tuple(statement.replace("{index}", _INDEX) for statement in SCHEMA)
-INDEX_SINCE = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_TEXTS.format('nodes')} FROM nodes WHERE number > ?"
+INDEX_NEW_NODES = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_TEXTS.format('nodes')} FROM nodes WHERE number > ?"
 
 # The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows
 # a statement touched.
 _NODE = "{0}.id, {0}.labels, {0}.properties, NULL, NULL"
 _EDGE = "{0}.source, {0}.type, {0}.target, {0}.key, {0}.properties"
 _NOTHING = "NULL, NULL, NULL, NULL, NULL"
-RECORDERS = {
+JOURNAL_TRIGGERS = {
     f"{kind}_{event}": f"CREATE TEMP TRIGGER {kind}_{event} AFTER {event} ON main.{kind} WHEN (SELECT yes FROM recording) BEGIN"
     f" INSERT INTO journal VALUES ('{kind}', {row.format('OLD') if event != 'INSERT' else _NOTHING},"
     f" {row.format('NEW') if event != 'DELETE' else _NOTHING}); END"
     for kind, row in (("nodes", _NODE), ("edges", _EDGE))
     for event in ("INSERT", "UPDATE", "DELETE")
 }
-JOURNAL = (
+JOURNAL_STATEMENTS = (
     "CREATE TEMP TABLE recording (yes)",
     "CREATE TEMP TABLE journal (kind, b1, b2, b3, b4, b5, a1, a2, a3, a4, a5)",
-    *RECORDERS.values(),
+    *JOURNAL_TRIGGERS.values(),
     """CREATE TEMP TRIGGER fact_comes INSTEAD OF INSERT ON main.facts BEGIN
         INSERT INTO nodes (id) VALUES (NEW.subject), (NEW.object) ON CONFLICT (id) DO NOTHING;
         INSERT INTO edges (source, type, target, key, properties)
@@ -90,16 +90,16 @@ class Connection(sqlite3.Connection):
     def create_function(
         self, name: str, narg: int, func: Callable[..., Any] | None, /, *, deterministic: bool = False
     ) -> None:
-        super().create_function(name, narg, func and self._noting(func), deterministic=deterministic)
+        super().create_function(name, narg, func and self._record_errors(func), deterministic=deterministic)
 
     def set_authorizer(self, authorizer_callback: Callable[..., int] | None) -> None:
-        super().set_authorizer(authorizer_callback and self._noting(authorizer_callback))
+        super().set_authorizer(authorizer_callback and self._record_errors(authorizer_callback))
 
     def set_progress_handler(self, progress_handler: Callable[[], int | None] | None, n: int) -> None:
-        super().set_progress_handler(progress_handler and self._noting(progress_handler), n)
+        super().set_progress_handler(progress_handler and self._record_errors(progress_handler), n)
 
     @contextmanager
-    def surfacing(self) -> Iterator[None]:
+    def raise_callback_errors(self) -> Iterator[None]:
         """Raise the error that a callback raised, such as Ctrl-C, instead of the one that SQLite reports."""
         self.raised = None
         try:
@@ -110,26 +110,26 @@ class Connection(sqlite3.Connection):
             self.raised = None
             raise raised from None
 
-    def _noting(self, callback: Callable[..., Any]) -> Callable[..., Any]:
-        def noting(*values: Any) -> Any:
+    def _record_errors(self, callback: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*values: Any) -> Any:
             try:
                 return callback(*values)
             except BaseException as error:
                 self.raised = error
                 raise
 
-        return noting
+        return wrapper
 
 
 # Rows of an SQLite graph as values, and the terms of a full-text query.
 
 _MAX_RESULT = 16_000_000  # approximate bytes of rows that one read may return
-_MOST_WORDS = 500  # words of a query that are looked up
+_MAX_QUERY_WORDS = 500  # words of a query that are looked up
 
 _WORD = re.compile(r"[^\W_]+")
 
 
-def node_of_sqlite(row: SqlRow) -> Node:
+def node_from_row(row: SqlRow) -> Node:
     id, labels, properties = row
     return Node(
         id,
@@ -138,17 +138,17 @@ def node_of_sqlite(row: SqlRow) -> Node:
     )
 
 
-def edge_of_sqlite(row: SqlRow) -> Edge:
+def edge_from_row(row: SqlRow) -> Edge:
     source, type, target, key, properties = row
     return Edge(source, type, target, json.loads(properties) if properties != "{}" else {}, key)
 
 
-def changes_in(journal: Iterable[SqlRow]) -> Iterator[Change]:
+def parse_journal(journal: Iterable[SqlRow]) -> Iterator[Change]:
     for table, *columns in journal:
-        yield Change(table, _decoded(table, columns[:5]), _decoded(table, columns[5:]))
+        yield Change(table, _parse_row(table, columns[:5]), _parse_row(table, columns[5:]))
 
 
-def _decoded(table: str, columns: Sequence[Any]) -> SqlRow | None:
+def _parse_row(table: str, columns: Sequence[Any]) -> SqlRow | None:
     """Parse the JSON of a journalled row.
 
     Raises BadInput if it is not valid.
@@ -159,13 +159,13 @@ def _decoded(table: str, columns: Sequence[Any]) -> SqlRow | None:
         id, labels, properties, *_ = columns
         return (
             id,
-            parsed_json(labels, f"the labels of {id!r}"),
-            parsed_json(properties, f"the properties of {id!r}"),
+            parse_json(labels, f"the labels of {id!r}"),
+            parse_json(properties, f"the properties of {id!r}"),
         )
-    return *columns[:4], parsed_json(columns[4], f"the properties of {columns[:4]!r}")
+    return *columns[:4], parse_json(columns[4], f"the properties of {columns[:4]!r}")
 
 
-def refuse_unfit(diff: Diff) -> None:
+def require_valid_elements(diff: Diff) -> None:
     """Raise BadInput if a statement created an invalid node or edge.
 
     Examples are a blank id, labels that are not text, and numbers out of range.
@@ -176,14 +176,14 @@ def refuse_unfit(diff: Diff) -> None:
         edge_row(edge)
 
 
-def sqlite_rows(cursor: sqlite3.Cursor, statement: str) -> Rows:
+def fetch_rows(cursor: sqlite3.Cursor, statement: str) -> Rows:
     names = [column[0] for column in cursor.description]
     for name, times in Counter(names).items():
         if times > 1:
             raise QueryFailed(
                 statement, f"{times} columns are called {name!r}; give each a name of its own with AS"
             )
-    found: list[dict[str, Json]] = []
+    rows: list[dict[str, Json]] = []
     size = 0
     for row in cursor:
         size += sum(len(value) if isinstance(value, str) else 8 for value in row) + 8 * len(row)
@@ -191,11 +191,13 @@ def sqlite_rows(cursor: sqlite3.Cursor, statement: str) -> Rows:
             raise QueryFailed(
                 statement, f"the answer is larger than {_MAX_RESULT:,} bytes; ask for less, or add a LIMIT"
             )
-        found.append({name: _value(name, value, statement) for name, value in zip(names, row, strict=True)})
-    return tuple(found)
+        rows.append(
+            {name: _cell_value(name, value, statement) for name, value in zip(names, row, strict=True)}
+        )
+    return tuple(rows)
 
 
-def _value(name: str, value: Any, statement: str) -> Json:
+def _cell_value(name: str, value: Any, statement: str) -> Json:
     if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
         raise QueryFailed(
             statement,
@@ -209,7 +211,7 @@ def _value(name: str, value: Any, statement: str) -> Json:
     return value
 
 
-def terms_of(words: str) -> list[str]:
+def query_terms(words: str) -> list[str]:
     """Return the words of a query, each quoted so that none is an operator of the full-text index.
 
     Compound words such as Marie-Curie are also searched as a phrase. Single letters, as in Curie's or R&D,
@@ -218,16 +220,24 @@ def terms_of(words: str) -> list[str]:
     terms: dict[str, None] = {}
     for chunk in unicodedata.normalize("NFC", words).split():
         parts = _WORD.findall(chunk)
-        together = [" ".join(parts)] if parts else []
-        terms.update(dict.fromkeys(together + [part for part in parts if len(part) > 1]))
-    return [f'"{term}"' for term in terms][:_MOST_WORDS]
+        phrase = [" ".join(parts)] if parts else []
+        terms.update(dict.fromkeys(phrase + [part for part in parts if len(part) > 1]))
+    return [f'"{term}"' for term in terms][:_MAX_QUERY_WORDS]
 
 
 # Which actions a statement may perform in an SQLite file.
 
-_TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes", *RECORDERS, *SUMMING, *FORGETTING}
+_TRIGGERS = {
+    "words_come",
+    "words_go",
+    "words_change",
+    "fact_comes",
+    *JOURNAL_TRIGGERS,
+    *CHECKSUM_TRIGGERS,
+    *CHECKSUM_REMOVAL_TRIGGERS,
+}
 # the tables of the full-text index
-_SHADOWS = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}
+_INDEX_TABLES = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}
 _READABLE = {
     "nodes",
     "edges",
@@ -239,7 +249,7 @@ _READABLE = {
     "recording",
     "waiting",
     "sums",
-} | _SHADOWS
+} | _INDEX_TABLES
 _FUNCTIONS = set(
     # Excluded because no time limit stops them: instr, replace, trim and json_patch, whose time is quadratic
     # in length.
@@ -258,40 +268,40 @@ class Guard:
     `refused` is the last action that was not allowed.
     """
 
-    writes: bool
-    awake: bool = True
+    allows_writes: bool
+    is_active: bool = True
     refused: str = ""
 
     def __call__(
-        self, action: int, one: str | None, two: str | None, database: str | None, source: str | None
+        self, action: int, first: str | None, second: str | None, database: str | None, source: str | None
     ) -> int:
         if (
-            not self.awake
-            or _may(action, one or "", two or "")
-            or (self.writes and _may_write(action, one or "", two, source))
+            not self.is_active
+            or _is_allowed(action, first or "", second or "")
+            or (self.allows_writes and _is_write_allowed(action, first or "", second, source))
         ):
             return sqlite3.SQLITE_OK
-        self.refused = " ".join(filter(None, (_ACTIONS.get(action, f"action {action}"), one, two)))
+        self.refused = " ".join(filter(None, (_ACTIONS.get(action, f"action {action}"), first, second)))
         return sqlite3.SQLITE_DENY
 
 
-def _may(action: int, one: str, two: str) -> bool:
+def _is_allowed(action: int, first: str, second: str) -> bool:
     match action:
         case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_RECURSIVE:
             return True
         case sqlite3.SQLITE_READ:
-            return one in _READABLE or not two  # without a column it may be the name of a CTE
+            return first in _READABLE or not second  # without a column it may be the name of a CTE
         case sqlite3.SQLITE_FUNCTION:
-            return two.lower() in _FUNCTIONS
+            return second.lower() in _FUNCTIONS
         case sqlite3.SQLITE_PRAGMA:
-            return (one, two) == ("data_version", "")  # the full-text index asks for it
+            return (first, second) == ("data_version", "")  # the full-text index asks for it
         case sqlite3.SQLITE_UPDATE:
             # asked when a virtual table is first used; to statements SQLite itself refuses it
-            return one == "sqlite_master"
+            return first == "sqlite_master"
     return False
 
 
-def _may_write(action: int, table: str, column: str | None, source: str | None) -> bool:
+def _is_write_allowed(action: int, table: str, column: str | None, source: str | None) -> bool:
     match action:
         case sqlite3.SQLITE_INSERT:
             return source in _TRIGGERS or table in ("nodes", "edges", "facts")

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, quote_plus
 
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, UnknownName
-from kgot_lab.io.http_client import through_proxy, way_to
+from kgot_lab.io.http_client import describe_proxy, proxy_options
 from kgot_lab.tools.web.fetching import USER_AGENT, bounded_body
 from kgot_lab.types import Json
 
@@ -54,7 +54,7 @@ class JsonApi:
         except ImportError:
             raise NotInstalled("web", "httpx") from None
         try:
-            way = way_to(self.address)
+            way = proxy_options(self.address)
         except BadInput as error:
             raise ToolFailed(f"{self.name} cannot be asked: {error}") from None
         headers = {"user-agent": USER_AGENT, "accept": "application/json", **self.headers}
@@ -68,7 +68,7 @@ class JsonApi:
         except httpx.TimeoutException:
             raise ToolFailed(f"{self.name} did not answer within {self.seconds:g} s", again=True) from None
         except httpx.HTTPError as error:
-            told = f"{self.name} cannot be reached{through_proxy(self.address)} ({type(error).__name__}: {error})"
+            told = f"{self.name} cannot be reached{describe_proxy(self.address)} ({type(error).__name__}: {error})"
             raise ToolFailed(self._keyless(told), again=True) from None
         if cut:
             raise ToolFailed(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
-from kgot_lab.graph.property_graph import Ints, frozen
+from kgot_lab.graph.property_graph import Ints, make_read_only
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.communities import (
@@ -202,7 +202,9 @@ def _divide_outside(view: View, number: int, rows: Ints) -> ViewedGraph:
     if len(np.unique(of[far])) > 1:
         of[far], kinds = len(division), (*kinds, EVERYTHING_ELSE)
     outside = frozenset(np.unique(of[~inside]).tolist())
-    return replace(whole, division=Communities(frozen(of), kinds, division.how), outer=view, outside=outside)
+    return replace(
+        whole, division=Communities(make_read_only(of), kinds, division.how), outer=view, outside=outside
+    )
 
 
 def _community_name(view: View, community: str) -> str:
@@ -251,14 +253,14 @@ def make_view(whole: ViewedGraph, shown: NDArray[np.integer[Any]], note: str = "
     )
     return View(
         whole=whole,
-        shown=frozen(rows),
+        shown=make_read_only(rows),
         nodes=(*(graph.nodes[row] for row in rows.tolist()), *(_super_node(groups[head]) for head in heads)),
         edges=tuple(graph.edges[row] for row in selected.edges.tolist()),
         bundles=tuple(bundle for bundle in selected.bundles if not outside >= {bundle.source, bundle.target}),
         communities=tuple(group for group in groups if group.size),
         left_out=selected.left_out,
         note=_view_note(whole, len(rows), note, describe_omitted_lines(whole, selected.left_out, most)),
-        at=frozen(at),
+        at=make_read_only(at),
     )
 
 

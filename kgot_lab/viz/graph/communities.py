@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Ints, frozen
+from kgot_lab.graph.property_graph import Ints, make_read_only
 
 MAX_COMMUNITIES = 40
 COARSENING = 0.7  # factor of the resolution while there are too many communities
@@ -93,7 +93,7 @@ def split_community(
         return division
     of = division.of.copy()
     of[rows] = len(division) + finer.of
-    return Communities(frozen(of), division.kinds + finer.kinds, division.how)
+    return Communities(make_read_only(of), division.kinds + finer.kinds, division.how)
 
 
 def first_labels(graph: PropertyGraph) -> tuple[_Numbers, tuple[str, ...]]:
@@ -272,7 +272,9 @@ def _renumber_by_size(
     rank[order] = np.arange(len(order))
     is_edgeless = np.bincount(numbers, weights=~is_isolated, minlength=len(values)) == 0
     kinds = tuple(WITHOUT_EDGES if is_edgeless[group] else "" for group in order.tolist())
-    return Communities(frozen(rank[numbers]), kinds + (THE_REST,) * (len(order) < len(values)), method)
+    return Communities(
+        make_read_only(rank[numbers]), kinds + (THE_REST,) * (len(order) < len(values)), method
+    )
 
 
 def members_by_community(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list[Ints]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
-from kgot_lab.graph.property_graph import Ints, frozen
+from kgot_lab.graph.property_graph import Ints, make_read_only
 from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.viz.graph.communities import (
     THE_REST,
@@ -109,7 +109,7 @@ def select_lines(
     crossed = crossing[drawn]
     bundles = _build_bundles(graph, codes, bundle_of[drawn], (one < other)[crossed], crossed, names)
     return DrawnLines(
-        frozen(drawn_edges.astype(np.int32)),
+        make_read_only(drawn_edges.astype(np.int32)),
         bundles,
         np.bincount(one[within], minlength=len(names)),
         left_out,

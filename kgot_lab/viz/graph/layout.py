@@ -323,14 +323,12 @@ MIN_CLEARANCE = 7.0  # pixels between a line and the rim of a node that is not i
 # radii and angles of the positions tried around a node, and the number tried anywhere
 _RINGS, _ANGLES, _RANDOM_POSITIONS = ((8.0, 18.0, 36.0, 66.0, 110.0, 170.0), 10, 48)
 # costs
-_OVERLAP_COST, _THROUGH_COST, _CROSSING_COST, _UNDER_NAME_COST, _LENGTH_COST, _SHORTNESS_COST = (
-    10.0,
-    14.0,
-    1.2,
-    1.5,
-    0.9,
-    5.0,
-)
+_OVERLAP_COST = 10.0
+_THROUGH_COST = 14.0
+_CROSSING_COST = 1.2
+_UNDER_NAME_COST = 1.5
+_LENGTH_COST = 0.9
+_SHORTNESS_COST = 5.0
 _MAX_SWEEPS = 10
 _MAX_DISTANCES = 16_000_000  # maximum distance computations, about two seconds; then the search stops
 

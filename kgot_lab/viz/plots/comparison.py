@@ -123,13 +123,8 @@ def evidence_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> P
             axes.set_xscale("symlog", linthresh=_LINEAR_TOKENS, linscale=0.5)
             axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
             axes.minorticks_off()
-            axes.set(
-                title=set,
-                ylim=_LIMITS,
-                xlim=(-4, 1.6 * max(largest, _LINEAR_TOKENS)),
-                ylabel="F1, 95 % interval",
-            )
-            axes.set_xlabel("evidence, median tokens")
+            axes.set(title=set, xlim=(-4, 1.6 * max(largest, _LINEAR_TOKENS)), ylim=_LIMITS)
+            axes.set(xlabel="evidence, median tokens", ylabel="F1, 95 % interval")
         place_legend_below(figure)
         text = _describe_scores(
             findings,
@@ -337,13 +332,9 @@ def _label_with_count(system: str, row: SystemScores | None) -> str:
 
 
 def _number_row(row: SystemScores) -> dict[str, Any]:
-    values = {
-        "F1": row.f1.mean,
-        "low": row.f1.low,
-        "high": row.f1.high,
-        "evidence tokens": row.evidence_tokens,
-    }
-    return {"on": row.on, "system": row.system, "n": row.n} | values
+    scores = {"F1": row.f1.mean, "low": row.f1.low, "high": row.f1.high}
+    tokens = {"evidence tokens": row.evidence_tokens}
+    return {"on": row.on, "system": row.system, "n": row.n} | scores | tokens
 
 
 def _describe_scores(

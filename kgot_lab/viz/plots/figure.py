@@ -18,7 +18,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.evaluation.significance import Estimate
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, escape_value, image_element, shorten, text_width
@@ -106,14 +106,14 @@ class Plot:
                 f"a plot is saved as {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, not as {path.name}"
             )
         if path.suffix == ".svg":
-            return write_whole(path, self._repr_svg_(), "the plot")
+            return write_atomically(path, self._repr_svg_(), "the plot")
         unset_metadata = ("Creator", "Producer", "CreationDate") if path.suffix == ".pdf" else ("Software",)
         with _style():
             buffer = io.BytesIO()
             self.figure.savefig(
                 buffer, format=path.suffix[1:], dpi=200, metadata=dict.fromkeys(unset_metadata)
             )
-        return write_whole(path, buffer.getvalue(), "the plot")
+        return write_atomically(path, buffer.getvalue(), "the plot")
 
     def _repr_svg_(self) -> str:
         return self.svg.replace("<svg", f'<svg xmlns="{_NAMESPACE}"', 1)
@@ -198,10 +198,8 @@ def draw_stacked_bars(
         # a part that is 0 everywhere is not in the legend
         positions = [position for position, length in enumerate(lengths) if length]
         if positions:
-            starts, widths = (
-                [ends[position] for position in positions],
-                [lengths[position] for position in positions],
-            )
+            starts = [ends[position] for position in positions]
+            widths = [lengths[position] for position in positions]
             axes.barh(positions, widths, left=starts, height=0.68, label=short_label(name), **pen.fill)
         ends = [end + length for end, length in zip(ends, lengths, strict=True)]
     axes.set_yticks(range(len(bars)), [short_label(bar) for bar in bars])

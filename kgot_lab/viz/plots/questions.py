@@ -24,7 +24,7 @@ from kgot_lab.evaluation.grading import (
 )
 from kgot_lab.evaluation.significance import proportion
 from kgot_lab.evaluation.tables import format_decimal
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.state import Ledger
 from kgot_lab.types import Json, Usage
 from kgot_lab.viz.plots.figure import (
@@ -463,7 +463,7 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
     for name, draw in TEN_PLOTS.items():
         plot_drawn = draw(results, ledger)
         content = {"plot": name, "told": plot_drawn.alt, "numbers": list(plot_drawn.numbers)}
-        write_whole(
+        write_atomically(
             plots_folder / f"{name}.json",
             json.dumps(content, indent=1, ensure_ascii=False) + "\n",
             "the numbers of the plot",

@@ -293,14 +293,9 @@ def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
             axes.set(title=name, xlabel=report.plan.primary, yticks=positions)
             axes.set_yticklabels(map(short_label, systems) if axes is panels[0] else [""] * len(systems))
             for row, locked in zip_longest(found, split):
-                values = {
-                    "data": name,
-                    "system": row.system,
-                    "mean": row.mean,
-                    "low": row.low,
-                    "high": row.high,
-                }
-                rows.append(values | ({"locked": locked} if split else {}))
+                recall = {"mean": row.mean, "low": row.low, "high": row.high}
+                test_mean = {"locked": locked} if split else {}
+                rows.append({"data": name, "system": row.system} | recall | test_mean)
         panels[0].legend(loc="best", frameon=False)
         measures = ", ".join(dict.fromkeys(report.plan.primary for report in reports.values()))
         description = f"{measures} of {len(systems)} systems on {', '.join(reports)}, with 95 % intervals."

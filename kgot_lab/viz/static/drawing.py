@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.files import write_whole
+from kgot_lab.io.files import write_atomically
 from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, image_element, text_width
 from kgot_lab.viz.static.table import Sheet, Table
 
@@ -44,7 +44,7 @@ class StaticPicture:
         """
         if Path(path).suffix != ".svg":
             raise BadInput(f"a picture is saved as .svg, not as {Path(path).name}")
-        return write_whole(path, self.svg, "the picture")
+        return write_atomically(path, self.svg, "the picture")
 
 
 @dataclass(frozen=True)

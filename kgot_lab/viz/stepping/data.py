@@ -301,10 +301,8 @@ class _TextStore:
 def _event_data(events: Sequence[Event], number: int, texts: _TextStore, by_hand: int) -> dict[str, Json]:
     """Return an event as JSON: a line for the list, HTML for the page, and the editable text."""
     event, part = events[number], changeable(events[number])
-    markup, event_caption = (
-        _event_markup(events, number, by_hand),
-        caption(event) + f" {BY_HAND}" * (number == by_hand),
-    )
+    markup = _event_markup(events, number, by_hand)
+    event_caption = caption(event) + f" {BY_HAND}" * (number == by_hand)
     data: dict[str, Json] = {"kind": type(event).__name__, "step": event.step}
     data |= {"caption": event_caption, "words": markup}
     if isinstance(event, Ballot):
@@ -380,13 +378,8 @@ def vote_data(events: Sequence[Event]) -> list[dict[str, Json]]:
     open_vote: dict[str, Json] | None = None
     for number, event in enumerate(events):
         if open_vote is None and isinstance(event, Asked) and event.role == "vote":
-            open_vote = {
-                "start": number,
-                "ballots": [],
-                "possible": _possible_ballots(events),
-                "end": -1,
-                "choice": "",
-            }
+            open_vote = {"start": number, "ballots": [], "end": -1, "choice": ""}
+            open_vote["possible"] = _possible_ballots(events)
             votes.append(open_vote)
         elif open_vote is not None and isinstance(event, Ballot):
             open_vote["ballots"].append([number, event.choice])

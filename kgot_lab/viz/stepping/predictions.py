@@ -65,14 +65,9 @@ class Prediction:
         The key is the first letter of the choice's value, or its number.
         """
         choices = [{"value": value, "words": words, "key": value[0].upper()} for value, words in self.choices]
-        fields = {
-            "kind": self.kind,
-            "before": self.before,
-            "reveal": self.reveal,
-            "asks": self.asks,
-            "told": self.told,
-        }
-        return {**fields, "quoted": self.quoted, "choices": choices, "truth": self.truth}
+        texts = {"kind": self.kind, "asks": self.asks, "told": self.told, "quoted": self.quoted}
+        events = {"before": self.before, "reveal": self.reveal}
+        return {**texts, **events, "choices": choices, "truth": self.truth}
 
 
 def multiple_choice(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.formatting import caption
 from kgot_lab.loop.replay import replay
@@ -159,7 +159,7 @@ def stepper(
         )
     started = events[0]
     if forks is None:
-        forks = forks_on_file(run, bundled("traces")) if live.planning is None and run.run else ()
+        forks = forks_on_file(run, bundled_path("traces")) if live.planning is None and run.run else ()
     return Stepper(
         run, tuple(forks), live, store or (lambda: open_for(started.dialect, *started.readers)), height=height
     )

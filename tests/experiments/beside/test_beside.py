@@ -23,7 +23,7 @@ from benchmarks.methods.paired import AnswersDiffer, PutToAll, in_turn, same_ans
 from benchmarks.methods.questions import kgos_questions
 from benchmarks.methods.report import write_size, written_report
 from benchmarks.methods.social import DEPENDS, KNOWS, social
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 
 WHOLE = kgos_graph()
 PART = WHOLE.subgraph(WHOLE.ids[:420])
@@ -123,7 +123,7 @@ def test_the_report_says_of_every_target_whether_it_was_met_and_how_times_grew(t
 
 
 def test_the_report_on_file_follows_from_the_receipts_beside_it():
-    folder = bundled("benchmarks/results/methods")
+    folder = bundled_path("benchmarks/results/methods")
     assert (folder / "report.md").read_text(encoding="utf-8") == written_report(folder), "run make results"
 
 

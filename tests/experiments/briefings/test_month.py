@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.schemas.check import faults
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge
@@ -46,7 +46,7 @@ def test_what_gold_says_of_an_item_fits_the_vocabulary_and_stands_in_its_text(it
 
 
 def test_gold_that_names_what_nobody_said_is_refused(tmp_path):
-    for path in bundled(INVENTED_MONTH).iterdir():
+    for path in bundled_path(INVENTED_MONTH).iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     rows = (tmp_path / "gold_facts.jsonl").read_text().splitlines()
     first = json.loads(rows[0])

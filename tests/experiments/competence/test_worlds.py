@@ -11,7 +11,7 @@ from benchmarks.competence.worlds import (
     world_on_file,
 )
 from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences
 from kgot_lab.stores import open_store
 from kgot_lab.types import Document, Triple
@@ -33,7 +33,7 @@ def test_every_step_stands_on_the_page_of_its_subject_and_on_no_other():
 
 
 def test_decomposed_questions_become_chains_whose_sentences_stand_in_their_passages():
-    world = world_on_file(bundled("musique-train-100"))
+    world = world_on_file(bundled_path("musique-train-100"))
     assert len(world.gold.chains) == 97, (
         "of 100: three have a part whose answer no sentence of its passage holds, or is its own subject"
     )

@@ -11,7 +11,7 @@ from support.workers import local_cluster
 
 import kgot_lab
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.io.dask_workers import workers_at
+from kgot_lab.io.dask_workers import dask_client
 from kgot_lab.kgos.extraction import file_facts as one_file
 from kgot_lab.kgos.extraction.file_facts import (
     ExtractedFile,
@@ -30,7 +30,7 @@ TEXTS = Path(kgot_lab.__file__).parent / "text"  # some twenty files
 def client(request):
     with (
         local_cluster(processes=request.param == "processes") as cluster,
-        workers_at(cluster.scheduler_address) as client,
+        dask_client(cluster.scheduler_address) as client,
     ):
         yield client
 

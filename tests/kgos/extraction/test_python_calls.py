@@ -9,12 +9,12 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.extraction.folder import graph_of_folder
 from kgot_lab.kgos.extraction.python.statements import python_facts
 
 MEASURE = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "extraction" / "call_graph.py"))
-with gzip.open(bundled("pycg-micro/cases.jsonl.gz"), "rt", encoding="utf-8") as rows:
+with gzip.open(bundled_path("pycg-micro/cases.jsonl.gz"), "rt", encoding="utf-8") as rows:
     CASES = {f"{case['category']}/{case['name']}": case for case in map(json.loads, rows)}
 NOT_EXACT = {  # keys of a dictionary that are overwritten, a method of one; and gold that is debatable
     *("dicts/assign", "dicts/nested", "dicts/update", "builtins/types"),

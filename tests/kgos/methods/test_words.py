@@ -11,7 +11,7 @@ from support.method_graphs import linked
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.methods.goals import want_to
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
 from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
@@ -113,7 +113,7 @@ def texts_of(value):
 @every("number", range(0, 76, 5))
 def test_a_keyword_match_counts_the_words_that_stand_anywhere_in_a_node(number):
     graph = cookbook()
-    query = json.loads(bundled("cookbook/queries_tuning.jsonl").read_text().splitlines()[number])["text"]
+    query = json.loads(bundled_path("cookbook/queries_tuning.jsonl").read_text().splitlines()[number])["text"]
     words = set(searched_words(query))
     expected = {}
     for node in graph.nodes:

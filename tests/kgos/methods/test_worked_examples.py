@@ -12,7 +12,7 @@ from support.every import every
 from support.method_graphs import linked
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.kgos.methods.compose_for import compose_for
 from kgot_lab.kgos.methods.goals import can_it, want_to
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
@@ -109,7 +109,7 @@ def test_no_limitation_of_a_node_that_is_told_is_missing_from_the_context(seed, 
 def test_the_cookbook_has_its_nodes_its_edges_and_the_means_of_two_ratings():
     graph = cookbook()
     assert (len(graph), len(graph.edges)) == (291, 729)
-    texts = (bundled(f"cookbook/ratings_{rater}.jsonl").read_text() for rater in "ab")
+    texts = (bundled_path(f"cookbook/ratings_{rater}.jsonl").read_text() for rater in "ab")
     rows = ([json.loads(line) for line in text.splitlines()] for text in texts)
     first, second = (
         next(row["ratings"] for row in each if row["id"] == "technique:reranking") for each in rows

@@ -133,7 +133,7 @@ def test_a_report_counts_by_severity_and_shows_the_first_of_many():
 def test_only_the_rules_and_types_that_are_asked_for_are_tried():
     report = check_rules(graph("", node("a", "")), only=[1, 6])
     assert [each.rule.number for each in report.found] == [1, 6]
-    gadget, known = graph("", node("a", type="gadget")), UNIFIED.extended(NodeType("gadget", "a thing"))
+    gadget, known = graph("", node("a", type="gadget")), UNIFIED.with_types(NodeType("gadget", "a thing"))
     assert len(check_rules(gadget)[2]) == 1 and len(check_rules(gadget, known)[2]) == 0
     assert check_rules(PropertyGraph.of()).broken == ()
     with pytest.raises(UnknownName, match="rule '13'"):

@@ -69,7 +69,7 @@ def test_a_computed_similarity_is_a_type_of_its_own_that_says_how_much_and_by_wh
 
 
 def test_a_graph_with_types_of_its_own_extends_its_vocabulary():
-    more = UNIFIED.extended(EdgeType("supersedes", "comes after", (Ends("*", "*"),)))
+    more = UNIFIED.with_types(EdgeType("supersedes", "comes after", (Ends("*", "*"),)))
     assert more.edge_type("supersedes").meaning == "comes after"
     with pytest.raises(UnknownName):
         UNIFIED.edge_type("supersedes")

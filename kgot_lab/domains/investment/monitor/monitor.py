@@ -49,8 +49,8 @@ from kgot_lab.errors import (
     require_count,
     short_repr,
 )
-from kgot_lab.io.files import write_whole
-from kgot_lab.io.http_client import is_loopback, through_proxy, way_to
+from kgot_lab.io.files import write_atomically
+from kgot_lab.io.http_client import describe_proxy, is_loopback, proxy_options
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import format_count
@@ -74,7 +74,7 @@ def deliver_to_folder(folder: Path | str) -> DeliveryFunction:
     directory = Path(folder)
 
     def deliver(entry: OutboxEntry) -> None:
-        write_whole(directory / f"{entry.key}.json", _entry_to_json(entry), "the briefing")
+        write_atomically(directory / f"{entry.key}.json", _entry_to_json(entry), "the briefing")
 
     return deliver
 
@@ -95,7 +95,7 @@ def deliver_to_address(url: str) -> DeliveryFunction:
         raise BadInput(
             "a briefing says whose it is: an address that is not of this computer begins with https"
         )
-    client_options = way_to(url)
+    client_options = proxy_options(url)
 
     def deliver(entry: OutboxEntry) -> None:
         import httpx  # a dependency of openai
@@ -109,7 +109,7 @@ def deliver_to_address(url: str) -> DeliveryFunction:
             ):
                 status = answer.status_code
         except httpx.HTTPError as error:
-            message = f"{address} did not take a briefing{through_proxy(url)} ({type(error).__name__})"
+            message = f"{address} did not take a briefing{describe_proxy(url)} ({type(error).__name__})"
             raise ToolFailed(f"{message}: see that it is there", again=True) from None
         if not 200 <= status < 300:
             is_temporary = status >= 500 or status in (408, 429)

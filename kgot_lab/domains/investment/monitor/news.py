@@ -15,7 +15,7 @@ from kgot_lab.domains.investment.versions import EdgeKey
 from kgot_lab.domains.investment.view import MAX_ID_LENGTH, storable_text
 from kgot_lab.errors import BadInput, describe_value, require
 from kgot_lab.graph.validation import EdgeType, Vocabulary
-from kgot_lab.io.files import read_regular, utf8_text
+from kgot_lab.io.files import read_regular_file, utf8_text
 from kgot_lab.kgos.schemas.check import time_of
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.structured import compact_schema, explain_json_error
@@ -106,7 +106,7 @@ def read_news_file(path: Path | str) -> NewsRead:
     cannot be read.
     """
     try:
-        lines = utf8_text(read_regular(path), path).split("\n")
+        lines = utf8_text(read_regular_file(path), path).split("\n")
     except OSError as error:
         raise BadInput(f"the news in {path} cannot be read: {error.strerror or error}") from None
     items, refused = list[NewsItem](), list[str]()

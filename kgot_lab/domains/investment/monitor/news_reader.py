@@ -295,7 +295,7 @@ class FactFilter:
         """
         first_faults: Sequence[Fault] = ()
         for source, target in product(sources, targets):
-            edge = self._vocabulary.in_order(Edge(source.id, type, target.id, properties))
+            edge = self._vocabulary.stored_form(Edge(source.id, type, target.id, properties))
             faults_found = edge_faults(
                 self._vocabulary, edge, {each.id: each.labels[0] for each in (source, target)}
             )

@@ -43,9 +43,9 @@ from kgot_lab.domains.npc.visibility import (
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, describe_value, require
-from kgot_lab.stores.lookup import reached
+from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.stores.postgres.rows import pgvector_text
-from kgot_lab.stores.postgres.tables import quoted
+from kgot_lab.stores.postgres.tables import quote_identifier
 from kgot_lab.stores.sql import json_text
 
 
@@ -176,7 +176,7 @@ def graphrag_in_python(
     with graph.reading():
         seen = visible_world(graph, query.npc_id, query.policy)
         steps = steps_over(seen.relationships, (), "out")
-        hops_by_id = reached(query.npc_id, query.ranking.steps, lambda id: (to for _, to in steps([id])))
+        hops_by_id = nodes_within(query.npc_id, query.ranking.steps, lambda id: (to for _, to in steps([id])))
         entities = {
             each.id: each for each in seen.entities if query.ranking.hops is None or each.id in hops_by_id
         }
@@ -385,7 +385,7 @@ def _with_vector_schema(statement: str, vectors: str) -> str:
 
     It is on no search path, because it may contain tables of other worlds.
     """
-    return statement.replace("pgvector.", f"{quoted(vectors)}.")
+    return statement.replace("pgvector.", f"{quote_identifier(vectors)}.")
 
 
 # The layers for each storage of a world.

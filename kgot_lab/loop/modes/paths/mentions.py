@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.graph.changes import Support, note, supports_of
+from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.retrieval.entity_linking import (
     CAPITALISED_RUN,
     NameIndex,
@@ -148,7 +148,7 @@ def mention_facts(
     known = NameIndex(Document(title, "", title) for title in dict.fromkeys(titles))
     facts: list[Fact] = []
     for sentence in said:
-        support = note([Support(sentence.source, sentence.text)])
+        support = support_properties([Support(sentence.source, sentence.text)])
         facts.append((Triple(sentence.title, SAYS_SENTENCE, sentence.place), support))
         named = dict.fromkeys(_names(sentence.text, known, runs, parts))
         names = [name for name in named if name not in (sentence.title, sentence.place)][:_MOST]
