@@ -101,11 +101,9 @@ class FactFilter:
 
         An edge records that the item mentions it.
         """
-        name, symbol, what = (
-            clean_text(thing.name),
-            clean_text(thing.symbol),
-            f"{thing.type} {short_repr(thing.name)}",
-        )
+        name = clean_text(thing.name)
+        symbol = clean_text(thing.symbol)
+        what = f"{thing.type} {short_repr(thing.name)}"
         if thing.type == "Asset":
             symbol = symbol or name
         if symbol and not contains_symbol(self._text, symbol):
@@ -128,10 +126,8 @@ class FactFilter:
 
     def accept_event(self, event: StatedEvent) -> Node | None:
         """Accept an event with what it affects, if at least one of that is known or named in the item."""
-        what, type = (
-            f"event {short_repr(event.summary)}",
-            name_key(clean_text(event.type)).replace(" ", "_"),
-        )
+        what = f"event {short_repr(event.summary)}"
+        type = name_key(clean_text(event.type)).replace(" ", "_")
         node = self._make_summarized_node(
             "MarketEvent", what, summary=event.summary, type=type, date=self._published
         )
@@ -242,10 +238,8 @@ class FactFilter:
             each for each in self._names.calls(said_by, insight.action, about) if each.id not in self._ends
         ]:
             return live_calls[0]
-        given, ends = (
-            self._parse_stated_time(insight.date, what),
-            self._parse_stated_time(insight.until, what),
-        )
+        given = self._parse_stated_time(insight.date, what)
+        ends = self._parse_stated_time(insight.until, what)
         properties = {
             "type": insight.type,
             "action": insight.action,
