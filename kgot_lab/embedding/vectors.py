@@ -145,7 +145,25 @@ def text_key(digest: str, text: str) -> bytes:
     return hashlib.sha256(f"{digest}\0{replace_surrogates(text)}".encode()).digest()
 
 
-class CachedEmbedder:
+class _Wrapper:
+    """An embedder around another one, with its name, digest and dimension."""
+
+    _embedder: Embedder
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def digest(self) -> str:
+        return self._embedder.digest
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+
+class CachedEmbedder(_Wrapper):
     """An embedder with a cache in an SQLite file that several programs may share.
 
     Texts are computed in batches, longest first, and stored at once, so an interruption loses little.
@@ -165,18 +183,6 @@ class CachedEmbedder:
     ) -> None:
         self._embedder, self._progress = embedder, progress
         self._file = CacheFile(folder, _VECTORS, label="embedding", fallback="vectors are computed")
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def digest(self) -> str:
-        return self._embedder.digest
-
-    @property
-    def dimension(self) -> int:
-        return self._embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as unit vectors, shape (len(texts), dimension)."""
@@ -324,26 +330,7 @@ class Vectors:
         return Vectors(ids, keys, normalise_rows(matrix, path.name), embedder.name, embedder.digest)
 
 
-class WithStoredVectors:
-    """An embedder with stored vectors of some texts, which computes only the others.
-
-    Raises BadInput if the stored vectors are of another embedder.
-    """
-
-    def __init__(self, embedder: Embedder, stock: Vectors) -> None:
-        if (stock.digest, stock.matrix.shape[1]) != (embedder.digest, embedder.dimension):
-            raise BadInput(
-                f"these vectors come from {stock.model} {stock.digest[:8]}, not from {embedder.name} {embedder.digest[:8]}"
-            )
-        self.name, self.digest, self.dimension = embedder.name, embedder.digest, embedder.dimension
-        self._embedder, self._stock = embedder, dict(zip(stock.keys, stock.matrix, strict=True))
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Encode texts as unit vectors, shape (len(texts), dimension)."""
-        return _look_up_or_embed(self._embedder, texts, self._stock)
-
-
-class VectorFiles:
+class VectorFiles(_Wrapper):
     """An embedder with files of vectors, each opened when one of its texts is needed.
 
     Other texts are computed. Files of another embedder, and broken ones, are ignored with a warning: slower,
@@ -354,18 +341,6 @@ class VectorFiles:
         self._embedder, self._paths = embedder, paths
         self._stock: dict[bytes, Matrix] = {}
         self._opened: set[Path] = set()
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def digest(self) -> str:
-        return self._embedder.digest
-
-    @property
-    def dimension(self) -> int:
-        return self._embedder.dimension
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as unit vectors, shape (len(texts), dimension)."""

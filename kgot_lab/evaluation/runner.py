@@ -258,7 +258,7 @@ def _changes(head: Mapping[str, Json], system: Retriever | SystemBuilder, datase
         "its version": bool(version) and head.get(VERSION) == version,
         _EMBEDDER: embedders <= set(str(head.get(EMBEDDER_HASH)).split(_AND)),
         "its pipeline": described,
-        "what else the data hold (triples, computed edges, locked questions)": head.get(ADDITIONS)
+        "what else the data hold (triples, computed edges, test split)": head.get(ADDITIONS)
         == additions_digest(dataset),
     }
     return [what for what, kept in same.items() if not kept]

@@ -189,11 +189,7 @@ def intervals(
     if table.ndim != 2 or table.shape[1] < 2 or not np.isfinite(table).all():
         raise BadInput("an interval needs two values or more, all of them finite numbers")
     count = table.shape[1]
-    drawn = np.random.default_rng(seed).integers(0, count, (rounds, count))
-    times = np.bincount(
-        (drawn + count * np.arange(rounds)[:, None]).ravel(), minlength=rounds * count
-    ).reshape(rounds, count)
-    means = times.astype(np.float64) @ table.T / count
+    means = _draw_counts(count, rounds, seed) @ table.T / count
     return [_bca(row, means[:, number], confidence) for number, row in enumerate(table)]
 
 
@@ -236,12 +232,7 @@ def _grouped_intervals(
     parts = [_group_sums(row, groups) for row in values]
     sums, sizes = np.stack([part for part, _ in parts], axis=1), parts[0][1]
     count = len(sizes)
-    drawn = np.random.default_rng(seed).integers(0, count, (rounds, count))
-    times = (
-        np.bincount((drawn + count * np.arange(rounds)[:, None]).ravel(), minlength=rounds * count)
-        .reshape(rounds, count)
-        .astype(np.float64)
-    )
+    times = _draw_counts(count, rounds, seed)
     means = (times @ sums) / (times @ sizes)[:, None]
     found = []
     for row, drawn_means in zip(sums.T, means.T, strict=True):
@@ -255,6 +246,13 @@ def _grouped_intervals(
             )
         )
     return found
+
+
+def _draw_counts(count: int, rounds: int, seed: int) -> Numbers:
+    """Return how often each item is drawn in each bootstrap sample, shape (rounds, count)."""
+    drawn = np.random.default_rng(seed).integers(0, count, (rounds, count))
+    flat = (drawn + count * np.arange(rounds)[:, None]).ravel()
+    return np.bincount(flat, minlength=rounds * count).reshape(rounds, count).astype(np.float64)
 
 
 def grouped_p(

@@ -17,9 +17,9 @@ from pathlib import Path
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slug
 from kgot_lab.memory.claims.claim import (
-    from_microseconds,
-    from_microseconds_or_none,
-    to_microseconds,
+    from_micros,
+    from_micros_or_none,
+    to_micros,
     utc_now,
 )
 from kgot_lab.memory.sqlite_tables import open_tables
@@ -194,7 +194,7 @@ class ExpertTables(TableBacked):
         self.storage, self.now = storage, now
 
     def _at(self) -> int:
-        return to_microseconds(self.now(), "now")
+        return to_micros(self.now(), "now")
 
     # --- experts ---
 
@@ -278,7 +278,7 @@ class ExpertTables(TableBacked):
         """
         told = {"owner": owner} if experts is None else {"owner": owner, "experts": list(experts)}
         rows = self.storage.rows(ACTIVE if experts is None else ACTIVE_WITH, told)
-        return {expert: (int(count), from_microseconds(last)) for expert, count, last in rows}
+        return {expert: (int(count), from_micros(last)) for expert, count, last in rows}
 
     # --- conversations ---
 
@@ -357,7 +357,7 @@ class ExpertTables(TableBacked):
             self.storage.rows(ADD_MESSAGE, {**told, "content": content, "metadata": about})
             grown = chain_of([(role, content)], str(chain[0][0]))
             self.storage.rows(TOUCH, {"id": conversation, "at": at, "chain": grown})
-        return ChatMessage(id, role, content, from_microseconds(at), metadata or {})
+        return ChatMessage(id, role, content, from_micros(at), metadata or {})
 
     def messages(self, conversation: str) -> tuple[ChatMessage, ...]:
         """Return all messages of a conversation in order."""
@@ -375,10 +375,8 @@ class ExpertTables(TableBacked):
 
     def spoken(self, expert: str, since: datetime, most: int) -> tuple[tuple[str, str, str, datetime], ...]:
         """Return the last messages of all people to an expert since a time, as (owner, id, content, when)."""
-        rows = self.storage.rows(
-            SPOKEN, {"expert": expert, "since": to_microseconds(since, "since"), "most": most}
-        )
-        return tuple((owner, id, content, from_microseconds(at)) for owner, id, content, at in rows)
+        rows = self.storage.rows(SPOKEN, {"expert": expert, "since": to_micros(since, "since"), "most": most})
+        return tuple((owner, id, content, from_micros(at)) for owner, id, content, at in rows)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
         """Remove a conversation.
@@ -429,10 +427,10 @@ class ExpertTables(TableBacked):
             JudgedAnswer(
                 id,
                 conversation,
-                from_microseconds(at),
+                from_micros(at),
                 json.loads(about),
                 thumb and int(thumb),
-                from_microseconds_or_none(thought),
+                from_micros_or_none(thought),
             )
             for id, conversation, at, about, thumb, thought in self.storage.rows(OPINIONS, {"expert": expert})
         )
@@ -455,7 +453,7 @@ class ExpertTables(TableBacked):
             self.storage.rows(
                 ADD_TRIAL, {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at}
             )
-        return StoredTrial(id, body, from_microseconds(at), None)
+        return StoredTrial(id, body, from_micros(at), None)
 
     def trials(self, expert: str) -> tuple[StoredTrial, ...]:
         """Return all trials of an expert, the oldest first."""
@@ -507,26 +505,24 @@ def _expert(row: ClaimRow) -> Expert:
         {
             **json.loads(body),
             "id": id,
-            "created_at": from_microseconds(created),
-            "updated_at": from_microseconds(updated),
+            "created_at": from_micros(created),
+            "updated_at": from_micros(updated),
         }
     )
 
 
 def _conversation(row: ClaimRow) -> ChatConversation:
     id, expert, started, last, preview, chain, count = row
-    return ChatConversation(
-        id, expert, from_microseconds(started), from_microseconds(last), preview, chain, int(count)
-    )
+    return ChatConversation(id, expert, from_micros(started), from_micros(last), preview, chain, int(count))
 
 
 def _trial(row: ClaimRow) -> StoredTrial:
     id, body, begun, ended = row
     return StoredTrial(
-        id, json.loads(body), from_microseconds(begun), None if ended is None else from_microseconds(ended)
+        id, json.loads(body), from_micros(begun), None if ended is None else from_micros(ended)
     )
 
 
 def _message(row: ClaimRow) -> ChatMessage:
     id, role, content, at, metadata = row
-    return ChatMessage(id, role, content, from_microseconds(at), json.loads(metadata))
+    return ChatMessage(id, role, content, from_micros(at), json.loads(metadata))

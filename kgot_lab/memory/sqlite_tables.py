@@ -109,8 +109,7 @@ def _migrate(connection: sqlite3.Connection, layout: Layout) -> None:
         for table in layout.later[version - 1 :]:  # none where another process was first
             connection.execute(table.sqlite)
             connection.executemany(
-                table.insert_statement("?"),
-                table.compute_rows(connection.execute(table.read).fetchall()),
+                table.insert_statement("?"), table.compute_rows(connection.execute(table.read).fetchall())
             )
         connection.execute(f"PRAGMA user_version = {layout.version}")
 

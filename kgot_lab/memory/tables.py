@@ -14,12 +14,12 @@ from kgot_lab.memory.triple_store import MAX_TEXT_LENGTH, pad_words
 # any length.
 
 
-def fact_key_of_word(word: str) -> int:
+def word_key(word: str) -> int:
     """Return the key of the facts that contain a word, in the form of `pad_words`."""
     return _signed_hash("word", word)
 
 
-def fact_key_of_end(end: Literal["subject", "object"], name: str) -> int:
+def end_key(end: Literal["subject", "object"], name: str) -> int:
     """Return the key of the facts whose subject or object is exactly a name."""
     return _signed_hash(end, name)
 
@@ -31,13 +31,7 @@ def fact_keys(subject: str, relation: str, object: str) -> list[int]:
     """
     indexed = [part for part in (subject, relation, object) if len(part) <= MAX_TEXT_LENGTH]
     words = {word for part in indexed for word in pad_words(part).split()}
-    return sorted(
-        {
-            *map(fact_key_of_word, words),
-            fact_key_of_end("subject", subject),
-            fact_key_of_end("object", object),
-        }
-    )
+    return sorted({*map(word_key, words), end_key("subject", subject), end_key("object", object)})
 
 
 def _signed_hash(kind: str, text: str) -> int:

@@ -86,15 +86,7 @@ LANGUAGES = {language.name: language for language in (PYTHON_WORKER, SPARQL_WORK
 
 
 # folders with the shared libraries of the system
-_LIBRARY_FOLDERS = (
-    "/usr/lib64",
-    "/usr/lib32",
-    "/lib64",
-    "/lib32",
-    "/etc/ld.so.cache",
-    "/nix/store",
-    "/gnu/store",
-)
+_LIBRARIES = ("/usr/lib64", "/usr/lib32", "/lib64", "/lib32", "/etc/ld.so.cache", "/nix/store", "/gnu/store")
 _NOBODY_USER_ID = 65534
 # limit of an engine's files, which are in memory (/tmp is a tmpfs), as a multiple of a statement's memory
 _FILES_PER_MEMORY = 8
@@ -196,19 +188,13 @@ def _bind_read_only(paths: list[Path]) -> list[str]:
 def _python_paths() -> list[Path]:
     """Return the interpreter, its library and the shared libraries it may need, and no more of its prefix."""
     prefix = Path(sys.base_prefix)
-    standard_library = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
-    shared_libraries = (
+    stdlib = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
+    shared = (
         [prefix / "lib"]
         if (prefix / "conda-meta").is_dir()
         else sorted((prefix / "lib").glob("libpython3*.so*"))
     )
-    return [
-        *_system_libraries(),
-        *standard_library,
-        *shared_libraries,
-        interpreter(),
-        interpreter().resolve(),
-    ]
+    return [*_system_libraries(), *stdlib, *shared, interpreter(), interpreter().resolve()]
 
 
 def _system_libraries() -> list[Path]:
@@ -221,7 +207,7 @@ def _system_libraries() -> list[Path]:
     multiarch_folders = [
         Path(top) / machine for top in ("/usr/lib", "/lib") if machine and (Path(top) / machine).is_dir()
     ]
-    return [*(multiarch_folders or [Path("/usr/lib"), Path("/lib")]), *map(Path, _LIBRARY_FOLDERS)]
+    return [*(multiarch_folders or [Path("/usr/lib"), Path("/lib")]), *map(Path, _LIBRARIES)]
 
 
 def _site_packages_folders() -> list[Path]:

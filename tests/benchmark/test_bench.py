@@ -514,7 +514,7 @@ BAD_DATA = {
     "one query left open": (tiny(locked=frozenset(DATA.qrels) - {"q0"}), "tiny has one develop query"),
     "a list of locked ones": (
         tiny(locked=["q0", "q1"]),
-        "the locked queries of tiny are a set of ids, not a list",
+        "locked, the test split of tiny, is a set of ids, not a list",
     ),
     "rows": ([("q0", "d00")], "data is a Dataset, the name of one, or a folder as BEIR has them, not a list"),
     "nothing": (None, "not a NoneType"),
@@ -669,5 +669,5 @@ def test_what_was_changed_is_told_of_a_system_that_is_run_again(tmp_path):
         folder=tmp_path,
     )
     assert set(made.again.values()) == {
-        "what else the data hold (triples, computed edges, locked questions) changed"
+        "what else the data hold (triples, computed edges, test split) changed"
     }

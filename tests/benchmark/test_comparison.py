@@ -77,6 +77,7 @@ def test_as_many_questions_are_drawn_as_the_design_says_none_of_them_used_before
         assert len(set(asked)) == len(asked) and asked != sorted(asked), name
 
 
+@pytest.mark.extended
 def test_no_drawn_question_or_passage_that_holds_its_answer_may_be_tuned_on(drawn):
     tuned = develop_samples()
     assert {name: len(sample.questions) for name, sample in tuned.items()} == {
@@ -98,6 +99,7 @@ def gold_texts(samples) -> set[str]:
     return found
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("name", "size", "passages"), [("2wiki", 989, 6119), ("musique-498", 498, 5966)])
 def test_the_sets_are_whole_and_the_ids_of_passages_do_not_follow_the_questions(name, size, passages):
     data = BUNDLED_SETS[name]()
@@ -200,6 +202,7 @@ list(ComparisonRun(TINY, Path(sys.argv[1], "out"), reader(reply)).answer_missing
 """
 
 
+@pytest.mark.extended
 def test_killed_in_the_middle_of_a_question_it_goes_on(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], env=environment)
@@ -461,7 +464,7 @@ def test_the_rest_is_reckoned_from_the_receipts_and_before_there_are_any_from_to
     before = {(row.set, row.system): row for row in estimate_remaining(TINY, tmp_path / "out")}
     assert (
         before["first", "rag"].left == 3
-        and before["first", "rag"].by == "reckoned"
+        and before["first", "rag"].by == "estimated"
         and before["first", "rag"].seconds > 0
     )
     assert before["first", "loop"].seconds > before["first", "rag"].seconds

@@ -71,6 +71,7 @@ def test_a_bundled_set_fits_together(name):
     assert len(dataset.develop.queries) + len(dataset.locked) == len(dataset.queries)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("name", "passages", "questions"), [("2wiki-780", 780, 101), ("2wiki-421", 421, 51)])
 def test_what_the_published_systems_searched_is_a_part_of_2wiki(name, passages, questions):
     part, whole = searched(questions), load_dataset("2wiki")

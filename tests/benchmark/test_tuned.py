@@ -136,5 +136,5 @@ def test_admitted_decides_as_the_gate_does(fuse):
 
 
 def test_too_few_develop_queries_are_refused_even_where_locked_ones_would_make_enough():
-    with pytest.raises(BadInput, match="3 develop queries; tuning in two halves takes at least 4"):
+    with pytest.raises(BadInput, match="3 dev queries; tuning in two halves takes at least 4"):
         cross_fit(tiny(locked=frozenset({"q0", "q1", "q2", "q3", "q4"})), Spy(), "tuned")

@@ -288,7 +288,7 @@ def test_the_first_heading_is_found():
         "\r",
     ],
 )
-@pytest.mark.parametrize("end", ["", "x`\n"])
+@pytest.mark.parametrize("end", ["", pytest.param("x`\n", marks=pytest.mark.extended)])
 def test_a_hostile_text_is_cut_in_a_time_that_grows_as_its_length(unit, end):
     text = unit * (100_000 // len(unit)) + end
     begun = time.process_time()

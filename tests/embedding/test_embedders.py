@@ -60,13 +60,13 @@ def ready(name: str, tmp_path) -> Embedder:
     return embedder(name, **options.get(name, {}))
 
 
-LOCAL = ["minilm", "sentence-transformers", "wordllama", "lsa", "infonce"]
+QUICK = ["minilm", "wordllama", "lsa", "infonce"]
 
 
 # --- what all promise ---
 
 
-@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize("name", [*QUICK, pytest.param("sentence-transformers", marks=pytest.mark.extended)])
 def test_vectors_have_length_1_or_0_and_are_the_same_again(name, tmp_path):
     model = ready(name, tmp_path)
     vectors = model.embed([*TEXTS, "half \ud800 cat"])

@@ -115,6 +115,7 @@ def test_a_second_process_waits_says_so_and_takes_the_receipt_of_the_first(tmp_p
     assert not list(tmp_path.glob("*.lock")) and not list(tmp_path.glob("*.partial"))
 
 
+@pytest.mark.extended
 def test_who_waits_for_a_process_that_is_killed_goes_on_from_what_it_left(tmp_path, started):
     first = started("first")
     until(lambda: "first q3" in asked(tmp_path), "the first process is in the middle")

@@ -181,6 +181,7 @@ def test_the_stage_ranks_musique_by_what_networkx_finds(musique, kind):
         assert len(set(found.ids)) == len(found.hits) and set(found.ids) == set(reached) | set(earlier.ids)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["musique", pytest.param("2wiki", marks=pytest.mark.extended)])
 def test_a_walk_that_spreads_from_its_seeds_ranks_real_passages_in_the_same_order(monkeypatch, name):
     data = load_dataset(name).develop

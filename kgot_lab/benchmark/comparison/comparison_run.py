@@ -269,10 +269,10 @@ def _report_event(
 
 # Time estimates: from stored results, or from tokens and a rate if there are none yet.
 
-_EXPECTED_TURNS = 2  # that a question of the loop is reckoned to take
+_EXPECTED_TURNS = 2  # assumed for a question of the loop
 _PROMPT, _FACT = 250, 35  # tokens of a prompt without its facts, and of a sentence
 _WRITTEN = 12  # tokens of an answer
-MEASURED, ESTIMATED = "median of this set", "reckoned"
+MEASURED, ESTIMATED = "median of this set", "estimated"
 
 
 @dataclass(frozen=True)

@@ -163,25 +163,23 @@ def run_question(question: Question, system: str, equipment: Equipment, path: Pa
     if system == "loop":
         yield from _run_loop(question, equipment, path)
         return
+    walk = _single_call(question, system, equipment)
+    yield from run_or_replay(walk, equipment.planning, path, {"question": question.id})
+
+
+def _single_call(question: Question, system: str, equipment: Equipment) -> Callable[[LLM], Iterator[Event]]:
+    """Return the run of a system that calls the model once. Raises BadInput if it lacks a search tool."""
     if equipment.walk is not None:
         walk, tools = equipment.walk, equipment.tools(question)
-        yield from run_or_replay(
-            lambda llm: walk(question, llm, tools), equipment.planning, path, {"question": question.id}
-        )
-        return
+        return lambda llm: walk(question, llm, tools)
     if system == "zero-shot":
-        yield from run_or_replay(
-            lambda llm: zero_shot(question, llm), equipment.planning, path, {"question": question.id}
-        )
-        return
+        return lambda llm: zero_shot(question, llm)
     finder = next((tool for tool in equipment.tools(question) if sought_by(tool)), None)
     if finder is None:
         raise BadInput(
             "RAG needs documents to find passages in, and this question has none: name a folder with --documents DIR"
         )
-    yield from run_or_replay(
-        lambda llm: plain_rag(question, llm, finder), equipment.planning, path, {"question": question.id}
-    )
+    return lambda llm: plain_rag(question, llm, finder)
 
 
 def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> Iterator[Event]:

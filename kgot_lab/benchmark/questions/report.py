@@ -150,7 +150,7 @@ def _mean_interval(values: Sequence[float]) -> Estimate:
 # Costs of a run over all its sessions, from its folder, and an estimate for the rest.
 
 UNTRACED = "untraced.json"
-_TURNS = 2  # that a question is reckoned to take; most decide earlier than their limits
+_TURNS = 2  # assumed for a question; most decide earlier than their limits
 # tokens read and written: five passages, or the question alone
 _TYPICAL_TOKENS = {"rag": (1000, 40), "zero-shot": (150, 40)}
 _GRADING_TOKENS = (estimate_tokens(grading_prompt("", "", "")) + 60, 5)

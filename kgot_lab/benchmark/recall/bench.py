@@ -140,7 +140,7 @@ def checked_data(given: object) -> Dataset:
     BadInput otherwise.
     """
     data = open_dataset(given)
-    require(data.locked, Set, f"the locked queries of {data.name} are a set of ids")
+    require(data.locked, Set, f"locked, the test split of {data.name}, is a set of ids")
     if not (isinstance(data.name, str) and file_name(data.name)):
         raise BadInput(
             f"a data set is named by a text with a letter or digit, not by {describe_value(data.name)}"

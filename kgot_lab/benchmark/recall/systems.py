@@ -77,7 +77,7 @@ def halves(dataset: Dataset) -> tuple[Dataset, Dataset]:
     )
     if len(ids) < MIN_DEV_QUERIES:
         raise BadInput(
-            f"{dataset.name} has {len(ids)} develop queries; tuning in two halves takes at least {MIN_DEV_QUERIES}"
+            f"{dataset.name} has {len(ids)} dev queries; tuning in two halves takes at least {MIN_DEV_QUERIES}"
         )
     return develop.only(ids[: len(ids) // 2]), develop.only(ids[len(ids) // 2 :])
 

@@ -16,14 +16,9 @@ from typing import Literal, get_args
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
-from kgot_lab.domains.investment.view import MAX_ID_LENGTH, normalize_symbol, storable_text
+from kgot_lab.domains.investment.view import MAX_ID_LENGTH, storable_text, symbol_key
 from kgot_lab.errors import BadInput, UnknownName, require
-from kgot_lab.memory.claims.claim import (
-    from_microseconds,
-    from_microseconds_or_none,
-    to_microseconds,
-    utc_now,
-)
+from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import TableBacked, TableStorage
 from kgot_lab.types import Json
@@ -105,7 +100,7 @@ class Accounts(TableBacked):
             positions = self.storage.rows(sql.POSITIONS, {"user": user})
             watched = self.storage.rows(sql.WATCHED, {"user": user})
         held = tuple(
-            HeldPosition(symbol, Decimal(shares), Decimal(cost), from_microseconds(at))
+            HeldPosition(symbol, Decimal(shares), Decimal(cost), from_micros(at))
             for symbol, shares, cost, at in positions
         )
         parsed = tuple(json.loads(goals)), json.loads(preferences)
@@ -161,11 +156,7 @@ class Accounts(TableBacked):
             if not count:
                 self.storage.rows(sql.END_POSITION, key)
             else:
-                values = {
-                    "shares": str(count),
-                    "avg_cost": str(cost),
-                    "at": to_microseconds(self.now(), "now"),
-                }
+                values = {"shares": str(count), "avg_cost": str(cost), "at": to_micros(self.now(), "now")}
                 self.storage.rows(sql.SET_POSITION, key | values)
 
     def watch(self, user: str, symbol: str, *, stop: bool = False) -> None:
@@ -176,7 +167,7 @@ class Accounts(TableBacked):
             if stop:
                 self.storage.rows(sql.UNWATCH, key)
             else:
-                self.storage.rows(sql.WATCH, key | {"at": to_microseconds(self.now(), "now")})
+                self.storage.rows(sql.WATCH, key | {"at": to_micros(self.now(), "now")})
 
     # --- the outbox ---
 
@@ -187,7 +178,7 @@ class Accounts(TableBacked):
                 return False
             self._read_profile(briefing.user) or self._refuse_unknown_user()
             body = json.dumps(briefing.to_json(), sort_keys=True)
-            at = to_microseconds(self.now(), "now")
+            at = to_micros(self.now(), "now")
             self.storage.rows(
                 sql.POST_BRIEFING, {"key": briefing.key, "user": briefing.user, "body": body, "at": at}
             )
@@ -196,9 +187,7 @@ class Accounts(TableBacked):
     def outbox(self, *, unsent: bool = False) -> tuple[OutboxEntry, ...]:
         """Return the posted briefings, the oldest first, or only the `unsent` ones."""
         return tuple(
-            OutboxEntry(
-                key, user, json.loads(body), from_microseconds(created), from_microseconds_or_none(sent)
-            )
+            OutboxEntry(key, user, json.loads(body), from_micros(created), from_micros_or_none(sent))
             for key, user, body, created, sent in self.storage.rows(
                 sql.UNSENT_BRIEFINGS if unsent else sql.POSTED_BRIEFINGS
             )
@@ -214,7 +203,7 @@ class Accounts(TableBacked):
             key = storable_text(key)
             if not self.storage.rows(sql.IN_OUTBOX, {"key": key}):
                 raise BadInput("no briefing in the outbox has this key; take one of outbox()")
-            self.storage.rows(sql.MARK_SENT, {"key": key, "at": to_microseconds(self.now(), "now")})
+            self.storage.rows(sql.MARK_SENT, {"key": key, "at": to_micros(self.now(), "now")})
 
     # --- helpers ---
 
@@ -242,9 +231,9 @@ def _check_user(user: str) -> str:
 
 
 def _check_symbol(symbol: str, what: str) -> str:
-    if not normalize_symbol(symbol):
+    if not symbol_key(symbol):
         raise BadInput(f"{what} has the symbol of an asset, such as AAPL; give it")
-    return normalize_symbol(symbol)
+    return symbol_key(symbol)
 
 
 def _check_amount(value: Decimal | int | str, what: str) -> Decimal:

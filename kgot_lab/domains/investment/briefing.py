@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kgot_lab.domains.investment.reach import DECAYS, PathHop, ReachedAsset, reach
-from kgot_lab.domains.investment.view import DatedNode, InvestmentView, display_name, normalize_symbol
+from kgot_lab.domains.investment.view import DatedNode, InvestmentView, display_name, symbol_key
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json, Node
 
@@ -176,7 +176,7 @@ def decide(
     if unwanted := _reason_against(signal, wishes):
         return unwanted
     symbols = holdings.held | (holdings.watched if wishes.watchlist else frozenset())
-    symbols -= {normalize_symbol(symbol) for symbol in wishes.muted}
+    symbols -= {symbol_key(symbol) for symbol in wishes.muted}
     relevant = [asset for asset in reached if asset.symbol in symbols]
     strong_enough = tuple(asset for asset in relevant if asset.weight >= wishes.least_weight)
     if not strong_enough:

@@ -15,7 +15,7 @@ from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.versions import (
     LIFETIMES,
     EdgeKey,
-    ExplicitExpiries,
+    Expiries,
     GraphChange,
     Lifetime,
     check_owner,
@@ -32,7 +32,7 @@ from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, faults, refuse_faulty
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
-from kgot_lab.memory.claims.claim import to_microseconds, to_microseconds_or_none, utc_now
+from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import TableBacked, TableStorage
 from kgot_lab.types import Edge, Node
@@ -79,7 +79,7 @@ class InvestmentGraph(TableBacked):
         return InvestmentView(
             self.storage,
             owner,
-            self._current_time() if at is None else to_microseconds(at, "the time of a view"),
+            self._current_time() if at is None else to_micros(at, "the time of a view"),
             self.vocabulary,
         )
 
@@ -88,7 +88,7 @@ class InvestmentGraph(TableBacked):
 
         So the last write is always visible.
         """
-        return last_time(self.storage, to_microseconds(self.now(), "now"))
+        return last_time(self.storage, to_micros(self.now(), "now"))
 
     # --- writing ---
 
@@ -109,7 +109,7 @@ class InvestmentGraph(TableBacked):
         nodes, edges = merge_nodes_by_id(nodes), [normalize_edge(edge, self.vocabulary) for edge in edges]
         check_owner(owner)
         explicit = {
-            key: to_microseconds_or_none(time, "the time something expires")
+            key: to_micros_or_none(time, "the time something expires")
             for key, time in (expires_at or {}).items()
         }
         if unknown := sorted(
@@ -186,8 +186,7 @@ class InvestmentGraph(TableBacked):
                 raise BadInput(f"a value of {name} is a finite number, not {describe_value(value)}")
         source = storable_text(source)
         by_period = {
-            to_microseconds(time, f"the time of a value of {name}"): float(value)
-            for time, value in values.items()
+            to_micros(time, f"the time of a value of {name}"): float(value) for time, value in values.items()
         }
         with self.storage.changing():
             change = GraphChange(self.storage, "", self.now)
@@ -204,11 +203,7 @@ class InvestmentGraph(TableBacked):
         return len(changed)
 
     def _write_edges(
-        self,
-        change: GraphChange,
-        edges: Sequence[Edge],
-        nodes: Mapping[str, Node],
-        explicit: ExplicitExpiries,
+        self, change: GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node], explicit: Expiries
     ) -> tuple[EdgeKey, ...]:
         existing = change.last_edges(edge.source for edge in edges)
         classes_by_asset = change.classes_by_asset(edges, nodes, self.vocabulary)

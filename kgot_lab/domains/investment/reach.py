@@ -12,15 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from kgot_lab.domains.investment.view import (
-    DatedEdge,
-    DatedNode,
-    InvestmentView,
-    display_name,
-    normalize_symbol,
-)
+from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView, display_name, symbol_key
 from kgot_lab.errors import BadInput, describe_value
-from kgot_lab.memory.claims.claim import from_microseconds_or_none
+from kgot_lab.memory.claims.claim import from_micros_or_none
 from kgot_lab.types import Node
 
 # The weight left after a hop. These are settings, not measurements. A hop that is not listed is not walked.
@@ -216,12 +210,8 @@ def _reached_assets(
     found = []
     for id in sorted(best_by_asset, key=lambda id: best_by_asset[id].order):
         node, path = nodes[id].node, best_by_asset[id]
-        until = from_microseconds_or_none(
-            _earliest_expiry((first.expires, *(hop.expires for hop in path.hops)))
-        )
-        found.append(
-            ReachedAsset(node, normalize_symbol(node.properties["symbol"]), path.hops, path.weight, until)
-        )
+        until = from_micros_or_none(_earliest_expiry((first.expires, *(hop.expires for hop in path.hops))))
+        found.append(ReachedAsset(node, symbol_key(node.properties["symbol"]), path.hops, path.weight, until))
     return tuple(found)
 
 

@@ -18,8 +18,8 @@ from kgot_lab.domains.investment.view import (
     InvestmentView,
     display_name,
     edge_from_row,
+    name_key,
     node_from_row,
-    normalize_name,
     owned_prefix,
     symbol_of,
 )
@@ -27,7 +27,7 @@ from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary, validate_edge, validate_node, validate_text
 from kgot_lab.kgos.schemas.check import Fault, time_of
-from kgot_lab.memory.claims.claim import to_microseconds
+from kgot_lab.memory.claims.claim import to_micros
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Json, Node
 
@@ -102,7 +102,7 @@ def _expiry_start(node: Node, at: int) -> int:
     date = next(
         (time for name in _DATE_PROPERTIES if (time := time_of(node.properties.get(name))) is not None), None
     )
-    return at if date is None else min(at, to_microseconds(date, "the date of a node"))
+    return at if date is None else min(at, to_micros(date, "the date of a node"))
 
 
 def _lifetime_days(
@@ -133,7 +133,7 @@ def later_expiry(one: int | None, other: int | None) -> int | None:
 
 EdgeKey = tuple[str, str, str]  # source, type, target
 # explicit expiries, in microseconds
-ExplicitExpiries = Mapping[str | EdgeKey, int | None]
+Expiries = Mapping[str | EdgeKey, int | None]
 
 
 class GraphChange:
@@ -142,7 +142,7 @@ class GraphChange:
     def __init__(self, storage: TableStorage, owner: str, now: Callable[[], datetime]) -> None:
         self._storage, self._owner = storage, owner
         # read within the transaction: waiting for another process must not set the time back
-        self._clock = to_microseconds(now(), "now")
+        self._clock = to_micros(now(), "now")
         self.at = last_time(storage, self._clock)
         self._begun = False
 
@@ -164,11 +164,7 @@ class GraphChange:
             self._storage.rows(sql.ADD_CHANGE, {"id": number, "at": self.at, "clock": self._clock})
 
     def write_node(
-        self,
-        node: Node,
-        previous: DatedNode | None,
-        lifetimes: Collection[Lifetime],
-        explicit: ExplicitExpiries,
+        self, node: Node, previous: DatedNode | None, lifetimes: Collection[Lifetime], explicit: Expiries
     ) -> bool:
         """Open a new version of a node if anything is new, and return whether it was."""
         expires = explicit[node.id] if node.id in explicit else node_expiry(node, self.at, lifetimes)
@@ -186,7 +182,7 @@ class GraphChange:
         source: Node,
         classes: Collection[str],
         lifetimes: Collection[Lifetime],
-        explicit: ExplicitExpiries,
+        explicit: Expiries,
     ) -> DatedEdge | None:
         """Write a new version of an edge and return it, or None if nothing has changed.
 
@@ -260,7 +256,7 @@ class GraphChange:
             "owner": self._owner,
             "id": node.id,
             "type": type,
-            "name": normalize_name(display_name(node)),
+            "name": name_key(display_name(node)),
             "symbol": symbol_of(type, properties),
         }
         dates = {"created_at": created, "expires_at": expires, "at": self.at}

@@ -14,7 +14,7 @@ from kgot_lab.domains.investment import statements as sql
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
-from kgot_lab.memory.claims.claim import from_microseconds, from_microseconds_or_none
+from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Edge, Json, Node
@@ -44,9 +44,9 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
         raise BadInput(
             f"a node of type {type} is named by its {_NAME_PROPERTIES.get(type, 'name')}, a text, not {describe_value(name)}"
         )
-    key = normalize_name(name)
+    key = name_key(name)
     if type == "Asset":
-        key = normalize_symbol(name)
+        key = symbol_key(name)
     elif type in ("MarketEvent", "News", "Insight"):
         identity = json.dumps(
             [type, properties.get("type"), key, [properties.get(date) for date in _DATE_PROPERTIES]]
@@ -67,17 +67,17 @@ def display_name(node: Node) -> str:
     return next((str(node.properties[key]) for key in named_by if node.properties.get(key)), node.id)
 
 
-def normalize_name(name: str) -> str:
+def name_key(name: str) -> str:
     """Normalize a name for comparison: lower case, with one space between words."""
     return " ".join(storable_text(name).split()).casefold()
 
 
 def symbol_of(type: str, properties: Mapping[str, Json]) -> str:
     """Return the symbol of an asset or the ticker of a company in capitals, or '' for other types."""
-    return normalize_symbol(properties.get(SYMBOL_PROPERTIES.get(type, "")))
+    return symbol_key(properties.get(SYMBOL_PROPERTIES.get(type, "")))
 
 
-def normalize_symbol(symbol: Json) -> str:
+def symbol_key(symbol: Json) -> str:
     """Normalize a symbol for comparison: in capitals, stripped, and cut to the length an index allows.
 
     Returns '' for a value that is no text.
@@ -108,11 +108,11 @@ class Dated:
 
     @property
     def created_at(self) -> datetime:
-        return from_microseconds(self.created)
+        return from_micros(self.created)
 
     @property
     def expires_at(self) -> datetime | None:
-        return from_microseconds_or_none(self.expires)
+        return from_micros_or_none(self.expires)
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class InvestmentView:
     @property
     def time(self) -> datetime:
         """The time of the view."""
-        return from_microseconds(self.at)
+        return from_micros(self.at)
 
     def reading(self) -> AbstractContextManager[None]:
         """Return a context in which all reads see one state of the tables, whatever others write."""
@@ -215,9 +215,7 @@ class InvestmentView:
     def indicator(self, name: str) -> tuple[IndicatorValue, ...]:
         """Return the values of an indicator as known at this time, by period."""
         rows = self.storage.rows(sql.INDICATOR_VALUES_THEN, {"name": storable_text(name), "at": self.at})
-        return tuple(
-            IndicatorValue(from_microseconds(period), value, source) for period, value, source in rows
-        )
+        return tuple(IndicatorValue(from_micros(period), value, source) for period, value, source in rows)
 
     # --- history ---
 
@@ -267,7 +265,7 @@ class InvestmentView:
         wanted = self.vocabulary.node_type(type).name if type else ""
         found = [
             each
-            for each in self._nodes(sql.NODES_BY_NAME, name=normalize_name(name))
+            for each in self._nodes(sql.NODES_BY_NAME, name=name_key(name))
             if wanted in ("", each.node.labels[0])
         ]
         return self._require_one(
@@ -280,10 +278,10 @@ class InvestmentView:
         It is the symbol itself if an asset has it, else the symbols of all companies with that ticker.
         """
         if self._nodes_by_symbol("Asset", symbol):
-            return (normalize_symbol(symbol),)
+            return (symbol_key(symbol),)
         companies = [each.node.id for each in self._nodes_by_symbol("Company", symbol)]
         issued = self.nodes_by_id(each.edge.source for each in self.edges_to(companies, ["issued_by"]))
-        return tuple(normalize_symbol(each.node.properties["symbol"]) for each in issued)
+        return tuple(symbol_key(each.node.properties["symbol"]) for each in issued)
 
     def named(self, text: str) -> tuple[DatedNode, ...]:
         """Return all nodes that a text may refer to.
@@ -293,7 +291,7 @@ class InvestmentView:
         require(text, str, "what is looked for is a text")
         found = [
             *(each for type in SYMBOL_PROPERTIES for each in self._nodes_by_symbol(type, text)),
-            *self._nodes(sql.NODES_BY_NAME, name=normalize_name(text)),
+            *self._nodes(sql.NODES_BY_NAME, name=name_key(text)),
         ]
         return tuple({each.node.id: each for each in found}.values())
 
@@ -313,17 +311,17 @@ class InvestmentView:
         return self.by_name(text)
 
     def _by_symbol(self, type: str, symbol: str) -> DatedNode:
-        if not normalize_symbol(symbol):
+        if not symbol_key(symbol):
             raise BadInput(f"to look for a node of type {type}, give its {SYMBOL_PROPERTIES[type]}")
-        what = f"the {SYMBOL_PROPERTIES[type]} {short_repr(normalize_symbol(symbol))}"
+        what = f"the {SYMBOL_PROPERTIES[type]} {short_repr(symbol_key(symbol))}"
         return self._require_one(
             self._nodes_by_symbol(type, symbol), what, "give the id of the one that is meant"
         )
 
     def _nodes_by_symbol(self, type: str, symbol: str) -> tuple[DatedNode, ...]:
         return (
-            self._nodes(sql.NODES_BY_SYMBOL, symbol=normalize_symbol(symbol), type=type)
-            if normalize_symbol(symbol)
+            self._nodes(sql.NODES_BY_SYMBOL, symbol=symbol_key(symbol), type=type)
+            if symbol_key(symbol)
             else ()
         )
 

@@ -10,7 +10,7 @@ from typing import Literal
 from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import SECRET_MARKS, Entity, Provenance, Relationship, check_id
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, is_in_scope, is_public_relationship
-from kgot_lab.domains.npc.statements import relationship_from_row, uuids
+from kgot_lab.domains.npc.statements import to_relationship, uuids
 from kgot_lab.domains.npc.visibility import PolicyWalk, missing_entity_error, policy_walk
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import require
@@ -100,7 +100,7 @@ def why_not(
             raise missing_entity_error(id)
     npc, thing = entities[npc_id], entities[thing_id]
     scope, names = is_in_scope(thing, npc), {id: candidate.name for id, candidate in entities.items()}
-    index = _RelationshipIndex(map(relationship_from_row, rows), npc_id, thing_id, policy)
+    index = _RelationshipIndex(map(to_relationship, rows), npc_id, thing_id, policy)
     walk = index.walk()
     if thing_id in (npc_id, *walk.own, *walk.spread):
         return Knowing(npc, thing, scope, scope, _path_to(walk, npc_id, thing_id), names=names)

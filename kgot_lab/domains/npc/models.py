@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import CLAIM_KINDS, check_probability, check_text, to_microseconds
+from kgot_lab.memory.claims.claim import CLAIM_KINDS, check_probability, check_text, to_micros
 from kgot_lab.stores.sql import json_text, texts_in
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json
@@ -150,7 +150,7 @@ class Provenance:
             self, "confidence", check_probability(self.confidence, "the confidence of a provenance")
         )
         if self.timestamp is not None:
-            to_microseconds(self.timestamp, "the timestamp of a provenance")
+            to_micros(self.timestamp, "the timestamp of a provenance")
             object.__setattr__(self, "timestamp", self.timestamp.astimezone(UTC))
         if self.source not in CLAIM_KINDS:
             raise BadInput(

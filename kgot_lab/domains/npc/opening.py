@@ -178,11 +178,6 @@ def open_world(
         return PostgresWorld(url, namespace=WORLD_NAMESPACE if namespace is None else namespace)
 
     storage = open_at(
-        place,
-        "worlds",
-        in_file=in_file,
-        on_server=on_server,
-        namespace=namespace,
-        example="town.db",
+        place, "worlds", in_file=in_file, on_server=on_server, namespace=namespace, example="town.db"
     )
     return NpcWorld(storage, accept_from=accept_from, now=now)

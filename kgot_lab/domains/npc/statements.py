@@ -209,7 +209,7 @@ class WorldStorage(TableStorage, Protocol):
 Built = TypeVar("Built")
 
 
-def entity_from_row(row: WorldRow) -> Entity:
+def to_entity(row: WorldRow) -> Entity:
     """Convert a row to an entity."""
     id, type, name, attributes, created_at, updated_at = row
     times = {"created_at": to_utc(created_at), "updated_at": to_utc(updated_at)}
@@ -218,7 +218,7 @@ def entity_from_row(row: WorldRow) -> Entity:
     )
 
 
-def relationship_from_row(row: WorldRow) -> Relationship:
+def to_relationship(row: WorldRow) -> Relationship:
     """Convert a row to a relationship."""
     source, target, type, attributes, provenance, standing, created_at, updated_at = row
     ends = {"source_id": str(source), "target_id": str(target)}

@@ -35,13 +35,7 @@ from kgot_lab.domains.npc.policy import (
     public_form_of_entity,
     public_form_of_relationship,
 )
-from kgot_lab.domains.npc.statements import (
-    WorldRow,
-    WorldStorage,
-    entity_from_row,
-    relationship_from_row,
-    uuids,
-)
+from kgot_lab.domains.npc.statements import WorldRow, WorldStorage, to_entity, to_relationship, uuids
 from kgot_lab.errors import BadInput, LabError, ToolFailed, require, require_count
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.stores.lookup import nodes_within
@@ -264,10 +258,10 @@ def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPoli
         found = storage.rows(statements.ENTITIES, {"ids": uuids(npc_id)})
         if not found:
             return None
-        character = entity_from_row(found[0])
+        character = to_entity(found[0])
         walk = policy_walk(lambda ids: _public_relationships(storage, ids), npc_id, policy)
         known = {npc_id, *walk.own, *walk.spread}
-        entities = [entity_from_row(row) for row in storage.rows(statements.ENTITIES, {"ids": uuids(*known)})]
+        entities = [to_entity(row) for row in storage.rows(statements.ENTITIES, {"ids": uuids(*known)})]
         entities = [entity for entity in entities if is_in_scope(entity, character)]
         ids = {entity.id for entity in entities}
         relationships = [entity for entity in _public_relationships(storage, ids) if entity.target_id in ids]
@@ -312,7 +306,7 @@ def policy_walk(public_edges: PublicEdges, npc_id: str, policy: VisibilityPolicy
 def _public_relationships(storage: WorldStorage, ids: set[str]) -> list[Relationship]:
     """Return the public relationships that start at some entities."""
     rows = storage.rows(statements.RELATIONSHIPS_FROM, {"ids": uuids(*sorted(ids))})
-    return [each for each in map(relationship_from_row, rows) if is_public_relationship(each)]
+    return [each for each in map(to_relationship, rows) if is_public_relationship(each)]
 
 
 # The visibility policy as one statement for PostgreSQL, so that hidden data never leaves the server.
@@ -372,10 +366,10 @@ def visible_world_from_rows(rows: list[WorldRow]) -> VisibleWorld | None:
 
     Returns None if there are none, because then there is no such entity.
     """
-    entities = [entity_from_row(row[:6]) for row in rows if row[6] is None]
+    entities = [to_entity(row[:6]) for row in rows if row[6] is None]
     relationship_rows = [row for row in rows if row[6] is not None]
     relationships = [
-        relationship_from_row((source, target, type, attributes, provenance, standing, *times))
+        to_relationship((source, target, type, attributes, provenance, standing, *times))
         for source, _, _, attributes, *times, target, provenance, standing, type in relationship_rows
     ]
     return VisibleWorld(tuple(entities), tuple(relationships)) if entities else None

@@ -30,11 +30,11 @@ from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.statements import (
     WorldStorage,
     attributes_text,
-    entity_from_row,
     provenance_text,
-    relationship_from_row,
     row_key,
     support_from_row,
+    to_entity,
+    to_relationship,
     uuids,
 )
 from kgot_lab.domains.npc.visibility import (
@@ -169,7 +169,7 @@ def _both_directions(relationship: Relationship) -> tuple[Relationship, ...]:
 
 def _read_entities(storage: WorldStorage, ids: set[str]) -> dict[str, Entity]:
     rows = storage.rows(statements.ENTITIES, {"ids": uuids(*sorted(ids))}) if ids else []
-    return {entity.id: entity for entity in map(entity_from_row, rows)}
+    return {entity.id: entity for entity in map(to_entity, rows)}
 
 
 def _read_existing(
@@ -188,7 +188,7 @@ def _read_existing(
     supports: dict[_RelationshipKey, Supports] = {}
     if relationships:
         attributes = {
-            row_key(row): relationship_from_row(row).attributes
+            row_key(row): to_relationship(row).attributes
             for row in storage.rows(statements.RELATIONSHIPS_AMONG, parameters)
         }
         for row in storage.rows(statements.SUPPORT_AMONG, parameters):
@@ -353,7 +353,7 @@ class NpcWorld(TableBacked, EntityGraph):
         """
         id = check_id(id)
         for row in self.storage.rows(statements.ENTITIES, {"ids": uuids(id)}):
-            return entity_from_row(row)
+            return to_entity(row)
         raise missing_entity_error(id)
 
     def find_entities(self, entity_filter: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
@@ -368,9 +368,7 @@ class NpcWorld(TableBacked, EntityGraph):
             statements.select_entities(entity_filter),
             {**parameters, **({"name": entity_filter.name} if entity_filter.name else {})},
         )
-        return sort_by_name(
-            [entity for entity in map(entity_from_row, rows) if entity_filter.matches(entity)]
-        )
+        return sort_by_name([entity for entity in map(to_entity, rows) if entity_filter.matches(entity)])
 
     def get_relationships(
         self, entity_id: str, relationship_filter: RelationshipFilter = OUTGOING_RELATIONSHIPS
@@ -397,7 +395,7 @@ class NpcWorld(TableBacked, EntityGraph):
         )
         if not rows:
             raise missing_entity_error(id)
-        found = (relationship_from_row(row) for row in rows if row[0] is not None)
+        found = (to_relationship(row) for row in rows if row[0] is not None)
         return tuple(
             sorted(
                 (each for each in found if relationship_filter.matches(each, id)), key=lambda each: each.key
@@ -430,7 +428,7 @@ class NpcWorld(TableBacked, EntityGraph):
                 statements.select_reached(direction, types),
                 {"id": uuids(id)[0], "depth": depth, **({"types": types} if types else {})},
             )
-            found = {str(row[0]): Neighbour(entity_from_row(row[:-1]), row[-1]) for row in rows}
+            found = {str(row[0]): Neighbour(to_entity(row[:-1]), row[-1]) for row in rows}
         else:
             found = self._neighbours_by_level(id, depth, types, direction)
         if not found:
@@ -453,9 +451,7 @@ class NpcWorld(TableBacked, EntityGraph):
             path = shortest_path(start, end, lambda ids: self._read_steps(ids, direction, ()), depth)
             found = {
                 entity.id: entity
-                for entity in map(
-                    entity_from_row, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)})
-                )
+                for entity in map(to_entity, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)}))
             }
         return tuple(found[id] for id in path)
 
@@ -478,7 +474,7 @@ class NpcWorld(TableBacked, EntityGraph):
             with self.storage.reading():
                 self.get_entity(id)
                 rows = self.storage.rows(statements.VISIBLE_BY_DOCUMENT, {"npc": uuids(id)[0]})
-            return VisibleWorld(sort_by_name([entity_from_row(row) for row in rows]), ())
+            return VisibleWorld(sort_by_name([to_entity(row) for row in rows]), ())
         if isinstance(policy, str):
             raise BadInput(
                 f'a policy of visibility is a VisibilityPolicy(…) or "document", not {short_repr(policy)}'
@@ -514,7 +510,7 @@ class NpcWorld(TableBacked, EntityGraph):
                     break
                 depths |= dict.fromkeys(level, distance)
             rows = self.storage.rows(statements.ENTITIES, {"ids": uuids(*depths)})
-        return {entity.id: Neighbour(entity, depths[entity.id]) for entity in map(entity_from_row, rows)}
+        return {entity.id: Neighbour(entity, depths[entity.id]) for entity in map(to_entity, rows)}
 
     def _read_steps(
         self, ids: list[str], direction: Direction, types: tuple[str, ...]

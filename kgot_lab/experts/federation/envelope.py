@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, NotInstalled, RefusedEnvelope
-from kgot_lab.memory.claims.claim import from_microseconds
+from kgot_lab.memory.claims.claim import from_micros
 
 # The key of an instance: an Ed25519 pair (RFC 8032) in a file that only its owner can read.
 
@@ -284,7 +284,7 @@ def read_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
     if not isinstance(signature, str) or not _is_sound(fields):
         raise refused("malformed")
     part = signed_part(fields)
-    times = {name: from_microseconds(fields[name]) for name in ("issued_at", "expires_at")}
+    times = {name: from_micros(fields[name]) for name in ("issued_at", "expires_at")}
     return (
         Envelope(**{name: fields[name] for name in _FIELDS - {"version"}} | times, wire=data),
         signature,
@@ -305,7 +305,7 @@ def _is_sound(fields: Mapping[str, Any]) -> bool:
     ):
         return False
     try:
-        lives = timedelta(0) < from_microseconds(end) - from_microseconds(begin) <= LONGEST_LIFE
+        lives = timedelta(0) < from_micros(end) - from_micros(begin) <= LONGEST_LIFE
     except OverflowError:
         return False
     named = (

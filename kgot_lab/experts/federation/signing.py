@@ -40,7 +40,7 @@ from kgot_lab.experts.federation.envelope import (
 )
 from kgot_lab.io.files import read_regular_file, utf8_text
 from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, proxy_options
-from kgot_lab.memory.claims.claim import to_microseconds, utc_now
+from kgot_lab.memory.claims.claim import to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import Layout, TableBacked, TableStorage
 
@@ -78,12 +78,12 @@ class SeenNonces(TableBacked):
         """
         own = {"sender": envelope.sender, "nonce": envelope.nonce}
         with self.storage.changing():
-            self.storage.rows(_FORGET, {"now": to_microseconds(now, "now")})
+            self.storage.rows(_FORGET, {"now": to_micros(now, "now")})
             if self.storage.rows(_SEEN, own)[0][0]:
                 raise refused("replayed")
             if self.storage.rows(_HELD, {"sender": envelope.sender})[0][0] >= self.most:
                 raise refused("too many")
-            gone = to_microseconds(envelope.expires_at + CLOCK_SKEW, "when an envelope expires")
+            gone = to_micros(envelope.expires_at + CLOCK_SKEW, "when an envelope expires")
             self.storage.rows(_KEEP, own | {"gone_at": gone})
 
 
@@ -322,8 +322,8 @@ def signed_envelope(
         raise BadInput(f"an envelope lives more than 0 and at most {LONGEST_LIFE.total_seconds():g} seconds")
     begin, nonce = now(), text_of_bytes(secrets.token_bytes(16))
     fields: dict[str, Any] = {
-        "body": dict(body), "expires_at": to_microseconds(begin + life, "when it expires"), "in_reply_to": in_reply_to,
-        "issued_at": to_microseconds(begin, "now"), "kind": kind, "nonce": nonce, "recipient": recipient, "sender": key.public, "version": 1,
+        "body": dict(body), "expires_at": to_micros(begin + life, "when it expires"), "in_reply_to": in_reply_to,
+        "issued_at": to_micros(begin, "now"), "kind": kind, "nonce": nonce, "recipient": recipient, "sender": key.public, "version": 1,
     }  # fmt: skip
     wire = canonical_json(fields | {"signature": key.sign(signed_part(fields))})
     if len(wire) > MOST_ENVELOPE:

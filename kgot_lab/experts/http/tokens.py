@@ -13,7 +13,7 @@ from typing import Literal
 from kgot_lab.errors import BadInput
 from kgot_lab.experts import repository as sql
 from kgot_lab.experts.repository import ExpertTables
-from kgot_lab.memory.claims.claim import from_microseconds, to_microseconds
+from kgot_lab.memory.claims.claim import from_micros, to_micros
 
 TenantRole = Literal["admin", "user"]
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}")
@@ -49,7 +49,7 @@ def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> s
         raise BadInput("a tenant's name is letters, digits and . _ @ -, at most 100")
     token = _PREFIX + secrets.token_urlsafe(32)
     with tables.storage.changing():
-        at = to_microseconds(tables.now(), "now")
+        at = to_micros(tables.now(), "now")
         tables.storage.rows(sql.ADD_TOKEN, {"hash": _hash(token), "tenant": tenant, "role": role, "at": at})
     return token
 
@@ -58,14 +58,14 @@ def revoke_tokens(tables: ExpertTables, tenant: str) -> int:
     """Revoke all tokens of a tenant, and return how many were valid."""
     with tables.storage.changing():
         held = sum(each.tenant == tenant for each in valid_tokens(tables))
-        tables.storage.rows(sql.REVOKE_TENANT, {"tenant": tenant, "at": to_microseconds(tables.now(), "now")})
+        tables.storage.rows(sql.REVOKE_TENANT, {"tenant": tenant, "at": to_micros(tables.now(), "now")})
     return held
 
 
 def valid_tokens(tables: ExpertTables) -> tuple[HeldToken, ...]:
     """Return the valid tokens, by tenant and age."""
     return tuple(
-        HeldToken(tenant, role, from_microseconds(made))
+        HeldToken(tenant, role, from_micros(made))
         for tenant, role, made in tables.storage.rows(sql.HELD_TOKENS)
     )
 

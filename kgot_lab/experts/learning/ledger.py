@@ -18,7 +18,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing import MADE_BY_HAND, Editor
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json
-from kgot_lab.memory.claims.claim import check_text, from_microseconds, to_microseconds, utc_now
+from kgot_lab.memory.claims.claim import check_text, from_micros, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked, TableStorage
 from kgot_lab.types import Diff, Edge, Json, Node
@@ -290,7 +290,7 @@ class ProposalLedger(TableBacked):
         """
         who, quote = check_text(said.said_by, "who says it (said_by)"), check_text(said.quote, "the quote")
         with self.storage.changing():
-            at = to_microseconds(self.now(), "now")
+            at = to_micros(self.now(), "now")
             if not self.storage.rows(PROPOSAL, {"id": proposal.id}):
                 ((waiting,),) = self.storage.rows(WAITING_OF_PERSON, {"said_by": who})
                 if waiting >= MOST_WAITING:
@@ -342,10 +342,10 @@ class ProposalLedger(TableBacked):
         id, body, standing, at = row
         rows = self.storage.rows(SAYINGS, {"id": id})
         said = (
-            ProposalSource(message, talk, who, quote, from_microseconds(when))
+            ProposalSource(message, talk, who, quote, from_micros(when))
             for message, talk, who, quote, when in rows
         )
-        return StoredProposal(GraphProposal.of_text(body), standing, from_microseconds(at), tuple(said))
+        return StoredProposal(GraphProposal.of_text(body), standing, from_micros(at), tuple(said))
 
     # --- decisions ---
 
@@ -392,7 +392,7 @@ class ProposalLedger(TableBacked):
         ((last,),) = self.storage.rows(LAST_VERDICT)
         diff, after = (Diff(), "") if change is None else (change.diff, change.after.digest)
         decided = {"number": int(last) + 1, "proposal": id, "action": action, "undoes": undoes}
-        by_whom = {"who": check_text(by, "who decides (by)"), "at": to_microseconds(self.now(), "now")}
+        by_whom = {"who": check_text(by, "who decides (by)"), "at": to_micros(self.now(), "now")}
         change_made = {
             "diff": diff_as_text(diff),
             "before": before,
@@ -429,5 +429,5 @@ def _verdict(row: ClaimRow) -> ProposalVerdict:
     read = diff_from_json(json.loads(diff))
     undone = None if undoes is None else int(undoes)
     return ProposalVerdict(
-        int(number), proposal, action, by, from_microseconds(at), undone, read, before, after, bool(settled)
+        int(number), proposal, action, by, from_micros(at), undone, read, before, after, bool(settled)
     )

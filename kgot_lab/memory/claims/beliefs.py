@@ -15,9 +15,9 @@ from kgot_lab.memory.claims.claim import (
     check_text,
     check_triple,
     digest,
-    from_microseconds,
-    from_microseconds_or_none,
-    to_microseconds,
+    from_micros,
+    from_micros_or_none,
+    to_micros,
     triple_key,
     utc_now,
 )
@@ -68,10 +68,9 @@ class Beliefs:
         change = self._known
         if known is not None:
             change = min(
-                change,
-                self.storage.rows(sql.LAST_CHANGE_UNTIL, {"at": to_microseconds(known, "known")})[0][0],
+                change, self.storage.rows(sql.LAST_CHANGE_UNTIL, {"at": to_micros(known, "known")})[0][0]
             )
-        at = self._valid if valid is None else to_microseconds(valid, "valid")
+        at = self._valid if valid is None else to_micros(valid, "valid")
         return Beliefs(self.storage, change, at, now=self.now)
 
     def at_any_time(self) -> Beliefs:
@@ -84,10 +83,8 @@ class Beliefs:
         Raises BadInput for a naive time.
         """
         if at is None and self._valid is not None:
-            return from_microseconds(self._valid)
-        return from_microseconds(
-            to_microseconds(self.now() if at is None else at, "now" if at is None else "at")
-        )
+            return from_micros(self._valid)
+        return from_micros(to_micros(self.now() if at is None else at, "now" if at is None else "at"))
 
     def canonical_fact(self, fact: Triple) -> Triple:
         """Return a fact under its canonical names."""
@@ -144,7 +141,7 @@ class Beliefs:
         ]
         ordered = sorted(dated_facts, key=lambda dated_fact: (dated_fact[0], triple_key(dated_fact[1])))
         return tuple(
-            Triple(*triple_key(fact), confidence, created_at=from_microseconds(at))
+            Triple(*triple_key(fact), confidence, created_at=from_micros(at))
             for at, fact, confidence in ordered
         )
 
@@ -249,10 +246,7 @@ class Beliefs:
             single = self.cardinality(relation) == "single"
             return tuple(
                 Period(
-                    facts,
-                    from_microseconds_or_none(since),
-                    from_microseconds_or_none(until),
-                    single and len(facts) > 1,
+                    facts, from_micros_or_none(since), from_micros_or_none(until), single and len(facts) > 1
                 )
                 for facts, since, until in answer_stretches(claims, frozenset(all_facts), single=single)
             )
@@ -273,7 +267,7 @@ class Beliefs:
         times = {
             time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None
         }
-        return tuple(map(from_microseconds, sorted(times)))
+        return tuple(map(from_micros, sorted(times)))
 
     def cardinality(self, relation: str) -> Cardinality:
         """Return the declared cardinality of a relation: how many objects a subject has at one time.
@@ -372,8 +366,8 @@ def claims_by_id(
             said_by,
             kind,
             confidences[id] if id in confidences else float(confidence_learnt),
-            from_microseconds_or_none(since),
-            from_microseconds_or_none(until),
+            from_micros_or_none(since),
+            from_micros_or_none(until),
             tuple(premises.get(id, ())),
         )
         for id, subject, relation, object, source, start, end, text, said_by, kind, since, until, confidence_learnt in storage.rows(

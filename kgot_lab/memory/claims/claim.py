@@ -25,7 +25,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def to_microseconds(time: datetime, what: str) -> int:
+def to_micros(time: datetime, what: str) -> int:
     """Convert an aware time to microseconds since 1970.
 
     Raises BadInput for a naive time, which is ambiguous, and for one outside the years 1 to 9999.
@@ -37,7 +37,7 @@ def to_microseconds(time: datetime, what: str) -> int:
         )
     micros = (time - _EPOCH) // _MICROSECOND
     try:
-        from_microseconds(micros)
+        from_micros(micros)
     except OverflowError:
         raise BadInput(
             f"{what} is {time.isoformat()}, which is no time in UTC between the years 1 and 9999"
@@ -45,19 +45,19 @@ def to_microseconds(time: datetime, what: str) -> int:
     return micros
 
 
-def from_microseconds(micros: int) -> datetime:
+def from_micros(micros: int) -> datetime:
     """Convert microseconds since 1970 to a time in UTC."""
     return _EPOCH + micros * _MICROSECOND
 
 
-def to_microseconds_or_none(time: datetime | None, what: str) -> int | None:
-    """Convert an end of an interval as `to_microseconds` does, or return None for an open one."""
-    return None if time is None else to_microseconds(time, what)
+def to_micros_or_none(time: datetime | None, what: str) -> int | None:
+    """Convert an end of an interval as `to_micros` does, or return None for an open one."""
+    return None if time is None else to_micros(time, what)
 
 
-def from_microseconds_or_none(micros: int | None) -> datetime | None:
-    """Convert an end of an interval as `from_microseconds` does, or return None for an open one."""
-    return None if micros is None else from_microseconds(micros)
+def from_micros_or_none(micros: int | None) -> datetime | None:
+    """Convert an end of an interval as `from_micros` does, or return None for an open one."""
+    return None if micros is None else from_micros(micros)
 
 
 def format_time(time: datetime) -> str:
@@ -145,7 +145,7 @@ class Claim:
     @property
     def valid_micros(self) -> tuple[int | None, int | None]:
         """The period in which the source says that the fact is true, in microseconds since 1970."""
-        return to_microseconds_or_none(self.valid_from, "valid_from"), to_microseconds_or_none(
+        return to_micros_or_none(self.valid_from, "valid_from"), to_micros_or_none(
             self.valid_until, "valid_until"
         )
 

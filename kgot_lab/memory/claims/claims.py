@@ -28,9 +28,9 @@ from kgot_lab.memory.claims.claim import (
     check_text,
     check_triple,
     fact_id,
-    from_microseconds,
-    from_microseconds_or_none,
-    to_microseconds,
+    from_micros,
+    from_micros_or_none,
+    to_micros,
     utc_now,
 )
 from kgot_lab.memory.claims.justification import fact_ids
@@ -132,7 +132,7 @@ class Claims(Beliefs):
             for statement in sql.DELETE_ANSWER:
                 self.storage.rows(statement, {"answer": answer})
             self.storage.rows(
-                sql.NEW_ANSWER, {"answer": answer, "text": text, "at": to_microseconds(self.now(), "now")}
+                sql.NEW_ANSWER, {"answer": answer, "text": text, "at": to_micros(self.now(), "now")}
             )
             for id, fact in facts_by_id.items():
                 write_fact(self.storage, fact)
@@ -303,7 +303,7 @@ class Claims(Beliefs):
     def answers_on(self, fact: Triple) -> tuple[RecordedAnswer, ...]:
         """Return the answers that depend on a fact, whether it holds or not."""
         rows = self.storage.rows(sql.ANSWERS_ON, {"facts": self._fact_ids(fact)})
-        return tuple(RecordedAnswer(id, text, from_microseconds(at)) for id, text, at in rows)
+        return tuple(RecordedAnswer(id, text, from_micros(at)) for id, text, at in rows)
 
     def recorded_answers(self) -> dict[RecordedAnswer, tuple[Triple, ...]]:
         """Return the recorded answers, earliest first, with the facts that each depends on.
@@ -312,7 +312,7 @@ class Claims(Beliefs):
         """
         facts_by_answer: dict[RecordedAnswer, tuple[Triple, ...]] = {}
         for id, text, at, *fact in self.storage.rows(sql.RECORDED_ANSWERS):
-            answer = RecordedAnswer(id, text, from_microseconds(at))
+            answer = RecordedAnswer(id, text, from_micros(at))
             facts_by_answer[answer] = (*facts_by_answer.get(answer, ()), Triple(*fact))
         return facts_by_answer
 
@@ -326,8 +326,8 @@ class Claims(Beliefs):
             ClaimPeriod(
                 "dropped" if kind == "drop" else value,
                 number,
-                from_microseconds(since),
-                from_microseconds_or_none(until),
+                from_micros(since),
+                from_micros_or_none(until),
                 who,
             )
             for kind, value, number, since, until, who in self.storage.rows(sql.HISTORY, {"claim": claim})
@@ -345,12 +345,12 @@ class Claims(Beliefs):
             return tuple(
                 ChangeLogEntry(
                     id,
-                    from_microseconds(at),
+                    from_micros(at),
                     who,
                     action,
                     undoes,
                     erased,
-                    from_microseconds(clock) if clock < at else None,
+                    from_micros(clock) if clock < at else None,
                     tuple(sorted(targets[id])),
                 )
                 for id, at, clock, who, action, undoes, erased in self.storage.rows(sql.CHANGES)

@@ -183,7 +183,7 @@ def read_aliases(storage: ClaimStorage, known: int = NOW) -> Aliases:
 
 def read_active_claims(storage: ClaimStorage, names: Aliases, known: int = NOW) -> list[ActiveClaim]:
     """Return every claim in force after a change."""
-    return build_active_claims(
+    return active_claims(
         storage.rows(sql.ALL_IN_FORCE, {"known": known}), storage.rows(sql.ALL_PREMISES), names
     )
 
@@ -202,7 +202,7 @@ def claims_deciding(
         seen |= pending
         rows = storage.rows(sql.IN_FORCE, {"known": known, "facts": fact_ids(pending, names)})
         derived = [row[0] for row in rows if row[8] == "inferred"]
-        claims = build_active_claims(
+        claims = active_claims(
             rows, storage.rows(sql.PREMISES, {"claims": derived}) if derived else [], names
         )
         claims_found += claims
@@ -228,7 +228,7 @@ def fact_ids(facts: Iterable[Triple], names: Aliases) -> list[str]:
     return [fact_id(fact) for fact in names.spellings(facts)]
 
 
-def build_active_claims(
+def active_claims(
     rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Aliases
 ) -> list[ActiveClaim]:
     """Build claims from rows of claims and of their premises, under canonical names."""

@@ -19,13 +19,13 @@ from kgot_lab.memory.claims.claim import (
     ReviewDecision,
     check_probability,
     check_text,
-    from_microseconds,
+    from_micros,
 )
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.justification import (
     NOW,
     ActiveClaim,
-    build_active_claims,
+    active_claims,
     facts_started_by,
     held_facts,
     read_active_claims,
@@ -92,7 +92,7 @@ class ReviewLedger:
                 queued.id: tuple(facts_started_by(queued.fact, held_now, by_premise))
                 if all(premise in held_now for premise in queued.premises)
                 else ()
-                for queued in build_active_claims(rows, storage.rows(sql.PREMISES, {"claims": ids}), names)
+                for queued in active_claims(rows, storage.rows(sql.PREMISES, {"claims": ids}), names)
             }
             waiting = [QueuedClaim(claim, started[claim.id]) for claim in claims_by_id(storage, ids)]
         return tuple(
@@ -143,7 +143,7 @@ class ReviewLedger:
         return tuple(
             ReviewDecision(
                 change,
-                from_microseconds(at),
+                from_micros(at),
                 by,
                 action,
                 claim,

@@ -10,7 +10,7 @@ from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import MergeProposal
 from kgot_lab.memory.claims.justification import Aliases
-from kgot_lab.memory.tables import fact_key_of_end, fact_key_of_word
+from kgot_lab.memory.tables import end_key, word_key
 from kgot_lab.memory.triple_store import (
     MAX_TEXT_LENGTH,
     InMemoryTripleStore,
@@ -60,7 +60,7 @@ class BeliefTriples:
         """Return the newest triples with a subject, in the order of adding."""
         names = self._beliefs.names()
         ids, _ = self._fact_ids_by_key(
-            [fact_key_of_end("subject", name) for name in names.names(subject)], MAX_FACTS_READ
+            [end_key("subject", name) for name in names.names(subject)], MAX_FACTS_READ
         )
         facts = {
             fact
@@ -100,12 +100,12 @@ class BeliefTriples:
             words = _complete_words(keyword)
             if not words:
                 return None
-            keys |= dict.fromkeys(map(fact_key_of_word, words))
+            keys |= dict.fromkeys(map(word_key, words))
         for other in names.merges:
             canonical = names.canonical(other)
             normalized, padded = normalize_text(canonical), pad_words(canonical)
             if any(keyword.is_in(normalized, padded) for keyword in keywords):
-                keys |= {fact_key_of_end("subject", other): None, fact_key_of_end("object", other): None}
+                keys |= {end_key("subject", other): None, end_key("object", other): None}
         return list(keys)
 
     def _fact_ids_by_key(self, keys: Sequence[int], depth: int) -> tuple[list[list[str]], bool]:
@@ -157,9 +157,7 @@ _HONORIFICS = frozenset(
     "mr mrs ms miss dr prof professor sir dame lord lady king queen president st saint the".split()
 )
 _MAX_NAME_LENGTH = 100  # characters of a name
-_MAX_NAMES_PER_WORD = (
-    50  # names with a common word up to which they are compared: a more frequent word says nothing
-)
+_MAX_NAMES = 50  # names with a common word up to which they are compared: a more frequent word says nothing
 _MIN_SHARED_NEIGHBOURS = 2  # common neighbours that two names with a common word need to be proposed
 
 NameWords = tuple[str, ...]
@@ -195,12 +193,7 @@ def _comparable_pairs(words: dict[str, NameWords]) -> set[tuple[str, str]]:
     for name in sorted(words):
         for word in {*words[name], "".join(words[name])}:
             by_word[word].append(name)
-    return {
-        pair
-        for names in by_word.values()
-        if len(names) <= _MAX_NAMES_PER_WORD
-        for pair in combinations(names, 2)
-    }
+    return {pair for names in by_word.values() if len(names) <= _MAX_NAMES for pair in combinations(names, 2)}
 
 
 def _merge_reasons(one: NameWords, other: NameWords, shared: int) -> tuple[str, ...]:

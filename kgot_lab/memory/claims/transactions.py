@@ -17,8 +17,8 @@ from kgot_lab.memory.claims.claim import (
     RecordedAnswer,
     check_text,
     fact_id,
-    from_microseconds,
-    to_microseconds,
+    from_micros,
+    to_micros,
     triple_key,
 )
 from kgot_lab.memory.claims.justification import (
@@ -91,7 +91,7 @@ def open_change(
     who = check_text(by, "who makes a change (by)", blank=True)
     with storage.changing():
         # read inside the transaction, because waiting for another process must not turn back time
-        clock = to_microseconds(now(), "now")
+        clock = to_micros(now(), "now")
         yield ClaimChange(storage, {"clock": clock, "who": who, "action": action, "undoes": undoes})
 
 
@@ -130,7 +130,7 @@ def record_effect(
         tuple(fallen),
         _orphans(storage, fallen),
         tuple(
-            RecordedAnswer(id, text, from_microseconds(at))
+            RecordedAnswer(id, text, from_micros(at))
             for id, text, at in storage.rows(sql.ANSWERS_ON, {"facts": fact_ids(fallen, names)})
         ),
         tuple(sorted(after - before, key=triple_key)),

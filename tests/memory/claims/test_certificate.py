@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from support.saying import fact, inferred, said, year
+from support.saying import fact, inferred, make_claims, said, year
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.memory.claims.certificate import (
@@ -66,12 +66,7 @@ def test_a_fact_that_ended_before_the_time_is_out_of_date(memory):
 
 def test_a_fact_that_another_has_taken_the_place_of_is_out_of_date_and_names_it(memory):
     memory.declare("lives_in", "single")
-    memory.learn(
-        [
-            said("Ada lives_in London", valid_from=year(1830)),
-            said("Ada lives_in Paris", valid_from=year(1840)),
-        ]
-    )
+    memory.learn(make_claims("Ada lives_in London 1830..", "Ada lives_in Paris 1840.."))
     late = certify(memory, [LONDON], at=year(1850))
     assert states(late) == ["out of date"] and late.facts[0].rivals == (PARIS,)
     assert (late.facts[0].since, late.facts[0].until) == (year(1830), year(1840))
@@ -227,11 +222,9 @@ def test_a_fact_derived_from_two_sources_rests_on_either(memory):
 
 def test_merged_names_are_one_thing_and_their_sources_count_together(memory):
     memory.learn(
-        [
-            said("Ada lives_in London", "book"),
-            said("Countess lives_in London", "page"),
-            said("Ada lives_in Paris", "letter"),
-        ]
+        make_claims(
+            "Ada lives_in London @book", "Countess lives_in London @page", "Ada lives_in Paris @letter"
+        )
     )
     memory.merge("Ada", "Countess")
     assert states(certify(memory, [fact("Countess lives_in London")])) == ["holds"]

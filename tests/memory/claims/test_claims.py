@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.every import every
-from support.saying import fact, inferred, said, year
+from support.saying import fact, inferred, make_claims, said, year
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claim import Claim, Span
@@ -25,11 +25,7 @@ def test_a_fact_that_two_sources_claim_stays_when_one_is_retracted(memory):
 
 def test_the_last_source_takes_the_fact_what_was_derived_and_the_orphans_with_it(memory):
     memory.learn(
-        [
-            said("Ada born_in London", "book"),
-            said("London in England", "atlas"),
-            said("England in Europe", "atlas"),
-        ]
+        make_claims("Ada born_in London @book", "London in England @atlas", "England in Europe @atlas")
     )
     memory.learn(inferred("Ada born_within England", "Ada born_in London", "London in England"))
     memory.note_answer("q1", "In England.", [fact("Ada born_within England")])
@@ -58,11 +54,7 @@ def test_undo_restores_exactly_and_can_be_undone_itself(memory):
 
 def test_the_log_names_what_was_retracted_but_not_what_was_erased_since(memory):
     memory.learn(
-        [
-            said("Ada born_in London", "book"),
-            said("Ada born_in London", "page"),
-            said("London in England", "atlas"),
-        ]
+        make_claims("Ada born_in London @book", "Ada born_in London @page", "London in England @atlas")
     )
     memory.undo(memory.retract_source("book").change)
     memory.retract_fact(fact("Ada born_in London"))
@@ -89,11 +81,7 @@ def test_retractions_that_overlap_can_be_undone_in_any_order(memory):
 
 
 def test_forgetting_and_learning_again_gives_the_same_graph(memory):
-    claims = [
-        said("Ada born_in London", "book"),
-        said("Ada knows Charles", "book"),
-        inferred("x y z", "Ada knows Charles"),
-    ]
+    claims = make_claims("Ada born_in London @book", "Ada knows Charles @book", "x y z <- Ada knows Charles")
     memory.learn(claims)
     before = memory.graph_hash(claims=True)
     memory.retract_source("book")
@@ -115,11 +103,7 @@ def test_answers_are_told_with_the_facts_that_they_rest_on_whether_these_hold_or
 
 def test_every_claim_of_a_fact_is_told_whether_it_counts_or_not(memory):
     memory.learn(
-        [
-            said("Ada knows Charles", "book"),
-            said("Ada knows Charles", "letter", confidence=0.5),
-            said("Ada wrote notes", "book"),
-        ]
+        make_claims("Ada knows Charles @book", "Ada knows Charles @letter ~0.5", "Ada wrote notes @book")
     )
     memory.retract_source("book")
     assert {claim.source for claim in memory.claims_on(fact("Ada knows Charles"))} == {"book", "letter"}
@@ -146,26 +130,14 @@ def test_a_fact_learnt_from_elsewhere_gains_a_claim_and_loses_none(memory):
 
 
 def test_the_confidence_of_a_fact_counts_each_source_once(memory):
-    memory.learn(
-        [
-            said("Ada born_in London", "book", confidence=0.7),
-            said("Ada born_in London", "page", confidence=0.8),
-        ]
-    )
+    memory.learn(make_claims("Ada born_in London @book ~0.7", "Ada born_in London @page ~0.8"))
     memory.learn(said("Ada born_in London", "page", confidence=0.75, said_by="Byron"))
     assert memory.confidence(fact("Ada born_in London")) == pytest.approx(1 - 0.3 * 0.2)
     assert memory.confidence(fact("Ada born_in Paris")) == 0.0
 
 
 def test_facts_that_are_derived_from_each_other_do_not_hold_each_other_up(memory):
-    memory.learn(
-        [
-            said("a is a", "book"),
-            inferred("b is b", "a is a"),
-            inferred("c is c", "b is b"),
-            inferred("b is b", "c is c"),
-        ]
-    )
+    memory.learn(make_claims("a is a @book", "b is b <- a is a", "c is c <- b is b", "b is b <- c is c"))
     assert len(memory.facts()) == 3
     fallen = memory.retract_source("book")
     assert fallen.facts == (fact("a is a"), fact("b is b"), fact("c is c")) and memory.facts() == ()

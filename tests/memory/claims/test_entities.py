@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.saying import fact, inferred, said
+from support.saying import fact, inferred, make_claims, said
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claim import Claim
@@ -47,13 +47,7 @@ def test_merges_are_proposed_with_their_reasons_and_none_is_made(memory):
 
 
 def test_merged_names_are_read_as_one_and_unmerging_is_exact(memory):
-    memory.learn(
-        [
-            said("Ada wrote Notes", "book"),
-            said("A.L. wrote Notes", "page"),
-            said("A.L. knows Charles", "page"),
-        ]
-    )
+    memory.learn(make_claims("Ada wrote Notes @book", "A.L. wrote Notes @page", "A.L. knows Charles @page"))
     before = memory.graph_hash(), memory.graph_hash(claims=True)
     memory.merge("Ada", "A.L.", by="Grace")
     assert memory.facts() == memory.facts("A.L.") == (fact("Ada knows Charles"), fact("Ada wrote Notes"))

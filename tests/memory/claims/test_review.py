@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.saying import fact, inferred, said
+from support.saying import fact, inferred, make_claims, said
 
 from kgot_lab.errors import AlreadyDecided, BadInput
 from kgot_lab.memory.claims.claims import open_claims
@@ -78,14 +78,7 @@ def test_a_claim_that_was_retracted_waits_for_no_review(memory):
 
 
 def test_the_queue_begins_with_what_a_decision_would_change_most(memory):
-    memory.learn(
-        [
-            said("a is a", "1", confidence=0.1),
-            inferred("b is b", "a is a"),
-            inferred("c is c", "b is b", "d is d"),
-            said("d is d"),
-        ]
-    )
+    memory.learn(make_claims("a is a @1 ~0.1", "b is b <- a is a", "c is c <- b is b, d is d", "d is d"))
     memory.learn([said("e is e", "1", confidence=0.2), said("f is f", "1", confidence=0.6)])
     memory.learn([said("d is d", "1", confidence=0.65), inferred("g is g", "no such fact", confidence=0.69)])
     queue = ReviewLedger(memory).queue()

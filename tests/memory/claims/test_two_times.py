@@ -7,7 +7,7 @@ from datetime import timedelta, timezone
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.saying import fact, inferred, said, year
+from support.saying import fact, make_claims, said, year
 
 from kgot_lab.errors import BadInput
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
@@ -45,12 +45,7 @@ def test_drop_and_restore_add_intervals_and_rewrite_none(memory):
 
 
 def test_a_derived_fact_is_valid_only_while_its_premises_are(memory):
-    memory.learn(
-        [
-            said("a is a", valid_from=year(2000), valid_until=year(2010)),
-            inferred("b is b", "a is a", valid_from=year(2005)),
-        ]
-    )
+    memory.learn(make_claims("a is a 2000..2010", "b is b <- a is a 2005.."))
     assert [memory.as_of(valid=year(each)).holds(fact("b is b")) for each in (2004, 2005, 2009, 2010)] == [
         False,
         True,
@@ -79,12 +74,7 @@ def test_a_time_means_the_same_in_every_zone_and_one_without_a_zone_is_refused(m
 
 def test_the_newer_of_two_facts_answers_and_both_are_kept(memory):
     memory.declare("lives_in", "single")
-    memory.learn(
-        [
-            said("Ada lives_in London", "a", valid_from=year(2000)),
-            said("Ada lives_in Paris", "b", valid_from=year(2010)),
-        ]
-    )
+    memory.learn(make_claims("Ada lives_in London @a 2000..", "Ada lives_in Paris @b 2010.."))
     assert memory.current("Ada", "lives_in") == Period((PARIS,), year(2010))
     assert memory.current("Ada", "lives_in", year(2005)).facts == (LONDON,)
     assert memory.current("Ada", "lives_in", year(1999)).facts == ()
@@ -122,12 +112,7 @@ def test_of_a_relation_with_many_values_none_takes_the_place_of_another(memory):
 
 
 def test_a_vocabulary_says_which_relations_have_a_single_object(memory, clock):
-    memory.learn(
-        [
-            said("GLD issued_by Old", "1", valid_from=year(2010)),
-            said("GLD issued_by New", "2", valid_from=year(2019)),
-        ]
-    )
+    memory.learn(make_claims("GLD issued_by Old @1 2010..", "GLD issued_by New @2 2019.."))
     assert len(memory.current("GLD", "issued_by", year(2020)).facts) == 2
     assert memory.declare_by(INVESTMENT, by="Grace") == ("issued_by",) and memory.declare_by(INVESTMENT) == ()
     assert memory.current("GLD", "issued_by", year(2020)).facts == (fact("GLD issued_by New"),)

@@ -14,8 +14,8 @@ from kgot_lab.domains.investment.view import (
     InvestmentView,
     display_name,
     investment_node,
-    normalize_name,
-    normalize_symbol,
+    name_key,
+    symbol_key,
     symbol_of,
 )
 from kgot_lab.errors import BadInput, UnknownName, short_repr
@@ -181,12 +181,8 @@ class ItemNames:
             each for each in self.meant(symbol) if each.labels == (type,) and _has_symbol(each, symbol)
         ]
         if type == "Asset":
-            return (
-                require_one_node(by_symbol) if by_symbol else make_node(type, symbol=normalize_symbol(symbol))
-            )
-        is_symbol = normalize_symbol(name) == normalize_symbol(
-            symbol
-        )  # the item calls the company by its ticker
+            return require_one_node(by_symbol) if by_symbol else make_node(type, symbol=symbol_key(symbol))
+        is_symbol = symbol_key(name) == symbol_key(symbol)  # the item calls the company by its ticker
         same_name = [
             each
             for each in by_symbol
@@ -194,7 +190,7 @@ class ItemNames:
         ]
         if by_symbol and not same_name:
             raise BadInput(
-                f"the symbol {normalize_symbol(symbol)} is that of {_list_nodes(by_symbol)}: which is meant is not said"
+                f"the symbol {symbol_key(symbol)} is that of {_list_nodes(by_symbol)}: which is meant is not said"
             )
         found = (
             same_name
@@ -204,14 +200,12 @@ class ItemNames:
         ticker = {"ticker": symbol} if type == "Company" and symbol else {}
         if not found:
             return make_node(type, name=name, **ticker)
-        node_found = require_one_node(found)
-        if ticker and normalize_symbol(node_found.properties.get("ticker", symbol)) != normalize_symbol(
-            symbol
-        ):
+        node = require_one_node(found)
+        if ticker and symbol_key(node.properties.get("ticker", symbol)) != symbol_key(symbol):
             raise BadInput(
-                f"{_list_nodes([node_found])} has another ticker, {short_repr(node_found.properties['ticker'])}"
+                f"{_list_nodes([node])} has another ticker, {short_repr(node.properties['ticker'])}"
             )
-        return Node(node_found.id, node_found.labels, ticker | dict(node_found.properties))
+        return Node(node.id, node.labels, ticker | dict(node.properties))
 
     def edges_between(self, sources: Sequence[str], type: str, targets: Sequence[str]) -> list[Edge]:
         """Return the live edges of a type from some nodes to others.
@@ -240,10 +234,7 @@ class ItemNames:
         found = {
             each.id: each
             for each in insights
-            if all(
-                normalize_name(each.properties.get(name, "")) == normalize_name(wanted[name])
-                for name in wanted
-            )
+            if all(name_key(each.properties.get(name, "")) == name_key(wanted[name]) for name in wanted)
         }
         self._there |= found
         return list(found.values())
@@ -309,15 +300,13 @@ def clean_text(text: str) -> str:
 def _has_name(node: Node, text: str) -> bool:
     return (
         _has_symbol(node, text)
-        or normalize_name(display_name(node)) == normalize_name(text)
+        or name_key(display_name(node)) == name_key(text)
         or strip_legal_form(display_name(node)) == strip_legal_form(text)
     )
 
 
 def _has_symbol(node: Node, text: str) -> bool:
-    return bool(normalize_symbol(text)) and symbol_of(node.labels[0], node.properties) == normalize_symbol(
-        text
-    )
+    return bool(symbol_key(text)) and symbol_of(node.labels[0], node.properties) == symbol_key(text)
 
 
 def _list_nodes(nodes: Sequence[Node]) -> str:

@@ -18,12 +18,7 @@ from typing import NamedTuple
 from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item_from_json
 from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, record_replayed
-from kgot_lab.memory.claims.claim import (
-    from_microseconds,
-    from_microseconds_or_none,
-    to_microseconds,
-    utc_now,
-)
+from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import Layout, TableBacked, TableStorage
 from kgot_lab.types import LLM, Prompt, Reply
@@ -113,8 +108,8 @@ class NewsJournal(TableBacked):
             new = tuple(item for item in by_id.values() if item.id not in stored)
             for item in new:
                 times = {
-                    "published_at": to_microseconds(item.published_at, "the time of an item"),
-                    "at": to_microseconds(self.now(), "now"),
+                    "published_at": to_micros(item.published_at, "the time of an item"),
+                    "at": to_micros(self.now(), "now"),
                 }
                 self.storage.rows(ADD_ITEM, {"id": item.id, "body": json.dumps(item.to_json())} | times)
         kept_by_id = by_id | stored
@@ -151,7 +146,7 @@ class NewsJournal(TableBacked):
     def mark_written(self, facts: NewsFacts) -> None:
         """Record that the facts of an item are in the graph. The first time counts."""
         with self.storage.changing():
-            self.storage.rows(MARK_WRITTEN, {"id": facts.item, "at": to_microseconds(self.now(), "now")})
+            self.storage.rows(MARK_WRITTEN, {"id": facts.item, "at": to_micros(self.now(), "now")})
 
     def facts(self) -> tuple[NewsFacts, ...]:
         """Return the facts of all items with what was refused, the earliest first."""
@@ -190,9 +185,7 @@ class NewsJournal(TableBacked):
         last = (
             None
             if not rows
-            else Tick(
-                rows[0][0], from_microseconds(rows[0][1]), rows[0][2], from_microseconds_or_none(rows[0][4])
-            )
+            else Tick(rows[0][0], from_micros(rows[0][1]), rows[0][2], from_micros_or_none(rows[0][4]))
         )
         return next_tick_after(last, self.now(), every)
 
@@ -200,9 +193,9 @@ class NewsJournal(TableBacked):
         """Record that a tick begins."""
         values = {
             "id": tick.id,
-            "due": to_microseconds(tick.due, "when a tick is due"),
+            "due": to_micros(tick.due, "when a tick is due"),
             "missed": tick.missed,
-            "at": to_microseconds(self.now(), "now"),
+            "at": to_micros(self.now(), "now"),
         }
         with self.storage.changing():
             self.storage.rows(BEGIN_TICK, values)
@@ -210,7 +203,7 @@ class NewsJournal(TableBacked):
     def end(self, tick: Tick) -> None:
         """Record that a tick has ended."""
         with self.storage.changing():
-            self.storage.rows(END_TICK, {"id": tick.id, "at": to_microseconds(self.now(), "now")})
+            self.storage.rows(END_TICK, {"id": tick.id, "at": to_micros(self.now(), "now")})
 
 
 class CachedReplies:

@@ -19,7 +19,7 @@ from kgot_lab.io.files import read_regular_file, utf8_text
 from kgot_lab.kgos.schemas.check import time_of
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.structured import compact_schema, explain_json_error
-from kgot_lab.memory.claims.claim import to_microseconds
+from kgot_lab.memory.claims.claim import to_micros
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates, truncate_to_tokens
 from kgot_lab.types import Edge, Json, Message, Node, Prompt
 
@@ -48,7 +48,7 @@ class NewsItem:
             )
         if not self.headline.strip():
             raise BadInput("an item of news has a headline; give it one")
-        to_microseconds(self.published_at, "the time an item was published")
+        to_micros(self.published_at, "the time an item was published")
 
     @property
     def shown(self) -> str:

@@ -32,7 +32,7 @@ from kgot_lab.domains.investment.monitor.news import (
     news_prompt,
 )
 from kgot_lab.domains.investment.versions import EdgeKey
-from kgot_lab.domains.investment.view import InvestmentView, normalize_name
+from kgot_lab.domains.investment.view import InvestmentView, name_key
 from kgot_lab.errors import BadInput, BadReply, short_repr
 from kgot_lab.kgos.schemas.check import Fault, edge_faults, node_faults, time_of
 from kgot_lab.llm.structured import structured
@@ -130,7 +130,7 @@ class FactFilter:
         """Accept an event with what it affects, if at least one of that is known or named in the item."""
         what, type = (
             f"event {short_repr(event.summary)}",
-            normalize_name(clean_text(event.type)).replace(" ", "_"),
+            name_key(clean_text(event.type)).replace(" ", "_"),
         )
         node = self._make_summarized_node(
             "MarketEvent", what, summary=event.summary, type=type, date=self._published

@@ -65,22 +65,17 @@ class SemanticIndex:
             require(
                 chunk, Chunk, "what is added to the texts of a world is a Chunk(entity_id, text, audience)"
             )
-        vectors = self.embedder.embed([chunk_added.text for chunk_added in chunks])
+        vectors = self.embedder.embed([item.text for item in chunks])
         with self.world.storage.changing():
             self._refuse_other_embedders()
             require_entities(
-                self.world.storage,
-                {
-                    id
-                    for chunk_added in chunks
-                    for id in (chunk_added.entity_id, *(chunk_added.audience or ()))
-                },
+                self.world.storage, {id for item in chunks for id in (item.entity_id, *(item.audience or ()))}
             )
-            for chunk_added, vector in zip(chunks, vectors, strict=True):
-                id, entity = uuids(chunk_added.id, chunk_added.entity_id)
+            for item, vector in zip(chunks, vectors, strict=True):
+                id, entity = uuids(item.id, item.entity_id)
                 values = {
-                    "text": chunk_added.text,
-                    "audience": audience_text(chunk_added.audience),
+                    "text": item.text,
+                    "audience": audience_text(item.audience),
                     "embedder": self.embedder.digest,
                 }
                 self.storage.rows(

@@ -11,7 +11,7 @@ from kgot_lab.domains.npc.models import Entity, check_bounded_depth, check_id, c
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, describe_value, require_count
-from kgot_lab.memory.claims.claim import check_probability, check_text, to_microseconds
+from kgot_lab.memory.claims.claim import check_probability, check_text, to_micros
 
 Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone
 
@@ -38,7 +38,7 @@ class LogEntry:
         if self.speaker_id is not None:
             object.__setattr__(self, "speaker_id", check_id(self.speaker_id))
         if self.at is not None:
-            to_microseconds(self.at, "the time of an entry")
+            to_micros(self.at, "the time of an entry")
             object.__setattr__(self, "at", self.at.astimezone(UTC))
 
 

@@ -26,8 +26,8 @@ from kgot_lab.domains.npc.statements import (
     WorldRow,
     WorldStorage,
     build_unchecked,
-    entity_from_row,
     parse_json_column,
+    to_entity,
     to_utc,
     uuids,
 )
@@ -142,12 +142,7 @@ def select_last_entries(condition: str, *, of_session: bool) -> str:
 def entry_from_row(row: WorldRow) -> LogEntry:
     """Convert a row to an entry."""
     _, session, speaker, text, audience, at = row
-    values = {
-        "session_id": session,
-        "text": text,
-        "audience": _audience_from_column(audience),
-        "at": to_utc(at),
-    }
+    values = {"session_id": session, "text": text, "audience": _parse_audience(audience), "at": to_utc(at)}
     return build_unchecked(LogEntry, **values, speaker_id=speaker and str(speaker))
 
 
@@ -155,7 +150,7 @@ def chunk_from_row(row: WorldRow) -> Chunk:
     """Convert the first columns of a row to a chunk."""
     id, entity, text, audience = row[:4]
     return build_unchecked(
-        Chunk, entity_id=str(entity), text=text, audience=_audience_from_column(audience), id=str(id)
+        Chunk, entity_id=str(entity), text=text, audience=_parse_audience(audience), id=str(id)
     )
 
 
@@ -164,7 +159,7 @@ def audience_text(audience: Audience) -> str | None:
     return None if audience is None else json_text(list(audience), "an audience")
 
 
-def _audience_from_column(value: Any) -> Audience:
+def _parse_audience(value: Any) -> Audience:
     return None if value is None else tuple(parse_json_column(value))
 
 
@@ -279,7 +274,7 @@ def results_from_rows(rows: list[WorldRow]) -> tuple[ContextResult, ...]:
 
     A character without results has one row, which is left out.
     """
-    return tuple(ContextResult(entity_from_row(row[:6]), *row[6:]) for row in rows if row[0] is not None)
+    return tuple(ContextResult(to_entity(row[:6]), *row[6:]) for row in rows if row[0] is not None)
 
 
 # The layers of a world in an SQLite file: lexical search by FTS5, vectors by a scan of the texts in scope.

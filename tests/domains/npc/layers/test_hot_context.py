@@ -71,10 +71,7 @@ def test_it_holds_who_one_is_the_scene_and_what_is_known_of_the_matter(held):
     assert [each.text for each in context.passages] == ["gold in the forge"]
     assert [
         each.text for each in hot_context(layers.memory(GRIM.id), "gold?", budget=PATIENT).scene.heard
-    ] == [
-        "before",
-        "the forge is hot",
-    ]
+    ] == ["before", "the forge is hot"]
 
 
 def test_at_the_limit_what_is_ready_is_given_and_what_is_missing_is_said(held):

@@ -129,10 +129,7 @@ def test_a_text_is_put_in_the_place_of_one_with_its_id_and_goes_with_its_entity(
     there.chunks.add([Chunk(ELARA.id, "debt", (GRIM.id,), old.id)])
     assert {
         (each.chunk.entity_id, each.chunk.text, each.chunk.audience) for each in there.chunks.search("gold")
-    } == {
-        (ELARA.id, "debt", (GRIM.id,)),
-        (GRIM.id, "gold", None),
-    }
+    } == {(ELARA.id, "debt", (GRIM.id,)), (GRIM.id, "gold", None)}
     there.world.delete_entity(ELARA.id)
     assert texts(each.chunk for each in there.chunks.search("gold")) == ["gold"]
     there.chunks.delete(other.id)
