@@ -165,10 +165,12 @@ def empty(request, tmp_path):
         yield store
 
 
-@pytest.fixture
-def store(empty):
-    empty.apply(WORLD)
-    return empty
+@pytest.fixture(scope="module", params=KINDS, ids=str)
+def store(request, tmp_path_factory):
+    """A store with the paths of WORLD, which no test changes."""
+    with opened(request.param.open(tmp_path_factory.mktemp("store"), request)) as store:
+        store.apply(WORLD)
+        yield store
 
 
 def test_every_store_reads_the_rows_that_are_defined_in_their_order(store):
