@@ -352,7 +352,7 @@ def _collect_limitations(index: GraphIndex, ids: Iterable[str]) -> dict[str, tup
 def _citable_node(known: KnownGraphs, index: GraphIndex, id: str) -> CitableNode:
     row = known.graph.row(id)
     name, own = known.split_id(id)
-    return CitableNode(name, own, index.names[row], index.kinds[row])
+    return CitableNode(name, own, index.names[row], index.label_texts[row])
 
 
 def _context_lines(

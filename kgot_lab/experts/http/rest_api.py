@@ -334,7 +334,7 @@ def _graph_routes(service: ExpertService) -> APIRouter:
     def graph_size(who: Caller, db_id: _GraphName) -> Any:
         """Return the size of a graph and its most frequent node types, at most 12."""
         graph = _find_graph(service, db_id)
-        types = dict(Counter(graph_index(graph).kinds).most_common(12))
+        types = dict(Counter(graph_index(graph).label_texts).most_common(12))
         return replace_surrogates(
             {"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types}
         )
@@ -433,6 +433,6 @@ def _plan_json(graph: PropertyGraph, plan: Composition) -> _Json:
 
 def _expert_details(expert: Expert) -> _Json:
     config = expert.search_config()
-    weights = normalised_weights(config.weights, *config.lanes)
+    weights = normalised_weights(config.weights, *config.retrievers)
     effective = {name: getattr(weights, name) for name in ("embedding", "text", "graph", "intent")}
     return {**expert.model_dump(), "effective_weights": effective}

@@ -185,6 +185,12 @@ def _one_of(values: Iterable[str]) -> Any:
     return Annotated[str, Field(json_schema_extra={"enum": list(values)})]
 
 
+_THING_TYPES = [
+    type.name for type in INVESTMENT_WITH_COMPANIES.node_types if type.name not in ITEM_NODE_TYPES
+]
+_LINK_TYPES = [type.name for type in INVESTMENT_WITH_COMPANIES.edge_types if type.name not in ITEM_EDGE_TYPES]
+
+
 class _Stated(BaseModel):
     @model_validator(mode="before")
     @classmethod
@@ -199,9 +205,7 @@ class _Stated(BaseModel):
 class StatedThing(_Stated):
     """A thing as a model names it, with its symbol or ticker where the item gives one."""
 
-    type: _one_of(
-        each.name for each in INVESTMENT_WITH_COMPANIES.node_types if each.name not in ITEM_NODE_TYPES
-    )  # type: ignore[valid-type]
+    type: _one_of(_THING_TYPES)  # type: ignore[valid-type]
     name: str
     symbol: str = ""
 
@@ -219,9 +223,7 @@ class StatedLink(_Stated):
     """An edge between two things, by their names."""
 
     source: str
-    type: _one_of(
-        each.name for each in INVESTMENT_WITH_COMPANIES.edge_types if each.name not in ITEM_EDGE_TYPES
-    )  # type: ignore[valid-type]
+    type: _one_of(_LINK_TYPES)  # type: ignore[valid-type]
     target: str
 
 
