@@ -135,7 +135,7 @@ def format_p_value(p: float) -> str:
 
 
 def format_signed(number: float) -> str:
-    """Format a number as `decimal` does, with its sign."""
+    """Format a number as `format_decimal` does, with its sign."""
     text = format_decimal(abs(number))
     return text if text == ".000" else f"{'−' if number < 0 else '+'}{text}"
 

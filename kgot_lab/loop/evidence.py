@@ -256,7 +256,7 @@ class _NameIndex:
         A row that is a fact refers to that fact. Other rows refer to the edges between names in the row, or
         between such a name and one in the statement. If no row refers to an edge by itself, the names of all
         rows are combined, since a list of names has one row each. Two names may also be the ends of a chain
-        of edges whose relations the statement names: see `_chains`.
+        of edges whose relations the statement names: see `_chains_from`.
         """
         literals = _literals(candidate.statement)
         statement_names = tuple(dict.fromkeys(name for text in literals for name in self.names_in(text)))

@@ -89,7 +89,7 @@ Steps = Generator[Event, None, _Result]
 
 @dataclass
 class RunContext:
-    """The context of one question in the loop. Only `happened` changes its state."""
+    """The context of one question in the loop. Only `record` changes its state."""
 
     planning: LLM
     execution: LLM

@@ -289,7 +289,7 @@ def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGra
     """Build the graph from recorded diffs, without a model or a sandbox.
 
     With `step`, it is the graph after that many INSERT turns. Raises BadInput, naming the event, if a write
-    does not follow on those before it: see `parted_at`.
+    does not follow on those before it: see `first_inconsistent_write`.
     """
     events = tuple(events)
     truth, inconsistent, why = _apply_writes(

@@ -123,7 +123,7 @@ def approximate_delta_pairs(
 
     Each candidate pair is decided exactly. Pairs outside the k nearest skeletons of both rows are missed, and
     the recall, measured on a sample of rows, estimates how many. `candidates` counts the pairs examined.
-    Options and errors are those of approximate(), shapes and `groups` those of delta_pairs().
+    Options and errors are those of approximate_nearest(), shapes and `groups` those of delta_pairs().
     """
     if k < 1 or effort.sample < 1:
         raise BadInput(f"k and the sample are 1 or more, not {k} and {effort.sample}")

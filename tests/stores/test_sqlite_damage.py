@@ -85,7 +85,7 @@ def test_a_row_that_another_program_changed_is_read_and_written_as_any(tmp_path)
 
 @pytest.mark.parametrize(
     "within",
-    ["kgot_lab.stores.sqlite.file.parsed_json", "zlib.crc32", "kgot_lab.stores.sqlite.tables._is_allowed"],
+    ["kgot_lab.stores.sqlite.file.parse_json", "zlib.crc32", "kgot_lab.stores.sqlite.tables._is_allowed"],
 )
 def test_an_interruption_within_a_function_of_the_database_is_no_refusal(tmp_path, monkeypatch, within):
     with Sqlite(tmp_path / "graph.db") as store:

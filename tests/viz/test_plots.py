@@ -129,7 +129,7 @@ def test_a_table_with_the_numbers_stands_beside_a_plot(voted):
 def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_the_reader_has_set(voted):
     code = (
         "import sys, matplotlib; matplotlib.rcParams.update({'font.size': 30, 'axes.facecolor': 'black', 'text.usetex': False})\n"
-        "from kgot_lab.io.files import bundled; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
+        "from kgot_lab.io.files import bundled_path; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
         "sys.stdout.write(plots.ballots(load_run(bundled_path('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
     there = subprocess.run(

@@ -20,9 +20,9 @@ from kgot_lab.cli.query.shared import (
     format_result,
     print_result,
     queries,
+    show_text,
     time_limit,
     visible_rows,
-    write_text,
 )
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.io.files import read_regular_text
@@ -79,9 +79,9 @@ def _batch(
                 }
             lines_out.append(json.dumps(row, ensure_ascii=False))
             if output is None:
-                write_text(lines_out[-1], None)
+                show_text(lines_out[-1], None)
     if output is not None:
-        write_text("\n".join(lines_out), output)
+        show_text("\n".join(lines_out), output)
     if failed:
         raise typer.Exit(1)
 
@@ -246,7 +246,7 @@ def _estimate_cost(
     answer = answer_question(queried.graph, question)
     sizes = count_prompt_tokens(answer_prompt(question, answer.context))
     llm = terminal.connect_model(model)
-    write_text(str(estimate({"ask": times}, {"ask": sizes}, model_rate(llm))), None)
+    show_text(str(estimate({"ask": times}, {"ask": sizes}, model_rate(llm))), None)
 
 
 def _print_comparison(

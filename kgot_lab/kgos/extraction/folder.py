@@ -110,7 +110,7 @@ def extract_folder(
     installed packages are skipped. `cache` is the folder in which facts of files are cached: None for that of
     the user, False for none. A file that has not changed is not read again, and the graph equals that of a
     full reading. `progress` is called for each file. `client` is a Dask client
-    (`kgot_lab.io.dask_workers.workers_at`). Its workers receive the bytes of files and need no folder; the
+    (`kgot_lab.io.dask_workers.dask_client`). Its workers receive the bytes of files and need no folder; the
     graph is the same.
 
     Raises BadInput if there is no such folder or it has nothing that can be read, and LabError if workers

@@ -218,7 +218,7 @@ def sql_condition(
     """Return the same filter as an SQLite condition on a JSON column, with its parameters.
 
     Names and numbers are bound as parameters. Malformed JSON and values that are not numbers are guarded
-    against in an order that SQLite keeps. Raises as `require_bounds`, and BadInput for a name with a
+    against in an order that SQLite keeps. Raises as `validate_bounds`, and BadInput for a name with a
     quotation mark.
     """
     quoted = '"' + column.replace('"', '""') + '"'

@@ -404,7 +404,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
 
     Yields the recorded events first, then new ones, which are added to the same file. The store must be
     empty, or hold the initial graph of the run or a later one, at most one write ahead of the trace: see
-    `left_behind`. Its content is removed and restored without executing a recorded statement. Raises BadInput
+    `unrecorded_write`. Its content is removed and restored without executing a recorded statement. Raises BadInput
     for any other store, and TraceError if the loop no longer does what was recorded, if another command wrote
     into its store, or if another run or resume is writing the file.
     """

@@ -187,7 +187,7 @@ class Scope:
         self.collecting.append(gathering)
 
     def end_merging(self) -> None:
-        """Close what `gather` began, after which each of the names may have any of its versions."""
+        """End what `begin_merging` began, after which each of the names may have any of its versions."""
         for name, variable in self.collecting.pop().items():
             self.versions[name] = (variable,)
 

@@ -113,7 +113,7 @@ def search_context(result: SearchResult) -> str:
 
     All limitations of each node are included. Each node is formatted on lines of its own, whatever its texts
     contain. The texts are untrusted and not marked as such, so put a fence around the whole
-    (`kgot_lab.text.cleaning.fenced`).
+    (`kgot_lab.text.cleaning.fence_text`).
     """
     return "\n".join([*_format_nodes(result), *_format_plan(result)])
 

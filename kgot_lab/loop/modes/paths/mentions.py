@@ -276,7 +276,7 @@ def relevance_scores(
 ) -> dict[str, float]:
     """Return the relevance score of each sentence by its node, independent of the rank of its passage.
 
-    The score is the sum of its `traits`, weighted by WORTHS.
+    The score is the sum of its features, weighted by WORTHS.
     """
     features = relevance_features(question, sentences, embedder)
     return {
