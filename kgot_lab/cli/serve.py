@@ -168,7 +168,7 @@ def warm_up(service: ExpertService) -> None:
     What is missing is reported, and the server continues.
     """
     try:
-        service.models.named()  # opened, not yet loaded
+        service.models.open_model()  # opened, not yet loaded
     except LabError as error:
         terminal.say(
             f"note: no question can be answered yet, the model {service.models.usual} is not there: {error}"
@@ -179,7 +179,7 @@ def warm_up(service: ExpertService) -> None:
             service.graphs.graph(name)
         except LabError as error:
             terminal.say(f"note: {error}")
-    for remark in service.graphs.passed_over():
+    for remark in service.graphs.skipped_entries():
         terminal.say(f"note: {remark}")
     terminal.say("all graphs are read")
 

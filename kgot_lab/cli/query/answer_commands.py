@@ -18,7 +18,7 @@ from kgot_lab.cli.query.shared import (
     QueriedGraph,
     queries,
     time_limit,
-    write_text,
+    write_answer,
 )
 from kgot_lab.errors import BadInput
 
@@ -169,7 +169,7 @@ def _answer_and_print(
             "nodes": list(answer.nodes),
             "cited": list(answer.cited),
         }
-        write_text(
+        write_answer(
             json.dumps(
                 record | {"cited falsely": list(answer.false), "model": answer.model},
                 ensure_ascii=False,
@@ -178,7 +178,7 @@ def _answer_and_print(
             output.output,
         )
     else:
-        write_text(answer.text, output.output)
+        write_answer(answer.text, output.output)
     if answer.model and not answer.cited:
         terminal.say("note: the answer names no node that it rests on")
     if answer.cited:
@@ -239,7 +239,7 @@ def _concepts(
     takes = what_it_takes(passages, about=not relations, rate=model_rate(llm))
     estimate = f"{len(passages)} passages, {takes}; what was read before is not asked again"
     if queried.dry:
-        write_text(estimate, None)
+        write_answer(estimate, None)
         return
     terminal.say(f"estimate: {estimate}")
     with terminal.progress_bar("passages") as progress:
