@@ -18,7 +18,7 @@ import kgot_lab as lab
 from kgot_lab import PropertyGraph, open_store, show
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import delta_edges, similarity_edges
-from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.io.files import bundled_path
 from kgot_lab.retrieval.dense import dense
@@ -432,7 +432,7 @@ CASES = [
     Case("an aligner: no embedder", lambda: Aligner(Partial("name", "embed")), "an embedder is"),
     Case(
         "skeletons: a function for a maker",
-        lambda: skeletons(["Rain falls."], lambda texts: texts, cache=False),
+        lambda: make_skeletons(["Rain falls."], lambda texts: texts, cache=False),
         "a maker is",
     ),
     *cases(

@@ -21,11 +21,11 @@ from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.certificate import certificate_of_run
 from kgot_lab.loop.limits import PATHS, Limits
-from kgot_lab.loop.trace import made_by
+from kgot_lab.loop.trace import model_metadata
 from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import name_tokens
-from kgot_lab.tools.search import FOLLOWED, search, words_and_meaning
+from kgot_lab.tools.search import LINKED_PASSAGES, hybrid_retriever, search
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, Json, Ranking
 
@@ -78,7 +78,7 @@ class CertificateTrial:
     folder: Path
     llm: LLM
     limits: Limits = TRIAL_LIMITS
-    retriever: Callable[[Sequence[Document]], Stage] = words_and_meaning
+    retriever: Callable[[Sequence[Document]], Stage] = hybrid_retriever
     clock: Callable[[], float] = field(default=time.monotonic)
 
     def missing(self) -> list[CertificateCase]:
@@ -117,7 +117,7 @@ class CertificateTrial:
         told = {
             "plan": 1, "kind": _KIND, "cases": len(self.cases), "cases_sha256": digest_of_cases(self.cases),
             "sets": {name: tried.questions.sha256 for name, tried in self.sets.items()},
-            "model": {"name": self.llm.name, **made_by(self.llm)}, "limits": self.limits.as_json(), "found": FOLLOWED,
+            "model": {"name": self.llm.name, **model_metadata(self.llm)}, "limits": self.limits.as_json(), "found": LINKED_PASSAGES,
             "retriever": getattr(self.retriever, "__name__", "another"),
         }  # fmt: skip
         plan = json.loads(json.dumps(told))
@@ -159,7 +159,7 @@ class CertificateTrial:
         return search(
             [each for each in documents if each.id not in hidden],
             hiding(stage, hidden),
-            k=min(FOLLOWED, len(documents)),
+            k=min(LINKED_PASSAGES, len(documents)),
         )
 
     @cached_property

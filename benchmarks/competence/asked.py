@@ -12,9 +12,9 @@ from itertools import product
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.structured import compact_schema
 from kgot_lab.loop import prompts
-from kgot_lab.loop.modes.paths.comparison import question_for_each
-from kgot_lab.loop.modes.paths.question_form import question_hops
-from kgot_lab.loop.modes.paths.reading import few_prompt
+from kgot_lab.loop.modes.paths.comparison import comparison_prompt
+from kgot_lab.loop.modes.paths.question_form import hops_prompt
+from kgot_lab.loop.modes.paths.reading import answer_prompt
 from kgot_lab.memory.extraction import facts_prompt
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.tools.tool import Result, TextTool
@@ -105,21 +105,21 @@ _LISTED = (
     f"- {_mark('tool')}(): {_mark('about')}"  # tools have arguments or none, so their whole list is one mark
 )
 _QUESTION, _GRAPH, _SITUATION, _FACTS = map(_mark, ("question", "graph", "situation", "facts"))
-_TEXTS = [_pattern(few_prompt(_QUESTION, facts).messages[-1].text) for facts in (_FACTS, "")]
+_TEXTS = [_pattern(answer_prompt(_QUESTION, facts).messages[-1].text) for facts in (_FACTS, "")]
 _SITUATIONS = [_pattern(prompts.situation(_QUESTION, files, _GRAPH)) for files in ([_mark("files")], [])]
 
 
 def _along(messages: tuple[Message, ...]) -> Asking | None:
     """What a prompt of the mode `paths` asks for; None where it is none."""
-    for split in (question_hops, question_for_each):
+    for split in (hops_prompt, comparison_prompt):
         if messages[:-1] == split("").messages[:-1]:
             return Asking(split.__name__, {"question": messages[-1].text})
     for form in _TEXTS:
         if found := form.fullmatch(messages[-1].text):
             texts = {"facts": "", **found.groupdict()}
-            same = few_prompt(texts["question"], texts["facts"]).messages
+            same = answer_prompt(texts["question"], texts["facts"]).messages
             if messages == same:  # the examples before it are those of this question's form
-                return Asking(few_prompt.__name__, texts)
+                return Asking(answer_prompt.__name__, texts)
     return None
 
 
@@ -147,8 +147,8 @@ def _all_forms(dialects: Iterable[Dialect]) -> Iterator[tuple[type, _Form]]:
             _form("write", prompts.write(_SITUATION, _mark("source"), _mark("text"), dialect), dialect),
         )
         yield prompts.Statement, _form("reread", prompts.reread(_SITUATION, _mark("wrong"), dialect), dialect)
-        yield prompts.Statement, _form("read_in", prompts.read_in(_SITUATION, dialect), dialect)
+        yield prompts.Statement, _form("read_in", prompts.read_in_dialect(_SITUATION, dialect), dialect)
         yield prompts.Statement, _form("forced_read", prompts.forced_read(_SITUATION, dialect), dialect)
     for dialect, writing in product(dialects, (True, False)):
-        failed = prompts.mend(_mark("statement"), _mark("error"), _GRAPH, dialect, writing=writing)
+        failed = prompts.repair(_mark("statement"), _mark("error"), _GRAPH, dialect, writing=writing)
         yield prompts.Statement, _form("mend", failed, dialect)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from kgot_lab.errors import BadInput
-from kgot_lab.loop.modes.paths.question_form import filled
+from kgot_lab.loop.modes.paths.question_form import fill_hop
 from kgot_lab.loop.render import relevance
 from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.text.cleaning import replace_surrogates
@@ -76,7 +76,7 @@ class GoldChain:
     def resolved(self) -> tuple[str, ...]:
         """The question of each step with the names in it that earlier ones give."""
         given = [step.fact.object for step in self.steps]
-        return tuple(filled(hop, given) for hop in self.hops)
+        return tuple(fill_hop(hop, given) for hop in self.hops)
 
     @property
     def of_each(self) -> tuple[str, ...]:

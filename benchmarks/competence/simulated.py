@@ -24,7 +24,7 @@ from kgot_lab.benchmark.recall.growth import synthetic_word
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.llm.presets import FREE
 from kgot_lab.loop.events import ToolCall
-from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.render import join_lines
 from kgot_lab.stores.cypher.dialect import CYPHER
 from kgot_lab.stores.embedded_store import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect
@@ -297,10 +297,10 @@ class Simulated:
 
     def _hops(self, asking: Asking, _: Prompt) -> str:
         hops = self._asked(asking.texts["question"], self._chain(asking.texts["question"]).hops)
-        return joined_lines(f"{number}. {hop}" for number, hop in enumerate(hops, start=1))
+        return join_lines(f"{number}. {hop}" for number, hop in enumerate(hops, start=1))
 
     def _of_each(self, asking: Asking, _: Prompt) -> str:
-        return joined_lines(
+        return join_lines(
             self._asked(asking.texts["question"], self._chain(asking.texts["question"]).of_each)
         )
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from benchmarks.competence.gold import GoldSet, GoldStep
 from kgot_lab.errors import LLMError
-from kgot_lab.loop.modes.paths.question_form import form_of
-from kgot_lab.loop.modes.paths.reading import checked_answer
+from kgot_lab.loop.modes.paths.question_form import classify_question
+from kgot_lab.loop.modes.paths.reading import rejection_reason
 from kgot_lab.retrieval.entity_linking import CAPITALISED_RUN
 from kgot_lab.text.words import canonical_answer, name_tokens
 
@@ -48,18 +48,19 @@ def misread_names(gold: GoldSet, question: str, text: str, right: str) -> list[s
     Of two things it is the other one, of yes and no the other; else a name of a fact that the text says, or
     any name or figure in it.
     """
-    form = form_of(question)
+    form = classify_question(question)
     if form == "yes or no":
         return ["no" if canonical_answer(right) == "yes" else "yes"]
     for names in (_of_facts(gold, text), _written(text)):
         fit = {
             name: None
             for name in names
-            if not checked_answer(question, name, text) and canonical_answer(name) != canonical_answer(right)
+            if not rejection_reason(question, name, text)
+            and canonical_answer(name) != canonical_answer(right)
         }
         if form == "choice":
             # which holds its name
-            fit = {name: None for name in fit if not checked_answer("", name, question)}
+            fit = {name: None for name in fit if not rejection_reason("", name, question)}
         if fit:
             return list(fit)
     return []

@@ -16,15 +16,20 @@ from benchmarks.structure.analogy_pairs import AnalogyPairs, pair, pairs
 from benchmarks.structure.controls import strangers
 from benchmarks.structure.nouns import NounsOf
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.calibration import Aim, Calibrated, calibrated_thresholds
-from kgot_lab.analogy.delta_edges import FoundEdges, delta_edges, similarity_edges, vectors
-from kgot_lab.analogy.linguistic import Linguistic
-from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.analogy.calibration import CalibratedThresholds, CalibrationObjective, calibrate_thresholds
+from kgot_lab.analogy.delta_edges import (
+    ComputedEdges,
+    delta_edges,
+    embed_texts_and_skeletons,
+    similarity_edges,
+)
+from kgot_lab.analogy.linguistic import LinguisticSkeletons
+from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import Dataset, content_id
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.similarity.delta import DIGITS, SPECIFIED, Pair, Thresholds
+from kgot_lab.similarity.delta import DEFAULT_THRESHOLDS, DIGITS, TextPair, Thresholds
 from kgot_lab.types import Edge, Node, Query, Ranking, ranked
 
 DELTA_SETS = ("storyanalogy-mc", "parallelparc", "analobench S1")
@@ -127,7 +132,7 @@ def by_meaning(texts: PropertyGraph, embedder: Embedder) -> Stage:
 # --- edges ---
 
 
-def calibration(part: AnalogyPairs, made: Skeletons, embedder: Embedder) -> Calibrated:
+def calibration(part: AnalogyPairs, made: Skeletons, embedder: Embedder) -> CalibratedThresholds:
     """The thresholds with the highest F1 on pairs of develop texts, at the share of analogous pairs that
     these have.
 
@@ -138,17 +143,17 @@ def calibration(part: AnalogyPairs, made: Skeletons, embedder: Embedder) -> Cali
     texts = [text_of[id] for id in ids]
     raw, skeleton = (
         np.round(some.astype(float) @ some.T, DIGITS)
-        for some in vectors(embedder, texts, [made[text] for text in texts])
+        for some in embed_texts_and_skeletons(embedder, texts, [made[text] for text in texts])
     )
     judged = [(i, j) for i, j in combinations(range(len(ids)), 2) if part.judges(ids[i], ids[j])]
     right = [both for both in judged if pair(ids[both[0]], ids[both[1]]) in part.analogous]
     others = sorted(set(judged) - set(right))
     drawn = np.random.default_rng(SEED).choice(len(others), min(_OTHERS, len(others)), replace=False)
     chosen = [*right, *(others[row] for row in sorted(drawn.tolist()))]
-    measured = [Pair(ids[i], ids[j], float(raw[i, j]), float(skeleton[i, j])) for i, j in chosen]
+    measured = [TextPair(ids[i], ids[j], float(raw[i, j]), float(skeleton[i, j])) for i, j in chosen]
     labels = [place < len(right) for place in range(len(chosen))]
-    aim = Aim(prevalence=len(right) / len(judged))
-    return calibrated_thresholds(
+    aim = CalibrationObjective(prevalence=len(right) / len(judged))
+    return calibrate_thresholds(
         measured, labels, embedder=embedder.name, maker=made.maker, aim=aim, steps=_STEPS
     )
 
@@ -181,12 +186,12 @@ class KeptVerdicts:
 
 def edge_sets(one: StoryCase, embedder: Embedder) -> tuple[dict[str, Sequence[Edge]], dict[str, object]]:
     """The edges that each system walks beside the nouns, by its name, and how they were made."""
-    made = skeletons([node.text for node in one.texts.nodes], Linguistic())
+    made = make_skeletons([node.text for node in one.texts.nodes], LinguisticSkeletons())
     # as measured before short skeletons were refused
     own = replace(calibration(one.pairs.develop, made, embedder), words=0)
     verifier = KeptVerdicts(Aligner(embedder))
-    found: dict[str, FoundEdges] = {}
-    for said, thresholds in (("specified", replace(SPECIFIED, words=0)), ("calibrated", own)):
+    found: dict[str, ComputedEdges] = {}
+    for said, thresholds in (("specified", replace(DEFAULT_THRESHOLDS, words=0)), ("calibrated", own)):
         found[f"traverse + delta, {said}"] = delta_edges(one.texts, made, embedder, thresholds=thresholds)
         found[f"traverse + delta, {said}, verified"] = delta_edges(
             one.texts, made, embedder, thresholds=thresholds, verifier=verifier

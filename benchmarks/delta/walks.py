@@ -26,7 +26,7 @@ from benchmarks.delta.graphs import (
 from benchmarks.recall.figures import Row, corrected, estimated, gap_estimated
 from benchmarks.structure.analogy_pairs import AnalogyPairs, pair
 from benchmarks.structure.nouns import Nouns
-from kgot_lab.analogy.delta_edges import DELTA, SIMILARITY, with_edges
+from kgot_lab.analogy.delta_edges import DELTA_EDGE, SIMILARITY_EDGE, replace_computed_edges
 from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
@@ -55,14 +55,22 @@ def delta_stages(
     yield ENTRY_ONLY, [one.entry]
     yield TRAVERSE, [traverse(one.graph, one.entry, walk=WALK)]
     for system, edges in (chosen | {CEILING: list(truth)}).items():
-        kind = SIMILARITY if system in (AS_MANY_ALIKE, ALIKE_VERIFIED) else DELTA
+        kind = SIMILARITY_EDGE if system in (AS_MANY_ALIKE, ALIKE_VERIFIED) else DELTA_EDGE
         rewired = (
-            [shuffle_targets(with_edges(one.texts, edges), seed).edges for seed in _SHUFFLES]
+            [shuffle_targets(replace_computed_edges(one.texts, edges), seed).edges for seed in _SHUFFLES]
             if system == SHUFFLED
             else [edges]
         )
-        walk = replace(WALK, types=(DELTA,)) if system == DELTA_ALONE else replace(WALK, computed=(kind,))
-        yield system, [traverse(with_edges(one.graph, some, kind), one.entry, walk=walk) for some in rewired]
+        walk = (
+            replace(WALK, types=(DELTA_EDGE,)) if system == DELTA_ALONE else replace(WALK, computed=(kind,))
+        )
+        yield (
+            system,
+            [
+                traverse(replace_computed_edges(one.graph, some, kind), one.entry, walk=walk)
+                for some in rewired
+            ],
+        )
 
 
 def measured_walks(one: StoryCase, embedder: Embedder, say: Callable[[str], None]) -> tuple[list[Row], Row]:
@@ -137,7 +145,7 @@ def _edge_facts(part: AnalogyPairs, edges: Iterable[Edge]) -> Row:
 
 
 def _ends(both: tuple[str, str]) -> tuple[str, str, str]:
-    return both[0], DELTA, both[1]
+    return both[0], DELTA_EDGE, both[1]
 
 
 # --- what follows from the values ---

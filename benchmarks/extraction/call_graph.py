@@ -33,7 +33,7 @@ def found(files: Mapping[str, str]) -> Edges:
     """The calls of a program as this package finds them, named as the gold names them."""
     names = ModuleNames(files)
     facts = [
-        python_facts(text, path, names.of(path), is_package=path.endswith("__init__.py"))
+        python_facts(text, path, names.name_of(path), is_package=path.endswith("__init__.py"))
         for path, text in files.items()
     ]
     analysis = PointsTo(Program.of(facts, names))

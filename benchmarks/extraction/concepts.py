@@ -17,7 +17,7 @@ from pathlib import Path
 from kgot_lab.errors import BadReply
 from kgot_lab.evaluation.significance import proportion
 from kgot_lab.io.files import bundled_path
-from kgot_lab.kgos.extraction.concepts import FIELDS, Passage, PassageForm, read_relations, relations_prompt
+from kgot_lab.kgos.extraction.concepts import FIELDS, Passage, PassageForm, parse_relations, relations_prompt
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.structured import parse
@@ -94,7 +94,7 @@ def main() -> None:
         passage = Passage(row["id"], name, row["source"], 1, row["text"])
         reply = llm(relations_prompt(passage)).text
         try:
-            kept = read_relations(passage, reply)
+            kept = parse_relations(passage, reply)
             form = parse(reply, PassageForm)
             stated.append(
                 [

@@ -28,14 +28,14 @@ ONE = """
 import json, os, sys, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from pathlib import Path
-from kgot_lab.kgos.extraction.folder import graph_of_folder
-from kgot_lab.kgos.extraction.patterns import with_patterns
+from kgot_lab.kgos.extraction.folder import extract_folder
+from kgot_lab.kgos.extraction.patterns import add_patterns
 from kgot_lab.kgos.schemas.vocabularies import CODE
 from kgot_lab.kgos.schemas.rules import check_rules
 begun = time.perf_counter()
-found = graph_of_folder(sys.argv[1], cache=Path(sys.argv[2]))
+found = extract_folder(sys.argv[1], cache=Path(sys.argv[2]))
 seconds = time.perf_counter() - begun
-graph = with_patterns(found.graph)
+graph = add_patterns(found.graph)
 report = check_rules(graph, CODE)
 print(json.dumps({"seconds": seconds, "files": found.files, "nodes": len(found.graph), "edges": len(found.graph.edge_keys), "digest": found.graph.digest,
     "known": found.resolved / found.sites, "sites": found.sites, "broken": sum(map(len, report.broken)), "patterns": graph.types().get("pattern_instance_of", 0)}))
@@ -118,9 +118,9 @@ def happened() -> set[tuple]:
 
 def of_graph(root: Path) -> tuple[dict, set]:
     """The ids of functions by file and line, and the calls in the graph by ids."""
-    from kgot_lab.kgos.extraction.folder import graph_of_folder
+    from kgot_lab.kgos.extraction.folder import extract_folder
 
-    graph = graph_of_folder(root).graph
+    graph = extract_folder(root).graph
     ids = {}
     for node in graph.nodes:
         if node.labels[0] in ("function", "method"):
@@ -213,7 +213,7 @@ def main() -> None:
 
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     roots = {"networkx": Path(networkx.__file__).parent, "kgot_lab": Path(kgot_lab.__file__).parent}
-    if options.happened or options.pyan:
+    if options.record or options.pyan:
         seen = happened()
         ids, calls = of_graph(roots["networkx"])
         results["this analysis"] = recall(seen, ids, calls)

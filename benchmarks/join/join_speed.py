@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchmarks.join.join_vectors import clustered, skeleton_vectors
-from kgot_lab.similarity.approximate import IndexEffort, approximate, approximate_delta
-from kgot_lab.similarity.blocks import SIDE, Effort, best_threads, seconds_a_product
+from kgot_lab.similarity.approximate import IndexEffort, approximate_delta_pairs, approximate_nearest
+from kgot_lab.similarity.blocks import BLOCK_SIDE, Effort, fastest_thread_count, measure_product_seconds
 from kgot_lab.similarity.delta import Thresholds
 from kgot_lab.similarity.join import delta_pairs, nearest, similar_pairs
 
-_SHAPES = tuple((side, side) for side in (512, 1024, SIDE, 2048, 4096))
+_SHAPES = tuple((side, side) for side in (512, 1024, BLOCK_SIDE, 2048, 4096))
 _BARS = {"share": 0.85, "similar_s": 45, "delta_s": 90}
 _K = 10
 
@@ -45,9 +45,9 @@ class _Calibration:
     def __init__(self, dimension: int) -> None:
         chance = np.random.default_rng(9)
         self.left, self.right = (
-            chance.standard_normal((SIDE, dimension), dtype=np.float32) for _ in range(2)
+            chance.standard_normal((BLOCK_SIDE, dimension), dtype=np.float32) for _ in range(2)
         )
-        self.room = np.empty((SIDE, SIDE), np.float32)
+        self.room = np.empty((BLOCK_SIDE, BLOCK_SIDE), np.float32)
         self.rounds: list[NDArray[np.floating[Any]]] = []
         self.spent, self.due = np.zeros(2), 0.0
 
@@ -70,7 +70,7 @@ class _Calibration:
         """Pairs a second by both clocks: of the mean of the rounds, as the join lives through good and bad
         moments too.
         """
-        return np.asarray(SIDE * SIDE / np.mean(self.rounds, axis=0))
+        return np.asarray(BLOCK_SIDE * BLOCK_SIDE / np.mean(self.rounds, axis=0))
 
 
 def _measured(
@@ -114,7 +114,7 @@ def _peak_megabytes(name: str, count: int, options: dict[str, Any]) -> tuple[flo
     it, and as the process grows.
     """
     join, _ = _lane(name, count)
-    seconds_a_product(1)
+    measure_product_seconds(1)
     ctypes.CDLL(None).malloc_trim(0)  # so that nothing freed before is used again unseen
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
     before = _resident("VmRSS")
@@ -241,7 +241,7 @@ def join_approximately(count: int) -> list[dict[str, Any]]:
     """The approximate mode on one thread: seconds, the recall's sample among them, and the recall."""
     texts, alike, rows = clustered(count, 384, 0), skeleton_vectors(count, 384, False), []
     for effort in (64, 128):
-        seconds, found = _timed(approximate, texts, _K, effort=IndexEffort(effort))
+        seconds, found = _timed(approximate_nearest, texts, _K, effort=IndexEffort(effort))
         rows.append(
             {
                 "join": "nearest",
@@ -252,7 +252,7 @@ def join_approximately(count: int) -> list[dict[str, Any]]:
                 "recall": round(found.recall, 4),
             }
         )
-    seconds, found = _timed(approximate_delta, texts, alike, Thresholds(0.6, 0.08), k=20)
+    seconds, found = _timed(approximate_delta_pairs, texts, alike, Thresholds(0.6, 0.08), k=20)
     rows.append(
         {
             "join": "delta",
@@ -284,7 +284,7 @@ def join_machine() -> dict[str, Any]:
     ]
     rates = {
         f"{threads} threads, {rows} x {columns}": round(
-            rows * columns / seconds_a_product(threads, 384, rows, columns) / 1e6, 1
+            rows * columns / measure_product_seconds(threads, 384, rows, columns) / 1e6, 1
         )
         for threads in sorted({1, os.cpu_count() or 1})
         for rows, columns in _SHAPES
@@ -298,7 +298,7 @@ def join_machine() -> dict[str, Any]:
     }
     return {
         **facts,
-        "threads_chosen": best_threads(),
+        "threads_chosen": fastest_thread_count(),
         "million_pairs_per_s_of_sgemm_at_384": rates,
         "date": date.today().isoformat(),
     }

@@ -37,7 +37,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.entity_linking import NameIndex, title_graph
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.pagerank import RandomWalk, first_hits, titles_in_question
-from kgot_lab.similarity.blocks import SIDE, Effort
+from kgot_lab.similarity.blocks import BLOCK_SIDE, Effort
 from kgot_lab.similarity.delta import Thresholds
 from kgot_lab.similarity.join import delta_pairs
 from kgot_lab.text.words import searched_words
@@ -230,7 +230,7 @@ def crowded(size: int) -> list[dict[str, Any]]:
         start = time.process_time()
         found = delta_pairs(texts, alike, Thresholds(0.45, 0.08), effort=Effort(threads=1))
         seconds = time.process_time() - start
-        products = count * (count - 1) / SIDE**2 * computed_a_product(texts)
+        products = count * (count - 1) / BLOCK_SIDE**2 * computed_a_product(texts)
         passed = len(found) + found.dropped
         rows.append(
             {
@@ -247,11 +247,11 @@ def computed_a_product(vectors: Any) -> float:
     """The seconds computed for the product of two blocks, the median of some; the time on the wall would
     count what others do.
     """
-    taken, room = [], np.empty((SIDE, SIDE), np.float32)
+    taken, room = [], np.empty((BLOCK_SIDE, BLOCK_SIDE), np.float32)
     with threadpool_limits(1, user_api="blas"):
         for _ in range(15):
             start = time.process_time()
-            np.matmul(vectors[:SIDE], vectors[-SIDE:].T, out=room)
+            np.matmul(vectors[:BLOCK_SIDE], vectors[-BLOCK_SIDE:].T, out=room)
             taken.append(time.process_time() - start)
     return statistics.median(taken)
 

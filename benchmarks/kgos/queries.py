@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.types import Query
 
 QueryHalf = Literal["tuning", "locked"]
@@ -72,7 +72,7 @@ def cookbook_data(half: QueryHalf, queries: Sequence[CookbookQuery], graph: Prop
     asked = [query for query in queries if query.strict]
     return Dataset(
         f"cookbook-{half}",
-        index_of(graph).documents,
+        graph_index(graph).documents,
         tuple(Query(query.text, query.id) for query in asked),
         {query.id: dict.fromkeys(sorted(query.strict), 1) for query in asked},
         {query.id: query.level for query in asked},

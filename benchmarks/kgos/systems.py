@@ -14,13 +14,13 @@ from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.embedders import embedder
 from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.retrievers import intent_scores
 from kgot_lab.kgos.methods.traversal import trace_path
-from kgot_lab.kgos.schemas.dimensions import inside
+from kgot_lab.kgos.schemas.dimensions import within_bounds
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import hybrid, rrf, weighted
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learned
@@ -77,15 +77,15 @@ class KgosLanes:
     """The single lanes over a graph, each made when it is first asked for."""
 
     def __init__(self, graph: PropertyGraph, vectors: InMemoryVectors) -> None:
-        self.graph, self.index, self._vectors = graph, index_of(graph), vectors
+        self.graph, self.index, self._vectors = graph, graph_index(graph), vectors
 
     @cached_property
     def meaning(self) -> Stage:
-        return self.index.meaning(self._vectors)
+        return self.index.dense_retriever(self._vectors)
 
     @cached_property
     def around(self) -> Stage:
-        return boosted_neighbours(self.graph, self.index.substrings)
+        return boosted_neighbours(self.graph, self.index.substring_retriever)
 
     @cached_property
     def boosted(self) -> Stage:
@@ -103,13 +103,13 @@ class KgosLanes:
 
     @cached_property
     def jaccard(self) -> Stage:
-        return jaccard(self.graph, self.index.substrings)
+        return jaccard(self.graph, self.index.substring_retriever)
 
     @property
     def seven(self) -> dict[str, Stage]:
         """The seven mechanisms of the document's section 4."""
         return {
-            "like": self.index.substrings,
+            "like": self.index.substring_retriever,
             "fts5": self.index.fts5,
             "bm25": self.index.bm25,
             "embedding": self.meaning,
@@ -165,7 +165,7 @@ def within_intent(index: GraphIndex) -> Stage:
         kept, towards = np.ones(len(ids), bool), np.zeros(len(ids))
         for name, (low, high) in bounds.items():
             values = index.dimension(name).values
-            kept &= inside(values, (low, high))
+            kept &= within_bounds(values, (low, high))
             # one at the very end is found too
             towards += np.nan_to_num(values if high is None else 1 - values) + 1e-9
         scores = np.where(kept, towards, 0.0)
@@ -196,10 +196,10 @@ def between_matches(graph: PropertyGraph) -> Stage:
 
     score(d) = on how many of these paths it lies; a path has four edges at most.
     """
-    index = index_of(graph)
+    index = graph_index(graph)
 
     def step(ranking: Ranking) -> Ranking:
-        ends = best(index.substrings(ranking), _ENDS).ids
+        ends = best(index.substring_retriever(ranking), _ENDS).ids
         counts = dict.fromkeys(sorted(graph.ids), 0)
         for one, other in combinations(ends, 2):
             for id in trace_path(graph, one, other, max_depth=_LONGEST).ids:

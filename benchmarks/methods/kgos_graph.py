@@ -18,7 +18,7 @@ import numpy as np
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import make_read_only
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 
 CURATED_PART, EXTRACTED_PART, ACROSS = (266, 605), (1_791, 283_166), 407
 CURATED_TYPES = (
@@ -90,7 +90,7 @@ def kgos_graph(times: int = 1, seed: int = 0) -> PropertyGraph:
 def asked_of(graph: PropertyGraph) -> AskedNodes:
     """What the methods are asked about."""
     curated = len(graph) * CURATED_PART[0] // (CURATED_PART[0] + EXTRACTED_PART[0])
-    few = int(np.flatnonzero(index_of(graph).degrees[:curated] == 4)[0])
+    few = int(np.flatnonzero(graph_index(graph).degrees[:curated] == 4)[0])
     return AskedNodes(graph.ids[few], graph.ids[-1], list(graph.ids[:: len(graph) // 10][:10]))
 
 

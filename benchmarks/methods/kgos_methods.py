@@ -44,12 +44,12 @@ def measured_at(times: int, rounds: int, without: list[str]) -> dict[str, Any]:
     from benchmarks.methods.paired import in_turn
     from benchmarks.methods.questions import kgos_questions, loading
     from benchmarks.methods.report import shown
-    from kgot_lab.kgos.methods.index import index_of
+    from kgot_lab.kgos.methods.index import graph_index
 
     graph = kgos_graph(times)
     begin = time.perf_counter()
     for part in READ_FROM:
-        getattr(index_of(graph), part)
+        getattr(graph_index(graph), part)
     ready = time.perf_counter() - begin
     print(
         f"{len(graph):,} nodes, {len(graph.edge_keys):,} edges; the index is made in {ready:.2f} s",

@@ -19,7 +19,7 @@ from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Forced, Read, Voted
 from kgot_lab.loop.limits import PRESETS
-from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.render import join_lines
 from kgot_lab.loop.retrieve import row_text
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.stores import open_store
@@ -117,7 +117,7 @@ def outcome_of_trace(question: Question, path: Path, seconds: float) -> Outcome:
     events = load_run(path).events
     final = next(event for event in events if isinstance(event, Answered))
     asked = [event for event in events if isinstance(event, Asked)]
-    rows = joined_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
+    rows = join_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
     votes = [event for event in events if isinstance(event, Voted) and event.ballots_cast]
     return Outcome(
         question.id, question.type, final.text, question.answer,

@@ -11,7 +11,7 @@ from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.evaluation.grading import contains_answer
 from kgot_lab.graph.changes import latest_sentence
 from kgot_lab.loop.events import Event, Read, Wrote
-from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.render import join_lines
 from kgot_lab.loop.retrieve import row_text
 from kgot_lab.loop.trace import load_run
 
@@ -27,12 +27,10 @@ def stage_of_loss(question: Question, events: tuple[Event, ...], f1: float, em: 
     if question.answer.lower() in {"yes", "no"}:
         return "a yes or no"
     edges = [edge for event in events if isinstance(event, Wrote) for edge in event.diff.added_edges]
-    written = joined_lines(
-        f"{edge.source} {edge.target} {latest_sentence(edge.properties)}" for edge in edges
-    )
+    written = join_lines(f"{edge.source} {edge.target} {latest_sentence(edge.properties)}" for edge in edges)
     if not contains_answer(written, question.answer):
         return "not written"
-    read = joined_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
+    read = join_lines(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
     return MISREAD if contains_answer(read, question.answer) else "not read"
 
 

@@ -40,7 +40,7 @@ def keep(run: Trace, name: str) -> None:
     about["licence"] = "Apache-2.0 (model); the texts are invented, MIT"
     path = FOLDER / f"{name}.jsonl"
     path.unlink(missing_ok=True)
-    for _ in record(iter(run.events), path, run=name, about=about):
+    for _ in record(iter(run.events), path, run=name, metadata=about):
         pass
 
 

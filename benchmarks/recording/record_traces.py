@@ -27,7 +27,7 @@ from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.llm.recorded import Recorder, Scripted
 from kgot_lab.loop.controller import think
-from kgot_lab.loop.formatting import line
+from kgot_lab.loop.formatting import summary_line
 from kgot_lab.loop.limits import LOCAL, Limits
 from kgot_lab.loop.trace import record
 from kgot_lab.stores import Store, open_store
@@ -197,9 +197,9 @@ def record_run(name: str, wanted: Wanted, llm: LLM, store: Store) -> None:
         think(wanted.question, llm, store, tools, wanted.limits),
         path,
         run=name,
-        about={**about, **wanted.about},
+        metadata={**about, **wanted.about},
     ):
-        print(line(event), flush=True)
+        print(summary_line(event), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import compare
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.render import fit
+from kgot_lab.loop.render import fit_budget
 from kgot_lab.retrieval.neighbours import boost, boosted_neighbours, jaccard
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.sandbox.process import Sandbox
@@ -110,7 +110,7 @@ def main() -> None:
         f"{'sentences of initials, ten times as many':44} {growth(lambda n: sentences('A. ' * n), 10_000):10.1f} times as long"
     )
     print(
-        f"{'texts fitted, ten times as many':44} {growth(lambda n: fit('Ada', ['Ada met x'] * n, 10**6, least=0.4), 2_000):10.1f} times"
+        f"{'texts fitted, ten times as many':44} {growth(lambda n: fit_budget('Ada', ['Ada met x'] * n, 10**6, least=0.4), 2_000):10.1f} times"
     )
 
 

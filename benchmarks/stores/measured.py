@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from benchmarks.stores.graphs import graph_diff
 from kgot_lab.errors import LabError
-from kgot_lab.loop.render import rendered
+from kgot_lab.loop.render import render_graph
 from kgot_lab.stores import open_store
 from kgot_lab.types import Diff, Edge, Node, Triple
 
@@ -106,7 +106,7 @@ class Ours:
         return self.store.search(" ".join(words))
 
     def render(self, name: str, words: Sequence[str]) -> object:
-        return rendered(self.store, f"What does {name} have to do with {' and '.join(words)}?", _PROMPT)
+        return render_graph(self.store, f"What does {name} have to do with {' and '.join(words)}?", _PROMPT)
 
     def read(self, id: str) -> object:
         return self.store.read(_READS[self.store.dialect.name].format(id=id))

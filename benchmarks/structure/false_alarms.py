@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from benchmarks.structure.analogies import ITEMS, items
 from benchmarks.structure.analogy_pairs import PAIRS, AnalogyPairs, pair, pairs
 from benchmarks.structure.instruments import Instruments
-from kgot_lab.analogy.delta_edges import vectors
-from kgot_lab.analogy.linguistic import analyse
-from kgot_lab.analogy.skeletons import skeletons
+from kgot_lab.analogy.delta_edges import embed_texts_and_skeletons
+from kgot_lab.analogy.linguistic import analyse_texts
+from kgot_lab.analogy.skeletons import make_skeletons
 from kgot_lab.embedding.embedder import Matrix
-from kgot_lab.similarity.delta import BANDS, SPECIFIED, band, cosines, count_words
+from kgot_lab.similarity.delta import BANDS, DEFAULT_THRESHOLDS, band, count_words, row_cosines
 from kgot_lab.types import Json
 
 LEFT_OF_SKELETON = (1, 2, 3, 4, 6, 8, 12, 20)  # words a skeleton holds beside "something": where a bin begins
@@ -47,9 +47,9 @@ class ToldTexts:
 
     def bands(self, first: _Rows, second: _Rows) -> list[str]:
         """The band of each pair that passes the specified thresholds, "" for one that does not."""
-        alike = cosines(self.skeleton[first], self.skeleton[second])
-        delta = alike - cosines(self.raw[first], self.raw[second])
-        passed = SPECIFIED.admits(alike, delta)
+        alike = row_cosines(self.skeleton[first], self.skeleton[second])
+        delta = alike - row_cosines(self.raw[first], self.raw[second])
+        passed = DEFAULT_THRESHOLDS.are_reached(alike, delta)
         return [band(float(each)) if through else "" for each, through in zip(delta, passed, strict=True)]
 
 
@@ -106,15 +106,17 @@ def told_texts(tools: Instruments, kind: str) -> ToldTexts:
                 owner.setdefault(text, (f"{name} {item.group}", item.locked))
     if kind == SENTENCES:
         owner = {
-            sentence.text: owner[each.text] for each in analyse(list(owner)) for sentence in each.sentences
+            sentence.text: owner[each.text]
+            for each in analyse_texts(list(owner))
+            for sentence in each.sentences
         }
     return _told(tools, owner)
 
 
 def _told(tools: Instruments, owner: Mapping[str, tuple[str, bool]]) -> ToldTexts:
-    made = skeletons(list(owner), tools.masked_maker, cache=False)
+    made = make_skeletons(list(owner), tools.masked_maker, cache=False)
     texts = [text for text in owner if text in made]
-    raw, skeleton = vectors(tools.embedder, texts, [made[text] for text in texts])
+    raw, skeleton = embed_texts_and_skeletons(tools.embedder, texts, [made[text] for text in texts])
     groups = {group: number for number, group in enumerate(dict.fromkeys(owner[text][0] for text in texts))}
     return ToldTexts(
         tuple(texts),

@@ -13,11 +13,11 @@ from benchmarks.structure.nouns import Nouns
 from benchmarks.structure.structural import Aligned, Delta, DeltaVerified, Skeleton
 from benchmarks.structure.systems import Surface, System, Words
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.calibration import Calibrated, calibrated_thresholds
+from kgot_lab.analogy.calibration import CalibratedThresholds, calibrate_thresholds
 from kgot_lab.analogy.delta_edges import compare_pairs
-from kgot_lab.analogy.linguistic import Linguistic
+from kgot_lab.analogy.linguistic import LinguisticSkeletons
 from kgot_lab.analogy.skeleton_makers import StoredSkeletons, stored
-from kgot_lab.analogy.skeletons import Maker, skeletons
+from kgot_lab.analogy.skeletons import SkeletonMaker, make_skeletons
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.io.files import bundled_path
 
@@ -39,21 +39,25 @@ class Instruments:
     embedder: Embedder
     nouns: Nouns
     aligner: Aligner
-    masked_maker: Linguistic
-    events_maker: Linguistic
+    masked_maker: LinguisticSkeletons
+    events_maker: LinguisticSkeletons
 
     @classmethod
     def of(cls, embedder: Embedder) -> Instruments:
         """The instruments over an embedder."""
         return cls(
-            embedder, Nouns(), Aligner(embedder), Linguistic(style="masked"), Linguistic(style="events")
+            embedder,
+            Nouns(),
+            Aligner(embedder),
+            LinguisticSkeletons(style="masked"),
+            LinguisticSkeletons(style="events"),
         )
 
-    def skeleton(self, name: str, maker: Maker) -> Skeleton:
-        return Skeleton(name, lambda texts: skeletons(texts, maker), self.embedder)
+    def skeleton(self, name: str, maker: SkeletonMaker) -> Skeleton:
+        return Skeleton(name, lambda texts: make_skeletons(texts, maker), self.embedder)
 
     def masked(self, text: str) -> str:
-        return skeletons([text], self.masked_maker, cache=False).get(text, text)
+        return make_skeletons([text], self.masked_maker, cache=False).get(text, text)
 
     def stranger(self) -> System:
         """The masked skeletons, dealt out anew among texts of like length."""
@@ -64,7 +68,7 @@ class Instruments:
             )
 
         return RandomSkeleton(
-            make, lambda text: skeletons([text], self.masked_maker, cache=False).get(text, "")
+            make, lambda text: make_skeletons([text], self.masked_maker, cache=False).get(text, "")
         )
 
     def surface_traits(self, names: Sequence[str] = ALL) -> OnTheSurface:
@@ -142,7 +146,7 @@ class Instruments:
             Fitted(f"fitted surface + aligned + {MODEL_OF_SKELETONS}", both, taught, kind="structure"),
         ]
 
-    def chosen(self, taught: Choices, maker: Maker) -> Calibrated:
+    def chosen(self, taught: Choices, maker: SkeletonMaker) -> CalibratedThresholds:
         """The thresholds that tell right choices from wrong ones best (F1) on develop questions."""
         labelled = [
             (question.source, text, place == question.answer)
@@ -150,10 +154,10 @@ class Instruments:
             for place, text in enumerate(question.choices)
         ]
         labelled = [each for each in labelled if each[0] != each[1]]
-        made = skeletons(taught.texts, maker)
+        made = make_skeletons(taught.texts, maker)
         known = [(source, text, label) for source, text, label in labelled if source in made and text in made]
         found = compare_pairs([(source, text) for source, text, _ in known], made, self.embedder)
-        return calibrated_thresholds(
+        return calibrate_thresholds(
             found, [label for _, _, label in known], embedder=self.embedder.name, maker=maker.name
         )
 

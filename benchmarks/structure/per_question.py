@@ -23,16 +23,16 @@ from benchmarks.structure.instruments import MODEL_OF_SKELETONS, Instruments, sk
 from benchmarks.structure.system_pairs import SystemPair, mapped, system_pairs
 from benchmarks.structure.systems import Surface, System, Words, answered, searching
 from benchmarks.structure.tables import answers_in
-from kgot_lab.analogy.calibration import Aim, Calibrated, calibrated_thresholds
+from kgot_lab.analogy.calibration import CalibratedThresholds, CalibrationObjective, calibrate_thresholds
 from kgot_lab.analogy.delta_edges import compare_pairs, delta_edges
-from kgot_lab.analogy.skeletons import skeletons
+from kgot_lab.analogy.skeletons import make_skeletons
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import write_atomically
-from kgot_lab.similarity.delta import SPECIFIED, Thresholds
+from kgot_lab.similarity.delta import DEFAULT_THRESHOLDS, Thresholds
 from kgot_lab.types import Node
 
 # where a fit for a search learns
@@ -153,10 +153,10 @@ def draw_edges(tools: Instruments, path: Path, opened: bool) -> Iterator[Analogy
         graph = PropertyGraph.of(
             [Node(document.id, properties={"text": document.text}) for document in every.documents]
         )
-        made = skeletons([document.text for document in every.documents], tools.masked_maker)
+        made = make_skeletons([document.text for document in every.documents], tools.masked_maker)
         calibrated = _for_edges(tools, every)
         yield f"{every.name}: {calibrated}"
-        for rule, thresholds in {"as specified": SPECIFIED, "calibrated": calibrated}.items():
+        for rule, thresholds in {"as specified": DEFAULT_THRESHOLDS, "calibrated": calibrated}.items():
             for verifier in (None, tools.aligner):
                 found = delta_edges(
                     graph,
@@ -225,7 +225,7 @@ def _judged(
         yield {**about, **told, **size, "right": sorted([edge.first, edge.second] for edge in right)}
 
 
-def _for_edges(tools: Instruments, every: AnalogyPairs) -> Calibrated:
+def _for_edges(tools: Instruments, every: AnalogyPairs) -> CalibratedThresholds:
     """Thresholds for edges at the prevalence of a graph: the best precision at a recall of .1 on develop
     pairs, others drawn by lot.
     """
@@ -235,15 +235,15 @@ def _for_edges(tools: Instruments, every: AnalogyPairs) -> Calibrated:
     drawn_ids = [(ids[a], ids[b]) for a, b in chance.integers(0, len(ids), (_OTHERS, 2)).tolist() if a != b]
     others = {pair(*both) for both in drawn_ids if part.judges(*both)} - part.analogous
     among = [*sorted(part.analogous), *sorted(others)]
-    made = skeletons([document.text for document in every.documents], tools.masked_maker)
+    made = make_skeletons([document.text for document in every.documents], tools.masked_maker)
     texts = [(text_of[a], text_of[b]) for a, b in among]
     known = [all(text in made for text in both) for both in texts]
     found = compare_pairs(
         [both for both, sure in zip(texts, known, strict=True) if sure], made, tools.embedder
     )
     labels = [number < len(part.analogous) for number, sure in enumerate(known) if sure]
-    aim = Aim(least_recall=0.1, prevalence=part.prevalence)
-    best = calibrated_thresholds(
+    aim = CalibrationObjective(least_recall=0.1, prevalence=part.prevalence)
+    best = calibrate_thresholds(
         found, labels, embedder=tools.embedder.name, maker=tools.masked_maker.name, aim=aim, steps=200
     )
     return best

@@ -12,7 +12,7 @@ from benchmarks.structure.systems import Surface
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.significance import Numbers
-from kgot_lab.similarity.delta import SPECIFIED, Thresholds
+from kgot_lab.similarity.delta import DEFAULT_THRESHOLDS, Thresholds
 
 # the skeletons of some texts; a text without one is left out
 SkeletonsOf = Callable[[Sequence[str]], Mapping[str, str]]
@@ -50,7 +50,7 @@ class Delta:
     kind = "structure"
 
     def __init__(
-        self, name: str, surface: Surface, skeleton: Skeleton, thresholds: Thresholds = SPECIFIED
+        self, name: str, surface: Surface, skeleton: Skeleton, thresholds: Thresholds = DEFAULT_THRESHOLDS
     ) -> None:
         self.name, self._surface, self._skeleton, self._thresholds = name, surface, skeleton, thresholds
 
@@ -72,7 +72,7 @@ class Delta:
     def admitted(self, source: str, candidates: Sequence[str]) -> Numbers:
         """1 for a candidate that would get an edge, else 0."""
         skeleton = self._skeleton.scores(source, candidates)
-        return self._thresholds.admits(skeleton, self.deltas(source, candidates)).astype(float)
+        return self._thresholds.are_reached(skeleton, self.deltas(source, candidates)).astype(float)
 
 
 class Aligned:

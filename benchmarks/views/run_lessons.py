@@ -21,7 +21,7 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.render import join_lines
 from kgot_lab.loop.retrieve import row_text
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.embedded_store import fact_of
@@ -146,9 +146,7 @@ def _misread(events: Sequence[Event], known: KnownAnswer) -> Iterator[int]:
     if not known.gold or not answer or f1(answer, known.gold) >= AHEAD:
         return
     for at, event in enumerate(events):
-        if isinstance(event, Read) and contains_answer(
-            joined_lines(map(row_text, event.grounded)), known.gold
-        ):
+        if isinstance(event, Read) and contains_answer(join_lines(map(row_text, event.grounded)), known.gold):
             yield at
 
 

@@ -35,10 +35,10 @@ from pathlib import Path
 from benchmarks.delta.graphs import calibration
 from benchmarks.structure.analogy_pairs import pairs
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.calibration import Calibrated
-from kgot_lab.analogy.delta_edges import Material, delta_edges
-from kgot_lab.analogy.linguistic import Linguistic
-from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.analogy.calibration import CalibratedThresholds
+from kgot_lab.analogy.delta_edges import EdgeCandidates, delta_edges
+from kgot_lab.analogy.linguistic import LinguisticSkeletons
+from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.systems import mean_score, systems
 from kgot_lab.cli.requirements import require_skeletons
@@ -47,7 +47,7 @@ from kgot_lab.embedding.vectors import InMemoryVectors, minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.entity_linking import title_graph
-from kgot_lab.similarity.delta import SPECIFIED, Thresholds
+from kgot_lab.similarity.delta import DEFAULT_THRESHOLDS, Thresholds
 from kgot_lab.similarity.join import delta_pairs
 from kgot_lab.types import Edge, Json
 
@@ -121,7 +121,7 @@ def tried(data: Dataset, options: dict[str, Sequence[Edge]], embedder: Embedder)
 
 def passing(graph: PropertyGraph, made: Skeletons, embedder: Embedder, thresholds: Thresholds) -> int:
     """How many pairs pass some thresholds."""
-    material, _ = Material.of(graph, made, embedder)
+    material, _ = EdgeCandidates.of(graph, made, embedder)
     found = delta_pairs(material.raw, material.skeleton, thresholds, groups=material.groups, most=1)
     return len(found) + found.dropped
 
@@ -140,11 +140,11 @@ def written(edges: Sequence[Edge], head: dict[str, Json]) -> bytes:
     return packed.getvalue()
 
 
-def thresholds_for(embedder: Embedder, name: str = "parallelparc") -> Calibrated:
+def thresholds_for(embedder: Embedder, name: str = "parallelparc") -> CalibratedThresholds:
     """Calibrate on the develop part of a set of analogous texts, by default paragraphs of ParallelPARC."""
     part = pairs(f"{name} pairs").develop
     return calibration(
-        part, skeletons([document.text for document in part.documents], Linguistic()), embedder
+        part, make_skeletons([document.text for document in part.documents], LinguisticSkeletons()), embedder
     )
 
 
@@ -152,9 +152,9 @@ def make(name: str, embedder: Embedder) -> None:
     """Compute the edges of a set and write them; those of MuSiQue are tried on its develop questions."""
     data, file = load_dataset(name).develop, DATA / FOLDERS[name] / "delta_edges.jsonl.gz"
     graph, texts = title_graph(data.documents), [document.text for document in data.documents]
-    made, aligner = skeletons(texts, Linguistic()), Aligner(embedder)
+    made, aligner = make_skeletons(texts, LinguisticSkeletons()), Aligner(embedder)
     own = thresholds_for(embedder, name) if name in ANALOGIES else thresholds_for(embedder)
-    print(f"specified: {passing(graph, made, embedder, SPECIFIED):,} pairs pass\ncalibrated: {own}")
+    print(f"specified: {passing(graph, made, embedder, DEFAULT_THRESHOLDS):,} pairs pass\ncalibrated: {own}")
     aligner.prepare(texts)
     found = delta_edges(graph, made, embedder, thresholds=own, verifier=aligner)
     most_before = max(busy(found.edges).values(), default=0)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.structure.analogies import choices, hashed, jsonl_rows
-from kgot_lab.analogy.skeleton_makers import ModelSkeletons, save, stored
-from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.analogy.skeleton_makers import ModelSkeletons, save_skeletons, stored
+from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.cli.requirements import require_local_model
 from kgot_lab.llm.local import Local
 
@@ -52,16 +52,16 @@ def main() -> None:
         kept = stored(FILE)
         before = str(kept.head.get("model", ""))
         engine = before if engine in before else f"{before}; then {engine}" if before else engine
-        made |= skeletons(
+        made |= make_skeletons(
             [text for texts in lots(long=True) for text in texts if text in kept], kept, cache=False
         )
     for texts in lots(wanted.long):
-        found = skeletons([text for text in texts if text not in made], maker)
+        found = make_skeletons([text for text in texts if text not in made], maker)
         made |= found
         failed |= found.failed
         if time.perf_counter() - began > 60 * wanted.minutes:
             break
-    save(Skeletons(made, maker.name), FILE, model=engine, date=time.strftime("%Y-%m-%d"))
+    save_skeletons(Skeletons(made, maker.name), FILE, model=engine, date=time.strftime("%Y-%m-%d"))
     print(f"{len(made):,} skeletons, {len(failed)} failed: {FILE.stat().st_size:,} bytes")
 
 

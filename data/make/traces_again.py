@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 
 from kgot_lab.loop.replay.recording import Recording
-from kgot_lab.loop.replay.replay import remembered, replay_walk, started
+from kgot_lab.loop.replay.replay import replay_events, replay_store, start_event
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.stores import open_for
 
@@ -26,11 +26,15 @@ def work_out(path: Path) -> int:
     ReplayMiss.
     """
     run = load_run(path)
-    begun, recording, fresh = started(run.events), Recording.of(run.events), path.with_suffix(".new")
+    begun, recording, fresh = (
+        start_event(run.events),
+        Recording.from_events(run.events),
+        path.with_suffix(".new"),
+    )
     fresh.unlink(missing_ok=True)
     with closing(open_for(begun.dialect, *begun.readers)) as store:
-        walk = replay_walk(run.events, recording, remembered(recording, run.events, store))
-        now = list(record(walk, fresh, run=run.run, about={**run.about, "worked_out": str(date.today())}))
+        walk = replay_events(run.events, recording, replay_store(recording, run.events, store))
+        now = list(record(walk, fresh, run=run.run, metadata={**run.about, "worked_out": str(date.today())}))
     head, *lines = fresh.read_text(encoding="utf-8").splitlines(keepends=True)
     # when it was recorded
     head = json.dumps(json.loads(head) | {"created": run.created}, ensure_ascii=False, separators=(",", ":"))

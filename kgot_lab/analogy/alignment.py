@@ -10,15 +10,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.analogy.linguistic import Analysis, Sentence, analyse
-from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match, judged
+from kgot_lab.analogy.linguistic import Analysis, Sentence, analyse_texts
+from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match, judge_alignment
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput
 from kgot_lab.text.cleaning import replace_surrogates
 
-_Numbers = NDArray[np.int64]
+_Indices = NDArray[np.int64]
 Vector = NDArray[np.float64]
-AT_ONCE = 200_000  # similarities at a time; their forms take about 60 times as much, 50 MB
+MAX_BLOCK_SIMILARITIES = 200_000  # similarities at a time; their forms take about 60 times as much, 50 MB
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class AlignmentWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class TextUnits:
     """The units of a text to compare: vectors and forms of masked sentences, and vectors of events."""
 
     sentences: Matrix  # (n, dimension)
     denied: NDArray[np.bool_]  # (n,)
-    grams: _Numbers  # the n-grams of all forms, sentence after sentence
+    grams: _Indices  # the n-grams of all forms, sentence after sentence
     counts: Matrix  # the count of each, normalised so that the squares of a sentence sum to 1
-    owners: _Numbers  # the sentence of each n-gram
+    owners: _Indices  # the sentence of each n-gram
     events: Matrix  # (k, dimension)
 
 
@@ -73,7 +73,7 @@ class Aligner:
         checked_embedder(embedder)
         self.weights, self.limits, self.ordered = weights or AlignmentWeights(), limits or Cutoffs(), ordered
         self._embedder, self._connectives = embedder, connectives
-        self._units: dict[str, Units] = {}
+        self._units: dict[str, TextUnits] = {}
         self._grams: dict[tuple[str, ...], int] = {}
 
     @property
@@ -87,12 +87,12 @@ class Aligner:
         Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
         """
         fresh = [text for text in dict.fromkeys(checked_texts(texts)) if text not in self._units]
-        found = analyse(fresh, connectives=self._connectives)
+        found = analyse_texts(fresh, connectives=self._connectives)
         lines = sorted(
             {
                 line
                 for each in found
-                for line in (*(sentence.masked for sentence in each.units), *_lines(each))
+                for line in (*(sentence.masked for sentence in each.units), *_event_lines(each))
             }
         )
         rows = {line: row for row, line in enumerate(lines)}
@@ -104,8 +104,11 @@ class Aligner:
         for text, each in zip(fresh, found, strict=True):
             sentences = vectors[[rows[sentence.masked] for sentence in each.units]]
             denied = np.array([sentence.denied for sentence in each.units], bool)
-            self._units[text] = Units(
-                sentences, denied, *self._forms(each.units), vectors[[rows[line] for line in _lines(each)]]
+            self._units[text] = TextUnits(
+                sentences,
+                denied,
+                *self._count_form_ngrams(each.units),
+                vectors[[rows[line] for line in _event_lines(each)]],
             )
 
     def similarity(self, source: str, candidates: Sequence[str]) -> Vector:
@@ -121,12 +124,14 @@ class Aligner:
         self.prepare([source, *candidates])
         one, others = self._units[source], [self._units[text] for text in candidates]
         scores = np.zeros(len(candidates))
-        for some in _blocks(one, others):
+        for some in _batch_candidates(one, others):
             part = [others[index] for index in some]
             events = one.events @ np.concatenate([each.events for each in part]).T
             of_sentences = [len(each.sentences) for each in part]
             of_events = [len(each.events) for each in part]
-            scores[some] = self._blend(self._sentences(one, part), events, of_sentences, of_events)
+            scores[some] = self._combine_scores(
+                self._sentence_similarities(one, part), events, of_sentences, of_events
+            )
         same = [bool(text.strip()) and text.split() == source.split() for text in candidates]
         return np.where(same, 1.0, scores)
 
@@ -135,43 +140,45 @@ class Aligner:
         source, target = checked_texts([source, target])
         score = float(self.similarity(source, [target])[0])
         (one, other), ours, theirs = (
-            analyse([source, target], connectives=self._connectives),
+            analyse_texts([source, target], connectives=self._connectives),
             self._units[source],
             self._units[target],
         )
-        sentences, events = self._sentences(ours, [theirs]), ours.events @ theirs.events.T
-        told = all(text.units and text.events for text in (one, other))
+        sentences, events = self._sentence_similarities(ours, [theirs]), ours.events @ theirs.events.T
+        both_have_events = all(text.units and text.events for text in (one, other))
         alignment = Alignment(
             one,
             other,
-            tuple(Match(i, j, float(sentences[i, j])) for i, j in matched(sentences)),
-            tuple(Match(i, j, float(events[i, j])) for i, j in matched(events)) if told else (),
+            tuple(Match(i, j, float(sentences[i, j])) for i, j in best_ordered_matches(sentences)),
+            tuple(Match(i, j, float(events[i, j])) for i, j in best_ordered_matches(events))
+            if both_have_events
+            else (),
             score,
             float(
-                self._blend(
+                self._combine_scores(
                     sentences[:, ::-1], events[:, ::-1], [len(theirs.sentences)], [len(theirs.events)]
                 )[0]
             ),
-            agreement(events if told and min(events.shape) > 1 else sentences),
+            order_agreement(events if both_have_events and min(events.shape) > 1 else sentences),
         )
-        return judged(alignment, self.limits)
+        return judge_alignment(alignment, self.limits)
 
-    def _blend(
+    def _combine_scores(
         self, sentences: Matrix, events: Matrix, of_sentences: Sequence[int], of_events: Sequence[int]
     ) -> Vector:
         """Combine the scores of sentences and events of a text against others stored side by side."""
-        scores = _in_order if self.ordered else _in_any_order
-        told = self.weights.events * scores(events, of_events)
-        return np.clip((1 - self.weights.events) * scores(sentences, of_sentences) + told, 0, 1)
+        scores = _ordered_scores if self.ordered else _unordered_scores
+        event_part = self.weights.events * scores(events, of_events)
+        return np.clip((1 - self.weights.events) * scores(sentences, of_sentences) + event_part, 0, 1)
 
-    def _sentences(self, one: Units, others: Sequence[Units]) -> Matrix:
+    def _sentence_similarities(self, one: TextUnits, others: Sequence[TextUnits]) -> Matrix:
         """Compute the similarities of a text's sentences to those of others: (n, sum of theirs)."""
         meaning = one.sentences @ np.concatenate([each.sentences for each in others]).T
         clash = one.denied[:, None] != np.concatenate([each.denied for each in others])
-        blend = (1 - self.weights.form) * meaning + self.weights.form * self._same_form(one, others)
+        blend = (1 - self.weights.form) * meaning + self.weights.form * self._form_similarities(one, others)
         return np.asarray(blend * np.where(clash, 1 - self.weights.denial, 1), np.float32)
 
-    def _same_form(self, one: Units, others: Sequence[Units]) -> Matrix:
+    def _form_similarities(self, one: TextUnits, others: Sequence[TextUnits]) -> Matrix:
         """Compute the cosines of n-gram counts between sentences, side by side: (n, sum of theirs)."""
         own = np.unique(one.grams)
         table = np.zeros((len(own), len(one.sentences)), np.float32)
@@ -190,7 +197,7 @@ class Aligner:
             cosines[owners[firsts]] = np.add.reduceat(table[grams] * counts[:, None], firsts)
         return cosines.T
 
-    def _forms(self, sentences: Sequence[Sentence]) -> tuple[_Numbers, Matrix, _Numbers]:
+    def _count_form_ngrams(self, sentences: Sequence[Sentence]) -> tuple[_Indices, Matrix, _Indices]:
         """Count the n-grams (1 to 3) in the forms of sentences.
 
         Three arrays: the n-gram, its count divided by the norm of the row, and its sentence.
@@ -212,7 +219,7 @@ class Aligner:
         return f"<Aligner on {self._embedder.name}: {len(self._units)} texts, {self.weights}>"
 
 
-def in_order(similarities: Matrix) -> Vector:
+def best_ordered_sums(similarities: Matrix) -> Vector:
     """Compute the largest sum of similarities over pairs in order.
 
     The input is several matrices, (several, n, k), and the output (several,). D[i + 1] = cumulative maximum
@@ -228,7 +235,7 @@ def in_order(similarities: Matrix) -> Vector:
     return np.asarray(best[:, -1])
 
 
-def matched(similarities: Matrix) -> list[tuple[int, int]]:
+def best_ordered_matches(similarities: Matrix) -> list[tuple[int, int]]:
     """Return the pairs (row, column) behind `in_order` for one matrix.
 
     Of equally good alignments, the one that pairs earlier units is returned.
@@ -251,7 +258,7 @@ def matched(similarities: Matrix) -> list[tuple[int, int]]:
     return pairs[::-1]
 
 
-def agreement(similarities: Matrix) -> float:
+def order_agreement(similarities: Matrix) -> float:
     """Compute Kendall's tau between the order of the rows and that of their best columns.
 
     It is 1 in order and -1 reversed, and 1 for fewer than two rows. Two rows with the same best column count
@@ -264,16 +271,16 @@ def agreement(similarities: Matrix) -> float:
     return float(np.sign(best[later[1]] - best[later[0]]).mean())
 
 
-def _in_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
+def _ordered_scores(similarities: Matrix, widths: Sequence[int]) -> Vector:
     """Compute 2 x best / (n + k) for matrices of n rows stored side by side, k wide each."""
     rows, owners = similarities.shape[0], np.repeat(np.arange(len(widths)), widths)
     starts = np.cumsum([0, *widths])[:-1]
     padded = np.zeros((len(widths), rows, max(widths, default=0)), np.float32)
     padded[owners, :, np.arange(len(owners)) - starts[owners]] = similarities.T
-    return np.asarray(2 * in_order(padded) / np.maximum(1, rows + np.asarray(widths)))
+    return np.asarray(2 * best_ordered_sums(padded) / np.maximum(1, rows + np.asarray(widths)))
 
 
-def _in_any_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
+def _unordered_scores(similarities: Matrix, widths: Sequence[int]) -> Vector:
     """Compute the mean similarity of all units, of either text, to the most similar one in the other.
 
     Negative similarities count as 0.
@@ -284,7 +291,7 @@ def _in_any_order(similarities: Matrix, widths: Sequence[int]) -> Vector:
     return np.asarray(sums / np.maximum(1, rows + np.asarray(widths)))
 
 
-def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:
+def _batch_candidates(one: TextUnits, others: Sequence[TextUnits]) -> Iterator[list[int]]:
     """Batch candidates of similar length, to limit padding and the number of similarities in a block."""
     order = sorted(range(len(others)), key=lambda index: (len(others[index].events), index))
     rows = max(1, len(one.sentences), len(one.events))
@@ -292,7 +299,7 @@ def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:
     widest = 1
     for index in order:
         wide = max(widest, len(others[index].sentences), len(others[index].events))
-        if block and rows * wide * (len(block) + 1) > AT_ONCE:
+        if block and rows * wide * (len(block) + 1) > MAX_BLOCK_SIMILARITIES:
             yield block
             block, wide = [], max(1, len(others[index].sentences), len(others[index].events))
         block.append(index)
@@ -301,6 +308,6 @@ def _blocks(one: Units, others: Sequence[Units]) -> Iterator[list[int]]:
         yield block
 
 
-def _lines(each: Analysis) -> list[str]:
+def _event_lines(each: Analysis) -> list[str]:
     """Return the events of a text without their nouns, or its masked sentences if it has no event."""
     return [event.line for event in each.events if each.units] or [sentence.masked for sentence in each.units]

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
-from kgot_lab.similarity.delta import BANDS, DIGITS, Cosines, Pair, Thresholds
+from kgot_lab.similarity.delta import BANDS, DIGITS, Cosines, TextPair, Thresholds
 
 
 @dataclass(frozen=True)
-class Aim:
+class CalibrationObjective:
     """The objective of calibration: the largest F_beta, or precision at a minimum recall.
 
     The latter maximises precision at a recall of at least `least_recall`. F_beta = (1 + b^2) P R / (b^2 P +
@@ -61,7 +61,7 @@ class Aim:
 
 
 @dataclass(frozen=True, repr=False)
-class Calibrated(Thresholds):
+class CalibratedThresholds(Thresholds):
     """The best thresholds on labelled pairs, with the aim, and precision and recall on the same pairs."""
 
     aim: str = ""
@@ -85,15 +85,15 @@ class Calibrated(Thresholds):
         return f"<{self}>"
 
 
-def calibrated_thresholds(
-    pairs: Sequence[Pair],
+def calibrate_thresholds(
+    pairs: Sequence[TextPair],
     labels: Sequence[bool],
     *,
     embedder: str,
     maker: str,
-    aim: Aim = Aim(),
+    aim: CalibrationObjective = CalibrationObjective(),
     steps: int = 50,
-) -> Calibrated:
+) -> CalibratedThresholds:
     """Choose the two thresholds that maximise an aim on labelled pairs of a tuning split.
 
     Candidates are `steps` + 1 quantiles of the observed skeleton similarities, combined with as many of the
@@ -101,7 +101,7 @@ def calibrated_thresholds(
     delta. Precision and recall are measured on the same pairs, so they are optimistic. Raises BadInput if the
     labels do not fit the pairs or are all equal.
     """
-    wanted = _checked(pairs, labels)
+    is_analogous = _validate_labels(pairs, labels)
     if steps < 1:
         raise BadInput(f"the quantiles are cut into 1 step or more, not {steps}")
     skeleton = np.round([pair.skeleton for pair in pairs], DIGITS)
@@ -109,11 +109,11 @@ def calibrated_thresholds(
     tried_skeleton, tried_delta = _quantiles(skeleton, steps), _quantiles(delta, steps)
     alike = (skeleton[:, None] >= tried_skeleton).astype(float)
     hidden = (delta[:, None] >= tried_delta).astype(float)
-    right, wrong = (alike * wanted[:, None]).T @ hidden, (alike * ~wanted[:, None]).T @ hidden
-    analogous = int(wanted.sum())
+    right, wrong = (alike * is_analogous[:, None]).T @ hidden, (alike * ~is_analogous[:, None]).T @ hidden
+    analogous = int(is_analogous.sum())
     recall, precision = right / analogous, aim.precision(right, wrong, (analogous, len(pairs) - analogous))
-    s, d = _best(np.round(aim.value(precision, recall), 12), right + wrong)
-    return Calibrated(
+    s, d = _best_index(np.round(aim.value(precision, recall), 12), right + wrong)
+    return CalibratedThresholds(
         float(tried_skeleton[s]),
         float(tried_delta[d]),
         aim=str(aim),
@@ -126,7 +126,7 @@ def calibrated_thresholds(
     )
 
 
-def _best(value: Cosines, passing: Cosines) -> tuple[int, int]:
+def _best_index(value: Cosines, passing: Cosines) -> tuple[int, int]:
     """Return the position of the largest value in a table.
 
     Ties go to the fewest passing, then the last row, then the last column.
@@ -142,29 +142,29 @@ def _quantiles(values: Cosines, steps: int) -> Cosines:
     return np.unique(np.quantile(values, np.linspace(0, 1, steps + 1), method="inverted_cdf"))
 
 
-def _checked(pairs: Sequence[Pair], labels: Sequence[bool]) -> NDArray[np.bool_]:
+def _validate_labels(pairs: Sequence[TextPair], labels: Sequence[bool]) -> NDArray[np.bool_]:
     if len(pairs) != len(labels):
         raise BadInput(f"every pair needs a label: {len(pairs)} pairs have {len(labels)}")
-    if odd := [label for label in labels if label not in (0, 1)]:
-        raise BadInput(f"a label says whether a pair is analogous, True or False, not {odd[0]!r}")
+    if invalid := [label for label in labels if label not in (0, 1)]:
+        raise BadInput(f"a label says whether a pair is analogous, True or False, not {invalid[0]!r}")
     if unknown := [pair for pair in pairs if not math.isfinite(pair.delta)]:
         named = f"{unknown[0].source[:40]!r} and {unknown[0].target[:40]!r}"
         raise BadInput(
             f"{len(unknown)} of {len(pairs)} pairs have a similarity that is no number; the first is that of {named}"
         )
-    wanted = np.array(labels, dtype=bool)
-    if wanted.all() or not wanted.any():
+    is_analogous = np.array(labels, dtype=bool)
+    if is_analogous.all() or not is_analogous.any():
         raise BadInput(
-            f"thresholds need pairs that are analogous and pairs that are not: {int(wanted.sum())} of {len(pairs)} are"
+            f"thresholds need pairs that are analogous and pairs that are not: {int(is_analogous.sum())} of {len(pairs)} are"
         )
-    return wanted
+    return is_analogous
 
 
 # Expected precision of delta edges: it depends on the prevalence of analogous pairs in a graph, not only on
 # the band.
 
 PREVALENCE = 0.01  # the default; in the bundled sets .0002 (stories), .001 (processes) and .017 (sentences)
-_AS_PAIRS = 1_000  # the weight of the measured shares, in pairs
+_PRIOR_PAIRS = 1_000  # the weight of the measured shares, in pairs
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,10 @@ class BandShares:
     others: Mapping[str, float]
 
 
-MEASURED_WITH = ("all-MiniLM-L6-v2", "linguistic (masked)")  # the embedder and the maker of skeletons
+MEASURED_CONFIGURATION = (
+    "all-MiniLM-L6-v2",
+    "linguistic (masked)",
+)  # the embedder and the maker of skeletons
 # The means over three sets, on their dev splits, at the specified thresholds, without a verifier and with
 # `Aligner`: benchmarks/structure/short_texts.py measures them, and tests/analogy/test_expected.py compares
 # them with its results.
@@ -203,6 +206,6 @@ def expected_precision(
         if shares is not None:
             analogous, others = shares.analogous.get(name, 0.0), shares.others.get(name, 0.0)
             usual = prevalence * analogous + (1 - prevalence) * others
-            passing = (kept[name] + _AS_PAIRS * usual) / (pairs + _AS_PAIRS)
+            passing = (kept[name] + _PRIOR_PAIRS * usual) / (pairs + _PRIOR_PAIRS)
         found[name] = min(1.0, prevalence * analogous / passing) if passing else 0.0
     return found

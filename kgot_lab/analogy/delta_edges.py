@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.analogy.calibration import (
+    MEASURED_CONFIGURATION,
     MEASURED_SHARES,
-    MEASURED_WITH,
     PREVALENCE,
     BandShares,
     expected_precision,
@@ -21,34 +21,34 @@ from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, norm
 from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import COMPUTED, TEXT_PROPERTIES
-from kgot_lab.similarity.blocks import USUAL, Effort
+from kgot_lab.similarity.blocks import DEFAULT_EFFORT, Effort
 from kgot_lab.similarity.delta import (
     BANDS,
+    DEFAULT_THRESHOLDS,
     HIGH,
-    SPECIFIED,
-    Pair,
+    TextPair,
     Thresholds,
-    Verified,
-    cosines,
+    VerifierVerdict,
+    count_by_band,
     count_words,
-    per_band,
+    row_cosines,
 )
-from kgot_lab.similarity.join import MOST_PAIRS, Pairs, Similar, delta_pairs, similar_pairs
+from kgot_lab.similarity.join import MAX_PAIRS, DeltaPairs, SimilarPairs, delta_pairs, similar_pairs
 from kgot_lab.types import Edge, Json, Node
 
 # The nodes that can have a computed edge: with a text, a skeleton, and a vector of each.
 
 
-def described(graph: PropertyGraph) -> dict[str, str]:
+def texts_by_node(graph: PropertyGraph) -> dict[str, str]:
     """Return the texts of the nodes that have one, by id. A name alone is not a text.
 
     Skeletons are made from these texts.
     """
-    return {node.id: text for node in graph.nodes if (text := _text(node))}
+    return {node.id: text for node in graph.nodes if (text := _node_text(node))}
 
 
 @dataclass(frozen=True)
-class Counts:
+class CandidateCounts:
     """The numbers of nodes that can have no edge, by reason, and of pairs compared."""
 
     nodes: int = 0
@@ -81,7 +81,7 @@ class Counts:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class EdgeCandidates:
     """Nodes sorted by id, with their texts, skeletons and vectors of length 1.
 
     Nodes with the same text have the same number in `groups`.
@@ -97,75 +97,82 @@ class Material:
     @classmethod
     def of(
         cls, graph: PropertyGraph, skeletons: Skeletons, embedder: Embedder, *, words: int = 0
-    ) -> tuple[Material, Counts]:
+    ) -> tuple[EdgeCandidates, CandidateCounts]:
         """Collect the nodes of a graph that can have a delta edge, and count those that cannot.
 
         A skeleton must have at least `words` words other than "something". Raises BadInput, naming the text,
         if a vector holds NaN.
         """
-        texts = described(graph)
+        texts = texts_by_node(graph)
         every = {
             id: skeletons.by_text[text]
             for id, text in sorted(texts.items())
             if skeletons.by_text.get(text, "").strip()
         }
         made = {id: skeleton for id, skeleton in every.items() if count_words(skeleton) >= words}
-        raw, skeleton = vectors(embedder, [texts[id] for id in made], list(made.values()))
+        raw, skeleton = embed_texts_and_skeletons(embedder, [texts[id] for id in made], list(made.values()))
         known = np.flatnonzero(raw.any(axis=1) & skeleton.any(axis=1))
         named = list(made)
         ids = tuple(named[row] for row in known)
         failed = sum(text in skeletons.failed for id, text in texts.items() if id not in every)
-        held = tuple(texts[id] for id in ids)
-        counts = Counts(
+        known_texts = tuple(texts[id] for id in ids)
+        counts = CandidateCounts(
             nodes=len(graph),
             without_text=len(graph) - len(texts),
             without_skeleton=len(texts) - len(every) - failed,
             failed=failed,
             short=len(every) - len(made),
             wordless=len(made) - len(ids),
-            leaking=sum(text in skeletons.leaks for text in held),
+            leaking=sum(text in skeletons.leaks for text in known_texts),
             unused=len(skeletons.by_text.keys() - set(texts.values())),
         )
         return cls(
-            ids, held, tuple(made[id] for id in ids), raw[known], skeleton[known], _groups(held)
+            ids,
+            known_texts,
+            tuple(made[id] for id in ids),
+            raw[known],
+            skeleton[known],
+            _group_numbers(known_texts),
         ), counts
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
-def vectors(embedder: Embedder, texts: Sequence[str], skeletons: Sequence[str]) -> tuple[Matrix, Matrix]:
+def embed_texts_and_skeletons(
+    embedder: Embedder, texts: Sequence[str], skeletons: Sequence[str]
+) -> tuple[Matrix, Matrix]:
     """Encode texts and their skeletons, each distinct one once.
 
     Raises BadInput for NaN or infinity.
     """
-    place = {text: row for row, text in enumerate(dict.fromkeys([*texts, *skeletons]))}
-    if not place:
+    row_of = {text: row for row, text in enumerate(dict.fromkeys([*texts, *skeletons]))}
+    if not row_of:
         # avoids asking a server for its dimension
         return np.zeros((0, 1), np.float32), np.zeros((0, 1), np.float32)
-    matrix = np.asarray(embedder.embed(list(place)), np.float32)
-    if matrix.shape != (len(place), embedder.dimension):
+    matrix = np.asarray(embedder.embed(list(row_of)), np.float32)
+    if matrix.shape != (len(row_of), embedder.dimension):
         raise BadInput(
-            f"{embedder.name} gave numbers of shape {matrix.shape} for {len(place)} texts of {embedder.dimension} each"
+            f"{embedder.name} gave numbers of shape {matrix.shape} for {len(row_of)} texts of {embedder.dimension} each"
         )
-    if bad := [text for text, row in place.items() if not np.isfinite(matrix[row]).all()]:
+    if bad := [text for text, row in row_of.items() if not np.isfinite(matrix[row]).all()]:
         raise BadInput(
-            f"{embedder.name}: {len(bad)} of {len(place)} vectors hold NaN or infinity; the first is that of {bad[0][:80]!r}"
+            f"{embedder.name}: {len(bad)} of {len(row_of)} vectors hold NaN or infinity; the first is that of {bad[0][:80]!r}"
         )
     matrix = normalise_rows(matrix, embedder.name)
-    return matrix[_rows(place, texts)], matrix[_rows(place, skeletons)]
+    return matrix[_row_indices(row_of, texts)], matrix[_row_indices(row_of, skeletons)]
 
 
-def _rows(place: Mapping[str, int], texts: Sequence[str]) -> NDArray[np.int64]:
-    return np.array([place[text] for text in texts], np.int64)
+def _row_indices(row_of: Mapping[str, int], texts: Sequence[str]) -> NDArray[np.int64]:
+    return np.array([row_of[text] for text in texts], np.int64)
 
 
-def _groups(texts: Sequence[str]) -> NDArray[np.int64]:
+def _group_numbers(texts: Sequence[str]) -> NDArray[np.int64]:
     number = {text: row for row, text in enumerate(dict.fromkeys(map(str.strip, texts)))}
-    return _rows(number, list(map(str.strip, texts)))
+    return _row_indices(number, list(map(str.strip, texts)))
 
 
-def _text(node: Node) -> str:
+def _node_text(node: Node) -> str:
     return next(
         (str(node.properties[key]) for key in TEXT_PROPERTIES if str(node.properties.get(key) or "").strip()),
         "",
@@ -173,25 +180,25 @@ def _text(node: Node) -> str:
 
 
 _Rows = NDArray[np.int64]
-_Found = TypeVar("_Found", Pairs, Similar)
-DELTA, SIMILARITY = "structural_isomorphism", "similarity"
+_PairsT = TypeVar("_PairsT", DeltaPairs, SimilarPairs)
+DELTA_EDGE, SIMILARITY_EDGE = "structural_isomorphism", "similarity"
 
 
 class Verifier(Protocol):
     """Anything that aligns two texts and may veto an edge."""
 
-    def align(self, a: str, b: str, /) -> Verified: ...
+    def align(self, a: str, b: str, /) -> VerifierVerdict: ...
 
 
 @runtime_checkable
-class Forewarned(Verifier, Protocol):
+class BatchVerifier(Verifier, Protocol):
     """A verifier that gets all texts in advance, to process them in one batch."""
 
     def prepare(self, texts: Sequence[str], /) -> object: ...
 
 
 @dataclass(frozen=True, repr=False)
-class FoundEdges:
+class ComputedEdges:
     """Computed edges of one type, one for each pair, from the lower id to the higher. They are symmetric.
 
     Vetoed pairs are not edges of the graph, and their `veto` is the reason. `candidates` counts, by the band
@@ -202,7 +209,7 @@ class FoundEdges:
     edges: tuple[Edge, ...]
     vetoed: tuple[Edge, ...] = ()
     candidates: Mapping[str, int] = field(default_factory=dict, hash=False)
-    counts: Counts = field(default_factory=Counts)
+    counts: CandidateCounts = field(default_factory=CandidateCounts)
     rule: str = ""
     shares: BandShares | None = field(default=None, hash=False)  # measured for this rule, if available
     among: int = 0  # the number of pairs in the whole graph, if fewer were compared
@@ -210,7 +217,7 @@ class FoundEdges:
     @property
     def counts_by_band(self) -> dict[str, int]:
         """The number of edges in each band."""
-        return per_band(edge.properties["band"] for edge in self.edges if "band" in edge.properties)
+        return count_by_band(edge.properties["band"] for edge in self.edges if "band" in edge.properties)
 
     def expected(self, prevalence: float = PREVALENCE) -> dict[str, float]:
         """Estimate the precision of the edges of each band for a prevalence of analogous pairs.
@@ -221,15 +228,17 @@ class FoundEdges:
             self.counts_by_band, self.among or self.counts.pairs, prevalence=prevalence, shares=self.shares
         )
 
-    def _expected_in_words(self, name: str, share: float) -> str:
+    def _format_expected_precision(self, name: str, share: float) -> str:
         """Format an expected precision with one digit, since only its order of magnitude held up.
 
         In the band middle not even that did.
         """
         digit = f"{float(f'{100 * share:.1g}'):g}%"
         if self.shares is None:
-            return f"at most {digit}"
-        return f"about {digit}" if name == HIGH else "not known: too few pairs of that band were measured"
+            return f"{name} at most {digit}"
+        if name == HIGH:
+            return f"{name} about {digit}"
+        return f"{name} not known: too few pairs of that band were measured"
 
     def __iter__(self) -> Iterator[Edge]:
         return iter(self.edges)
@@ -240,17 +249,13 @@ class FoundEdges:
     def __repr__(self) -> str:
         found = f"<{len(self):,} {self.type} edge{'s' * (len(self) != 1)}, {len(self.vetoed):,} vetoed; {self.counts.pairs:,} pairs looked at>"
         lines = [found, f"  {self.rule}"]
-        if self.type == DELTA:
-            lines.append(
-                f"  edges: {_spoken(self.counts_by_band)}; pairs looked at that are alike in skeleton: {_spoken(self.candidates)}"
-            )
+        if self.type == DELTA_EDGE:
+            made, alike = map(_format_band_counts, (self.counts_by_band, self.candidates))
+            lines.append(f"  edges: {made}; pairs looked at that are alike in skeleton: {alike}")
             if self.edges:
-                told = ", ".join(
-                    f"{name} {self._expected_in_words(name, share)}"
-                    for name, share in self.expected().items()
-                )
+                shares = [self._format_expected_precision(*item) for item in self.expected().items()]
                 lines.append(
-                    f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {told}"
+                    f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {', '.join(shares)}"
                 )
         return "\n".join([*lines, f"  {self.counts}"])
 
@@ -260,11 +265,11 @@ def delta_edges(
     skeletons: Skeletons,
     embedder: Embedder,
     *,
-    thresholds: Thresholds = SPECIFIED,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
     verifier: Verifier | None = None,
-    most: int = MOST_PAIRS,
-    effort: Effort = USUAL,
-) -> FoundEdges:
+    most: int = MAX_PAIRS,
+    effort: Effort = DEFAULT_EFFORT,
+) -> ComputedEdges:
     """Compute an edge for each two nodes whose skeletons are similar, and more similar than their texts.
 
     delta = cosine of the skeletons - cosine of the texts, the weight of the edge. A verifier may veto an
@@ -273,22 +278,22 @@ def delta_edges(
     `join.delta_pairs`. Raises BadInput if a vector holds NaN, if the memory is too small, and if more than
     `most` pairs pass, so that no edge is dropped silently.
     """
-    rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
-    material, counts = Material.of(graph, skeletons, embedder, words=thresholds.words)
-    return rule.found(material, counts, None, options)
+    rule, options = _EdgeRule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
+    material, counts = EdgeCandidates.of(graph, skeletons, embedder, words=thresholds.words)
+    return rule.find_edges(material, counts, None, options)
 
 
-def updated(
+def update_delta_edges(
     graph: PropertyGraph,
     ids: Iterable[str],
     skeletons: Skeletons,
     embedder: Embedder,
     *,
-    thresholds: Thresholds = SPECIFIED,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
     verifier: Verifier | None = None,
-    most: int = MOST_PAIRS,
-    effort: Effort = USUAL,
-) -> FoundEdges:
+    most: int = MAX_PAIRS,
+    effort: Effort = DEFAULT_EFFORT,
+) -> ComputedEdges:
     """Update the delta edges of a graph after some nodes were added or changed.
 
     Only these nodes are compared, each with all nodes. The edges equal those of `delta_edges` if `ids` names
@@ -297,16 +302,18 @@ def updated(
     `delta_edges` does, and if the old edges were made by another rule or from other skeletons. Raises
     UnknownName for an unknown id.
     """
-    rule, options = _Rule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
-    changed = _known(graph, ids)
-    material, counts = Material.of(graph, skeletons, embedder, words=thresholds.words)
+    rule, options = _EdgeRule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
+    changed = _existing_ids(graph, ids)
+    material, counts = EdgeCandidates.of(graph, skeletons, embedder, words=thresholds.words)
     old = [
-        edge for edge in graph.edges if edge.type == DELTA and changed.isdisjoint((edge.source, edge.target))
+        edge
+        for edge in graph.edges
+        if edge.type == DELTA_EDGE and changed.isdisjoint((edge.source, edge.target))
     ]
-    rule.check(old, material)
-    looked = np.array([row for row, id in enumerate(material.ids) if id in changed], np.int64)
-    found = rule.found(material, counts, looked, options)
-    return replace(found, edges=_in_order([*old, *found.edges]))
+    rule.check_same_rule(old, material)
+    changed_rows = np.array([row for row, id in enumerate(material.ids) if id in changed], np.int64)
+    found = rule.find_edges(material, counts, changed_rows, options)
+    return replace(found, edges=_sort_edges([*old, *found.edges]))
 
 
 def similarity_edges(
@@ -314,34 +321,34 @@ def similarity_edges(
     embedder: Embedder,
     threshold: float,
     *,
-    most: int = MOST_PAIRS,
-    effort: Effort = USUAL,
-) -> FoundEdges:
+    most: int = MAX_PAIRS,
+    effort: Effort = DEFAULT_EFFORT,
+) -> ComputedEdges:
     """Compute an edge for each two nodes whose texts have a cosine of at least the threshold.
 
     Two nodes with the same text are included. The cosine is the weight. Options and errors are those of
     `delta_edges`.
     """
     checked_embedder(embedder)
-    same = Skeletons({text: text for text in described(graph).values()}, "the texts themselves")
-    material, counts = Material.of(graph, same, embedder)
-    found = _whole(similar_pairs(material.raw, threshold, most=most, effort=effort))
+    same = Skeletons({text: text for text in texts_by_node(graph).values()}, "the texts themselves")
+    material, counts = EdgeCandidates.of(graph, same, embedder)
+    found = _refuse_dropped(similar_pairs(material.raw, threshold, most=most, effort=effort))
     made = {"embedder": embedder.name, "embedder_digest": embedder.digest[:16], "threshold": float(threshold)}
     edges = [
-        Edge(material.ids[i], SIMILARITY, material.ids[j], {"weight": weight, **made})
+        Edge(material.ids[i], SIMILARITY_EDGE, material.ids[j], {"weight": weight, **made})
         for i, j, weight in zip(
             found.rows.tolist(), found.columns.tolist(), found.similarity.tolist(), strict=True
         )
     ]
     counts = replace(counts, pairs=len(material) * (len(material) - 1) // 2)
-    return FoundEdges(
-        SIMILARITY, _in_order(edges), counts=counts, rule=f"cosine >= {threshold:g}, {embedder.name}"
+    return ComputedEdges(
+        SIMILARITY_EDGE, _sort_edges(edges), counts=counts, rule=f"cosine >= {threshold:g}, {embedder.name}"
     )
 
 
 def compare_texts(
     a: str, b: str, skeletons: Skeletons, embedder: Embedder, *, verifier: Verifier | None = None
-) -> Pair:
+) -> TextPair:
     """Compare two texts: both similarities, the delta, its band and the verifier's verdict.
 
     Thresholds are ignored. Raises as `compare_pairs` does.
@@ -355,13 +362,13 @@ def compare_pairs(
     embedder: Embedder,
     *,
     verifier: Verifier | None = None,
-) -> tuple[Pair, ...]:
+) -> tuple[TextPair, ...]:
     """Compare pairs of texts, embedding all texts together.
 
     Raises BadInput for a text without a skeleton, for a text or skeleton without a word known to the
     embedder, and for NaN.
     """
-    _check(skeletons, embedder, verifier)
+    _validate_parts(skeletons, embedder, verifier)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     for text in texts:
         require(text, str, "texts are compared")
@@ -370,21 +377,21 @@ def compare_pairs(
         raise BadInput(
             f"{len(missing)} of {len(texts)} texts have no skeleton; the first is {missing[0][:80]!r}: {reason}"
         )
-    raw, skeleton = vectors(embedder, texts, [skeletons.by_text[text] for text in texts])
+    raw, skeleton = embed_texts_and_skeletons(embedder, texts, [skeletons.by_text[text] for text in texts])
     known = raw.any(axis=1) & skeleton.any(axis=1)
     if not known.all():
         raise BadInput(
             f"{embedder.name} knows no word of {texts[int(np.argmin(known))][:80]!r} or of its skeleton; leave that text out"
         )
-    place = {text: row for row, text in enumerate(texts)}
-    first, second = (np.array([place[pair[end]] for pair in pairs], np.int64) for end in (0, 1))
+    row_of = {text: row for row, text in enumerate(texts)}
+    first, second = (np.array([row_of[pair[end]] for pair in pairs], np.int64) for end in (0, 1))
     measured = zip(
-        cosines(raw[first], raw[second]).tolist(),
-        cosines(skeleton[first], skeleton[second]).tolist(),
+        row_cosines(raw[first], raw[second]).tolist(),
+        row_cosines(skeleton[first], skeleton[second]).tolist(),
         strict=True,
     )
     return tuple(
-        Pair(
+        TextPair(
             a,
             b,
             near,
@@ -399,7 +406,9 @@ def compare_pairs(
 # --- edges of a graph ---
 
 
-def with_edges(graph: PropertyGraph, edges: Iterable[Edge], type: str = DELTA) -> PropertyGraph:
+def replace_computed_edges(
+    graph: PropertyGraph, edges: Iterable[Edge], type: str = DELTA_EDGE
+) -> PropertyGraph:
     """Return the graph with its computed edges of one type replaced. Curated edges are unchanged.
 
     Raises BadInput for edges of another type, for a type that is not computed, and for an edge that ends at
@@ -415,7 +424,7 @@ def with_edges(graph: PropertyGraph, edges: Iterable[Edge], type: str = DELTA) -
     return PropertyGraph.of(graph.nodes, [*(edge for edge in graph.edges if edge.type != type), *edges])
 
 
-def _check(skeletons: object, embedder: object, verifier: object = None) -> None:
+def _validate_parts(skeletons: object, embedder: object, verifier: object = None) -> None:
     """Raise BadInput unless texts can be compared with these."""
     require(
         skeletons,
@@ -433,7 +442,7 @@ def _check(skeletons: object, embedder: object, verifier: object = None) -> None
 
 
 @dataclass(frozen=True)
-class _Rule:
+class _EdgeRule:
     """The settings that determine delta edges."""
 
     skeletons: Skeletons
@@ -442,64 +451,76 @@ class _Rule:
     verifier: Verifier | None
 
     def __post_init__(self) -> None:
-        _check(self.skeletons, self.embedder, self.verifier)
+        _validate_parts(self.skeletons, self.embedder, self.verifier)
 
-    def found(
-        self, material: Material, counts: Counts, looked: _Rows | None, options: Mapping[str, Any]
-    ) -> FoundEdges:
+    def find_edges(
+        self,
+        material: EdgeCandidates,
+        counts: CandidateCounts,
+        changed_rows: _Rows | None,
+        options: Mapping[str, Any],
+    ) -> ComputedEdges:
         """Find the edges with an end among the rows looked at, or all edges for None."""
-        found = _whole(
+        found = _refuse_dropped(
             delta_pairs(
                 material.raw,
                 material.skeleton,
                 self.thresholds,
-                new=looked,
+                new=changed_rows,
                 groups=material.groups,
                 **options,
             )
         )
         columns = found.rows.tolist(), found.columns.tolist(), found.raw.tolist(), found.skeleton.tolist()
-        self._prepare(material.texts[i] for i in dict.fromkeys([*columns[0], *columns[1]]))
-        pairs = [self._pair(material, *numbers) for numbers in zip(*columns, strict=True)]
-        kept, vetoed = (
-            _in_order(self._edge(pair) for pair in pairs if bool(pair.veto) is refused)
+        self._prepare_verifier(material.texts[i] for i in dict.fromkeys([*columns[0], *columns[1]]))
+        pairs = [self._build_pair(material, *numbers) for numbers in zip(*columns, strict=True)]
+        accepted, vetoed = (
+            _sort_edges(self._build_edge(pair) for pair in pairs if bool(pair.veto) is refused)
             for refused in (False, True)
         )
         candidates = dict(zip(BANDS, found.candidates, strict=True))
-        looked_at, rule = _looked(counts, material, looked), self.thresholds.describe(self.embedder)
-        return FoundEdges(
-            DELTA,
-            kept,
+        looked_at, rule = (
+            _count_compared(counts, material, changed_rows),
+            self.thresholds.describe(self.embedder),
+        )
+        return ComputedEdges(
+            DELTA_EDGE,
+            accepted,
             vetoed,
             candidates,
             looked_at,
             rule,
-            self._shares,
-            _looked(counts, material, None).pairs,
+            self._measured_shares,
+            _count_compared(counts, material, None).pairs,
         )
 
     @property
-    def _shares(self) -> BandShares | None:
+    def _measured_shares(self) -> BandShares | None:
         """The measured shares for this rule, if any."""
         measured = (
-            self.embedder.name.startswith(MEASURED_WITH[0]) and self.skeletons.maker == MEASURED_WITH[1]
+            self.embedder.name.startswith(MEASURED_CONFIGURATION[0])
+            and self.skeletons.maker == MEASURED_CONFIGURATION[1]
         )
-        asked = self.verifier is not None
+        has_verifier = self.verifier is not None
         # an Aligner with default settings
-        usual = not asked or getattr(self.verifier, "usual", False) is True
-        return MEASURED_SHARES[asked] if measured and usual and self.thresholds == SPECIFIED else None
+        usual = not has_verifier or getattr(self.verifier, "usual", False) is True
+        return (
+            MEASURED_SHARES[has_verifier]
+            if measured and usual and self.thresholds == DEFAULT_THRESHOLDS
+            else None
+        )
 
-    def check(self, edges: Iterable[Edge], material: Material) -> None:
+    def check_same_rule(self, edges: Iterable[Edge], material: EdgeCandidates) -> None:
         """Raise BadInput if an edge to keep was made by another rule or from other skeletons."""
-        skeleton, stamp = dict(zip(material.ids, material.skeletons, strict=True)), self._stamp
+        skeleton, stamp = dict(zip(material.ids, material.skeletons, strict=True)), self._rule_properties
         for edge in edges:
-            said, pair = edge.properties, f"{edge.source!r} and {edge.target!r}"
-            if {name: said.get(name) for name in stamp} != stamp or ("alignment" in said) != (
+            properties, pair = edge.properties, f"{edge.source!r} and {edge.target!r}"
+            if {name: properties.get(name) for name in stamp} != stamp or ("alignment" in properties) != (
                 self.verifier is not None
             ):
                 others = "another embedder, maker, verifier or thresholds"
                 raise BadInput(f"the edge between {pair} was made by {others}: make all anew by delta_edges")
-            if [said.get("source_skeleton"), said.get("target_skeleton")] != [
+            if [properties.get("source_skeleton"), properties.get("target_skeleton")] != [
                 skeleton.get(edge.source),
                 skeleton.get(edge.target),
             ]:
@@ -508,7 +529,7 @@ class _Rule:
                 )
 
     @property
-    def _stamp(self) -> dict[str, Json]:
+    def _rule_properties(self) -> dict[str, Json]:
         thresholds = {
             "skeleton": self.thresholds.skeleton,
             "delta": self.thresholds.delta,
@@ -517,15 +538,15 @@ class _Rule:
         embedder = {"embedder": self.embedder.name, "embedder_digest": self.embedder.digest[:16]}
         return {**embedder, "maker": self.skeletons.maker, "thresholds": thresholds}
 
-    def _prepare(self, texts: Iterable[str]) -> None:
-        if isinstance(self.verifier, Forewarned):
+    def _prepare_verifier(self, texts: Iterable[str]) -> None:
+        if isinstance(self.verifier, BatchVerifier):
             self.verifier.prepare(list(texts))
 
-    def _pair(self, material: Material, i: int, j: int, raw: float, alike: float) -> Pair:
+    def _build_pair(self, material: EdgeCandidates, i: int, j: int, raw: float, alike: float) -> TextPair:
         alignment = (
             self.verifier.align(material.texts[i], material.texts[j]) if self.verifier is not None else None
         )
-        return Pair(
+        return TextPair(
             material.ids[i],
             material.ids[j],
             raw,
@@ -534,28 +555,30 @@ class _Rule:
             alignment,
         )
 
-    def _edge(self, pair: Pair) -> Edge:
-        return Edge(pair.source, DELTA, pair.target, {**pair.properties(), **self._stamp})
+    def _build_edge(self, pair: TextPair) -> Edge:
+        return Edge(pair.source, DELTA_EDGE, pair.target, {**pair.properties(), **self._rule_properties})
 
 
-def _looked(counts: Counts, material: Material, looked: _Rows | None) -> Counts:
+def _count_compared(
+    counts: CandidateCounts, material: EdgeCandidates, changed_rows: _Rows | None
+) -> CandidateCounts:
     """Return the counts for pairs with an end among the rows looked at, or for all pairs for None."""
-    others = np.delete(material.groups, looked) if looked is not None else material.groups[:0]
-    same = int(_pairs(np.bincount(material.groups)).sum() - _pairs(np.bincount(others)).sum())
+    others = np.delete(material.groups, changed_rows) if changed_rows is not None else material.groups[:0]
+    same = int(_pair_counts(np.bincount(material.groups)).sum() - _pair_counts(np.bincount(others)).sum())
     pairs = len(material) * (len(material) - 1) // 2 - len(others) * (len(others) - 1) // 2
     return replace(counts, pairs=pairs - same, same_text=same)
 
 
-def _pairs(sizes: _Rows) -> _Rows:
+def _pair_counts(sizes: _Rows) -> _Rows:
     """Return how many pairs groups of these sizes contain."""
     return sizes * (sizes - 1) // 2
 
 
-def _in_order(edges: Iterable[Edge]) -> tuple[Edge, ...]:
+def _sort_edges(edges: Iterable[Edge]) -> tuple[Edge, ...]:
     return tuple(sorted(edges, key=lambda edge: (edge.source, edge.target)))
 
 
-def _known(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
+def _existing_ids(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
     """Return the ids as a set.
 
     Raises UnknownName for an unknown id, and BadInput for one id in place of a list.
@@ -568,7 +591,7 @@ def _known(graph: PropertyGraph, ids: Iterable[str]) -> set[str]:
     return known
 
 
-def _whole(found: _Found) -> _Found:
+def _refuse_dropped(found: _PairsT) -> _PairsT:
     """Return the result if nothing was dropped.
 
     Raises BadInput otherwise, since a part of the edges would depend on the other pairs.
@@ -579,5 +602,5 @@ def _whole(found: _Found) -> _Found:
     return found
 
 
-def _spoken(bands: Mapping[str, int]) -> str:
+def _format_band_counts(bands: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in bands.items())

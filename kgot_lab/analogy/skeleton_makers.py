@@ -11,14 +11,14 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from kgot_lab.analogy.skeletons import LeakCheck, Skeletons, one_line
+from kgot_lab.analogy.skeletons import LeakCheck, Skeletons, extract_skeleton
 from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.io.files import write_atomically
 from kgot_lab.llm.recorded import prompt_to_json
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import LLM, FromFile, Json, Message, Prompt
 
-LONGEST = 60  # maximum words of a model's skeleton
+MAX_SKELETON_WORDS = 60  # maximum words of a model's skeleton
 RULES = """\
 You rewrite a text as its skeleton: one plain sentence that could be about anything, with the same events in the same order.
 Replace each person by "someone", each group by "a group", each thing or substance by "something", "a part" or "a whole", \
@@ -59,12 +59,12 @@ SKELETON_EXAMPLES = (  # with rare nouns, so that a copied one is noticed
      "Something is added faster than it is lost, and each part rests on the one before, so that a whole slowly rises above its "
      "surroundings."),
 )  # fmt: skip
-AGAIN_RULES = """\
+REPHRASE_RULES = """\
 You are given a sentence and words that it may not hold. Write the sentence again without them.
 Say what they are in general instead: someone, something, a part, a whole, a group, a place, a means, a state, a quantity; \
 act, change, move, join, cause. Where that says nothing, leave them out. Keep everything else, and the order.
 Reply with the sentence alone."""
-AGAIN_EXAMPLES = (
+REPHRASE_EXAMPLES = (
     ("Something is soaked in brine again and again, which feeds a mould that keeps others away.", "soaked, brine, mould",
      "Something is treated again and again, which feeds one part that keeps others away."),
     ("Someone tugs the rope too early, and the peal loses its order.", "tugs, rope, peal",
@@ -113,47 +113,58 @@ class ModelSkeletons:
             self.llm.name,
             *((self.llm.sha256, self.llm.engine) if isinstance(self.llm, FromFile) else ("", "")),
         ]
-        asked = [
+        prompts = [
             prompt_to_json(prompt)
-            for prompt in (self._prompt(""), *([self._again("", ())] if self.leaks else []))
+            for prompt in (
+                self._skeleton_prompt(""),
+                *([self._rephrase_prompt("", ())] if self.leaks else []),
+            )
         ]
-        return _sha256(json.dumps([model, asked, LONGEST, self.leaks.digest if self.leaks else ""]))
+        return _sha256(
+            json.dumps([model, prompts, MAX_SKELETON_WORDS, self.leaks.digest if self.leaks else ""])
+        )
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Make a skeleton for each text, of at most 60 words.
 
         Raises LLMError if the model fails, and BadReply if a reply holds no skeleton.
         """
-        return [self._skeleton(text) for text in texts]
+        return [self._make_skeleton(text) for text in texts]
 
-    def _skeleton(self, text: str) -> str:
-        first = _line(self.llm(self._prompt(text)).text)
-        leaked = self._leaked(text, first)
+    def _make_skeleton(self, text: str) -> str:
+        first = _truncate_skeleton(self.llm(self._skeleton_prompt(text)).text)
+        leaked = self._find_leaks(text, first)
         if not leaked:
             return first
         try:
-            second = _line(self.llm(self._again(first, leaked)).text)
+            second = _truncate_skeleton(self.llm(self._rephrase_prompt(first, leaked)).text)
         except BadReply:  # empty: the first is kept
             return first
-        return second if len(self._leaked(text, second)) < len(leaked) else first
+        return second if len(self._find_leaks(text, second)) < len(leaked) else first
 
-    def _leaked(self, text: str, skeleton: str) -> tuple[str, ...]:
+    def _find_leaks(self, text: str, skeleton: str) -> tuple[str, ...]:
         return self.leaks.check(text, skeleton) if self.leaks else ()
 
-    def _prompt(self, text: str) -> Prompt:
+    def _skeleton_prompt(self, text: str) -> Prompt:
         """Build the prompt for the skeleton of a text."""
-        return self._conversation(
-            RULES, [(f"Text: {given}", made) for given, made in self.examples], f"Text: {text}"
+        return self._build_prompt(
+            RULES, [(f"Text: {example}", made) for example, made in self.examples], f"Text: {text}"
         )
 
-    def _again(self, skeleton: str, leaked: Sequence[str]) -> Prompt:
+    def _rephrase_prompt(self, skeleton: str, leaked: Sequence[str]) -> Prompt:
         """Build the prompt for a skeleton without the words that leaked."""
-        told = [(_without(given, words), made) for given, words, made in AGAIN_EXAMPLES]
-        return self._conversation(AGAIN_RULES, told, _without(skeleton, ", ".join(leaked)))
+        examples = [
+            (_format_rephrase_request(example, words), made) for example, words, made in REPHRASE_EXAMPLES
+        ]
+        return self._build_prompt(
+            REPHRASE_RULES, examples, _format_rephrase_request(skeleton, ", ".join(leaked))
+        )
 
-    def _conversation(self, rules: str, examples: Sequence[tuple[str, str]], last: str) -> Prompt:
+    def _build_prompt(self, rules: str, examples: Sequence[tuple[str, str]], last: str) -> Prompt:
         turns = [
-            Message(*turn) for asked, said in examples for turn in (("user", asked), ("assistant", said))
+            Message(*turn)
+            for question, answer in examples
+            for turn in (("user", question), ("assistant", answer))
         ]
         seed = 0 if self.temperature else None
         messages = Message("system", rules), *turns, Message("user", last)
@@ -174,7 +185,7 @@ class StoredSkeletons:
             self.head: Mapping[str, Json] = {"maker": name}
             self._lines = {_sha256(text): skeleton for text, skeleton in source.items()}
         else:
-            self.head, self._lines = _read(Path(source))
+            self.head, self._lines = _read_skeleton_file(Path(source))
 
     @property
     def name(self) -> str:
@@ -188,9 +199,9 @@ class StoredSkeletons:
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Return the stored skeleton of each text."""
-        return [self._skeleton(text) for text in texts]
+        return [self._look_up(text) for text in texts]
 
-    def _skeleton(self, text: str) -> str:
+    def _look_up(self, text: str) -> str:
         key = _sha256(text)
         if key not in self._lines:
             raise BadInput(
@@ -209,7 +220,7 @@ class StoredSkeletons:
         return f"<{len(self):,} stored skeletons by {self.name}{f', {date}' if date else ''}>"
 
 
-def save(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str = "") -> None:
+def save_skeletons(skeletons: Skeletons, path: str | Path, *, model: str = "", date: str = "") -> None:
     """Write skeletons as JSON lines, keyed by the hash of their text, gzipped if the path ends in .gz.
 
     The same skeletons give the same bytes. First the header {"skeletons": 1, "maker", "model", "date"}, then
@@ -231,7 +242,7 @@ def stored(path: str | Path) -> StoredSkeletons:
     return StoredSkeletons(path)
 
 
-def _read(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]:
+def _read_skeleton_file(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]:
     """Read the header of a skeleton file and its skeletons by the hash of their text.
 
     A line may hold the text itself instead of the hash.
@@ -241,16 +252,18 @@ def _read(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]:
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise BadInput(f"the skeletons in {path} cannot be read: {error}") from None
-    rows = [_row(path, number, line) for number, line in enumerate(text.strip("\n").split("\n"), start=1)]
+    rows = [
+        _parse_row(path, number, line) for number, line in enumerate(text.strip("\n").split("\n"), start=1)
+    ]
     head = rows[0]
     if head.get("skeletons") != 1 or not isinstance(head.get("maker"), str):
         raise BadInput(
             f'{path} does not begin with the head of a file of skeletons, {{"skeletons": 1, "maker": …}}'
         )
-    return head, dict(_entry(path, number, row) for number, row in enumerate(rows[1:], start=2))
+    return head, dict(_parse_entry(path, number, row) for number, row in enumerate(rows[1:], start=2))
 
 
-def _row(path: Path, number: int, line: str) -> Mapping[str, Json]:
+def _parse_row(path: Path, number: int, line: str) -> Mapping[str, Json]:
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
@@ -260,7 +273,7 @@ def _row(path: Path, number: int, line: str) -> Mapping[str, Json]:
     return row
 
 
-def _entry(path: Path, number: int, row: Mapping[str, Json]) -> tuple[str, str]:
+def _parse_entry(path: Path, number: int, row: Mapping[str, Json]) -> tuple[str, str]:
     key = row.get("text_sha256") or (_sha256(row["text"]) if isinstance(row.get("text"), str) else None)
     if not isinstance(key, str) or not isinstance(row.get("skeleton"), str):
         raise BadInput(
@@ -269,13 +282,13 @@ def _entry(path: Path, number: int, row: Mapping[str, Json]) -> tuple[str, str]:
     return key, row["skeleton"]
 
 
-def _without(skeleton: str, words: str) -> str:
+def _format_rephrase_request(skeleton: str, words: str) -> str:
     return f"Sentence: {skeleton}\nNot these words: {words}"
 
 
-def _line(reply: str) -> str:
+def _truncate_skeleton(reply: str) -> str:
     """Return the skeleton in a reply, truncated to 60 words."""
-    return " ".join(one_line(reply).split()[:LONGEST])
+    return " ".join(extract_skeleton(reply).split()[:MAX_SKELETON_WORDS])
 
 
 def _sha256(text: str) -> str:

@@ -25,7 +25,7 @@ from kgot_lab.text.words import POSSESSIVE, stem
 TOKEN = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
 # what precedes a word that is always capitalised
 SENTENCE_START = re.compile(r"(?:^|[.!?:…]['\"”’)\]]*\s+|\n)\W*$|[\"“‘(\[]$")
-TOLD_APART = 3.0  # nats: a word in fewer than 1 of 20 texts
+DEFAULT_CUT = 3.0  # nats: a word in fewer than 1 of 20 texts
 
 FUNCTION_WORDS = frozenset(
     "a about above across after again against ago all almost along already also although always am among an and another any anybody "
@@ -74,7 +74,7 @@ class LeakCheck:
 
     texts: int
     frequency: Mapping[str, int] = field(repr=False, hash=False)  # df, by `stem`
-    cut: float = TOLD_APART
+    cut: float = DEFAULT_CUT
     common: frozenset[str] = field(default=frozenset(), repr=False)  # by `stem`
 
     @classmethod
@@ -82,7 +82,7 @@ class LeakCheck:
         cls,
         texts: Iterable[str],
         *,
-        cut: float = TOLD_APART,
+        cut: float = DEFAULT_CUT,
         common: Iterable[str] = FUNCTION_WORDS | GENERAL_WORDS,
     ) -> LeakCheck:
         """Build the check from texts like those that it will check.
@@ -92,13 +92,13 @@ class LeakCheck:
         """
         if isinstance(texts, str):
             raise BadInput(f"give a list of texts, not one text: LeakCheck.of([{texts[:40]!r}])")
-        held = [{stem(word) for word in TOKEN.findall(text)} for text in texts]
-        if not held:
+        stems_by_text = [{stem(word) for word in TOKEN.findall(text)} for text in texts]
+        if not stems_by_text:
             raise BadInput("a leak check learns from texts which words are common; give it at least one")
         return cls(
-            len(held),
-            Counter(word for some in held for word in some),
-            _sound(cut),
+            len(stems_by_text),
+            Counter(word for some in stems_by_text for word in some),
+            _validate_cut(cut),
             frozenset(map(stem, common)),
         )
 
@@ -114,11 +114,11 @@ class LeakCheck:
 
         They are in lower case, each once, in the order of the skeleton.
         """
-        held, names = {stem(word) for word in TOKEN.findall(text)}, _names(text)
+        text_stems, names = {stem(word) for word in TOKEN.findall(text)}, _find_names(text)
         found = {}
         for word in TOKEN.findall(skeleton):
             plain = stem(word)
-            if plain in held and plain not in found and self._leaks(word, plain in names):
+            if plain in text_stems and plain not in found and self._is_leak(word, plain in names):
                 found[plain] = POSSESSIVE.sub("", word.casefold())
         return tuple(found.values())
 
@@ -132,9 +132,9 @@ class LeakCheck:
         unequal length or of fewer than 2.
         """
         if len(texts) != len(skeletons) or len(texts) < 2 or not 0 <= share < 1:
-            told = f"{len(texts)} texts, {len(skeletons)} skeletons and a share of {share}"
+            given_values = f"{len(texts)} texts, {len(skeletons)} skeletons and a share of {share}"
             raise BadInput(
-                f"calibrated() takes as many skeletons as texts, 2 or more, and a share from 0 to below 1, not {told}"
+                f"calibrated() takes as many skeletons as texts, 2 or more, and a share from 0 to below 1, not {given_values}"
             )
         open_check = replace(self, cut=0.0)
         shifts = random.Random(seed).sample(range(1, len(texts)), min(20, len(texts) - 1))
@@ -155,7 +155,7 @@ class LeakCheck:
         parts = self.texts, sorted(self.frequency.items()), self.cut, sorted(self.common)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def _leaks(self, word: str, is_name: bool) -> bool:
+    def _is_leak(self, word: str, is_name: bool) -> bool:
         plain = stem(word)
         if plain[0].isdigit():
             return True
@@ -167,7 +167,7 @@ class LeakCheck:
         return f"<leak check from {self.texts:,} texts: names, numbers and words with an idf of {self.cut:.2f} or more>"
 
 
-def _names(text: str) -> set[str]:
+def _find_names(text: str) -> set[str]:
     """Return the capitalised words that do not start a sentence or quotation."""
     return {
         stem(match.group())
@@ -177,7 +177,7 @@ def _names(text: str) -> set[str]:
     }
 
 
-def _sound(cut: float) -> float:
+def _validate_cut(cut: float) -> float:
     if not (math.isfinite(cut) and cut >= 0):
         raise BadInput(f"the cut of a leak check is an idf in nats, 0 or more, not {cut}")
     return float(cut)
@@ -185,17 +185,17 @@ def _sound(cut: float) -> float:
 
 _log = logging.getLogger(__name__)
 
-LOT = 8  # texts between two writes: the most that an interruption loses
-LABEL = re.compile(
+BATCH_SIZE = 8  # texts between two writes: the most that an interruption loses
+REPLY_LABEL = re.compile(
     r"^[\W_]*(?:here is |the |its |abstract |structural )*(?:skeleton|mechanism|summary|answer|output)[*_\s]*[:=][*_\s]*",
     re.I,
 )
 BULLET = re.compile(r"^(?:[-•>#]+|\*|\d+[.)])\s+")
-_SKELETONS = CacheTable("skeletons-1.sqlite", "skeletons", "skeleton", "TEXT", "skeleton")
+_SKELETON_TABLE = CacheTable("skeletons-1.sqlite", "skeletons", "skeleton", "TEXT", "skeleton")
 QUOTES = dict(zip("\"'`*_“‘«", "\"'`*_”’»", strict=True))  # opening and closing quotes
 
 
-class Maker(Protocol):
+class SkeletonMaker(Protocol):
     """Anything that maps texts to skeletons. Two makers with the same `digest` are interchangeable."""
 
     @property
@@ -230,9 +230,9 @@ class Skeletons(Mapping[str, str]):
         return f"<{len(self):,} skeletons by {self.maker}{''.join(f', {count:,} {what}' for what, count in parts if count)}>"
 
 
-def skeletons(
+def make_skeletons(
     texts: Iterable[str],
-    maker: Maker,
+    maker: SkeletonMaker,
     *,
     folder: Path | None = None,
     cache: bool = True,
@@ -248,34 +248,34 @@ def skeletons(
     if `texts` are not texts or `maker` is not a maker. Raises NotInstalled, ModelMissing and OverBudget,
     since then no text could be processed.
     """
-    texts = _checked(texts)
+    texts = _validate_texts(texts)
     require_parts(
         maker,
         ("name", "digest", "__call__"),
         "a maker is called with texts and has a name and a digest, as Linguistic() does",
     )
-    wanted = {text: text_key(maker.digest, text) for text in texts if not _blank(text)}
-    kept = _Kept(folder) if cache else None
-    known = kept.read(list(wanted.values())) if kept else {}
+    wanted = {text: text_key(maker.digest, text) for text in texts if not _is_blank(text)}
+    skeleton_cache = _SkeletonCache(folder) if cache else None
+    known = skeleton_cache.read(list(wanted.values())) if skeleton_cache else {}
     missing = [text for text, key in wanted.items() if key not in known]
     failed: dict[str, str] = {}
-    for start in range(0, len(missing), LOT):
-        _tell(progress, start, len(missing))
-        made = dict(_made(maker, missing[start : start + LOT], failed))
+    for start in range(0, len(missing), BATCH_SIZE):
+        _report_progress(progress, start, len(missing))
+        made = dict(_make_batch(maker, missing[start : start + BATCH_SIZE], failed))
         fresh = {wanted[text]: skeleton for text, skeleton in made.items()}
-        if kept:
-            kept.write(fresh)
+        if skeleton_cache:
+            skeleton_cache.write(fresh)
         known |= fresh
-    _tell(progress, len(missing), len(missing))
+    _report_progress(progress, len(missing), len(missing))
     by_text = {text: known[key] for text, key in wanted.items() if key in known}
     leaked = {text: leaks.check(text, skeleton) for text, skeleton in by_text.items()} if leaks else {}
-    blank = tuple(text for text in texts if _blank(text))
+    blank = tuple(text for text in texts if _is_blank(text))
     return Skeletons(
         by_text, maker.name, blank, failed, {text: words for text, words in leaked.items() if words}
     )
 
 
-def one_line(reply: str) -> str:
+def extract_skeleton(reply: str) -> str:
     """Return the skeleton in a reply: its first line with words, without label, bullet and quotes.
 
     Raises BadReply if there is none.
@@ -286,19 +286,21 @@ def one_line(reply: str) -> str:
     ]
     more = [line for line in lines if not line.endswith(":")]  # "Here it is:" is not it
     for line in more or lines:
-        skeleton = _bare(LABEL.sub("", _bare(BULLET.sub("", line.strip()))))
-        if not _blank(skeleton):
+        skeleton = _strip_quotes(REPLY_LABEL.sub("", _strip_quotes(BULLET.sub("", line.strip()))))
+        if not _is_blank(skeleton):
             return skeleton
     raise BadReply("there is no skeleton in it", reply)
 
 
-def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _make_batch(
+    maker: SkeletonMaker, texts: Sequence[str], failed: dict[str, str]
+) -> Iterator[tuple[str, str]]:
     """Yield each text with its skeleton.
 
     Texts that fail together are tried one by one. One that fails alone is recorded in `failed`.
     """
     try:
-        lines = _lines(maker, texts)
+        lines = _run_maker(maker, texts)
     except (NotInstalled, ModelMissing, OverBudget):  # all other texts would fail too
         raise
     except (
@@ -306,7 +308,7 @@ def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterato
     ) as error:  # a maker may be anyone's, and hours of others' work must not be lost to one text
         if len(texts) > 1:
             for text in texts:
-                yield from _made(maker, [text], failed)
+                yield from _make_batch(maker, [text], failed)
         else:
             failed[texts[0]] = str(error) or type(error).__name__
             _log.warning("no skeleton of %r: %s: %s", texts[0][:60], type(error).__name__, error)
@@ -314,7 +316,7 @@ def _made(maker: Maker, texts: Sequence[str], failed: dict[str, str]) -> Iterato
         yield from zip(texts, lines, strict=True)
 
 
-def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
+def _run_maker(maker: SkeletonMaker, texts: Sequence[str]) -> list[str]:
     """Run a maker on texts and return one line for each.
 
     Raises BadInput if it returns more or fewer, or an empty one.
@@ -324,24 +326,24 @@ def _lines(maker: Maker, texts: Sequence[str]) -> list[str]:
         raise BadInput(
             f"{maker.name} made {len(made)} skeletons of {len(texts)} texts; a maker gives one for each"
         )
-    if any(map(_blank, made)):
+    if any(map(_is_blank, made)):
         raise BadInput(
             f"{maker.name} found nothing to tell in it: nothing but nouns, perhaps, or a language that it does not read"
         )
-    return [replace_surrogates(one_line(skeleton)) for skeleton in made]
+    return [replace_surrogates(extract_skeleton(skeleton)) for skeleton in made]
 
 
-class _Kept:
+class _SkeletonCache:
     """The store of skeletons."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._file = CacheFile(folder, _SKELETONS, label="skeleton", fallback="skeletons are made anew")
+        self._file = CacheFile(folder, _SKELETON_TABLE, label="skeleton", fallback="skeletons are made anew")
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Return the stored skeletons with these keys."""
         known: dict[bytes, str] = {}
         for rows in self._file.read(keys):
-            known |= {key: line for key, line in rows if isinstance(line, str) and not _blank(line)}
+            known |= {key: line for key, line in rows if isinstance(line, str) and not _is_blank(line)}
         return known
 
     def write(self, fresh: Mapping[bytes, str]) -> None:
@@ -349,22 +351,22 @@ class _Kept:
         self._file.write(fresh.items())
 
 
-def _checked(texts: Iterable[str]) -> list[str]:
+def _validate_texts(texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
         raise BadInput(f"give a list of texts, not one text: skeletons([{texts[:40]!r}], maker)")
     texts = list(texts)
-    if odd := [text for text in texts if not isinstance(text, str)]:
+    if invalid := [text for text in texts if not isinstance(text, str)]:
         raise BadInput(
-            f"{len(odd)} of {len(texts)} are not texts, the first is {odd[0]!r}; give '' for a thing without a description"
+            f"{len(invalid)} of {len(texts)} are not texts, the first is {invalid[0]!r}; give '' for a thing without a description"
         )
     return texts
 
 
-def _blank(text: str) -> bool:
+def _is_blank(text: str) -> bool:
     return not any(map(str.isalpha, text))
 
 
-def _bare(line: str) -> str:
+def _strip_quotes(line: str) -> str:
     """Remove the quotes around a line."""
     line = line.strip()
     while len(line) > 2 and QUOTES.get(line[0]) == line[-1] and line[0] not in line[1:-1].strip(line[0]):
@@ -372,6 +374,6 @@ def _bare(line: str) -> str:
     return line
 
 
-def _tell(progress: Callable[[int, int], None] | None, done: int, total: int) -> None:
+def _report_progress(progress: Callable[[int, int], None] | None, done: int, total: int) -> None:
     if progress and total:
         progress(done, total)

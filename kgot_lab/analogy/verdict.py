@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import zip_longest
 from textwrap import wrap
 
-from kgot_lab.analogy.linguistic import Analysis, RoleMap, role_map
+from kgot_lab.analogy.linguistic import Analysis, RoleMap, map_roles
 
-_WIDE = 48  # characters of a column
+_COLUMN_WIDTH = 48  # characters of a column
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class Alignment:
     @cached_property
     def roles(self) -> RoleMap:
         """The mapping of nouns that fill the same role in aligned events."""
-        return role_map(
+        return map_roles(
             (self.source.events[match.source], self.target.events[match.target]) for match in self.events
         )
 
     @property
-    def fewer(self) -> int:
+    def shorter_length(self) -> int:
         """The number of events in the text with fewer, or of sentences if a text has no event."""
         texts = (self.source, self.target)
         return min(len(text.events) for text in texts) or min(len(text.units) for text in texts)
@@ -75,23 +75,25 @@ class Alignment:
         """Count the units aligned with a similarity of at least this."""
         return sum(match.similarity >= similarity for match in self.events or self.sentences)
 
-    def denials(self, similarity: float) -> int:
+    def count_contradictions(self, similarity: float) -> int:
         """Count the aligned sentences of at least this similarity of which exactly one is negated."""
-        return sum(match.similarity >= similarity and self._clash(match) for match in self.sentences)
+        return sum(
+            match.similarity >= similarity and self._is_contradiction(match) for match in self.sentences
+        )
 
-    def _clash(self, match: Match) -> bool:
+    def _is_contradiction(self, match: Match) -> bool:
         return self.source.units[match.source].denied != self.target.units[match.target].denied
 
     def __str__(self) -> str:
         lines = [f"<Alignment {self.score:.2f}, order {self.order:+.2f}: {self.veto or 'the edge stands'}>"]
         texts = (self.source, self.target)
-        lines += _columns(
+        lines += _format_columns(
             [[unit.text for unit in text.units] for text in texts],
-            [(each, "!" * self._clash(each)) for each in self.sentences],
+            [(each, "!" * self._is_contradiction(each)) for each in self.sentences],
         )
         if self.events:
             lines.append("events")
-            lines += _columns(
+            lines += _format_columns(
                 [[event.phrase for event in text.events] for text in texts],
                 [(each, "") for each in self.events],
             )
@@ -101,29 +103,31 @@ class Alignment:
                 f"roles: {roles.consistency:.0%} agree one to one, {roles.same} of {roles.votes} with the same noun"
             )
         for noun in roles.counterparts:
-            lines += _row(noun.source, f"{noun.times}x" if noun.agrees else f"({noun.times}x)", noun.target)
+            lines += _format_row(
+                noun.source, f"{noun.times}x" if noun.agrees else f"({noun.times}x)", noun.target
+            )
         return "\n".join(line.rstrip() for line in lines)
 
     __repr__ = __str__
 
 
-def judged(alignment: Alignment, limits: Cutoffs) -> Alignment:
+def judge_alignment(alignment: Alignment, limits: Cutoffs) -> Alignment:
     """Return an alignment with its verdict under some limits: every reason against an edge, or none."""
-    settled = _settled(alignment)
-    return replace(alignment, veto=settled or "; ".join(_reasons(alignment, limits)))
+    settled = _obvious_reason(alignment)
+    return replace(alignment, veto=settled or "; ".join(_find_reasons(alignment, limits)))
 
 
-def _settled(alignment: Alignment) -> str:
+def _obvious_reason(alignment: Alignment) -> str:
     """Return the reason against an edge that needs no measurement, if any."""
     texts = {"first": alignment.source, "second": alignment.target}
-    for place, text in texts.items():
+    for position, text in texts.items():
         if not text.text.strip():
-            return f"the {place} text is blank"
+            return f"the {position} text is blank"
     if " ".join(alignment.source.text.casefold().split()) == " ".join(
         alignment.target.text.casefold().split()
     ):
         return "the same text"
-    bare = [place for place, text in texts.items() if not text.units]
+    bare = [position for position, text in texts.items() if not text.units]
     return (
         f"the {bare[0]} text has no English sentence that tells anything: nothing in it can be aligned"
         if bare
@@ -132,17 +136,17 @@ def _settled(alignment: Alignment) -> str:
 
 
 # lower limits; the others are upper limits
-_LEAST = ("partners", "consistency", "score")
+_LOWER_LIMITS = ("partners", "consistency", "score")
 
 
-def _measured(alignment: Alignment, limits: Cutoffs) -> dict[str, float]:
+def _measure(alignment: Alignment, limits: Cutoffs) -> dict[str, float]:
     """Return the values that the first five limits are compared with.
 
     Too few roles say nothing about their nouns, so they pass.
     """
     roles, few = alignment.roles, alignment.roles.votes < max(1, limits.votes)
     return {
-        "partners": alignment.partners(limits.partner) / max(1, alignment.fewer),
+        "partners": alignment.partners(limits.partner) / max(1, alignment.shorter_length),
         "turned": alignment.backward - alignment.score,
         "same": 0.0 if few else roles.same / roles.votes,
         "consistency": 1.0 if few else roles.consistency,
@@ -150,8 +154,8 @@ def _measured(alignment: Alignment, limits: Cutoffs) -> dict[str, float]:
     }
 
 
-def _reasons(alignment: Alignment, limits: Cutoffs) -> Iterator[str]:
-    measured, roles, of = _measured(alignment, limits), alignment.roles, alignment.fewer
+def _find_reasons(alignment: Alignment, limits: Cutoffs) -> Iterator[str]:
+    measured, roles, of = _measure(alignment, limits), alignment.roles, alignment.shorter_length
     unit, found = "event" if alignment.events else "sentence", alignment.partners(limits.partner)
     sentence = {
         "partners": f"{f'only {found}' if found else 'none'} of {of} {unit}{'s' * (of > 1)} finds a partner",
@@ -162,33 +166,35 @@ def _reasons(alignment: Alignment, limits: Cutoffs) -> Iterator[str]:
         "score": f"they do not run alike (score {alignment.score:.2f})",
     }
     for name, value in measured.items():
-        if value < getattr(limits, name) if name in _LEAST else value > getattr(limits, name):
+        if value < getattr(limits, name) if name in _LOWER_LIMITS else value > getattr(limits, name):
             yield sentence[name]
-    if _denied(alignment, limits):
+    if _is_contradictory(alignment, limits):
         yield "one denies what the other says"
 
 
-def _denied(alignment: Alignment, limits: Cutoffs) -> bool:
+def _is_contradictory(alignment: Alignment, limits: Cutoffs) -> bool:
     """Return whether the texts contradict each other in more than half of the aligned sentences."""
-    return alignment.denials(limits.denial) * 2 > len(alignment.sentences)
+    return alignment.count_contradictions(limits.denial) * 2 > len(alignment.sentences)
 
 
-def _columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]]) -> Iterator[str]:
+def _format_columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]]) -> Iterator[str]:
     """Format the units of two texts in two columns.
 
     A match is on one line with its similarity and mark. Other units are alone, in their order.
     """
     (ours, theirs), left, right = units, 0, 0
     for match, mark in matches:
-        yield from (line for unit in ours[left : match.source] for line in _row(unit, "", ""))
-        yield from (line for unit in theirs[right : match.target] for line in _row("", "", unit))
-        yield from _row(ours[match.source], f"{match.similarity:.2f}{mark}", theirs[match.target])
+        yield from (line for unit in ours[left : match.source] for line in _format_row(unit, "", ""))
+        yield from (line for unit in theirs[right : match.target] for line in _format_row("", "", unit))
+        yield from _format_row(ours[match.source], f"{match.similarity:.2f}{mark}", theirs[match.target])
         left, right = match.source + 1, match.target + 1
-    yield from (line for unit in ours[left:] for line in _row(unit, "", ""))
-    yield from (line for unit in theirs[right:] for line in _row("", "", unit))
+    yield from (line for unit in ours[left:] for line in _format_row(unit, "", ""))
+    yield from (line for unit in theirs[right:] for line in _format_row("", "", unit))
 
 
-def _row(one: str, middle: str, other: str) -> Iterator[str]:
+def _format_row(one: str, middle: str, other: str) -> Iterator[str]:
     """Format two texts in two columns, with a separator on the first line."""
-    for number, (left, right) in enumerate(zip_longest(wrap(one, _WIDE), wrap(other, _WIDE), fillvalue="")):
-        yield f"  {left:{_WIDE}}  {middle if number == 0 else '':^5}  {right}"
+    for number, (left, right) in enumerate(
+        zip_longest(wrap(one, _COLUMN_WIDTH), wrap(other, _COLUMN_WIDTH), fillvalue="")
+    ):
+        yield f"  {left:{_COLUMN_WIDTH}}  {middle if number == 0 else '':^5}  {right}"

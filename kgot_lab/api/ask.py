@@ -1,4 +1,4 @@
-"""Answer a question from Python in one line."""
+"""Answer a question from Python in one summary_line."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, recorded_prompts
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event
-from kgot_lab.loop.formatting import line
-from kgot_lab.loop.limits import SMALL, Limits, forecast, limits_for
+from kgot_lab.loop.formatting import summary_line
+from kgot_lab.loop.limits import SMALL_MODELS, Limits, forecast, limits_for
 from kgot_lab.loop.persistence import open_memory_session
-from kgot_lab.loop.replay.replay import Resources, resume, started
-from kgot_lab.loop.trace import Trace, append, load_run, made_by, record
+from kgot_lab.loop.replay.replay import Resources, resume, start_event
+from kgot_lab.loop.trace import Trace, append_events, load_run, model_metadata, record
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
@@ -74,7 +74,7 @@ class CellProgress:
         """Show one more event. The answer is left to the value of the cell."""
         self._count += 1
         if not isinstance(event, Answered):
-            self._lines.append(line(event))
+            self._lines.append(summary_line(event))
         self._show("finished" if isinstance(event, Answered) else "working …")
 
     @property
@@ -241,14 +241,16 @@ def _run(
         )
     events = think(question, llm, store, tools, limits, attachments=names)
     if trace is not None:
-        recorded = append(events, trace) if before else record(events, trace, about=made_by(llm))
+        recorded = (
+            append_events(events, trace) if before else record(events, trace, metadata=model_metadata(llm))
+        )
         return _run_on_file(recorded, trace, _progress_heading(llm, limits))
     created = datetime.now(UTC).isoformat(timespec="seconds")
     return Trace(
         uuid4().hex[:12],
         created,
         tuple(display_progress(events, _progress_heading(llm, limits))),
-        made_by(llm),
+        model_metadata(llm),
     )
 
 
@@ -266,7 +268,7 @@ def _load_interrupted(trace: str | Path, question: str, limits: Limits | None, n
         ) from None
     if not run.events:
         return run
-    start, advice = started(run.events), "name another file for this one"
+    start, advice = start_event(run.events), "name another file for this one"
     if start.question != replace_surrogates(question.strip()) or start.attachments != tuple(
         map(replace_surrogates, names)
     ):
@@ -344,4 +346,8 @@ def _run_on_file(events: Iterator[Event], trace: str | Path, head: str) -> Trace
 
 def _progress_heading(llm: LLM, limits: Limits) -> str:
     """Return the cost estimate of a run with a small model, or "" for other models."""
-    return f"estimate, for 2 turns: {forecast(limits, steps=2)}" if llm.name.split(":")[0] in SMALL else ""
+    return (
+        f"estimate, for 2 turns: {forecast(limits, steps=2)}"
+        if llm.name.split(":")[0] in SMALL_MODELS
+        else ""
+    )

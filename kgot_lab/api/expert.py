@@ -18,7 +18,7 @@ from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService
 from kgot_lab.experts.session import ExpertTalk
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph
-from kgot_lab.kgos.query.graph_loading import opened_graph
+from kgot_lab.kgos.query.graph_loading import load_graph
 from kgot_lab.llm import connect
 from kgot_lab.types import LLM, Json
 
@@ -51,7 +51,7 @@ def expert(
     else:
         if isinstance(knows, str) and not _path_exists(knows):
             raise UnknownName("shipped expert or place of a graph", knows, shipped)
-        graph = opened_graph(str(knows)) if isinstance(knows, str | Path) else as_graph(knows)
+        graph = load_graph(str(knows)) if isinstance(knows, str | Path) else as_graph(knows)
         if not len(graph):
             raise BadInput("the graph is empty: there is nothing that an expert could know")
         config = {

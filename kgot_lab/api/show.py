@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
+from kgot_lab.analogy.delta_edges import ComputedEdges, Verifier
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.errors import BadInput, describe_value, require_count, require_options
@@ -26,7 +26,7 @@ from kgot_lab.loop.trace import Trace
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.similarity.delta import Pair
+from kgot_lab.similarity.delta import TextPair
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Edge, Ranking
 from kgot_lab.viz.analogy import Texts, structure
@@ -103,7 +103,7 @@ def _show_visible_world(seen: VisibleWorld, *, height: int = 460) -> object:
 
 
 def _show_edges(
-    edges: FoundEdges, *, texts: PropertyGraph | Texts | None = None, aligner: Verifier | None = None
+    edges: ComputedEdges, *, texts: PropertyGraph | Texts | None = None, aligner: Verifier | None = None
 ) -> object:
     return structure(edges, texts, aligner=aligner)
 
@@ -133,8 +133,8 @@ _VIEWS: Mapping[str, _View] = {
     "a run": _View(_is_instance(Trace), stepper),
     "a fork": _View(_is_instance(Fork), _show_fork),
     "a ranking": _View(_is_instance(Ranking), ranking_table),
-    "a comparison of two texts": _View(_is_instance(Pair), structure),
-    "delta edges": _View(_is_instance(FoundEdges), _show_edges),
+    "a comparison of two texts": _View(_is_instance(TextPair), structure),
+    "delta edges": _View(_is_instance(ComputedEdges), _show_edges),
     "a search over a graph": _View(_is_instance(SearchResult), search_picture),
     "an impact": _View(_is_instance(Impact), impact_picture),
     "a profile of two nodes": _View(_is_instance(DimensionProfile), profile_picture),

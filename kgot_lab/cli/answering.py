@@ -160,7 +160,7 @@ def run_task(
 ) -> None:
     """Run the loop with its events on file and on screen, and close the store at the end."""
     from kgot_lab.loop.controller import think
-    from kgot_lab.loop.trace import made_by, record
+    from kgot_lab.loop.trace import model_metadata, record
 
     assert task.live.planning is not None and outputs.trace is not None
     with closing(store) as opened:
@@ -168,7 +168,9 @@ def run_task(
             task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution,
             attachments=[file.name for file in task.attached],
         )  # fmt: skip
-        recorded = record(events, outputs.trace, about={**made_by(task.live.planning), **task.about})
+        recorded = record(
+            events, outputs.trace, metadata={**model_metadata(task.live.planning), **task.about}
+        )
         if configuration is not None:
             recorded = output_files.with_snapshots(recorded, configuration.snapshots, outputs.trace)
         certify = configuration is not None and configuration.certify
@@ -224,8 +226,8 @@ def _resume_with_memory(
 ) -> None:
     from kgot_lab.cli.configuration import traced_configuration
     from kgot_lab.loop.certificate import certificate_of_run
-    from kgot_lab.loop.replay.forks import by_hand
-    from kgot_lab.loop.replay.replay import Resources, limits_of, resume
+    from kgot_lab.loop.replay.forks import edited_index
+    from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume
     from kgot_lab.stores import reopen_store
 
     run, begun = terminal.load_question_run(trace)
@@ -238,7 +240,7 @@ def _resume_with_memory(
     )  # fmt: skip
     terminal.check_page_path(outputs.html, documents)
     # events before a fork were paid for by its original run
-    spending = question_setup.shared_spending(configuration, run.events[max(by_hand(run), 0) :])
+    spending = question_setup.shared_spending(configuration, run.events[max(edited_index(run), 0) :])
     given_options = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,
@@ -290,7 +292,7 @@ def _resume_with_memory(
             "certify": configuration.certify and not recorded_configuration.certify, **given_options,
         },
     )  # fmt: skip
-    limits, passages = limits_of(begun), terminal.run_documents(run, documents)
+    limits, passages = recorded_limits(begun), terminal.run_documents(run, documents)
     inputs = question_setup.collect_tool_inputs(configuration, passages, attached, planning, limits, spending)
     question_setup.check_prices(configuration, planning, execution_llm, inputs.vision)
     tools = question_setup.tools_of_resumed_run(inputs, configuration, begun)
@@ -354,10 +356,10 @@ def extract_graph(
 
     `again` holds the options of the command that resumes.
     """
-    from kgot_lab.loop.limits import forecast_of_texts
-    from kgot_lab.loop.replay.extract import extract, left_to_read
-    from kgot_lab.loop.replay.replay import started
-    from kgot_lab.loop.trace import append, graph_after, load_run, made_by, record
+    from kgot_lab.loop.limits import forecast_extraction
+    from kgot_lab.loop.replay.extract import extract, unread_documents
+    from kgot_lab.loop.replay.replay import start_event
+    from kgot_lab.loop.trace import append_events, graph_after, load_run, model_metadata, record
     from kgot_lab.stores import InMemory
     from kgot_lab.stores.files import check_graph_file
 
@@ -368,7 +370,7 @@ def extract_graph(
     check_graph_file(out)
     terminal.check_new_trace(None if is_resumed else path)
     done = load_run(path).events if is_resumed else ()
-    if done and started(done).question:
+    if done and start_event(done).question:
         raise BadInput(
             f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it"
         )
@@ -379,7 +381,7 @@ def extract_graph(
     )
     limits = configuration.limits_for(terminal.actual_model_name(model, configuration.models))
     passages = terminal.read_folder(documents)
-    unread = left_to_read(passages, limits, done)
+    unread = unread_documents(passages, limits, done)
     if done and not unread:
         terminal.say("nothing is left to do: every document is read")
         with regenerate_hint(path, _with_free_output(resume_command, target)):
@@ -391,7 +393,7 @@ def extract_graph(
     )
     question_setup.check_prices(configuration, llm)
     yaml_text = question_setup.print_configuration(configuration, limits)
-    forecast = forecast_of_texts(
+    forecast = forecast_extraction(
         limits, [document.text for document in unread], rate=question_setup.model_rate(llm)
     )
     terminal.say(f"estimate, for {'what is left of the' if done else 'all'} documents: {forecast}")
@@ -399,9 +401,9 @@ def extract_graph(
         events = extract(passages, llm, store, limits, done=done)
         started_at = time.perf_counter()
         recorded = (
-            append(events, path)
+            append_events(events, path)
             if is_resumed
-            else record(events, path, about={**made_by(llm), "configuration": yaml_text})
+            else record(events, path, metadata={**model_metadata(llm), "configuration": yaml_text})
         )
         with resume_hint(path, resume_command):
             for event in recorded:

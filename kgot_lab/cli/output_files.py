@@ -105,11 +105,13 @@ def save_graph(graph: PropertyGraph, events: Sequence[Event], target: SavedGraph
     The format follows the file ending: JSON lines, GraphML or Turtle. Raises BadInput if the file changed
     since the command began, without touching it.
     """
-    from kgot_lab.loop.evidence import sourced
+    from kgot_lab.loop.evidence import add_supports
     from kgot_lab.stores.files import write_graph
 
     file_format = target.form or ("networkx" if target.path.suffix.lower() in {".json", ".jsonl"} else None)
-    if not _write_if_unchanged(target, lambda: write_graph(sourced(graph, events), target.path, file_format)):
+    if not _write_if_unchanged(
+        target, lambda: write_graph(add_supports(graph, events), target.path, file_format)
+    ):
         raise BadInput(f"{target.path} was written by another command in the meantime, and stays as it is")
     terminal.say(f"{graph} written to {target.path}")
 
@@ -120,19 +122,24 @@ def rewrite_graph(events: Sequence[Event], path: Path, *, is_named: bool) -> Non
     A file with another graph is not changed. This is reported, or raises BadInput if the file was named
     explicitly.
     """
-    from kgot_lab.loop.evidence import sourced
-    from kgot_lab.loop.replay.replay import started
-    from kgot_lab.loop.trace import graph_after, not_following, parted_at, up_to_parting
+    from kgot_lab.loop.evidence import add_supports
+    from kgot_lab.loop.replay.replay import start_event
+    from kgot_lab.loop.trace import (
+        consistent_events,
+        first_inconsistent_write,
+        graph_after,
+        inconsistency_message,
+    )
     from kgot_lab.stores.files import read_named_graph
 
-    graph, initial = graph_after(up_to_parting(events)), started(events).start
-    if (diverged_at := parted_at(events)) is not None:
+    graph, initial = graph_after(consistent_events(events)), start_event(events).start
+    if (diverged_at := first_inconsistent_write(events)) is not None:
         terminal.say(
-            f"note: the graph of this run is known up to event {diverged_at} alone: {not_following(diverged_at)}"
+            f"note: the graph of this run is known up to event {diverged_at} alone: {inconsistency_message(diverged_at)}"
         )
     existing = read_named_graph(path).graph if path.exists() else None
     if existing is not None and (not initial or graph == initial or existing != initial):
-        if existing != sourced(graph, events):
+        if existing != add_supports(graph, events):
             message = f"{path} holds another graph than this run made, and stays as it is: --save-graph OTHER keeps that of the run"
             if is_named:
                 raise BadInput(message)

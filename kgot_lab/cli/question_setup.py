@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event, Started
     from kgot_lab.loop.limits import Limits
     from kgot_lab.stores.protocol import Store
-    from kgot_lab.tools.offered import AtHand
+    from kgot_lab.tools.offered import ToolResources
     from kgot_lab.tools.tool import Tool
     from kgot_lab.types import LLM, Document
 
@@ -42,7 +42,7 @@ _BASIC_TOOLS = {"search", "read_attachment"}  # what a small model gets
 
 
 def available_tools(
-    at_hand: AtHand,
+    at_hand: ToolResources,
     configuration: Configuration,
     limits: Limits | None = None,
     *,
@@ -92,10 +92,10 @@ def collect_tool_inputs(
     llm: LLM,
     limits: Limits,
     spending: Spending,
-) -> AtHand:
+) -> ToolResources:
     """Collect what tools can be made from."""
     from kgot_lab.sandbox import Calculator
-    from kgot_lab.tools.offered import AtHand
+    from kgot_lab.tools.offered import ToolResources
     from kgot_lab.tools.web.archives import Mirror
 
     tool_choice = configuration.tools
@@ -109,7 +109,7 @@ def collect_tool_inputs(
     )
     # opens its sandbox when it is first used
     calculator = Calculator(unsafe=configuration.store.unsafe, seconds=limits.python_seconds)
-    return AtHand(
+    return ToolResources(
         documents, list(attached), llm=llm, vision=vision, computer=calculator, web=tool_choice.web,
         mirror=tool_choice.mirror, engine=tool_choice.engine, unpack_into=Path(tool_choice.unpack_into) if tool_choice.unpack_into else None,
         speech=tool_choice.speech_model, spending=spending, follow=limits.reading == "paths",
@@ -175,12 +175,14 @@ def print_namespace(store: Store) -> None:
 
 def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[Event]) -> None:
     """Report if a store that outlives a run ends with another graph than the run's writes give."""
-    from kgot_lab.loop.trace import graph_after, not_following, parted_at
+    from kgot_lab.loop.trace import first_inconsistent_write, graph_after, inconsistency_message
 
     location = getattr(store, "namespace", "") or choice.at
-    diverged = parted_at(events) if location else None
+    diverged = first_inconsistent_write(events) if location else None
     if diverged is not None:
-        terminal.say(f"note: {location} holds something else than this run wrote: {not_following(diverged)}")
+        terminal.say(
+            f"note: {location} holds something else than this run wrote: {inconsistency_message(diverged)}"
+        )
     elif location and store.graph() != graph_after(events):
         terminal.say(
             f"note: {location} holds something else than this run wrote, which its trace has: another command writes there too"
@@ -207,7 +209,7 @@ def load_graph_file(where: str) -> PropertyGraph:
     The file is a snapshot, GraphML, Turtle, a trace, the file of a store, or SQLite. Raises BadInput.
     """
     from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
-    from kgot_lab.loop.evidence import sourced
+    from kgot_lab.loop.evidence import add_supports
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_named_graph
 
@@ -218,7 +220,7 @@ def load_graph_file(where: str) -> PropertyGraph:
         )
     if is_trace(path):
         events = load_run(path).events
-        return sourced(graph_after(events), events)
+        return add_supports(graph_after(events), events)
     read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
     if read.note:
         terminal.say(f"note: {where}: {read.note}")
@@ -283,7 +285,7 @@ def model_rate(llm: LLM) -> Rate:
     return Rate(price=requested_price(llm))
 
 
-def tools_of_resumed_run(at_hand: AtHand, configuration: Configuration, start: Started) -> list[Tool]:
+def tools_of_resumed_run(at_hand: ToolResources, configuration: Configuration, start: Started) -> list[Tool]:
     """Return the tools of a resumed run.
 
     Raises BadInput if one of them cannot work, saying which options to give again.

@@ -119,10 +119,10 @@ def _is_resumable(path: Path) -> bool:
 
     It cannot if another command wrote into its namespace.
     """
-    from kgot_lab.loop.trace import load_run, parted_at
+    from kgot_lab.loop.trace import first_inconsistent_write, load_run
 
     try:
-        return path.exists() and parted_at(load_run(path).events) is None
+        return path.exists() and first_inconsistent_write(load_run(path).events) is None
     except LabError:  # errors in the file are reported on resume
         return True
 
@@ -225,16 +225,18 @@ def fork_run(
     """
     from kgot_lab.cli.configuration import traced_configuration
     from kgot_lab.loop.formatting import caption
-    from kgot_lab.loop.replay.forks import change_of, changeable, forked, recorded_fork
-    from kgot_lab.loop.replay.replay import Resources, limits_of, without_losses
+    from kgot_lab.loop.replay.forks import changeable_part, changeable_text, fork_to_file, recorded_fork
+    from kgot_lab.loop.replay.replay import Resources, recorded_limits, without_failed_calls
     from kgot_lab.loop.trace import load_run
 
     run, start = terminal.load_question_run(trace)
     if change_options.listed:
         for number, forked_event in enumerate(run.events):
-            if changeable(forked_event):
-                shown = f"{caption(forked_event)}: {' '.join(change_of(run.events, number).split())[:80]}"
-                typer.echo(f"{number:5}  {changeable(forked_event):9}  {printable_line(shown)}")
+            if changeable_part(forked_event):
+                shown = (
+                    f"{caption(forked_event)}: {' '.join(changeable_text(run.events, number).split())[:80]}"
+                )
+                typer.echo(f"{number:5}  {changeable_part(forked_event):9}  {printable_line(shown)}")
         return
     change, change_file = change_options.change, change_options.change_file
     if (change is None) == (change_file is None):
@@ -246,11 +248,11 @@ def fork_run(
             change = read_regular_text(change_file, "utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{change_file} cannot be read: {error}") from error
-    if not 0 <= event < len(run.events) or not changeable(run.events[event]):
+    if not 0 <= event < len(run.events) or not changeable_part(run.events[event]):
         raise BadInput(f"event {event} cannot be changed: kgot-lab fork {trace} --list shows which can")
     assert change is not None
     change = decode_argument(change, "the change")
-    if change == change_of(run.events, event):
+    if change == changeable_text(run.events, event):
         raise BadInput(f"event {event} says just that already: nothing would be changed")
     path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")
     terminal.require_distinct_paths(trace=trace, out=path)
@@ -263,14 +265,14 @@ def fork_run(
         llm = terminal.connect_model(live_options.model, spending, models=configuration.models)
         passages = terminal.run_documents(run, folder)
         at_hand = question_setup.collect_tool_inputs(
-            configuration, passages, live_options.attach or [], llm, limits_of(start), spending
+            configuration, passages, live_options.attach or [], llm, recorded_limits(start), spending
         )
         question_setup.check_prices(configuration, llm, at_hand.vision)
         live = Resources(question_setup.tools_of_resumed_run(at_hand, configuration, start), llm)
-        question_setup.print_forecast(llm, limits_of(start))
+        question_setup.print_forecast(llm, recorded_limits(start))
     if live_options.model is not None or "configuration" in run.about:
         head["configuration"] = _local_configuration(configuration, live_options.model).to_yaml(
-            limits_of(start)
+            recorded_limits(start)
         )
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
@@ -278,8 +280,8 @@ def fork_run(
         "resume", path, {**vars(live_options), "documents": folder, "model": live_options.model or "MODEL"}
     )
     missing: list[str] = []
-    recorded = forked(run, event, change, path, live=live, about=head)
-    unchanged = len(without_losses(run.events[:event]))
+    recorded = fork_to_file(run, event, change, path, live=live, about=head)
+    unchanged = len(without_failed_calls(run.events[:event]))
     with resume_hint(path, resume_command):
         for number, forked_event in enumerate(
             recorded if live_options.model else _until_missing(recorded, missing)

@@ -326,11 +326,11 @@ def load_question_run(trace: Path) -> tuple[Trace, Started]:
 
     Raises TraceError, and BadInput for an extraction or the trace of a baseline.
     """
-    from kgot_lab.loop.replay.replay import started
+    from kgot_lab.loop.replay.replay import start_event
     from kgot_lab.loop.trace import load_run
 
     run = load_run(trace)
-    start = started(run.events)
+    start = start_event(run.events)
     if start.question and not start.dialect:
         description = f"the trace of a baseline ({start.preset}); there is no loop to walk again"
         raise BadInput(f"{trace} is {description}: kgot-lab show {trace} shows it")
@@ -430,11 +430,11 @@ def require_distinct_paths(**files: object) -> None:
 
 
 def show_event(event: Event, started_at: float | None = None, *, to_stderr: bool = False) -> None:
-    """Print an event as a line or two, with the seconds since `begun`."""
-    from kgot_lab.loop.formatting import line
+    """Print an event as a summary_line or two, with the seconds since `begun`."""
+    from kgot_lab.loop.formatting import summary_line
 
     clock = f"{time.perf_counter() - started_at:6.1f} s  " if started_at is not None else ""
-    typer.echo(clock + line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
+    typer.echo(clock + summary_line(event).replace("\n", "\n" + " " * len(clock)), err=to_stderr)
 
 
 def show_answer(
@@ -449,10 +449,10 @@ def show_answer(
 
     With a certificate, the answer is shown as far as that allows. If it is withheld, so is its evidence.
     """
-    from kgot_lab.loop.certificate import certified_text
+    from kgot_lab.loop.certificate import certified_events
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.formatting import format_fact
-    from kgot_lab.loop.replay.replay import started
+    from kgot_lab.loop.replay.replay import start_event
     from kgot_lab.loop.state import ledger
     from kgot_lab.memory.claims.certificate import certificate_to_json
 
@@ -460,11 +460,13 @@ def show_answer(
     certified = (
         None
         if certificate is None
-        else certificate_to_json(started(events).question, answered.text, certificate)
+        else certificate_to_json(start_event(events).question, answered.text, certificate)
     )
     shown = answered
     if certificate is not None:
-        (shown,) = (event for event in certified_text([answered], certificate) if isinstance(event, Answered))
+        (shown,) = (
+            event for event in certified_events([answered], certificate) if isinstance(event, Answered)
+        )
         if certificate.ruling == "withheld" and learnt is not None:
             learnt = replace(learnt, old=(), new=(), unheld=())
     sources = {
@@ -477,7 +479,7 @@ def show_answer(
     costs = ledger(events)
     total = costs.total
     if as_json:
-        start = started(events)
+        start = start_event(events)
         result = {
             "question": start.question, "answer": answered.text, "forced": answered.forced, "evidence": list(shown.evidence),
             "passages": [{"id": document.id, "title": document.title} for document in passages],
@@ -487,7 +489,7 @@ def show_answer(
             ],
             "preset": start.preset, "model": start.planning, "calls": len(costs.entries),
             "prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens,
-            "calls_without_told_tokens": costs.untold, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
+            "calls_without_told_tokens": costs.without_usage, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
         }  # fmt: skip
         result |= {} if learnt is None else {"memory": learnt.as_json()}
         typer.echo(
@@ -499,7 +501,7 @@ def show_answer(
         )
         return
     answer = "\n        ".join(map(printable_line, shown.text.splitlines()))
-    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {shown.why_guess})" if shown.forced else ""))
+    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {shown.guess_reason})" if shown.forced else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
         for tokens_text in list(certificate_lines(certified))[2:]:
@@ -529,9 +531,9 @@ def show_answer(
     for tokens_text in [] if learnt is None else learnt_lines(learnt):
         typer.echo(printable_line(tokens_text))
     tokens, dollars = f"{total.prompt_tokens} + {total.completion_tokens} tokens", f"${total.cost:.4f}"
-    if costs.untold:
+    if costs.without_usage:
         tokens_text = f"{tokens} and those" if total.prompt_tokens else "tokens"
-        tokens = f"{tokens_text} that the server does not tell for {costs.untold} of them"
+        tokens = f"{tokens_text} that the server does not tell for {costs.without_usage} of them"
         dollars = f"{dollars} and what those cost" if total.cost else "dollars not told"
     spent = f"{tokens}, {total.seconds:.0f} s, {dollars}"
     typer.echo(f"{len(costs.entries)} model calls, {spent}; run: {path}")
@@ -540,7 +542,7 @@ def show_answer(
 def certificate_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
     """Format a certificate from `certificate_to_json`.
 
-    The lines are the verdict with the question, the text that may be shown, and one line for each needed
+    The lines are the verdict with the question, the text that may be shown, and one summary_line for each needed
     fact.
     """
     yield f"{certificate['ruling']}: {certificate['question']}"
@@ -570,14 +572,16 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     """
     if html is None:
         return
-    from kgot_lab.loop.certificate import certified_text
-    from kgot_lab.loop.trace import not_following, parted_at, up_to_parting
+    from kgot_lab.loop.certificate import certified_events
+    from kgot_lab.loop.trace import consistent_events, first_inconsistent_write, inconsistency_message
     from kgot_lab.viz.html import html as html_of
 
-    if (diverged := parted_at(events)) is not None:
-        say(f"note: the page shows the graph of this run up to event {diverged}: {not_following(diverged)}")
-    shown = up_to_parting(events)
-    say(f"page: {html_of(shown if certificate is None else certified_text(shown, certificate)).save(html)}")
+    if (diverged := first_inconsistent_write(events)) is not None:
+        say(
+            f"note: the page shows the graph of this run up to event {diverged}: {inconsistency_message(diverged)}"
+        )
+    shown = consistent_events(events)
+    say(f"page: {html_of(shown if certificate is None else certified_events(shown, certificate)).save(html)}")
 
 
 def log_warnings() -> None:

@@ -276,7 +276,7 @@ def _vectors(path: Path) -> str:
 
 def _trace(path: Path) -> str:
     from kgot_lab.llm.recorded import read_lines
-    from kgot_lab.loop.trace import load_run, not_following, parted_at
+    from kgot_lab.loop.trace import first_inconsistent_write, inconsistency_message, load_run
 
     lines = read_lines(path)
     if not _NUMBERED.match(lines[0].encode()):
@@ -285,7 +285,11 @@ def _trace(path: Path) -> str:
     ended = "answered" if run.finished else "not finished: stopped, or cut short"
     torn = "; its last line was cut short" if lines[-1].strip() else ""
     known = "" if '"check":"' in lines[0] else f"; {_ONLY_READ}"
-    apart = "" if (parted := parted_at(run.events)) is None else f"; {not_following(parted)}"
+    apart = (
+        ""
+        if (parted := first_inconsistent_write(run.events)) is None
+        else f"; {inconsistency_message(parted)}"
+    )
     return f"{format_count(len(run.events), 'event')}, {ended}{torn}{known}{apart}"
 
 

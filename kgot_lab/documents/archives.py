@@ -189,12 +189,12 @@ def _unpack_member(
     Raises BadInput if it exceeds the bytes left or the compression ratio.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    size, most = 0, max(1_000_000, info.compress_size * limits.ratio)
+    size, maximum = 0, max(1_000_000, info.compress_size * limits.ratio)
     try:
         with archive.open(info) as source, target.open("xb") as file:
             while chunk := source.read(_CHUNK):
                 size += len(chunk)
-                if size > left or size > most:
+                if size > left or size > maximum:
                     raise BadInput(
                         f"{info.filename[:100]!r} unpacks to far more than it should; nothing was unpacked"
                     )

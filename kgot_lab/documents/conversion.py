@@ -47,8 +47,8 @@ def main() -> None:
     _prepare()
     _send(replies, {})  # signals readiness
     while _request_arrived(requests) and (head := requests.read(MESSAGE_HEADER.size)):
-        told, size = MESSAGE_HEADER.unpack(head)
-        request = json.loads(requests.read(told))
+        header_size, size = MESSAGE_HEADER.unpack(head)
+        request = json.loads(requests.read(header_size))
         _limit_memory(request["memory_mb"])
         _send(replies, convert(requests.read(size), request["extension"]))
 
@@ -62,7 +62,7 @@ def convert(data: bytes, extension: str) -> ConversionReply:
 
         try:
             # the specific converter, since the guessing one reads a broken PDF as plain text
-            with warnings.catch_warnings(record=True) as said:
+            with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 info = StreamInfo(extension=extension, charset="utf-8")
                 result = getattr(converters, CONVERTERS[extension])().convert(io.BytesIO(data), info)
@@ -72,7 +72,7 @@ def convert(data: bytes, extension: str) -> ConversionReply:
             raise BadInput(f"holds more than {_MOST_TEXT // 1_000_000} million characters")
         notes = [
             str(warning.message)[:200]
-            for warning in said
+            for warning in caught
             if not issubclass(warning.category, DeprecationWarning)
         ]
         return {
@@ -123,11 +123,12 @@ def _limit_memory(memory_mb: int) -> None:
     import resource
 
     status = Path("/proc/self/status").read_text().splitlines()
-    taken = next(int(line.split()[1]) for line in status if line.startswith("VmData:"))
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = (taken << 10) + (memory_mb << 20)
+    used = next(int(line.split()[1]) for line in status if line.startswith("VmData:"))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
+    soft_limit = (used << 10) + (memory_mb << 20)
     resource.setrlimit(
-        resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
+        resource.RLIMIT_DATA,
+        (soft_limit if hard_limit == resource.RLIM_INFINITY else min(soft_limit, hard_limit), hard_limit),
     )
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 

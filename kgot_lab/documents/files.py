@@ -273,8 +273,8 @@ def _decode_text(data: bytes, declared: str = "") -> ExtractedText:
             data.decode(wide, "replace"),
             remark="" if data.startswith(_BYTE_ORDER_MARKS) else f"without a mark; read as {wide}",
         )
-    told, declared = declared, _known_charset(declared)
-    unknown = f"{short_repr(told)} is no character set; " if told and not declared else ""
+    requested, declared = declared, _known_charset(declared)
+    unknown = f"{short_repr(requested)} is no character set; " if requested and not declared else ""
     if declared.startswith(_NOT_ASCII):
         try:
             return ExtractedText(data.decode(declared))

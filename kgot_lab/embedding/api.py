@@ -89,9 +89,9 @@ class API:
     def _request_vectors(self, texts: list[str]) -> list[list[float]]:
         answer = self._request(texts)
         items = answer.get("data") if isinstance(answer, dict) else None
-        held = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        entries = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
         rows: dict[int, Any] = {}
-        for place, item in enumerate(held):
+        for place, item in enumerate(entries):
             index = item.get("index", place)
             if type(index) is int:
                 rows[index] = item.get("embedding")
@@ -119,21 +119,21 @@ class API:
             # the client's own class takes longer than the request
             return self._client.post("/embeddings", body=body, cast_to=object)
         except openai.APITimeoutError:
-            told = f"no answer within {self._client.timeout} s"
+            reason = f"no answer within {self._client.timeout} s"
         except openai.APIConnectionError as error:
             server = f"{self._preset.base_url}{describe_proxy(self._preset.base_url)}"
-            told = f"no connection to {server}: {error.__cause__ or error}. Is the server running?"
+            reason = f"no connection to {server}: {error.__cause__ or error}. Is the server running?"
         except openai.APIStatusError as error:
-            told = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"
+            reason = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"
         except UnusableBody as error:
-            told = str(error)
+            reason = str(error)
         except (
             openai.APIError,
             ValueError,
             RecursionError,
         ) as error:  # the last two: no vectors in the answer, or no JSON
-            told = f"the answer holds no embeddings: {error}"
-        raise LLMError(self._remove_key(f"{self.name} did not embed {len(texts)} texts: {told}")) from None
+            reason = f"the answer holds no embeddings: {error}"
+        raise LLMError(self._remove_key(f"{self.name} did not embed {len(texts)} texts: {reason}")) from None
 
     def _advice(self, status: int) -> str:
         return {

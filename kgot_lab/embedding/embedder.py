@@ -135,10 +135,12 @@ def row_products(matrix: Matrix, vector: Matrix) -> NDArray[np.float32]:
     block = fits - fits % (16 if fits >= 16 else 4)
     if block < 1 or rows <= block or matrix.size >= _THREADED_NUMBERS or not matrix.flags.c_contiguous:
         return np.asarray(matrix @ vector)
-    whole = rows // block * block
+    full_rows = rows // block * block
     products = np.empty(rows, np.result_type(matrix, vector))
-    np.matmul(matrix[:whole].reshape(-1, block, width), vector, out=products[:whole].reshape(-1, block))
-    np.matmul(matrix[whole:], vector, out=products[whole:])
+    np.matmul(
+        matrix[:full_rows].reshape(-1, block, width), vector, out=products[:full_rows].reshape(-1, block)
+    )
+    np.matmul(matrix[full_rows:], vector, out=products[full_rows:])
     return products
 
 

@@ -179,11 +179,11 @@ def _load_model(model: str, name: str) -> Any:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            there = (
+            problem = (
                 "is neither a folder nor in the cache of this computer, and cannot be had from huggingface.co"
             )
-            what = "check the name, fetch it where there is a network, or name its folder"
-            raise ModelMissing(f"the model {name!r} {there} ({type(error).__name__}); {what}") from error
+            remedy = "check the name, fetch it where there is a network, or name its folder"
+            raise ModelMissing(f"the model {name!r} {problem} ({type(error).__name__}); {remedy}") from error
 
 
 def _model_digest(model: Any) -> str:
@@ -198,14 +198,14 @@ def _model_digest(model: Any) -> str:
         [type(part).__name__, getattr(part, "get_config_dict", dict)()] for part in model
     ]
     words = getattr(model.tokenizer, "backend_tokenizer", None)
-    told = [
+    settings = [
         modules,
         model.max_seq_length,
         model.prompts,
         model.default_prompt_name,
         words.to_str() if words else repr(model.tokenizer),
     ]
-    digest.update(json.dumps(told, sort_keys=True, default=str).encode())
+    digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
     return digest.hexdigest()
 
 

@@ -245,10 +245,10 @@ def _random_projection(texts: Sequence[Sequence[Sequence[str]]], dimension: int,
 
     It approximately preserves TF-IDF cosines.
     """
-    inside = [{word for sentence in sentences for word in sentence} for sentences in texts]
-    vocabulary = {word: place for place, word in enumerate(sorted(set().union(*inside)))}
+    text_words = [{word for sentence in sentences for word in sentence} for sentences in texts]
+    vocabulary = {word: place for place, word in enumerate(sorted(set().union(*text_words)))}
     found = np.zeros(len(vocabulary))
-    for words in inside:
+    for words in text_words:
         found[[vocabulary[word] for word in words]] += 1
     random = np.random.default_rng(seed).normal(size=(len(vocabulary), dimension), scale=dimension**-0.5)
     return InfoNCE(vocabulary, np.log((1 + len(texts)) / found), random.astype(np.float32))

@@ -71,10 +71,10 @@ class CacheFile:
                 return
             with closing(self._open()) as connection:
                 for start in range(0, len(keys), _KEYS_PER_STATEMENT):
-                    some = keys[start : start + _KEYS_PER_STATEMENT]
-                    marks = ",".join("?" * len(some))
+                    batch = keys[start : start + _KEYS_PER_STATEMENT]
+                    marks = ",".join("?" * len(batch))
                     yield connection.execute(
-                        f"SELECT key, {table.read} FROM {table.name} WHERE key IN ({marks})", some
+                        f"SELECT key, {table.read} FROM {table.name} WHERE key IN ({marks})", batch
                     ).fetchall()
         except _CACHE_ERRORS as error:
             self._handle_error(error)
@@ -194,10 +194,10 @@ class CachedEmbedder(_Wrapper):
         )
         for start in range(0, len(missing), self._chunk):
             self._report_progress(start, len(missing))
-            some = missing[start : start + self._chunk]
-            fresh = dict(zip(some, self._embedder.embed([wanted[key] for key in some]), strict=True))
-            self._write(fresh)
-            known.update(fresh)
+            batch = missing[start : start + self._chunk]
+            computed = dict(zip(batch, self._embedder.embed([wanted[key] for key in batch]), strict=True))
+            self._write(computed)
+            known.update(computed)
         self._report_progress(len(missing), len(missing))
         return np.array([known[key] for key in keys], np.float32).reshape(len(keys), self.dimension)
 
@@ -217,14 +217,14 @@ class CachedEmbedder(_Wrapper):
         Damaged ones are computed again.
         """
         size = 4 * self.dimension
-        whole = {
+        intact = {
             key: blob[:size]
             for key, blob in rows
             if isinstance(blob, bytes) and blob[size:] == vector_checksum(key, blob[:size])
         }
-        matrix = np.frombuffer(b"".join(whole.values()), np.float32).reshape(-1, self.dimension)
+        matrix = np.frombuffer(b"".join(intact.values()), np.float32).reshape(-1, self.dimension)
         sound = np.abs(np.einsum("ij,ij->i", matrix, matrix) - 1) < 2e-3
-        yield from ((key, row) for key, row, good in zip(whole, matrix, sound, strict=True) if good)
+        yield from ((key, row) for key, row, good in zip(intact, matrix, sound, strict=True) if good)
 
     def _write(self, fresh: Mapping[bytes, Matrix]) -> None:
         blobs = ((key, vector.astype(np.float32).tobytes()) for key, vector in fresh.items())
@@ -452,13 +452,13 @@ class StoredVectors:
         path = Path(path)
         try:
             with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                told = {name: str(file[name]) for name in ("model", "digest") if name in file}
+                origin = {name: str(file[name]) for name in ("model", "digest") if name in file}
                 ids, matrix = [str(id) for id in file["ids"].tolist()], file["matrix"]
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, TypeError) as error:
             raise BadInput(
                 f"{path.name} does not hold vectors ({error}); it is an npz file with the arrays ids and matrix"
             ) from None
-        return cls.of(ids, matrix, **told)
+        return cls.of(ids, matrix, **origin)
 
     @property
     def dimension(self) -> int:
@@ -485,5 +485,5 @@ class StoredVectors:
         return len(self.ids)
 
     def __repr__(self) -> str:
-        said = f"made by {self.model}" if self.model else "which do not say what made them"
-        return f"<{len(self):,} vectors of {self.dimension} numbers, {said}>"
+        origin = f"made by {self.model}" if self.model else "which do not say what made them"
+        return f"<{len(self):,} vectors of {self.dimension} numbers, {origin}>"

@@ -78,17 +78,17 @@ def connected_components(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
     """
     group = {id: id for id in held}
 
-    def least(id: str) -> str:
+    def find_root(id: str) -> str:
         while group[id] != id:
             id = group[id]
         return id
 
     first: dict[str, str] = {}
-    for id, things in held.items():
-        for thing in things:
-            one, other = least(id), least(first.setdefault(thing, id))
+    for id, values in held.items():
+        for value in values:
+            one, other = find_root(id), find_root(first.setdefault(value, id))
             group[max(one, other)] = min(one, other)
-    return {id: least(id) for id in held}
+    return {id: find_root(id) for id in held}
 
 
 def musique_steps(id: str) -> list[str]:
@@ -141,14 +141,14 @@ def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
         grades = dataset.qrels[query.id]
         if not isinstance(grades, Mapping):
             raise BadInput(f"{shape}; those of query {query.id!r} are {describe_value(grades)}")
-        if strange := [id for id in grades if id not in known]:
+        if unknown := [id for id in grades if id not in known]:
             raise BadInput(
-                f"the qrels of query {query.id!r} name {short_repr(strange[0])}, which is no document of {name}"
+                f"the qrels of query {query.id!r} name {short_repr(unknown[0])}, which is no document of {name}"
             )
         checked[query.id] = {id: _checked_grade(grade, query.id, id) for id, grade in grades.items()}
-    if silent := [query for query, grades in checked.items() if max(grades.values(), default=0) <= 0]:
-        said = f"{len(silent)} queries of {name} have no relevant document (a grade above 0), for example {silent[0]!r}"
-        raise BadInput(f"{said}; leave them out with data.only(ids)")
+    if unjudged := [query for query, grades in checked.items() if max(grades.values(), default=0) <= 0]:
+        problem = f"{len(unjudged)} queries of {name} have no relevant document (a grade above 0), for example {unjudged[0]!r}"
+        raise BadInput(f"{problem}; leave them out with data.only(ids)")
     return checked
 
 
@@ -304,33 +304,42 @@ def build_dataset(
     _check_unique("queries", [query.id for query in queries])
     known, asked = {document.id for document in documents}, {query.id for query in queries}
     qrels: dict[str, dict[str, int]] = {}
-    strays: list[Judgement] = []
-    for each in judged:
-        if each.query not in asked or each.document not in known:
-            strays.append(each)
-        elif qrels.setdefault(each.query, {}).setdefault(each.document, each.grade) != each.grade:
+    unmatched: list[Judgement] = []
+    for judgement in judged:
+        if judgement.query not in asked or judgement.document not in known:
+            unmatched.append(judgement)
+        elif (
+            qrels.setdefault(judgement.query, {}).setdefault(judgement.document, judgement.grade)
+            != judgement.grade
+        ):
             raise BadInput(
-                f"{each.where}: query {each.query!r} and document {each.document!r} have another grade before; keep one"
+                f"{judgement.where}: query {judgement.query!r} and document {judgement.document!r} have another grade before; keep one"
             )
-    if strays and missing == "raise":
+    if unmatched and missing == "raise":
         raise BadInput(
-            f"{_describe_unknown(strays, asked)}; mend the data, or leave such judgements out with missing='drop'"
+            f"{_describe_unknown(unmatched, asked)}; mend the data, or leave such judgements out with missing='drop'"
         )
-    kept = {id: grades for id, grades in qrels.items() if any(grade > 0 for grade in grades.values())}
-    if not kept:
+    judged_grades = {
+        id: grades for id, grades in qrels.items() if any(grade > 0 for grade in grades.values())
+    }
+    if not judged_grades:
         raise BadInput(
             f"no query of {name} has a relevant document (a grade above 0): there is nothing to measure"
         )
-    if silent := [query.id for query in queries if not any(map(str.isalnum, query.text))]:
+    if wordless := [query.id for query in queries if not any(map(str.isalnum, query.text))]:
         raise BadInput(
-            f"{len(silent):,} queries have no letter or digit, for example {silent[0]!r}: leave them out"
+            f"{len(wordless):,} queries have no letter or digit, for example {wordless[0]!r}: leave them out"
         )
-    scored = tuple(query for query in queries if query.id in kept)
-    notes = [f"left out: {_describe_unknown(strays, asked)}"] if strays else []
+    scored = tuple(query for query in queries if query.id in judged_grades)
+    notes = [f"left out: {_describe_unknown(unmatched, asked)}"] if unmatched else []
     if len(scored) < len(queries):
         notes.append(f"left out: {len(queries) - len(scored):,} queries without a relevant document")
     return Dataset(
-        name, tuple(documents), scored, {query.id: kept[query.id] for query in scored}, notes=tuple(notes)
+        name,
+        tuple(documents),
+        scored,
+        {query.id: judged_grades[query.id] for query in scored},
+        notes=tuple(notes),
     )
 
 

@@ -101,9 +101,9 @@ class Failures:
         )
         head = "<tr><th>system</th><th>missing</th><th>found instead</th></tr>"
         counted = f"failed by {len(question.missed)} of {len(self.systems)}"
-        said = f"{escaped_cell(question.text)} <small>({escaped_cell(question.type)}; {counted})</small>"
+        summary = f"{escaped_cell(question.text)} <small>({escaped_cell(question.type)}; {counted})</small>"
         relevant = f"<p>Relevant: {escaped_cell('; '.join(question.relevant))}</p>"
-        return f'<details class="failure"><summary>{said}</summary>{relevant}<table>{head}{rows}</table></details>'
+        return f'<details class="failure"><summary>{summary}</summary>{relevant}<table>{head}{rows}</table></details>'
 
     def _repr_html_(self) -> str:
         return self.html()

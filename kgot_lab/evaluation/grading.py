@@ -193,16 +193,17 @@ def gaia_verdict(answer: object, gold: str) -> GaiaVerdict:
     characters of the correct one in order and is half to twice as long. Each character of the answer is used
     once.
     """
-    said, right = "" if answer is None else str(answer).strip(), str(gold).strip()
-    if _is_number(right):
-        return GaiaVerdict(_parse_number(said) == _parse_number(right), False, "number")
-    if re.search("[,;]", right):
-        same = _same_list(said, right) or (
-            _THOUSANDS.fullmatch(right) is not None and _parse_number(said) == _parse_number(right)
+    predicted, gold_text = "" if answer is None else str(answer).strip(), str(gold).strip()
+    if _is_number(gold_text):
+        return GaiaVerdict(_parse_number(predicted) == _parse_number(gold_text), False, "number")
+    if re.search("[,;]", gold_text):
+        same = _same_list(predicted, gold_text) or (
+            _THOUSANDS.fullmatch(gold_text) is not None
+            and _parse_number(predicted) == _parse_number(gold_text)
         )
-        return GaiaVerdict(same, not same and _is_close(said, right), "list")
-    same = _bare_text(said) == _bare_text(right) if _bare_text(right) else said == right
-    return GaiaVerdict(same, not same and _is_close(said, right), "text")
+        return GaiaVerdict(same, not same and _is_close(predicted, gold_text), "list")
+    same = _bare_text(predicted) == _bare_text(gold_text) if _bare_text(gold_text) else predicted == gold_text
+    return GaiaVerdict(same, not same and _is_close(predicted, gold_text), "text")
 
 
 def _is_number(text: str) -> bool:

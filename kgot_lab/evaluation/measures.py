@@ -184,12 +184,12 @@ def _hits_by_class(ids: Sequence[str], classes: Mapping[str, str]) -> list[str]:
 
     A repeated class keeps its rank, so that k is unchanged, but matches nothing.
     """
-    met: set[str] = set()
+    seen: set[str] = set()
     named = []
-    for place, id in enumerate(ids):
+    for rank, id in enumerate(ids):
         known = _class_name(id, classes)
-        named.append(f"again {place}" if known in met else known)
-        met.add(known)
+        named.append(f"again {rank}" if known in seen else known)
+        seen.add(known)
     return named
 
 

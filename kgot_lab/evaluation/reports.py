@@ -459,8 +459,8 @@ def _standing(report: Report, system: str, part: str) -> dict[str, str]:
     if system == report.plan.baseline:
         return mean | {f"gain, {part}": "", f"its 95 %, {part}": "", f"p Holm, {part}": ""}
     gap = report.comparisons[part][system]
-    told = format_signed(gap.difference.mean), span(gap.difference), format_decimal(gap.p_holm)
-    return mean | {f"gain, {part}": told[0], f"its 95 %, {part}": told[1], f"p Holm, {part}": told[2]}
+    texts = format_signed(gap.difference.mean), span(gap.difference), format_decimal(gap.p_holm)
+    return mean | {f"gain, {part}": texts[0], f"its 95 %, {part}": texts[1], f"p Holm, {part}": texts[2]}
 
 
 @dataclass(frozen=True, repr=False)

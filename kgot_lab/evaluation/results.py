@@ -340,15 +340,15 @@ class Plan:
         if not path.exists():
             self.save(path)
             return
-        there, own = Plan.load(path), self.as_json()
-        other = [
+        stored, own = Plan.load(path), self.as_json()
+        differences = [
             f"{name} is {value} there and {own[name]} now"
-            for name, value in there.as_json().items()
+            for name, value in stored.as_json().items()
             if own.get(name, value) != value
         ]
-        if there != self:
+        if stored != self:
             raise BadInput(
-                f"{path} holds another plan ({'; '.join(other)}), and a plan is not changed afterwards; name another folder"
+                f"{path} holds another plan ({'; '.join(differences)}), and a plan is not changed afterwards; name another folder"
             )
 
     def save(self, path: Path) -> None:

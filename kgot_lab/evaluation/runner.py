@@ -152,21 +152,21 @@ def run_and_store(
     as its cause.
     """
     version, wanted = declared_version(system), results_header(dataset, name, keep)
-    if (kept := load_stored_run(path, system, dataset, wanted)) is not None:
-        return kept
+    if (stored := load_stored_run(path, system, dataset, wanted)) is not None:
+        return stored
     with exclusive_lock(path, on_wait):
         if (
-            kept := load_stored_run(path, system, dataset, wanted)
+            stored := load_stored_run(path, system, dataset, wanted)
         ) is not None:  # another process made it meanwhile
-            return kept
+            return stored
         stage = build_system(system, name)
         partial = path.with_name(f"{path.name}.partial")
-        made = _run_missing(
+        finished = _run_missing(
             partial, stage, dataset, wanted | _identity(system, stage, dataset, version), ties
         )
-        save_results(made, path, keep)
+        save_results(finished, path, keep)
         partial.unlink()
-        return made
+        return finished
 
 
 def run_in_memory(
@@ -287,9 +287,9 @@ def _identity(
 def _check_header(path: Path, head: Mapping[str, Json], wanted: Mapping[str, Json]) -> None:
     for key in _TASK_FIELDS:
         if head.get(key) != wanted[key]:
-            there, now = f"{head.get(key)}"[:80], f"{wanted[key]}"[:80]
+            stored, now = f"{head.get(key)}"[:80], f"{wanted[key]}"[:80]
             raise BadInput(
-                f"{path.name} comes from another configuration: {key} is {there} there and {now} now; delete it or name another"
+                f"{path.name} comes from another configuration: {key} is {stored} there and {now} now; delete it or name another"
             )
 
 

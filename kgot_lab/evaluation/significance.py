@@ -123,11 +123,13 @@ def compare(
         np.float64,
     )
     differences = values[1:] - values[0]
-    together = [groups[query] for query in queries] if groups else None
-    own, gaps = (query_intervals(part, together, rounds=rounds, seed=seed) for part in (values, differences))
+    query_groups = [groups[query] for query in queries] if groups else None
+    own, gaps = (
+        query_intervals(part, query_groups, rounds=rounds, seed=seed) for part in (values, differences)
+    )
     ps = [
-        grouped_p(row, together, rounds=rounds, seed=seed)
-        if together
+        grouped_p(row, query_groups, rounds=rounds, seed=seed)
+        if query_groups
         else sign_flip_p(row, rounds=rounds, seed=seed)
         for row in differences
     ]
@@ -158,8 +160,8 @@ def sign_flip_p(differences: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0) 
     every flip is tried and p is exact. Otherwise p = (1 + flips as far) / (1 + rounds), which is never 0
     (Phipson and Smyth 2010). Smucker et al. 2007 recommend this test for retrieval.
     """
-    given = _checked_vector(differences)
-    moved = given[given != 0]
+    numbers_given = _checked_vector(differences)
+    moved = numbers_given[numbers_given != 0]
     if not len(moved):
         return 1.0
     if 2 ** len(moved) <= rounds:
@@ -426,10 +428,10 @@ def reliability(confidence: Sequence[float], right: Sequence[float], bins: int =
     pairs = _checked_pairs(confidence, right)
     found = []
     for number in range(bins):
-        some = [(sure, score) for sure, score in pairs if min(int(sure * bins), bins - 1) == number]
-        if some:
-            means = fmean(sure for sure, _ in some), fmean(score for _, score in some)
-            found.append(Reliability(number / bins, (number + 1) / bins, len(some), *means))
+        binned = [(sure, score) for sure, score in pairs if min(int(sure * bins), bins - 1) == number]
+        if binned:
+            means = fmean(sure for sure, _ in binned), fmean(score for _, score in binned)
+            found.append(Reliability(number / bins, (number + 1) / bins, len(binned), *means))
     return found
 
 

@@ -18,10 +18,10 @@ from typing import NamedTuple
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.extraction.folder import folder_stamp
-from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR, SeveralGraphs
-from kgot_lab.kgos.query.graph_loading import opened_graph
+from kgot_lab.kgos.extraction.folder import folder_fingerprint
+from kgot_lab.kgos.methods.index import graph_index
+from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR, MultiGraph
+from kgot_lab.kgos.query.graph_loading import load_graph
 from kgot_lab.types import Edge
 
 # A folder of code is read into a graph in a separate process, so that the server keeps responding.
@@ -34,7 +34,7 @@ def read_graph_in_worker(folder: Path) -> PropertyGraph:
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         try:
-            return pool.submit(opened_graph, str(folder)).result()
+            return pool.submit(load_graph, str(folder)).result()
         except BrokenProcessPool:
             raise BadInput(
                 f"reading the folder {folder.name} ended before its time, perhaps for lack of memory"
@@ -49,16 +49,16 @@ class KnownGraphs:
     """
 
     names: tuple[str, ...]
-    asked: PropertyGraph | SeveralGraphs
+    asked: PropertyGraph | MultiGraph
     digest: str  # of the contents of all of them
 
     @property
     def graph(self) -> PropertyGraph:
-        return self.asked.graph if isinstance(self.asked, SeveralGraphs) else self.asked
+        return self.asked.graph if isinstance(self.asked, MultiGraph) else self.asked
 
     def split_id(self, id: str) -> tuple[str, str]:
         """Return the graph of a node, and its id in that graph."""
-        if not isinstance(self.asked, SeveralGraphs):
+        if not isinstance(self.asked, MultiGraph):
             return self.names[0], id
         name, _, own = id.partition(SEPARATOR)
         return name, own
@@ -129,7 +129,7 @@ class GraphFolder:
             with self._graph_lock(name):
                 if name not in self._created:
                     self._created[name] = self._factories[name]()
-                    index_of(self._created[name])
+                    graph_index(self._created[name])
                 return self._created[name]
         path = self._files().get(name)
         if path is None:
@@ -140,9 +140,9 @@ class GraphFolder:
                 stamp = _file_stamp(path)
                 if loaded is None or loaded.stamp != stamp:
                     loaded = _LoadedGraph(
-                        stamp, read_graph_in_worker(path) if path.is_dir() else opened_graph(str(path))
+                        stamp, read_graph_in_worker(path) if path.is_dir() else load_graph(str(path))
                     )
-                    index_of(loaded.graph)
+                    graph_index(loaded.graph)
             except LabError as error:
                 raise BadInput(
                     f"the graph {name} cannot be read: {str(error).replace(str(path), name)}"
@@ -172,7 +172,7 @@ class GraphFolder:
         with self._lock:
             if key not in self._joined:
                 cross_edges = [_to_edge(each, graphs) for each in config.cross_edges]
-                joined = SeveralGraphs.of(graphs, cross_edges, weights=config.graph_weights)
+                joined = MultiGraph.of(graphs, cross_edges, weights=config.graph_weights)
                 self._joined = dict([*self._joined.items()][-7:]) | {
                     key: KnownGraphs(config.graphs, joined, digest)
                 }
@@ -201,7 +201,7 @@ class GraphFolder:
 
 def _file_stamp(path: Path) -> str:
     if path.is_dir():
-        return folder_stamp(path)
+        return folder_fingerprint(path)
     status = path.stat()
     return f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.goals import Limitation, limitations_of
-from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.goals import Limitation, limitations_by_row
+from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.types import Edge, Json
 
 MAX_NEIGHBOURS, _MAX_EDGES = 40, 240  # neighbours, edges
@@ -51,7 +51,7 @@ def lay_out_neighbourhood(graph: PropertyGraph, id: str, *, limit: int = MAX_NEI
     `limit` is negative.
     """
     require_count(limit, 0, "limit")
-    index = index_of(graph)
+    index = graph_index(graph)
     row = index.row(id)
     neighbours = [
         int(each)
@@ -65,7 +65,7 @@ def lay_out_neighbourhood(graph: PropertyGraph, id: str, *, limit: int = MAX_NEI
     return Neighbourhood(
         node=_positioned_node(index, row, (0.5, 0.5)),
         properties=graph.node_properties[row],
-        limitations=limitations_of(index, [row]).get(row, ()),
+        limitations=limitations_by_row(index, [row]).get(row, ()),
         neighbours=tuple(_positioned_node(index, each, positions[each]) for each in selected),
         edges=tuple(edges[:_MAX_EDGES]),
         neighbours_in_all=len(neighbours),
@@ -78,7 +78,7 @@ def _positioned_node(index: GraphIndex, row: int, position: tuple[float, float])
     return PositionedNode(
         index.graph.ids[row],
         index.names[row],
-        index.kinds[row],
+        index.label_texts[row],
         int(index.degrees[row]),
         round(x, 4),
         round(y, 4),

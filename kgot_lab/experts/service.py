@@ -30,7 +30,7 @@ from kgot_lab.experts.repository import (
 )
 from kgot_lab.experts.trials.verdict import TrialPlan, begin_trial, choose_variant
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.schemas.dimensions import BY_NAME
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import LLM, Json
 
@@ -175,8 +175,8 @@ class ExpertService:
             name for goal in config.custom_goal_mappings.values() for name in goal.dimension_boosts
         )
         for name in (*config.dimension_filters, *goal_dimensions):
-            if name not in BY_NAME and name not in node_dimensions:
-                raise UnknownName("dimension", name, BY_NAME)
+            if name not in DIMENSIONS_BY_NAME and name not in node_dimensions:
+                raise UnknownName("dimension", name, DIMENSIONS_BY_NAME)
         self.graphs.expert_graphs(config)  # raises if edges between graphs are invalid
         return config
 

@@ -267,7 +267,7 @@ def _escape_reserved(properties: Mapping[str, Json], reserved: frozenset[str]) -
 def _unescape_reserved(
     data: Mapping[Any, Json], reserved: frozenset[str], *, drop: bool = True
 ) -> dict[str, Json]:
-    """Undo `_escaped`. Properties with a reserved name are removed if `drop`."""
+    """Undo `_escape_reserved`. Properties with a reserved name are removed if `drop`."""
     pattern = re.compile(f"({'|'.join(sorted(reserved))})_+")
     items = ((str(name), value) for name, value in data.items() if not (drop and name in reserved))
     return {name[:-1] if pattern.fullmatch(name) else name: value for name, value in items}

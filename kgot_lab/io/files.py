@@ -72,7 +72,7 @@ def read_regular_file(path: Path | str, max_bytes: int | None = None) -> bytes:
 def read_regular_text(path: Path | str, encoding: str = "utf-8", errors: str = "strict") -> str:
     r"""Read the text of a regular file, with line ends as `\n`.
 
-    Raises OSError as `read_regular` does, UnicodeDecodeError if the text is not in `encoding`, and BadInput
+    Raises OSError as `read_regular_file` does, UnicodeDecodeError if the text is not in `encoding`, and BadInput
     if it is in UTF-16 or UTF-32.
     """
     data = read_regular_file(path)

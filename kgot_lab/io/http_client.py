@@ -51,10 +51,10 @@ def bounded_client(
     """Create an HTTP client for `openai` that limits the total time and size of every exchange.
 
     An exchange takes at most `seconds` and returns at most `most` bytes. A request with a shorter timeout of
-    its own keeps it. `way` is the result of `way_to` for its address. With no `redirects`, a redirect is
+    its own keeps it. `client_options` is the result of `proxy_options` for its address. With no `redirects`, a redirect is
     returned like any other response. Raises what its library raises, its ReadTimeout when the time is over,
     and UnusableBody if a body is too large. A streamed response raises them where it is read. Its time
-    includes that of its reader, and it may be `WRAPPINGS` times as long.
+    includes that of its reader, and it may be `STREAM_SIZE_FACTOR` times as long.
     """
     import openai
 

@@ -28,7 +28,7 @@ class PrivateCopy:
     path: Path
     has_log: bool
     index: bytes
-    grew: bool  # the log, while it was copied: its end is of a write that goes on
+    grew: bool  # the log grew while it was copied, so a write was under way
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import Vocabulary
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
@@ -31,12 +31,12 @@ from kgot_lab.types import Diff, Document, Edge, Hit, Json, Node, full_text
 
 # Check the rules only where a change touches the graph.
 
-_OWN_RULES = (1, 2, 4, 5, 6, 7)  # rules that look at a node or an edge, and at what touches it
+_LOCAL_RULES = (1, 2, 4, 5, 6, 7)  # rules that look at a node or an edge, and at what touches it
 # rules that follow these edge types
-_ALONG_RULES = {(9,): ("requires",), (11,): ("feeds_into",), (10, 12): ("has_limitation", "has_workaround")}
+_PATH_RULES = {(9,): ("requires",), (11,): ("feeds_into",), (10, 12): ("has_limitation", "has_workaround")}
 
 
-def touched_by(diff: Diff) -> set[str]:
+def affected_nodes(diff: Diff) -> set[str]:
     """Return the ids of the nodes that a change affects.
 
     They are the added, removed and changed nodes, and the ends of the added, removed and changed edges.
@@ -46,30 +46,36 @@ def touched_by(diff: Diff) -> set[str]:
     return {each.id for each in nodes} | {end for each in edges for end in (each.source, each.target)}
 
 
-def faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iterable[str]) -> set[Fault]:
+def find_faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iterable[str]) -> set[Fault]:
     """Check the rules at some nodes, at their edges, and along the edge types that rules follow.
 
     The rest of the graph is not checked. A change affects no other answer of a rule, so full checks before
     and after it differ in these faults alone.
     """
-    there = [id for id in touched if id in graph]
-    if not there:
+    existing = [id for id in touched if id in graph]
+    if not existing:
         return set()
-    told = {f"node {short_repr(id)}" for id in there}
-    told |= {
-        _edge(edge.source, edge.type, edge.target) for id in there for edge in graph.neighbours(id, "both")
+    affected = {f"node {short_repr(id)}" for id in existing}
+    affected |= {
+        _format_edge(edge.source, edge.type, edge.target)
+        for id in existing
+        for edge in graph.neighbours(id, "both")
     }
-    near = graph.neighbourhood(there, hops=1)
-    found = {each for each in check_rules(near, vocabulary, only=_OWN_RULES).faults if each.where in told}
-    for rules, types in _ALONG_RULES.items():
+    near = graph.neighbourhood(existing, hops=1)
+    found = {
+        fault for fault in check_rules(near, vocabulary, only=_LOCAL_RULES).faults if fault.where in affected
+    }
+    for rules, types in _PATH_RULES.items():
         if not set(types).isdisjoint(graph.type_names):
             found.update(
-                check_rules(graph.subgraph(_along(graph, there, types)), vocabulary, only=rules).faults
+                check_rules(
+                    graph.subgraph(_reachable_nodes(graph, existing, types)), vocabulary, only=rules
+                ).faults
             )
     return found
 
 
-def _along(graph: PropertyGraph, start: Iterable[str], types: Collection[str]) -> set[str]:
+def _reachable_nodes(graph: PropertyGraph, start: Iterable[str], types: Collection[str]) -> set[str]:
     """Return the nodes reachable from `start` over edges of some types, in either direction."""
     reached = set(start)
     waiting = list(reached)
@@ -82,7 +88,7 @@ def _along(graph: PropertyGraph, start: Iterable[str], types: Collection[str]) -
     return reached
 
 
-def _edge(source: str, type: str, target: str) -> str:
+def _format_edge(source: str, type: str, target: str) -> str:
     return f"edge {short_repr(source)} -{type}-> {short_repr(target)}"
 
 
@@ -90,7 +96,7 @@ def _edge(source: str, type: str, target: str) -> str:
 # embedded again.
 
 
-class EditedIndex:
+class EditorIndex:
     """A full-text index (FTS5) and, with an embedder, vectors of the nodes.
 
     `indexed` and `embedded` count the texts processed.
@@ -113,7 +119,7 @@ class EditedIndex:
         """
         changed: dict[str, str] = {}
         for id in touched:
-            text = full_text(_document(graph, id)) if id in graph else None
+            text = full_text(_node_document(graph, id)) if id in graph else None
             if text is None:
                 self._drop(id)
             elif self._texts.get(id) != text:
@@ -150,11 +156,11 @@ class EditedIndex:
         words = searched_words(query)
         if not words:
             raise BadInput("the query has no word to look for")
-        asked = " OR ".join('"' + each.replace('"', '""') + '"' for each in dict.fromkeys(words))
+        match_expression = " OR ".join('"' + each.replace('"', '""') + '"' for each in dict.fromkeys(words))
         found = self._table.execute(
             "SELECT rows.id, -bm25(words) AS score FROM words JOIN rows ON rows.number = words.rowid WHERE words MATCH ? "
             "ORDER BY score DESC, rows.id LIMIT ?",
-            (asked, k),
+            (match_expression, k),
         )
         return [Hit(id, float(score)) for id, score in found]
 
@@ -178,21 +184,21 @@ class EditedIndex:
         self._table.close()
 
 
-def _document(graph: PropertyGraph, id: str) -> Document:
-    return index_of(graph.subgraph([id])).documents[0]
+def _node_document(graph: PropertyGraph, id: str) -> Document:
+    return graph_index(graph.subgraph([id])).documents[0]
 
 
-MADE_BY_HAND = "curated"  # the property of what was edited by hand: who edited it, and when
+CURATED_PROPERTY = "curated"  # the property of what was edited by hand: who edited it, and when
 
 
-class Keeps(Protocol):
+class DiffStore(Protocol):
     """A store or a file to which each change is written as well."""
 
     def apply(self, diff: Diff) -> None: ...  # in one step
 
 
 @dataclass(frozen=True)
-class EditMade:
+class Edit:
     """A change that was made, with the faults that it added and those that it fixed."""
 
     said: str
@@ -224,7 +230,7 @@ class Editor:
         *,
         by: str,
         vocabulary: Vocabulary = UNIFIED,
-        store: Keeps | None = None,
+        store: DiffStore | None = None,
         embedder: Embedder | None = None,
         now: Callable[[], datetime] = utc_now,
     ):
@@ -233,14 +239,14 @@ class Editor:
             raise BadInput("say who edits: by='a name', which is noted with each change")
         self.graph, self.by, self.vocabulary = graph, by.strip(), vocabulary
         self._store, self._now = store, now
-        self._done: list[EditMade] = []
-        self._undone: list[EditMade] = []
+        self._done: list[Edit] = []
+        self._undone: list[Edit] = []
         self._embedder = embedder
-        self._index: EditedIndex | None = None
+        self._index: EditorIndex | None = None
 
     # --- nodes ---
 
-    def add_node(self, id: str, type: str, /, **properties: Json) -> EditMade:
+    def add_node(self, id: str, type: str, /, **properties: Json) -> Edit:
         """Add a node.
 
         Raises BadInput if there is already a node with this id.
@@ -248,9 +254,9 @@ class Editor:
         if id in self.graph:
             raise BadInput(f"the node {id!r} is there already: change_node changes it")
         node = Node(id, (type,), self._changed({}, properties))
-        return self._make(f"added node {id}", Diff(added_nodes=(node,)))
+        return self._apply_change(f"added node {id}", Diff(added_nodes=(node,)))
 
-    def change_node(self, id: str, /, *, type: str | None = None, **properties: Json) -> EditMade:
+    def change_node(self, id: str, /, *, type: str | None = None, **properties: Json) -> Edit:
         """Change the type of a node or the values of some properties.
 
         None removes a property.
@@ -259,22 +265,25 @@ class Editor:
         after = Node(
             id, before.labels if type is None else (type,), self._changed(before.properties, properties)
         )
-        if (after.labels, _plain(after.properties)) == (before.labels, _plain(before.properties)):
+        if (after.labels, _without_mark(after.properties)) == (
+            before.labels,
+            _without_mark(before.properties),
+        ):
             raise BadInput(f"nothing of the node {id!r} would be another: its values are these already")
-        return self._make(f"changed node {id}", Diff(changed_nodes=((before, after),)))
+        return self._apply_change(f"changed node {id}", Diff(changed_nodes=((before, after),)))
 
-    def remove_node(self, id: str) -> EditMade:
+    def remove_node(self, id: str) -> Edit:
         """Remove a node and its edges."""
         node = self.graph.node(id)
         edges = tuple(self.graph.neighbours(id, "both"))
-        return self._make(
+        return self._apply_change(
             f"removed node {id} and {format_count(len(edges), 'edge')}",
             Diff(removed_nodes=(node,), removed_edges=edges),
         )
 
     # --- edges ---
 
-    def add_edge(self, source: str, type: str, target: str, /, **properties: Json) -> EditMade:
+    def add_edge(self, source: str, type: str, target: str, /, **properties: Json) -> Edit:
         """Add an edge between two existing nodes.
 
         Raises BadInput if the edge already exists.
@@ -284,29 +293,31 @@ class Editor:
         edge = Edge(source, type, target, self._changed({}, properties))
         if any(each.target == target for each in self.graph.neighbours(source, "out", (type,))):
             raise BadInput(f"the edge {source} -{type}-> {target} is there already: change_edge changes it")
-        return self._make(f"added edge {source} -{type}-> {target}", Diff(added_edges=(edge,)))
+        return self._apply_change(f"added edge {source} -{type}-> {target}", Diff(added_edges=(edge,)))
 
-    def change_edge(self, source: str, type: str, target: str, /, **properties: Json) -> EditMade:
+    def change_edge(self, source: str, type: str, target: str, /, **properties: Json) -> Edit:
         """Change the values of some properties of an edge.
 
         None removes a property.
         """
-        before = self._edge(source, type, target)
+        before = self._find_edge(source, type, target)
         after = Edge(source, type, target, self._changed(before.properties, properties), before.key)
-        if _plain(after.properties) == _plain(before.properties):
+        if _without_mark(after.properties) == _without_mark(before.properties):
             raise BadInput("nothing of the edge would be another: its values are these already")
-        return self._make(f"changed edge {source} -{type}-> {target}", Diff(changed_edges=((before, after),)))
+        return self._apply_change(
+            f"changed edge {source} -{type}-> {target}", Diff(changed_edges=((before, after),))
+        )
 
-    def remove_edge(self, source: str, type: str, target: str) -> EditMade:
+    def remove_edge(self, source: str, type: str, target: str) -> Edit:
         """Remove an edge."""
-        return self._make(
+        return self._apply_change(
             f"removed edge {source} -{type}-> {target}",
-            Diff(removed_edges=(self._edge(source, type, target),)),
+            Diff(removed_edges=(self._find_edge(source, type, target),)),
         )
 
     # --- undo and redo ---
 
-    def undo(self) -> EditMade:
+    def undo(self) -> Edit:
         """Undo the last change.
 
         Raises BadInput if there is none.
@@ -314,12 +325,12 @@ class Editor:
         if not self._done:
             raise BadInput("there is no change to take back")
         last = self._done[-1]
-        made = EditMade(f"took back: {last.said}", inverse(last.diff), last.mended, last.broken)
+        made = Edit(f"took back: {last.said}", inverse(last.diff), last.mended, last.broken)
         self._write(made.diff)
         self._undone.append(self._done.pop())
         return made
 
-    def redo(self) -> EditMade:
+    def redo(self) -> Edit:
         """Redo the change that was undone last.
 
         Raises BadInput if there is none.
@@ -332,7 +343,7 @@ class Editor:
         return last
 
     @property
-    def history(self) -> tuple[EditMade, ...]:
+    def history(self) -> tuple[Edit, ...]:
         """The changes in effect, in their order."""
         return tuple(self._done)
 
@@ -342,38 +353,38 @@ class Editor:
         return bool(self._undone)
 
     @property
-    def index(self) -> EditedIndex:
+    def index(self) -> EditorIndex:
         """The search index of the current graph, created on first use and updated since."""
         if self._index is None:
-            self._index = EditedIndex(self.graph, self._embedder)
+            self._index = EditorIndex(self.graph, self._embedder)
         return self._index
 
-    def faults_at(self, id: str) -> tuple[Fault, ...]:
+    def find_faults_at(self, id: str) -> tuple[Fault, ...]:
         """Check the rules near a node and return the faults found.
 
         Raises UnknownName if the graph has no such node.
         """
         self.graph.row(id)
-        return tuple(sorted(faults_near(self.graph, self.vocabulary, [id]), key=str))
+        return tuple(sorted(find_faults_near(self.graph, self.vocabulary, [id]), key=str))
 
     # --- internals ---
 
-    def _make(self, said: str, diff: Diff) -> EditMade:
+    def _apply_change(self, summary: str, diff: Diff) -> Edit:
         for node in (*diff.added_nodes, *(now for _, now in diff.changed_nodes)):
             node_row(node)  # raises for values that no file format can store
         for edge in (*diff.added_edges, *(now for _, now in diff.changed_edges)):
             edge_row(edge)
         after = self.graph.apply(diff)
-        touched = touched_by(diff)
+        touched = affected_nodes(diff)
         # a removed node can no longer be checked, so its neighbours are checked instead
         near = touched | {end for edge in diff.removed_edges for end in (edge.source, edge.target)}
         before_faults, after_faults = (
-            faults_near(graph, self.vocabulary, near) for graph in (self.graph, after)
+            find_faults_near(graph, self.vocabulary, near) for graph in (self.graph, after)
         )
         broken = tuple(sorted(after_faults - before_faults, key=str))
         if errors := [str(each) for each in broken if each.level == "error"]:
             raise BadInput("not done: " + "\n".join(errors))
-        made = EditMade(said, diff, broken, tuple(sorted(before_faults - after_faults, key=str)))
+        made = Edit(summary, diff, broken, tuple(sorted(before_faults - after_faults, key=str)))
         self._write(diff, after)
         self._done.append(made)
         self._undone.clear()
@@ -385,29 +396,29 @@ class Editor:
             self._store.apply(diff)
         self.graph = after
         if self._index is not None:
-            self._index.update(after, touched_by(diff))
+            self._index.update(after, affected_nodes(diff))
 
-    def _edge(self, source: str, type: str, target: str) -> Edge:
+    def _find_edge(self, source: str, type: str, target: str) -> Edge:
         found = [each for each in self.graph.neighbours(source, "out", (type,)) if each.target == target]
         if not found:
-            there = [
+            outgoing = [
                 f"{each.source} -{each.type}-> {each.target}" for each in self.graph.neighbours(source, "out")
             ]
-            raise UnknownName("edge", f"{source} -{type}-> {target}", there[:20])
+            raise UnknownName("edge", f"{source} -{type}-> {target}", outgoing[:20])
         return found[0]
 
-    def _changed(self, before: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
-        if MADE_BY_HAND in given:
+    def _changed(self, before: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
+        if CURATED_PROPERTY in changes:
             raise BadInput(
-                f"{MADE_BY_HAND} says who changed something by hand and when; the editor writes it itself"
+                f"{CURATED_PROPERTY} says who changed something by hand and when; the editor writes it itself"
             )
-        kept = {**before, **given, MADE_BY_HAND: self._mark()}
-        return {name: value for name, value in kept.items() if value is not None}
+        merged = {**before, **changes, CURATED_PROPERTY: self._curation_mark()}
+        return {name: value for name, value in merged.items() if value is not None}
 
-    def _mark(self) -> dict[str, Json]:
+    def _curation_mark(self) -> dict[str, Json]:
         return {"by": self.by, "at": self._now().astimezone(UTC).isoformat(timespec="seconds")}
 
 
-def _plain(properties: Mapping[str, Json]) -> dict[str, Json]:
+def _without_mark(properties: Mapping[str, Json]) -> dict[str, Json]:
     """Return properties without the manual-edit mark, which differs at each edit."""
-    return {name: value for name, value in properties.items() if name != MADE_BY_HAND}
+    return {name: value for name, value in properties.items() if name != CURATED_PROPERTY}

@@ -12,8 +12,8 @@ from difflib import SequenceMatcher
 from kgot_lab.errors import require
 from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Answered, Event
-from kgot_lab.loop.modes.paths.comparison import questions_of_each, worked_out
-from kgot_lab.loop.modes.paths.question_form import comparison_candidates, filled, subjects
+from kgot_lab.loop.modes.paths.comparison import computed_answer, parse_comparison_questions
+from kgot_lab.loop.modes.paths.question_form import comparison_candidates, fill_hop, hop_subjects
 from kgot_lab.loop.run_material import PathReading, RunMaterial
 from kgot_lab.loop.trace import Trace
 from kgot_lab.memory.claims.certificate import (
@@ -40,90 +40,106 @@ from kgot_lab.types import Document, Triple
 # Rival values: sentences with the same words except for one position.
 
 # the minimum share of a sentence's words, besides the value, that another contains in the same order
-SAME_WORDS = 0.7
-_LONGER = 4  # words that another value may have more
+MIN_SHARED_WORDS = 0.7
+_MAX_EXTRA_WORDS = 4  # words that another value may have more
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 
 
 def rival_values(
-    said: Iterable[SourcedSentence], known: Iterable[SourcedSentence], about: str, value: str
+    stating: Iterable[SourcedSentence], sentences: Iterable[SourcedSentence], subject: str, value: str
 ) -> dict[str, list[SourcedSentence]]:
     """Return the conflicting values that other documents state, each with the sentences that state it.
 
     A sentence conflicts if it shares at least SAME_WORDS of the words and has another value of the same kind
     in the same position. It or its title must name `about`. Contradictions in other words are not found.
     """
-    known = list(known)
-    found: dict[str, list[SourcedSentence]] = {}
-    for each in said:
-        for other in known:
+    sentences = list(sentences)
+    rivals: dict[str, list[SourcedSentence]] = {}
+    for sentence in stating:
+        for other in sentences:
             if (
-                other.source == each.source
+                other.source == sentence.source
                 or contains_words(value, other.text)
-                or not (speaks_of(other, about) or other.title == each.title)
+                or not (names_subject(other, subject) or other.title == sentence.title)
             ):
                 continue
-            rival = value_instead(each.text, other.text, value)
+            rival = rival_value(sentence.text, other.text, value)
             # else it says that of its own subject
-            if rival and (other.title == each.title or not contains_words(rival, other.title)):
-                found.setdefault(rival, []).append(other)
-    return found
+            if rival and (other.title == sentence.title or not contains_words(rival, other.title)):
+                rivals.setdefault(rival, []).append(other)
+    return rivals
 
 
-def value_instead(said: str, other: str, value: str) -> str:
+def rival_value(sentence: str, other_sentence: str, value: str) -> str:
     """Return what another sentence says in the position of a value.
 
     Returns "" if the rest of the two sentences differs too much, or if no value of the same kind is there.
     """
-    ours, theirs, wanted = _WORD.findall(said), _WORD.findall(other), _WORD.findall(value)
-    small, theirs_small = ([word.casefold() for word in words] for words in (ours, theirs))
-    start = _place_of([word.casefold() for word in wanted], small)
+    words, other_words, value_words = (
+        _WORD.findall(sentence),
+        _WORD.findall(other_sentence),
+        _WORD.findall(value),
+    )
+    folded, other_folded = ([word.casefold() for word in words] for words in (words, other_words))
+    start = _find_words([word.casefold() for word in value_words], folded)
     if start is None:
         return ""
-    end = start + len(wanted)
-    before, after, alike = 0, len(theirs), 0
-    for block in SequenceMatcher(None, small, theirs_small, autojunk=False).get_matching_blocks():
+    end = start + len(value_words)
+    other_start, other_end, shared = 0, len(other_words), 0
+    for block in SequenceMatcher(None, folded, other_folded, autojunk=False).get_matching_blocks():
         head = max(0, min(block.size, start - block.a))
         tail = max(0, min(block.size, block.a + block.size - end))
-        alike += head + tail
-        before = block.b + head if head else before
-        after = min(after, block.b + block.size - tail) if tail else after
-    around = len(ours) - len(wanted)
-    instead = theirs[before:after]
-    if around < 2 or alike < SAME_WORDS * around or not 0 < len(instead) <= len(wanted) + _LONGER:
+        shared += head + tail
+        other_start = block.b + head if head else other_start
+        other_end = min(other_end, block.b + block.size - tail) if tail else other_end
+    context_size = len(words) - len(value_words)
+    replacement = other_words[other_start:other_end]
+    if (
+        context_size < 2
+        or shared < MIN_SHARED_WORDS * context_size
+        or not 0 < len(replacement) <= len(value_words) + _MAX_EXTRA_WORDS
+    ):
         return ""
-    rival = " ".join(instead)
+    rival = " ".join(replacement)
     return (
         rival
-        if _kind(rival) == _kind(value) and not (set(name_tokens(rival)) <= set(name_tokens(value)))
+        if _value_kind(rival) == _value_kind(value)
+        and not (set(name_tokens(rival)) <= set(name_tokens(value)))
         else ""
     )
 
 
-def speaks_of(sentence: SourcedSentence, name: str) -> bool:
+def names_subject(sentence: SourcedSentence, name: str) -> bool:
     """Return whether a sentence together with its title contains all words of a name."""
-    wanted = set(name_tokens(name))
-    return bool(wanted) and wanted <= set(name_tokens(f"{sentence.title} {sentence.text}"))
+    name_words = set(name_tokens(name))
+    return bool(name_words) and name_words <= set(name_tokens(f"{sentence.title} {sentence.text}"))
 
 
-def _place_of(wanted: list[str], words: list[str]) -> int | None:
-    places = range(len(words) - len(wanted) + 1)
-    return next((at for at in places if wanted and words[at : at + len(wanted)] == wanted), None)
+def _find_words(wanted: list[str], words: list[str]) -> int | None:
+    positions = range(len(words) - len(wanted) + 1)
+    return next(
+        (position for position in positions if wanted and words[position : position + len(wanted)] == wanted),
+        None,
+    )
 
 
-def _kind(value: str) -> tuple[bool, bool]:
+def _value_kind(value: str) -> tuple[bool, bool]:
     """Return whether a value has a digit, and whether it has a capital letter."""
     return any(map(str.isdigit, value)), any(map(str.isupper, value))
 
 
 # Needs of an answer: the hops of its question, the compared values, or a path of sentences to the answer.
 
-ANSWERED_BY, NAMED, LINKED = "is answered by", "is mentioned by", "leads to"  # relations of what is missing
-_LONGEST = 60  # characters of a relation that is taken from a sentence
-_ASKING = LEADING_STOP_WORDS | frozenset(
+ANSWERED_BY, MENTIONED_BY, LEADS_TO = (
+    "is answered by",
+    "is mentioned by",
+    "leads to",
+)  # relations of what is missing
+_MAX_RELATION_LENGTH = 60  # characters of a relation that is taken from a sentence
+_QUESTION_WORDS = LEADING_STOP_WORDS | frozenset(
     "whose whom why does do did can could name both between among after before during if".split()
 )
-_ANSWER = "\0answer"  # the node of a path that is the answer
+_ANSWER_NODE = "\0answer"  # the node of a path that is the answer
 
 
 @dataclass(frozen=True)
@@ -138,12 +154,12 @@ class RunFact:
     rivals: Mapping[str, Sequence[SourcedSentence]] = field(default_factory=dict)
 
 
-def needs_of_run(run: RunMaterial) -> list[RunFact]:
+def needed_facts(run: RunMaterial) -> list[RunFact]:
     """Return the facts that the answer of a run needs, in order.
 
     A fact that no sentence states is included, without sentences.
     """
-    facts = _of_hops(run) or _of_compared(run) or _of_path(run)
+    facts = _hop_facts(run) or _comparison_facts(run) or _path_facts(run)
     if run.answered.forced and all(fact.said for fact in facts):
         facts = [
             *facts,
@@ -157,88 +173,98 @@ def needs_of_run(run: RunMaterial) -> list[RunFact]:
 # --- hops and comparisons ---
 
 
-def _of_hops(run: RunMaterial) -> list[RunFact]:
+def _hop_facts(run: RunMaterial) -> list[RunFact]:
     """Return one fact for each hop of a decomposed question.
 
     A hop that was read as unknown, and all hops after it, are open facts. Returns an empty list if the
     question was not decomposed.
     """
-    number, _ = run.replied("hops")
-    later = iter([each for each in run.readings if each.number > number])
+    number, _ = run.first_reply("hops")
+    remaining = iter([reading for reading in run.readings if reading.number > number])
     answers: list[str] = []
     facts: list[RunFact] = []
     for hop in run.hops:
-        told, about = filled(hop, answers), subjects(hop, answers)
-        reading = next(later, None) if len(answers) == len(facts) else None
-        if reading is None or reading.question != told or reading.problem or not reading.answer:
-            open = len(answers) == len(facts)  # else a hop before it is open
-            facts.append(RunFact(OpenFact(told if open else hop, about[-1] if about and open else "")))
+        question, names = fill_hop(hop, answers), hop_subjects(hop, answers)
+        reading = next(remaining, None) if len(answers) == len(facts) else None
+        if reading is None or reading.question != question or reading.problem or not reading.answer:
+            is_open = len(answers) == len(facts)  # else a hop before it is open
+            facts.append(
+                RunFact(OpenFact(question if is_open else hop, names[-1] if names and is_open else ""))
+            )
             continue
-        facts.append(_as_read(run, about[-1] if about else _title(reading) or told, told, reading))
+        facts.append(
+            _read_fact(run, names[-1] if names else _common_title(reading) or question, question, reading)
+        )
         answers.append(reading.answer)
     if not facts or len(answers) < len(facts) or same_answer(answers[-1], run.answered.text):
         return facts
-    return [*facts[:-1], _another(run, facts[-1])]
+    return [*facts[:-1], _with_final_answer(run, facts[-1])]
 
 
-def _of_compared(run: RunMaterial) -> list[RunFact]:
+def _comparison_facts(run: RunMaterial) -> list[RunFact]:
     """Return what was read about each of two things, if the answer follows from comparing them."""
-    number, reply = run.replied("compared")
+    number, reply = run.first_reply("compared")
     if number < 0:
         return []
-    known = NameIndex(Document(title, "", title) for title in run.titles(number))
-    named = list(dict.fromkeys(known[name][0] for name in known.find_names(run.question, cased=False)))
-    things = comparison_candidates(run.question, named)
-    later = iter([each for each in run.readings if each.number > number])
+    titles = NameIndex(Document(title, "", title) for title in run.titles(number))
+    mentioned = list(dict.fromkeys(titles[name][0] for name in titles.find_names(run.question, cased=False)))
+    things = comparison_candidates(run.question, mentioned)
+    remaining = iter([reading for reading in run.readings if reading.number > number])
     values: list[list[str]] = []
     facts: list[RunFact] = []
-    for thing, questions in zip(things, questions_of_each(reply, things), strict=False):
+    for thing, questions in zip(things, parse_comparison_questions(reply, things), strict=False):
         texts: list[str] = []
-        for one in questions:
-            told, name = (one.replace("#1", texts[0]), texts[0]) if texts and "#1" in one else (one, thing)
-            reading = next(later, None)
-            if reading is None or reading.question != told or reading.problem:
+        for pattern in questions:
+            question, name = (
+                (pattern.replace("#1", texts[0]), texts[0]) if texts and "#1" in pattern else (pattern, thing)
+            )
+            reading = next(remaining, None)
+            if reading is None or reading.question != question or reading.problem:
                 return []
             texts.append(reading.answer)
-            facts.append(_as_read(run, name, told, reading))
+            facts.append(_read_fact(run, name, question, reading))
         values.append(texts)
-    if worked_out(run.question, things, values) != run.answered.text:
+    if computed_answer(run.question, things, values) != run.answered.text:
         return []
     return facts
 
 
-def _as_read(run: RunMaterial, subject: str, asked: str, reading: PathReading) -> RunFact:
+def _read_fact(run: RunMaterial, subject: str, relation: str, reading: PathReading) -> RunFact:
     """Return an answer that was read, as a fact with its supporting sentences and its rival values.
 
     The supporting sentences are those shown that contain the answer, and all others that name the subject and
     contain it.
     """
-    shown = [each for each in reading.shown if contains_words(reading.answer, each.text)]
-    said = _saying(run, shown, subject, reading.answer)
-    rivals = rival_values(said, run.known, subject, reading.answer)
-    return RunFact(Triple(subject, asked, reading.answer), said, rivals)
+    shown = [sentence for sentence in reading.shown if contains_words(reading.answer, sentence.text)]
+    stating = _stating_sentences(run, shown, subject, reading.answer)
+    rivals = rival_values(stating, run.all_sentences, subject, reading.answer)
+    return RunFact(Triple(subject, relation, reading.answer), stating, rivals)
 
 
-def _another(run: RunMaterial, last: RunFact) -> RunFact:
+def _with_final_answer(run: RunMaterial, last: RunFact) -> RunFact:
     """Return the last hop with the final answer as its object and the answer read there as a rival."""
     assert isinstance(last.needed, Triple)
     needed = Triple(last.needed.subject, last.needed.relation, run.answered.text)
-    said = _saying(run, [], needed.subject, needed.object)
-    return RunFact(needed, said, {**last.rivals, last.needed.object: last.said})
+    stating = _stating_sentences(run, [], needed.subject, needed.object)
+    return RunFact(needed, stating, {**last.rivals, last.needed.object: last.said})
 
 
-def _title(reading: PathReading) -> str:
+def _common_title(reading: PathReading) -> str:
     """Return the title of the sentences shown, or "" if they have several titles."""
-    titles = {each.title for each in reading.shown}
+    titles = {sentence.title for sentence in reading.shown}
     return titles.pop() if len(titles) == 1 else ""
 
 
-def _saying(
+def _stating_sentences(
     run: RunMaterial, shown: Iterable[SourcedSentence], subject: str, value: str
 ) -> tuple[SourcedSentence, ...]:
     """Return the sentences shown, followed by all that name a subject and contain a value."""
-    others = (each for each in run.known if contains_words(value, each.text) and speaks_of(each, subject))
-    return tuple(dict.fromkeys([*shown, *others]))
+    named = (
+        sentence
+        for sentence in run.all_sentences
+        if contains_words(value, sentence.text) and names_subject(sentence, subject)
+    )
+    return tuple(dict.fromkeys([*shown, *named]))
 
 
 # --- paths ---
@@ -256,40 +282,40 @@ class _PathLink:
     relation: str = ""
 
 
-def _of_path(run: RunMaterial) -> list[RunFact]:
+def _path_facts(run: RunMaterial) -> list[RunFact]:
     """Return the facts on the path from the names in the question to the answer.
 
     A name that no sentence mentions, a missing link and an unsupported answer are facts without sentences.
     """
     answer = run.answered.text.strip()
-    if not answer or not any(contains_words(answer, each.text) for each in run.path):
+    if not answer or not any(contains_words(answer, each.text) for each in run.path_sentences):
         return [
-            *_unnamed(run),
+            *_missing_names(run),
             RunFact(Triple(run.question or "the question", ANSWERED_BY, answer or "nothing")),
         ]
     named = {normalise_name(name): name for name in question_names(run.question, run.titles())}
-    unnamed = _unnamed(run)
+    unnamed = _missing_names(run)
     # the answer is one of the named things: each must be mentioned
     if any(_same_name(name, answer) for name in named.values()):
         return [
             *unnamed,
             *(
-                _told_of(run, name)
+                _mention_fact(run, name)
                 for name in named.values()
-                if OpenFact(NAMED, name) not in [each.needed for each in unnamed]
+                if OpenFact(MENTIONED_BY, name) not in [each.needed for each in unnamed]
             ),
         ]
-    links = [*_typed(run, named, answer), *_spoken(run, named, answer)]
+    links = [*_fact_links(run, named, answer), *_sentence_links(run, named, answer)]
     facts: dict[Triple | OpenFact, RunFact] = {fact.needed: fact for fact in unnamed}
     for key, name in named.items():
-        if OpenFact(NAMED, name) in facts:
+        if OpenFact(MENTIONED_BY, name) in facts:
             continue
-        for fact in _steps(run, key, name, links):
+        for fact in _shortest_path(run, key, name, links):
             facts.setdefault(fact.needed, fact)
     if facts:
         return list(facts.values())
     asked = Triple(run.question or "the question", ANSWERED_BY, answer)
-    return [RunFact(asked, tuple(each for each in run.path if contains_words(answer, each.text)))]
+    return [RunFact(asked, tuple(each for each in run.path_sentences if contains_words(answer, each.text)))]
 
 
 def question_names(question: str, titles: Iterable[str]) -> list[str]:
@@ -297,132 +323,142 @@ def question_names(question: str, titles: Iterable[str]) -> list[str]:
 
     These are the titles that it mentions, and sequences of capitalised words outside those titles.
     """
-    known = NameIndex(Document(title, "", title) for title in titles)
-    found = {name: known[name][0] for name in known.find_names(question)}
-    for run in CAPITALISED_RUN.finditer(question):
-        words = run.group().split()
-        while words and normalise_name(words[0]) in _ASKING:
+    titles_index = NameIndex(Document(title, "", title) for title in titles)
+    names = {name: titles_index[name][0] for name in titles_index.find_names(question)}
+    for match in CAPITALISED_RUN.finditer(question):
+        words = match.group().split()
+        while words and normalise_name(words[0]) in _QUESTION_WORDS:
             words = words[1:]
         name = " ".join(words).removesuffix("'s").removesuffix("’s").rstrip(".,'’")
         key = normalise_name(name)
         if (
             len(key) > 2
             and key in capitalised_names(name)
-            and not any(key in other or other in key for other in found)
+            and not any(key in other or other in key for other in names)
         ):
-            found[key] = name
-    return list(found.values())
+            names[key] = name
+    return list(names.values())
 
 
-def _unnamed(run: RunMaterial) -> list[RunFact]:
+def _missing_names(run: RunMaterial) -> list[RunFact]:
     """Return the names of the question that no sentence of the path mentions."""
-    asked = question_names(run.question, run.titles())
+    names = question_names(run.question, run.titles())
     return [
-        RunFact(OpenFact(NAMED, name))
-        for name in asked
-        if not any(speaks_of(each, name.split("(")[0]) for each in run.path)
+        RunFact(OpenFact(MENTIONED_BY, name))
+        for name in names
+        if not any(names_subject(sentence, name.split("(")[0]) for sentence in run.path_sentences)
     ]
 
 
-def _told_of(run: RunMaterial, name: str) -> RunFact:
+def _mention_fact(run: RunMaterial, name: str) -> RunFact:
     """Return the fact that sentences of the path mention a name."""
-    said = tuple(each for each in run.path if speaks_of(each, name.split("(")[0]))
-    return RunFact(Triple(name, NAMED, said[0].title or said[0].source or name), said)
+    stating = tuple(
+        sentence for sentence in run.path_sentences if names_subject(sentence, name.split("(")[0])
+    )
+    return RunFact(Triple(name, MENTIONED_BY, stating[0].title or stating[0].source or name), stating)
 
 
 def _same_name(name: str, answer: str) -> bool:
     return normalise_name(answer) in (normalise_name(name), normalise_name(name.split("(")[0]))
 
 
-def _steps(run: RunMaterial, key: str, name: str, links: Sequence[_PathLink]) -> list[RunFact]:
+def _shortest_path(run: RunMaterial, key: str, name: str, links: Sequence[_PathLink]) -> list[RunFact]:
     """Return the facts on the shortest way from a name to the answer, or the missing link."""
     answer = run.answered.text.strip()
-    back: dict[str, tuple[str, _PathLink]] = {}
-    queue, seen = [key], {key}
+    previous: dict[str, tuple[str, _PathLink]] = {}
+    queue, visited = [key], {key}
     for node in queue:
-        for link in (each for each in links if node in each.nodes):
+        for link in (candidate for candidate in links if node in candidate.nodes):
             for other in link.nodes:
-                if other not in seen:
-                    back[other] = node, link
-                    seen.add(other)
+                if other not in visited:
+                    previous[other] = node, link
+                    visited.add(other)
                     queue.append(other)
-    if _ANSWER not in back:
-        return [RunFact(Triple(name, LINKED, answer))]
-    found: list[RunFact] = []
-    node = _ANSWER
-    while node in back:
-        before, link = back[node]
-        found.insert(
+    if _ANSWER_NODE not in previous:
+        return [RunFact(Triple(name, LEADS_TO, answer))]
+    facts: list[RunFact] = []
+    node = _ANSWER_NODE
+    while node in previous:
+        earlier, link = previous[node]
+        facts.insert(
             0,
-            _step(
+            _link_fact(
                 run,
-                name if before == key else link.nodes[before],
-                answer if node == _ANSWER else link.nodes[node],
+                name if earlier == key else link.nodes[earlier],
+                answer if node == _ANSWER_NODE else link.nodes[node],
                 link,
             ),
         )
-        node = before
-    return found
+        node = earlier
+    return facts
 
 
-def _step(run: RunMaterial, start: str, end: str, link: _PathLink) -> RunFact:
-    said = _saying(run, link.said, start, end)
-    relation = link.relation or _between(link.said[0], start, end)
-    return RunFact(Triple(start, relation, end), said, rival_values(said, run.known, start, end))
+def _link_fact(run: RunMaterial, start: str, end: str, link: _PathLink) -> RunFact:
+    stating = _stating_sentences(run, link.said, start, end)
+    relation = link.relation or _relation_between(link.said[0], start, end)
+    return RunFact(
+        Triple(start, relation, end), stating, rival_values(stating, run.all_sentences, start, end)
+    )
 
 
-def _typed(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
+def _fact_links(run: RunMaterial, names: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
     """Yield the typed facts as links."""
-    for edge in run.facts:
+    for edge in run.path_facts:
         texts = {support.sentence for support in supports_of(edge.properties)}
         nodes = {normalise_name(end): end for end in (edge.source, edge.target)}
-        nodes |= {key: name for key, name in named.items() if any(key in end for end in nodes)}
+        nodes |= {key: name for key, name in names.items() if any(key in end for end in nodes)}
         nodes |= (
-            {_ANSWER: answer}
+            {_ANSWER_NODE: answer}
             if any(contains_words(answer, end) for end in (edge.source, edge.target))
             else {}
         )
-        if said := tuple(each for each in run.known if each.text in texts):
-            yield _PathLink(nodes, said, edge.type)
+        if stating := tuple(sentence for sentence in run.all_sentences if sentence.text in texts):
+            yield _PathLink(nodes, stating, edge.type)
 
 
-def _spoken(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
+def _sentence_links(run: RunMaterial, names: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
     """Yield the sentences of the path as links between their title and the names in them."""
-    known = NameIndex(Document(title, "", title) for title in run.titles())
-    for each in run.path:
+    titles = NameIndex(Document(title, "", title) for title in run.titles())
+    for sentence in run.path_sentences:
         # West Chicago, Illinois is called West Chicago
-        short = each.title.split("(")[0].split(",")[0].strip()
-        nodes = {normalise_name(title): title for title in (each.title, short) if title}
-        nodes |= {key: name for key, name in named.items() if speaks_of(each, name.split("(")[0])}
+        short_title = sentence.title.split("(")[0].split(",")[0].strip()
+        nodes = {normalise_name(title): title for title in (sentence.title, short_title) if title}
+        nodes |= {key: name for key, name in names.items() if names_subject(sentence, name.split("(")[0])}
         nodes |= {
-            normalise_name(title): title for name in known.find_names(each.text) for title in known[name]
+            normalise_name(title): title
+            for name in titles.find_names(sentence.text)
+            for title in titles[name]
         }
         nodes |= {
             key: key.title()
-            for key in capitalised_names(each.text)
+            for key in capitalised_names(sentence.text)
             if key not in nodes and not contains_words(key, answer)
         }
-        nodes |= {_ANSWER: answer} if contains_words(answer, each.text) else {}
-        yield _PathLink(nodes, (each,))
+        nodes |= {_ANSWER_NODE: answer} if contains_words(answer, sentence.text) else {}
+        yield _PathLink(nodes, (sentence,))
 
 
-def _between(sentence: SourcedSentence, start: str, end: str) -> str:
+def _relation_between(sentence: SourcedSentence, start: str, end: str) -> str:
     """Return the words between two names in a sentence, as the relation of the first to the second.
 
     An arrow marks the reverse order.
     """
-    text, low = sentence.text, sentence.text.casefold()
-    at, of = low.find(start.casefold()), low.find(end.casefold())
-    if at >= 0 and of >= 0:
-        first, last = (at + len(start), of) if at < of else (of + len(end), at)
+    text, folded = sentence.text, sentence.text.casefold()
+    start_at, end_at = folded.find(start.casefold()), folded.find(end.casefold())
+    if start_at >= 0 and end_at >= 0:
+        first, last = (start_at + len(start), end_at) if start_at < end_at else (end_at + len(end), start_at)
         words = text[first:last].strip(" ,.;:")
-        return _short(words) if at < of else f"← {_short(words)}"
-    return _short(text[:of].strip(" ,.;:")) if of > 0 else "is said with"
+        return _truncate(words) if start_at < end_at else f"← {_truncate(words)}"
+    return _truncate(text[:end_at].strip(" ,.;:")) if end_at > 0 else "is said with"
 
 
-def _short(words: str) -> str:
+def _truncate(words: str) -> str:
     words = " ".join(words.split()) or "is said with"
-    return words if len(words) <= _LONGEST else f"… {words[-_LONGEST:].partition(' ')[2]}"
+    return (
+        words
+        if len(words) <= _MAX_RELATION_LENGTH
+        else f"… {words[-_MAX_RELATION_LENGTH:].partition(' ')[2]}"
+    )
 
 
 # Certification: sentences as claims in a memory of their own, and the state of the needed facts there.
@@ -444,30 +480,30 @@ def certificate_of_run(
         (Trace, Iterable),
         "what is certified is a finished run, as load_run(path) gives it, or its events",
     )
-    needs = needs_of_run(RunMaterial(run.events if isinstance(run, Trace) else tuple(run)))
+    needs = needed_facts(RunMaterial(run.events if isinstance(run, Trace) else tuple(run)))
     with closing(SQLiteClaims()) as storage:
         claims = Claims(storage)
         claims.learn(claim for fact in needs for claim in claims_of_fact(fact))
         for fact in needs:
             if fact.rivals:
                 claims.declare(fact.needed.relation, "single")
-        return certify(claims, [fact.needed for fact in needs], at=at or _begun(run), rules=rules)
+        return certify(claims, [fact.needed for fact in needs], at=at or _start_time(run), rules=rules)
 
 
-def certified_text(events: Iterable[Event], certificate: Certificate) -> list[Event]:
+def certified_events(events: Iterable[Event], certificate: Certificate) -> list[Event]:
     """Return the events of a run with its answer as the certificate allows it to be shown.
 
     For a withheld answer, its evidence is removed too. Earlier events are unchanged.
     """
-    return [_told(event, certificate) if isinstance(event, Answered) else event for event in events]
+    return [_hedged_answer(event, certificate) if isinstance(event, Answered) else event for event in events]
 
 
-def _told(answered: Answered, certificate: Certificate) -> Answered:
-    told = replace(answered, text=hedge_answer(answered.text, certificate))
+def _hedged_answer(answered: Answered, certificate: Certificate) -> Answered:
+    shown = replace(answered, text=hedge_answer(answered.text, certificate))
     return (
-        told
+        shown
         if certificate.ruling != "withheld"
-        else replace(told, forced=False, evidence=(), passages=(), supports=(), likelihood=None)
+        else replace(shown, forced=False, evidence=(), passages=(), supports=(), likelihood=None)
     )
 
 
@@ -478,22 +514,24 @@ def claims_of_fact(fact: RunFact) -> list[Claim]:
     subject, relation, _ = fact.needed.identity
     by_object = {fact.needed.object: fact.said, **fact.rivals}
     return [
-        _claim(Triple(subject, relation, object), each) for object, said in by_object.items() for each in said
+        _claim(Triple(subject, relation, object), sentence)
+        for object, sentences in by_object.items()
+        for sentence in sentences
     ]
 
 
-def _claim(fact: Triple, said: SourcedSentence) -> Claim:
-    text = said.text.translate(_NUL)
-    source = (said.source or said.title or "a text without a name").translate(_NUL)
-    return Claim(fact, source, Span(0, len(text), text), said_by=said.title.translate(_NUL))
+def _claim(fact: Triple, sentence: SourcedSentence) -> Claim:
+    text = sentence.text.translate(_NUL)
+    source = (sentence.source or sentence.title or "a text without a name").translate(_NUL)
+    return Claim(fact, source, Span(0, len(text), text), said_by=sentence.title.translate(_NUL))
 
 
-def _begun(run: Trace | Iterable[Event]) -> datetime | None:
+def _start_time(run: Trace | Iterable[Event]) -> datetime | None:
     """Return the start time of a recorded run, in UTC if it names no time zone, or None if it is not
     recorded.
     """
     try:
-        begun = datetime.fromisoformat(run.created) if isinstance(run, Trace) else None
+        start = datetime.fromisoformat(run.created) if isinstance(run, Trace) else None
     except ValueError:
         return None
-    return begun if begun is None or begun.tzinfo else begun.replace(tzinfo=UTC)
+    return start if start is None or start.tzinfo else start.replace(tzinfo=UTC)

@@ -14,68 +14,70 @@ from kgot_lab.loop.events import EMPTY, Answered, Ballot, Event, Failed, Started
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
 from kgot_lab.loop.prompts import Look, Vote
-from kgot_lab.loop.retrieve import candidates, conclude, forced, is_statement, look_up
-from kgot_lab.loop.run_context import Loop, Steps, ask_for, distinct, read_event, situation
+from kgot_lab.loop.retrieve import conclude, is_statement, lookup_statement, read_candidates, read_forced
+from kgot_lab.loop.run_context import RunContext, Steps, ask_structured, distinct, read_event, situation
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import PythonRunner, Store, readers
 from kgot_lab.text.cleaning import replace_surrogates
-from kgot_lab.tools.tool import Tool, sought_by
+from kgot_lab.tools.tool import Tool, search_argument
 from kgot_lab.types import LLM, Json
 
 # Ballots: INSERT or RETRIEVE, by strict majority, stopped once the outcome is decided.
 
 
-def poll(run: Loop) -> Steps[tuple[Voted, list[str]]]:
+def take_vote(run: RunContext) -> Steps[tuple[Voted, list[str]]]:
     """Vote on the next step.
 
     Returns the outcome and the distinct read statements (or answers) of the RETRIEVE ballots.
     """
     limits = run.limits
     if run.state.step < limits.unpolled and not run.state.start:
-        bare = limits.unpolled == 1 and not run.store.schema().nodes
+        is_first = limits.unpolled == 1 and not run.store.schema().nodes
         reasons = (
             "no vote on an empty graph"
-            if bare
+            if is_first
             else f"no vote before {limits.unpolled} turn{'s' * (limits.unpolled > 1)}",
         )
-        return run.happened(
+        return run.record(
             Voted, choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons
         ), []
     # at temperature 0 every ballot is the same text
-    freely = limits.temperatures.get("vote", limits.vote_temperature) > 0
-    possible = limits.votes if freely else 1
+    is_sampled = limits.temperatures.get("vote", limits.vote_temperature) > 0
+    possible = limits.votes if is_sampled else 1
     text = yield from situation(run)
     ballots: list[Ballot] = []
-    while len(ballots) < possible and not _decided(ballots, possible):
-        ballot = yield from _cast(run, text, len(ballots) + 1)
+    while len(ballots) < possible and not _is_decided(ballots, possible):
+        ballot = yield from _sample_ballot(run, text, len(ballots) + 1)
         ballots.append(ballot)
         yield ballot
     inserts = distinct([ballot.text for ballot in ballots if ballot.choice == "INSERT" and ballot.text])
     retrieves = distinct([ballot.text for ballot in ballots if ballot.choice == "RETRIEVE"])
-    voted = run.happened(
+    voted = run.record(
         Voted,
-        choice="RETRIEVE" if _count(ballots, "RETRIEVE") > _count(ballots, "INSERT") else "INSERT",
-        inserts=_count(ballots, "INSERT"),
-        retrieves=_count(ballots, "RETRIEVE"),
-        invalid=_count(ballots, ""),
+        choice="RETRIEVE"
+        if _count_choice(ballots, "RETRIEVE") > _count_choice(ballots, "INSERT")
+        else "INSERT",
+        inserts=_count_choice(ballots, "INSERT"),
+        retrieves=_count_choice(ballots, "RETRIEVE"),
+        invalid=_count_choice(ballots, ""),
         possible=possible,
         reasons=tuple(inserts),
     )
     return voted, retrieves
 
 
-def _count(ballots: list[Ballot], choice: str) -> int:
+def _count_choice(ballots: list[Ballot], choice: str) -> int:
     return sum(ballot.choice == choice for ballot in ballots)
 
 
-def _decided(ballots: list[Ballot], possible: int) -> bool:
+def _is_decided(ballots: list[Ballot], possible: int) -> bool:
     """Return whether the remaining ballots cannot change the outcome. Ties go to INSERT."""
-    left = possible - len(ballots)
-    inserts, retrieves = _count(ballots, "INSERT"), _count(ballots, "RETRIEVE")
-    return retrieves > inserts + left or inserts >= retrieves + left
+    remaining = possible - len(ballots)
+    inserts, retrieves = _count_choice(ballots, "INSERT"), _count_choice(ballots, "RETRIEVE")
+    return retrieves > inserts + remaining or inserts >= retrieves + remaining
 
 
-def _cast(run: Loop, text: str, number: int) -> Steps[Ballot]:
+def _sample_ballot(run: RunContext, text: str, number: int) -> Steps[Ballot]:
     """Cast one ballot.
 
     A RETRIEVE whose statement finds nothing counts as INSERT. An invalid reply counts as nothing.
@@ -83,50 +85,48 @@ def _cast(run: Loop, text: str, number: int) -> Steps[Ballot]:
     options = {"temperature": run.limits.vote_temperature, "seed": 100 * run.state.step + number}
     try:
         if run.limits.reading == "operations":
-            look = yield from ask_for(run, "vote", prompts.vote_by_names(text), Look, **options)
+            look = yield from ask_structured(run, "vote", prompts.vote_by_names(text), Look, **options)
             unknown = look.answer.strip().lower().rstrip(".") in {"", "unknown"}
-            choice, said = "INSERT" if unknown else look.choice, look.missing
-            statement = look_up(run, look.about)
+            choice, reason = "INSERT" if unknown else look.choice, look.missing
+            statement = lookup_statement(run, look.about)
         else:
             dialect = None if run.limits.reading == "whole graph" else run.store.dialect
             messages = prompts.vote(text, run.state.calls, dialect)
-            vote = yield from ask_for(run, "vote", messages, Vote, **options)
-            choice, said, statement = vote.choice, vote.text.strip(), vote.text.strip()
+            vote = yield from ask_structured(run, "vote", messages, Vote, **options)
+            choice, reason, statement = vote.choice, vote.text.strip(), vote.text.strip()
     except BadReply as error:
-        return run.happened(Ballot, number=number, choice="", text=error.reason)
+        return run.record(Ballot, number=number, choice="", text=error.reason)
     if choice == "INSERT":
-        return run.happened(Ballot, number=number, choice="INSERT", text=said)
+        return run.record(Ballot, number=number, choice="INSERT", text=reason)
     if run.limits.reading == "whole graph" and not run.store.schema().nodes:
-        return run.happened(
+        return run.record(
             Ballot,
             number=number,
             choice="INSERT",
             text=f"the graph is empty, so nothing in it says: {statement}",
         )
     if (run.limits.reading != "whole graph" or is_statement(statement)) and (
-        yield from _finds_nothing(run, statement)
+        yield from _finds_no_rows(run, statement)
     ):
-        return run.happened(
-            Ballot, number=number, choice="INSERT", text=f"reading found nothing: {statement}"
-        )
-    return run.happened(Ballot, number=number, choice="RETRIEVE", text=statement)
+        return run.record(Ballot, number=number, choice="INSERT", text=f"reading found nothing: {statement}")
+    return run.record(Ballot, number=number, choice="RETRIEVE", text=statement)
 
 
-def _finds_nothing(run: Loop, statement: str) -> Steps[bool]:
+def _finds_no_rows(run: RunContext, statement: str) -> Steps[bool]:
     """Return whether a read statement gives no rows.
 
     A statement that fails is no evidence, since it may still be repaired, unless the graph is empty.
     """
-    if (known := run.state.rows_of(statement)) is not None:
-        return not known
+    if (rows_before := run.state.known_rows(statement)) is not None:
+        return not rows_before
     try:
         rows = run.store.read(statement)
     except QueryFailed as error:
-        yield run.happened(Failed, statement=statement, reason=error.reason)
+        yield run.record(Failed, statement=statement, reason=error.reason)
         return not run.store.schema().nodes
-    happened = read_event(run, run.store, statement, rows)
-    yield happened
-    return not happened.grounded
+    event = read_event(run, run.store, statement, rows)
+    yield event
+    return not event.grounded
 
 
 def think(
@@ -173,7 +173,7 @@ def think(
             raise UnsupportedQuestion(
                 "the mode paths reads documents that a search finds, not attached files: leave them out, or take another preset"
             )
-        if not store.schema().nodes and not any(map(sought_by, tools)):
+        if not store.schema().nodes and not any(map(search_argument, tools)):
             raise UnsupportedQuestion(
                 'the mode paths needs a tool that finds documents, such as search(documents) or one of yours with finds="query", '
                 "or a store that holds a graph"
@@ -181,18 +181,20 @@ def think(
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
-    compute = compute or computing(store, limits)
-    run = Loop(llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State())
-    return _walk(
+    compute = compute or python_executor(store, limits)
+    run = RunContext(
+        llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State()
+    )
+    return _run_turns(
         run,
         replace_surrogates(question.strip()),
         tuple(replace_surrogates(str(path)) for path in attachments),
     )
 
 
-def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]:
+def _run_turns(run: RunContext, question: str, attachments: tuple[str, ...]) -> Steps[None]:
     start = run.store.graph() if run.store.schema().nodes else EMPTY
-    yield run.happened(
+    yield run.record(
         Started,
         question=question,
         attachments=attachments,
@@ -213,23 +215,23 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
         yield from answer_by_paths(run)
         return
     if not run.tools:  # nothing can be fetched, so there is nothing to vote on
-        yield from conclude(run, (yield from forced(run)))
+        yield from conclude(run, (yield from read_forced(run)))
         return
     while run.state.step < run.limits.steps:
-        voted, retrieves = yield from poll(run)
+        voted, retrieves = yield from take_vote(run)
         yield voted
         if voted.choice == "RETRIEVE":
-            found = yield from candidates(run, retrieves)
+            found = yield from read_candidates(run, retrieves)
             break
         if not (yield from insert(run, voted)) and run.limits.stop_when_stuck:
-            found = yield from forced(run)
+            found = yield from read_forced(run)
             break
     else:
-        found = yield from forced(run)
+        found = yield from read_forced(run)
     yield from conclude(run, found)
 
 
-def computing(store: object, limits: Limits) -> Callable[[str], str] | None:
+def python_executor(store: object, limits: Limits) -> Callable[[str], str] | None:
     """Return the store's Python executor with the run's time limit, or None if the store has none."""
     return partial(store.compute, seconds=limits.python_seconds) if isinstance(store, PythonRunner) else None
 
@@ -239,12 +241,16 @@ def describe_tool(tool: Tool) -> dict[str, Json]:
 
     The argument that it searches by is included only if it differs from what the arguments suggest.
     """
-    told = {"description": tool.description, "arguments": dict(tool.arguments)}
-    finds = sought_by(tool)
-    return told if finds == usually_finds(tool.name, tool.arguments) else told | {"finds": finds}
+    described = {"description": tool.description, "arguments": dict(tool.arguments)}
+    searched = search_argument(tool)
+    return (
+        described
+        if searched == default_search_argument(tool.name, tool.arguments)
+        else described | {"finds": searched}
+    )
 
 
-def usually_finds(name: str, arguments: Mapping[str, Json]) -> str:
+def default_search_argument(name: str, arguments: Mapping[str, Json]) -> str:
     """Return the argument that a tool searches by, for recordings that do not name it.
 
     Such recordings are older than tools that declare their search argument.

@@ -13,7 +13,7 @@ from kgot_lab.llm.recorded import logprob_from_json, prompt_from_json, prompt_to
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Reply, Rows, Usage
 
 EMPTY = PropertyGraph.of()
-LOST_CALL = ", failed"  # ends the role of a call that failed and had a cost
+FAILED_CALL = ", failed"  # ends the role of a call that failed and had a cost
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -26,9 +26,9 @@ class Event:
     step: int = 0
 
     def __repr__(self) -> str:
-        from kgot_lab.loop.formatting import line
+        from kgot_lab.loop.formatting import summary_line
 
-        return line(self)
+        return summary_line(self)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -70,9 +70,9 @@ class Asked(Event):
         return Reply(self.reply, self.usage, self.model, self.cut, self.logprob)
 
     @property
-    def is_loss(self) -> bool:
+    def is_failed(self) -> bool:
         """Whether the call failed at a cost. It has no reply, and a replay does not repeat it."""
-        return self.role.endswith(LOST_CALL)
+        return self.role.endswith(FAILED_CALL)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -247,7 +247,7 @@ class Answered(Event):
     likelihood: float | None = field(default=None, metadata={"if_told": True})
 
     @property
-    def why_guess(self) -> str:
+    def guess_reason(self) -> str:
         """Why the answer is a guess, or "" if it is none."""
         if not self.forced:
             return ""
@@ -265,26 +265,26 @@ EVENTS: dict[str, type[Event]] = {
 
 def to_json(event: Event) -> dict[str, Json]:
     """Convert an event to plain JSON values, with its kind under "event"."""
-    return {"event": type(event).__name__, **_plain(event)}
+    return {"event": type(event).__name__, **_to_plain(event)}
 
 
-def _plain(value: Any) -> Json:
+def _to_plain(value: Any) -> Json:
     if is_dataclass(value) and not isinstance(value, Prompt):
         return {
-            item.name: _plain(getattr(value, item.name))
+            item.name: _to_plain(getattr(value, item.name))
             for item in fields(value)
-            if not _left_out(item, value)
+            if not _is_omitted(item, value)
         }
     if isinstance(value, Prompt):
         return prompt_to_json(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     return value
 
 
-def _left_out(item: Field[Any], value: Any) -> bool:
+def _is_omitted(item: Field[Any], value: Any) -> bool:
     """Return whether a field is omitted from the line of an event.
 
     This holds for fields stored beside the trace, and for fields newer than older traces that are None.
@@ -299,32 +299,32 @@ def from_json(data: Mapping[str, Json]) -> Event:
         raise TraceError(f"not an event: {str(data)[:120]}")
     try:
         values = {item.name: data[item.name] for item in fields(kind) if item.name in data}
-        return kind(**{name: _READERS.get((kind, name), _tuples)(value) for name, value in values.items()})
+        return kind(**{name: _READERS.get((kind, name), _as_tuple)(value) for name, value in values.items()})
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise TraceError(f"a damaged {kind.__name__} event: {error!r}") from error
 
 
-def _tuples(value: Json) -> Json:
+def _as_tuple(value: Json) -> Json:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _node(data: Json) -> Node:
+def _node_from_json(data: Json) -> Node:
     return Node(data["id"], tuple(data["labels"]), data["properties"])
 
 
 def diff_from_json(data: Json) -> Diff:
     """Build a diff from the JSON that `to_json` wrote as part of an event."""
     return Diff(
-        tuple(map(_node, data["added_nodes"])),
-        tuple(map(_node, data["removed_nodes"])),
-        tuple((_node(before), _node(after)) for before, after in data["changed_nodes"]),
+        tuple(map(_node_from_json, data["added_nodes"])),
+        tuple(map(_node_from_json, data["removed_nodes"])),
+        tuple((_node_from_json(before), _node_from_json(after)) for before, after in data["changed_nodes"]),
         tuple(Edge(**edge) for edge in data["added_edges"]),
         tuple(Edge(**edge) for edge in data["removed_edges"]),
         tuple((Edge(**before), Edge(**after)) for before, after in data["changed_edges"]),
     )
 
 
-def _calls(data: Json) -> tuple[ToolCall, ...]:
+def _calls_from_json(data: Json) -> tuple[ToolCall, ...]:
     return tuple(ToolCall(**call) for call in data)
 
 
@@ -332,8 +332,8 @@ _READERS: dict[tuple[type[Event], str], Any] = {
     (Asked, "prompt"): prompt_from_json,
     (Asked, "usage"): lambda data: Usage(**data),
     (Asked, "logprob"): logprob_from_json,
-    (Chose, "calls"): _calls,
-    (Chose, "skipped"): _calls,
+    (Chose, "calls"): _calls_from_json,
+    (Chose, "skipped"): _calls_from_json,
     (ToolReturned, "call"): lambda data: ToolCall(**data),
     (ToolReturned, "sources"): lambda data: tuple(Document(**document) for document in data),
     (Wrote, "diff"): diff_from_json,

@@ -14,41 +14,45 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.render import relevance
-from kgot_lab.loop.run_context import Candidate, Loop, scalars
+from kgot_lab.loop.run_context import Candidate, RunContext, scalars
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import contains_words, content_words, name_tokens, sentences
 from kgot_lab.types import Diff, Document, Edge, Json
 
-_WHOLE = 5000  # nodes and edges up to which the whole graph is indexed, or else the part near the rows
-_MOST = 50  # maximum names to search a large graph for, and names around those
-_LONGEST = 3  # maximum edges of a chain
-_CHAINS = 5000  # beam width of chains
-_STARTS = 10  # maximum start names of chains for one statement
-_CITED = 3  # maximum chains between two names
-_NAMED = 10  # maximum names of a row or statement to join by chains
-_TEXT = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
+_MAX_INDEXED = 5000  # nodes and edges up to which the whole graph is indexed, or else the part near the rows
+_MAX_SEARCHED = 50  # maximum names to search a large graph for, and names around those
+_MAX_CHAIN_LENGTH = 3  # maximum edges of a chain
+_BEAM_WIDTH = 5000  # beam width of chains
+_MAX_STARTS = 10  # maximum start names of chains for one statement
+_MAX_CITED = 3  # maximum chains between two names
+_MAX_ROW_NAMES = 10  # maximum names of a row or statement to join by chains
+_LITERAL = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
 
 
-def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 8) -> list[Edge]:
+def answer_evidence(
+    run: RunContext, candidates: Sequence[Candidate], answer: str, limit: int = 8
+) -> list[Edge]:
     """Return at most `most` edges that the rows refer to.
 
     Edges that contain the answer come first, then those most relevant to the question and the answer.
     """
-    edges = _once(
-        edge for candidate in found for edge in _Names(_edges_near(run, candidate)).spoken_of(candidate)
+    edges = _unique_edges(
+        edge
+        for candidate in candidates
+        for edge in _NameIndex(_edges_near(run, candidate)).referenced_edges(candidate)
     )
     lines = [fact_of(edge) for edge in edges]
-    wanted = f"{run.state.question} {answer}"
-    near = relevance(wanted, lines)
+    query = f"{run.state.question} {answer}"
+    scores = relevance(query, lines)
     order = sorted(
         range(len(lines)),
-        key=lambda number: (not contains_words(answer, lines[number]), -near[number], number),
+        key=lambda number: (not contains_words(answer, lines[number]), -scores[number], number),
     )
-    return [edges[number] for number in order[:most]]
+    return [edges[number] for number in order[:limit]]
 
 
-class FoundSupports:
+class SupportFinder:
     """The documents and sentences that state the facts of a run, in its present state.
 
     They are those recorded on a fact's edge, or else sentences of what its tool calls returned. A recorded
@@ -68,35 +72,39 @@ class FoundSupports:
         # the calls that a fact was written from
         self._writing: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
         for write in state.writes:
-            for edge in _written(write.diff):
+            for edge in _written_edges(write.diff):
                 self._writing[edge.identity][write.source] = None
         self._telling = (
-            [(write.source, set(map(_folded, _said(write.statement)))) for write in state.writes]
+            [(write.source, set(map(_normalized, _literals(write.statement)))) for write in state.writes]
             if state.spelled
             else []
         )
 
-    def of(self, edge: Edge) -> tuple[Support, ...]:
+    def find(self, edge: Edge) -> tuple[Support, ...]:
         """Return the supports of an edge."""
-        began = {
-            support for other in _began_with(self._start, edge) for support in supports_of(other.properties)
+        start_supports = {
+            support for other in _start_edges(self._start, edge) for support in supports_of(other.properties)
         }
-        here = tuple(
-            support for support in supports_of(edge.properties) if self._is_known(support) or support in began
+        recorded = tuple(
+            support
+            for support in supports_of(edge.properties)
+            if self._is_known(support) or support in start_supports
         )
-        calls = set(() if here else self.calls(edge))
+        calls = set(() if recorded else self.source_calls(edge))
         if self._spelled:
-            sources = {support.source for support in here}
-            told = {_folded(edge.source), _folded(edge.type), _folded(edge.target)}
+            sources = {support.source for support in recorded}
+            fact_names = {_normalized(edge.source), _normalized(edge.type), _normalized(edge.target)}
             calls |= {
-                call for call, words in self._telling if told <= words and not self._sources(call) & sources
+                call
+                for call, literals in self._telling
+                if fact_names <= literals and not self._sources(call) & sources
             }
         documents = (
             document for call, returned in self._documents.items() if call in calls for document in returned
         )
-        return tuple(dict.fromkeys((*here, *sentences_stating(edge, documents))))
+        return tuple(dict.fromkeys((*recorded, *sentences_stating(edge, documents))))
 
-    def calls(self, edge: Edge) -> tuple[str, ...]:
+    def source_calls(self, edge: Edge) -> tuple[str, ...]:
         """Return the tool calls from whose texts an edge was written."""
         return tuple(self._writing.get(edge.identity, ()))
 
@@ -109,15 +117,15 @@ class FoundSupports:
         return {document.id for document in self._documents.get(call, ())}
 
 
-def sourced(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph:
+def add_supports(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph:
     """Add supports from tool calls to the edges of a run's graph that have none.
 
     This is for readers who query the graph later.
     """
-    found = FoundSupports(state_after(events))
+    finder = SupportFinder(state_after(events))
 
     def with_supports(edge: Edge) -> Edge:
-        supports = () if supports_of(edge.properties) else found.of(edge)
+        supports = () if supports_of(edge.properties) else finder.find(edge)
         return (
             replace(edge, properties={**edge.properties, **support_properties(supports)})
             if supports
@@ -139,9 +147,12 @@ def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Suppor
     for document in documents:
         title = name_tokens(document.title.split("(")[0])
         for text in sentences(" ".join(document.text.split())):
-            here = [contains_words(end, text) for end in (edge.source, edge.target)]
-            if all(here) or (
-                any(here) and all(now or (end and end == title) for now, end in zip(here, ends, strict=True))
+            has_end = [contains_words(end, text) for end in (edge.source, edge.target)]
+            if all(has_end) or (
+                any(has_end)
+                and all(
+                    is_named or (end and end == title) for is_named, end in zip(has_end, ends, strict=True)
+                )
             ):
                 found.append((len(relation & set(content_words(text))), Support(document.id, text)))
     best = max((shared for shared, _ in found), default=0)
@@ -150,37 +161,46 @@ def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Suppor
     return tuple(dict.fromkeys(support for shared, support in found if shared == best))
 
 
-def passages_of(supports: Iterable[Iterable[Support]]) -> tuple[str, ...]:
+def passage_ids(supports: Iterable[Iterable[Support]]) -> tuple[str, ...]:
     """Return the ids of the documents in some supports, without repeats."""
-    return tuple(dict.fromkeys(support.source for each in supports for support in each if support.source))
+    return tuple(
+        dict.fromkeys(
+            support.source for supports_of_fact in supports for support in supports_of_fact if support.source
+        )
+    )
 
 
-def _edges_near(run: Loop, candidate: Candidate) -> Iterable[Edge]:
+def _edges_near(run: RunContext, candidate: Candidate) -> Iterable[Edge]:
     """Return the edges that rows may refer to.
 
     These are all edges of a small graph, or else those of the nodes that rows and statement name.
     """
     schema = run.store.schema()
-    if schema.nodes + schema.edges <= _WHOLE:
+    if schema.nodes + schema.edges <= _MAX_INDEXED:
         return run.store.graph().edges
-    asked = [*_said(candidate.statement), *(str(value) for row in candidate.rows for value in scalars(row))]
-    names = [name for name in dict.fromkeys(asked) if len(name) <= 200][:_MOST]
+    texts = [
+        *_literals(candidate.statement),
+        *(str(value) for row in candidate.rows for value in scalars(row)),
+    ]
+    names = [name for name in dict.fromkeys(texts) if len(name) <= 200][:_MAX_SEARCHED]
     ids = dict.fromkeys(
         id for name in names for id in (name, *(node.id for node in run.store.search(name, 3)))
     )
-    near = _once(edge for id in ids for edge in run.store.neighbours(id))
-    told = set(map(_folded, _said(candidate.statement)))
-    around = dict.fromkeys(
+    near = _unique_edges(edge for id in ids for edge in run.store.neighbours(id))
+    relations = set(map(_normalized, _literals(candidate.statement)))
+    neighbours = dict.fromkeys(
         end
         for edge in near
-        if _folded(edge.type) in told
+        if _normalized(edge.type) in relations
         for end in (edge.source, edge.target)
         if end not in ids
     )
-    return _once((*near, *(edge for id in list(around)[:_MOST] for edge in run.store.neighbours(id))))
+    return _unique_edges(
+        (*near, *(edge for id in list(neighbours)[:_MAX_SEARCHED] for edge in run.store.neighbours(id)))
+    )
 
 
-class _Asked(NamedTuple):
+class _StatementNames(NamedTuple):
     """The node names in a statement, its normalized text, and the relations that it names, in order."""
 
     names: tuple[str, ...]
@@ -196,17 +216,17 @@ class _Chain(NamedTuple):
     forward: tuple[bool, ...]
     names: tuple[str, ...]
 
-    def unnamed(self, named: Collection[str]) -> bool:
+    def has_unnamed(self, known_names: Collection[str]) -> bool:
         """Return whether the chain passes a node that is not in `named`."""
-        return not set(self.names) <= set(named)
+        return not set(self.names) <= set(known_names)
 
     @property
-    def turns(self) -> int:
+    def direction_changes(self) -> int:
         """How often the edges change their direction."""
         return sum(one != other for one, other in pairwise(self.forward))
 
 
-class _Names:
+class _NameIndex:
     """An index of the edges of a graph by the names of their ends.
 
     It finds the names in a text, the longest first, so that Nigeria is not Niger.
@@ -218,19 +238,19 @@ class _Names:
         # relation, other end, whether it points there, edge
         self._hops: dict[str, list[tuple[str, str, bool, Edge]]] = defaultdict(list)
         for edge in edges:
-            ends = _folded(edge.source), _folded(edge.target)
+            ends = _normalized(edge.source), _normalized(edge.target)
             self._between[ends].append(edge)
             if ends[0] != ends[1]:
-                type = _folded(edge.type)
+                type = _normalized(edge.type)
                 self._hops[ends[0]].append((type, ends[1], True, edge))
                 self._hops[ends[1]].append((type, ends[0], False, edge))
             for end in ends:
                 self._at[end].append(edge)
         self._longest = max((name.count(" ") + 1 for name in self._at), default=0)
-        self._types = {type for each in self._hops.values() for type, *_ in each}
-        self._known: dict[tuple[str, _Asked], dict[str, list[_Chain]]] = {}
+        self._types = {type for hops in self._hops.values() for type, *_ in hops}
+        self._known: dict[tuple[str, _StatementNames], dict[str, list[_Chain]]] = {}
 
-    def spoken_of(self, candidate: Candidate) -> list[Edge]:
+    def referenced_edges(self, candidate: Candidate) -> list[Edge]:
         """Return the edges that the rows of a candidate refer to.
 
         A row that is a fact refers to that fact. Other rows refer to the edges between names in the row, or
@@ -238,79 +258,88 @@ class _Names:
         rows are combined, since a list of names has one row each. Two names may also be the ends of a chain
         of edges whose relations the statement names: see `_chains`.
         """
-        said = _said(candidate.statement)
-        there = tuple(dict.fromkeys(name for text in said for name in self.within(text)))
-        asked = _Asked(
-            there,
-            _folded(candidate.statement),
-            tuple(name for name in map(_folded, said) if name in self._types),
+        literals = _literals(candidate.statement)
+        statement_names = tuple(dict.fromkeys(name for text in literals for name in self.names_in(text)))
+        asked = _StatementNames(
+            statement_names,
+            _normalized(candidate.statement),
+            tuple(name for name in map(_normalized, literals) if name in self._types),
         )
-        told = asked.told
-        found = _once(edge for row in candidate.rows for edge in self._of_row(row, asked))
-        if not found:
+        statement_text = asked.told
+        edges = _unique_edges(edge for row in candidate.rows for edge in self._row_edges(row, asked))
+        if not edges:
             names = list(
                 dict.fromkeys(
                     name
                     for row in candidate.rows
                     for value in scalars(row)
-                    for name in self.within(str(value))
+                    for name in self.names_in(str(value))
                 )
             )
-            found = self._related(self._joining(names, names), told)
-        return found
+            edges = self._with_named_relation(self._edges_between(names, names), statement_text)
+        return edges
 
-    def _of_row(self, row: Json, asked: _Asked) -> list[Edge]:
+    def _row_edges(self, row: Json, statement: _StatementNames) -> list[Edge]:
         """Return the edges that one row refers to.
 
         A row that names no node may hold a value of an edge at a node that the statement names.
         """
         if isinstance(row, Mapping) and {"subject", "relation", "object"} <= row.keys():
-            ends = _folded(row["subject"]), _folded(row["object"])
+            ends = _normalized(row["subject"]), _normalized(row["object"])
             return [
-                edge for edge in self._between.get(ends, ()) if _folded(edge.type) == _folded(row["relation"])
+                edge
+                for edge in self._between.get(ends, ())
+                if _normalized(edge.type) == _normalized(row["relation"])
             ]
         values = [str(value) for value in scalars(row)]
-        here = [name for value in values for name in self.within(value)]
-        if chained := self._chained(here, asked):
+        row_names = [name for value in values for name in self.names_in(value)]
+        if chained := self._chain_edges(row_names, statement):
             return chained
-        edges = self._joining(here, here) or self._joining(here, asked.names)
-        if not edges and not here:
-            at = [edge for name in asked.names for edge in self._at.get(name, ())]
+        edges = self._edges_between(row_names, row_names) or self._edges_between(row_names, statement.names)
+        if not edges and not row_names:
+            named_edges = [edge for name in statement.names for edge in self._at.get(name, ())]
             edges = [
-                edge for edge in at if set(values) & {str(value) for value in scalars(dict(edge.properties))}
+                edge
+                for edge in named_edges
+                if set(values) & {str(value) for value in scalars(dict(edge.properties))}
             ]
-        return self._related(edges, f"{asked.told} {_folded(' '.join(values))}")
+        return self._with_named_relation(edges, f"{statement.told} {_normalized(' '.join(values))}")
 
-    def _chained(self, here: Sequence[str], asked: _Asked) -> list[Edge]:
+    def _chain_edges(self, row_names: Sequence[str], statement: _StatementNames) -> list[Edge]:
         """Return the edges of the chains that end at a name of a row.
 
         Edges with a named relation between such names and others are included.
         """
-        row, others = list(dict.fromkeys(here))[:_NAMED], list(dict.fromkeys((*asked.names, *here)))[:_NAMED]
-        if len(asked.relations) < 2:
+        ends, starts = (
+            list(dict.fromkeys(row_names))[:_MAX_ROW_NAMES],
+            list(dict.fromkeys((*statement.names, *row_names)))[:_MAX_ROW_NAMES],
+        )
+        if len(statement.relations) < 2:
             return []
-        found: list[Edge] = []
+        edges: list[Edge] = []
         chained = False
-        for number, end in enumerate(row):
-            for start in (name for name in others if name not in row[: number + 1]):
+        for number, end in enumerate(ends):
+            for start in (name for name in starts if name not in ends[: number + 1]):
                 direct = [
                     edge
                     for type, other, _, edge in self._hops[start]
-                    if other == end and type in asked.relations
+                    if other == end and type in statement.relations
                 ]
-                chains = self._chains(start, end, {*row, *others}, asked)
+                chains = self._best_chains(start, end, {*ends, *starts}, statement)
                 if direct and not (
                     chains
-                    and len(chains[0].edges) == len(asked.relations)
-                    and chains[0].unnamed({*row, *others})
+                    and len(chains[0].edges) == len(statement.relations)
+                    and chains[0].has_unnamed({*ends, *starts})
                 ):
-                    found += direct  # but a chain of all that the statement names, over nodes it does not name, says more
+                    edges += direct  # but a chain of all that the statement names, over nodes it does not name, says more
                     continue
                 chained |= bool(chains)
-                found += (edge for chain in chains for edge in chain.edges)
-        return _once(found) if chained else []
+                edges += (edge for chain in chains for edge in chain.edges)
+        return _unique_edges(edges) if chained else []
 
-    def _chains(self, start: str, end: str, named: Collection[str], asked: _Asked) -> list[_Chain]:
+    def _best_chains(
+        self, start: str, end: str, known_names: Collection[str], statement: _StatementNames
+    ) -> list[_Chain]:
         """Return the best chains of two or three edges between two names, at most a few.
 
         Their relations follow one another as in the statement, from either end, since the direction in which
@@ -318,101 +347,103 @@ class _Names:
         all relations that the statement names, then short ones, then those with the fewest turns.
         """
 
-        def worse(chain: _Chain) -> tuple[bool, bool, int, int]:
+        def cost(chain: _Chain) -> tuple[bool, bool, int, int]:
             return (
-                chain.unnamed(named),
-                len(chain.edges) != len(asked.relations),
+                chain.has_unnamed(known_names),
+                len(chain.edges) != len(statement.relations),
                 len(chain.edges),
-                chain.turns,
+                chain.direction_changes,
             )
 
-        found = self._chains_from(start, asked).get(end, [])
-        least = min(map(worse, found), default=None)
-        return [chain for chain in found if worse(chain) == least][:_CITED]
+        chains = self._chains_from(start, statement).get(end, [])
+        best_cost = min(map(cost, chains), default=None)
+        return [chain for chain in chains if cost(chain) == best_cost][:_MAX_CITED]
 
-    def _chains_from(self, start: str, asked: _Asked) -> Mapping[str, list[_Chain]]:
+    def _chains_from(self, start: str, statement: _StatementNames) -> Mapping[str, list[_Chain]]:
         """Return the chains that begin at a name, by the name they end at.
 
         Chains over names of the statement grow first.
         """
-        if (known := self._known.get((start, asked))) is not None:
-            return known
-        if len(self._known) >= _STARTS:
+        if (cached := self._known.get((start, statement))) is not None:
+            return cached
+        if len(self._known) >= _MAX_STARTS:
             return {}
-        runs = {
-            each[at : at + length]
-            for each in (asked.relations, asked.relations[::-1])
-            for length in range(2, _LONGEST + 1)
-            for at in range(len(each) - length + 1)
+        relation_runs = {
+            relations[offset : offset + length]
+            for relations in (statement.relations, statement.relations[::-1])
+            for length in range(2, _MAX_CHAIN_LENGTH + 1)
+            for offset in range(len(relations) - length + 1)
         }
-        begun = {run[:length] for run in runs for length in range(1, len(run) + 1)}
-        ending = self._known[start, asked] = defaultdict(list)
-        growing = [_Chain((), (), (), (start,))]
-        for _ in range(_LONGEST):
-            more = (
+        prefixes = {run[:length] for run in relation_runs for length in range(1, len(run) + 1)}
+        by_end = self._known[start, statement] = defaultdict(list)
+        beam = [_Chain((), (), (), (start,))]
+        for _ in range(_MAX_CHAIN_LENGTH):
+            extensions = (
                 _Chain(
                     (*chain.edges, edge),
                     (*chain.types, type),
                     (*chain.forward, forward),
                     (*chain.names, other),
                 )
-                for chain in growing
+                for chain in beam
                 for type, other, forward, edge in self._hops[chain.names[-1]]
-                if (*chain.types, type) in begun and other not in chain.names
+                if (*chain.types, type) in prefixes and other not in chain.names
             )
-            grown = list(islice(more, _CHAINS))
-            for chain in grown:
-                if chain.types in runs:
-                    ending[chain.names[-1]].append(chain)
-            growing = sorted(grown, key=lambda chain: chain.names[-1] not in asked.names)
-        return ending
+            extended = list(islice(extensions, _BEAM_WIDTH))
+            for chain in extended:
+                if chain.types in relation_runs:
+                    by_end[chain.names[-1]].append(chain)
+            beam = sorted(extended, key=lambda chain: chain.names[-1] not in statement.names)
+        return by_end
 
-    def _related(self, edges: Sequence[Edge], told: str) -> list[Edge]:
+    def _with_named_relation(self, edges: Sequence[Edge], text: str) -> list[Edge]:
         """Return the edges whose relation occurs in `told`, or all of them if none does."""
-        return [edge for edge in edges if f" {_folded(edge.type)} " in f" {told} "] or _once(edges)
-
-    def _joining(self, some: Iterable[str], others: Sequence[str]) -> list[Edge]:
-        """Return the edges between some names and others."""
-        wanted = set(others)
-        return _once(
-            edge
-            for one in dict.fromkeys(some)
-            for edge in self._at.get(one, ())
-            if self._other(edge, one) in wanted
+        return [edge for edge in edges if f" {_normalized(edge.type)} " in f" {text} "] or _unique_edges(
+            edges
         )
 
-    def _other(self, edge: Edge, one: str) -> str:
-        ends = _folded(edge.source), _folded(edge.target)
-        return "" if ends[0] == ends[1] else ends[1] if ends[0] == one else ends[0]
+    def _edges_between(self, names: Iterable[str], other_names: Sequence[str]) -> list[Edge]:
+        """Return the edges between some names and others."""
+        targets = set(other_names)
+        return _unique_edges(
+            edge
+            for name in dict.fromkeys(names)
+            for edge in self._at.get(name, ())
+            if self._other_end(edge, name) in targets
+        )
 
-    def within(self, text: str) -> Iterator[str]:
+    def _other_end(self, edge: Edge, name: str) -> str:
+        ends = _normalized(edge.source), _normalized(edge.target)
+        return "" if ends[0] == ends[1] else ends[1] if ends[0] == name else ends[0]
+
+    def names_in(self, text: str) -> Iterator[str]:
         """Yield the node names in a text, as whole words and the longest match first."""
-        words, at = name_tokens(text), 0
-        while at < len(words):
-            for length in range(min(self._longest, len(words) - at), 0, -1):
-                if (name := " ".join(words[at : at + length])) in self._at:
+        words, position = name_tokens(text), 0
+        while position < len(words):
+            for length in range(min(self._longest, len(words) - position), 0, -1):
+                if (name := " ".join(words[position : position + length])) in self._at:
                     yield name
-                    at += length
+                    position += length
                     break
             else:
-                at += 1
+                position += 1
 
 
-def _once(edges: Iterable[Edge]) -> list[Edge]:
+def _unique_edges(edges: Iterable[Edge]) -> list[Edge]:
     return list({edge.identity: edge for edge in edges}.values())
 
 
-def _said(statement: str) -> list[str]:
+def _literals(statement: str) -> list[str]:
     """Return the literal strings and names in a statement."""
-    return [unquote(next(filter(None, found), "")) for found in _TEXT.findall(statement)]
+    return [unquote(next(filter(None, groups), "")) for groups in _LITERAL.findall(statement)]
 
 
-def _folded(text: object) -> str:
+def _normalized(text: object) -> str:
     """Normalize a name to its words, ignoring case, punctuation and underscores."""
     return " ".join(name_tokens(str(text)))
 
 
-def _began_with(start: PropertyGraph, edge: Edge) -> list[Edge]:
+def _start_edges(start: PropertyGraph, edge: Edge) -> list[Edge]:
     return (
         [other for other in start.neighbours(edge.source) if other.identity == edge.identity]
         if edge.source in start
@@ -420,6 +451,6 @@ def _began_with(start: PropertyGraph, edge: Edge) -> list[Edge]:
     )
 
 
-def _written(diff: Diff) -> Iterator[Edge]:
+def _written_edges(diff: Diff) -> Iterator[Edge]:
     yield from diff.added_edges
     yield from (after for _, after in diff.changed_edges)

@@ -25,7 +25,7 @@ from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import (
-    LOST_CALL,
+    FAILED_CALL,
     Asked,
     Chose,
     Cut,
@@ -37,16 +37,16 @@ from kgot_lab.loop.events import (
     Wrote,
 )
 from kgot_lab.loop.prompts import Calls, Names, Reason, Statements, calls_schema, names_schema
-from kgot_lab.loop.render import fit, joined_lines, relevance
+from kgot_lab.loop.render import fit_budget, join_lines, relevance
 from kgot_lab.loop.run_context import (
-    How,
-    Loop,
+    CallOptions,
+    ReplyTooLong,
+    RunContext,
     Steps,
-    TooLong,
-    ask_for,
+    ask_structured,
     ask_text,
     distinct,
-    repairing,
+    run_with_repairs,
     situation,
 )
 from kgot_lab.memory.extraction import (
@@ -59,138 +59,150 @@ from kgot_lab.memory.extraction import (
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import estimate_tokens, replace_surrogates, truncate_to_tokens
 from kgot_lab.text.words import SentenceRules, content_words, sentences
-from kgot_lab.tools.tool import Result, Tool, checked_result, format_costs, sought_by
+from kgot_lab.tools.tool import Result, Tool, checked_result, combine_costs, search_argument
 from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
 
-_LEAST = 0.4  # minimum relevance of a sentence, as a share of the best one's
-_FEW = 400  # edges of the graph that a run began with up to which their names are looked at
-LEAD = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
+_MIN_RELEVANCE = 0.4  # minimum relevance of a sentence, as a share of the best one's
+_MAX_START_EDGES = 400  # edges of the graph that a run began with up to which their names are looked at
+LEAD_BONUS = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
 
 
-def insert(run: Loop, voted: Voted) -> Steps[bool]:
+def insert(run: RunContext, voted: Voted) -> Steps[bool]:
     """Fetch what is missing and write it. Returns False if there was nothing left to call."""
-    missing = (yield from _one_reason(run, voted.reasons)) if voted.ballots_cast else ""
-    calls = yield from _choose_tools(run, missing)
+    missing = (yield from _merge_reasons(run, voted.reasons)) if voted.ballots_cast else ""
+    calls = yield from _choose_calls(run, missing)
     for call in calls:
-        returned = yield from use(run, call)
+        returned = yield from call_tool(run, call)
         if not returned.failed:
-            yield from write_all(run, returned)
+            yield from write_result(run, returned)
     return bool(calls)
 
 
-def _one_reason(run: Loop, reasons: tuple[str, ...]) -> Steps[str]:
+def _merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
     if len(reasons) < 2 or not run.limits.merge:
-        return joined_lines(reasons)
+        return join_lines(reasons)
     try:
-        reason = (yield from ask_for(run, "merge", prompts.merge(reasons), Reason)).reason
+        reason = (yield from ask_structured(run, "merge", prompts.merge(reasons), Reason)).reason
     except BadReply:
-        reason = joined_lines(reasons)  # not fused, but nothing is lost
-    yield run.happened(Merged, reason=reason)
+        reason = join_lines(reasons)  # not fused, but nothing is lost
+    yield run.record(Merged, reason=reason)
     return reason
 
 
-def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
+def _choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     """Choose the next tool calls.
 
     Calls that were made before are skipped. If none is left, the model is asked once more at a higher
     temperature.
     """
-    if run.limits.open_with_question and not run.state.calls and (opening := _opening(run)):
-        yield run.happened(Chose, calls=opening)
+    if run.limits.open_with_question and not run.state.calls and (opening := _first_search(run)):
+        yield run.record(Chose, calls=opening)
         return opening
-    if run.limits.writing == "operations" and (look := search_tool(run)) and (names := unsearched(run)):
-        return (yield from _choose_names(run, look, names))
+    if (
+        run.limits.writing == "operations"
+        and (search := search_tool(run))
+        and (names := unsearched_names(run))
+    ):
+        return (yield from _choose_names(run, search, names))
     text = yield from situation(run)
     tools = list(run.tools.values())
     skipped: list[ToolCall] = []
     for attempt in range(2):
-        made = (*run.state.calls, *skipped)
-        messages = prompts.choose_tools(text, made, missing, tools)
-        how = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt}
+        made_calls = (*run.state.calls, *skipped)
+        messages = prompts.choose_tools(text, made_calls, missing, tools)
+        options = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt}
         temperature = (
             run.limits.temperature
             if attempt == 0
             else max(run.limits.vote_temperature, run.limits.temperature)
         )
         try:
-            reply = yield from ask_for(run, "tools", messages, Calls, temperature=temperature, **how)
+            reply = yield from ask_structured(
+                run, "tools", messages, Calls, temperature=temperature, **options
+            )
         except BadReply:
             continue
-        wanted = list(dict.fromkeys(ToolCall(call.tool, call.arguments) for call in reply.calls))
-        fresh = [call for call in wanted if call not in run.state.calls][: run.limits.calls]
-        skipped += [call for call in wanted if call in run.state.calls]
+        proposed = list(dict.fromkeys(ToolCall(call.tool, call.arguments) for call in reply.calls))
+        fresh = [call for call in proposed if call not in run.state.calls][: run.limits.calls]
+        skipped += [call for call in proposed if call in run.state.calls]
         if fresh:
-            yield run.happened(Chose, calls=tuple(fresh), skipped=tuple(skipped))
+            yield run.record(Chose, calls=tuple(fresh), skipped=tuple(skipped))
             return tuple(fresh)
-    yield run.happened(Chose, calls=(), skipped=tuple(skipped))
+    yield run.record(Chose, calls=(), skipped=tuple(skipped))
     return ()
 
 
-def _opening(run: Loop) -> tuple[ToolCall, ...]:
+def _first_search(run: RunContext) -> tuple[ToolCall, ...]:
     """Return the question itself as the first search, if a tool finds documents."""
-    look = search_tool(run)
-    return (lookup(look, run.state.question),) if look else ()
+    tool = search_tool(run)
+    return (search_call(tool, run.state.question),) if tool else ()
 
 
-def search_tool(run: Loop) -> Tool | None:
+def search_tool(run: RunContext) -> Tool | None:
     """Return the first tool that finds documents, or None."""
-    return next((tool for tool in run.tools.values() if sought_by(tool)), None)
+    return next((tool for tool in run.tools.values() if search_argument(tool)), None)
 
 
-def lookup(look: Tool, words: str) -> ToolCall:
+def search_call(tool: Tool, words: str) -> ToolCall:
     """Build the call that searches for some words."""
-    return ToolCall(look.name, {sought_by(look): words})
+    return ToolCall(tool.name, {search_argument(tool): words})
 
 
-def _choose_names(run: Loop, look: Tool, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
+def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
     """Choose, in operations mode, which names revealed by the graph to look up next.
 
     The model selects among given names, which a small model can do.
     """
     text = yield from situation(run)
-    how = {
+    options = {
         "schema": names_schema(names, run.limits.calls),
         "execution": True,
         "temperature": run.limits.temperature,
     }
     try:
         chosen = (
-            yield from ask_for(run, "tools", prompts.next_names(text, names), Names, kind="next names", **how)
+            yield from ask_structured(
+                run, "tools", prompts.next_names(text, names), Names, kind="next names", **options
+            )
         ).about
     except BadReply:
         chosen = names[: run.limits.calls]  # nearest to the question first
-    wanted = [lookup(look, name) for name in distinct(chosen)[: run.limits.calls]]
-    calls = tuple(call for call in wanted if call not in run.state.calls)
-    yield run.happened(Chose, calls=calls, skipped=tuple(call for call in wanted if call in run.state.calls))
+    proposed = [search_call(tool, name) for name in distinct(chosen)[: run.limits.calls]]
+    calls = tuple(call for call in proposed if call not in run.state.calls)
+    yield run.record(Chose, calls=calls, skipped=tuple(call for call in proposed if call in run.state.calls))
     return calls
 
 
-def unsearched(run: Loop, most: int = 4) -> list[str]:
+def unsearched_names(run: RunContext, limit: int = 4) -> list[str]:
     """Return at most `most` names in the graph that no call has searched for yet.
 
     Names in sentences about things that the question names come first, then those in sentences that share its
     words.
     """
-    asked = set(content_words(run.state.question))
-    used = asked | set(
-        content_words(
-            joined_lines(str(value) for call in run.state.calls for value in call.arguments.values())
-        )
+    question_words = set(content_words(run.state.question))
+    used_words = question_words | set(
+        content_words(join_lines(str(value) for call in run.state.calls for value in call.arguments.values()))
     )
     titles = {document.id: document.title for returned in run.state.returns for document in returned.sources}
-    begun = run.state.start.edges if len(run.state.start.edges) <= _FEW else ()
-    edges = [*begun, *(edge for diff in run.state.diffs for edge in diff.added_edges)]
-    shared = relevance(run.state.question, [latest_sentence(edge.properties) for edge in edges])
-    about = [set(content_words(titles.get(_latest_source(edge), "").split("(")[0])) for edge in edges]
+    start_edges = run.state.start.edges if len(run.state.start.edges) <= _MAX_START_EDGES else ()
+    edges = [*start_edges, *(edge for diff in run.state.diffs for edge in diff.added_edges)]
+    scores = relevance(run.state.question, [latest_sentence(edge.properties) for edge in edges])
+    title_words = [set(content_words(titles.get(_last_source(edge), "").split("(")[0])) for edge in edges]
     order = sorted(
         range(len(edges)),
-        key=lambda number: (not (about[number] and about[number] <= asked), -shared[number], number),
+        key=lambda number: (
+            not (title_words[number] and title_words[number] <= question_words),
+            -scores[number],
+            number,
+        ),
     )
-    names = (proper(name) for number in order for name in (edges[number].target, edges[number].source))
-    return list(dict.fromkeys(name for name in names if name and not set(content_words(name)) <= used))[:most]
+    names = (proper_name(name) for number in order for name in (edges[number].target, edges[number].source))
+    return list(dict.fromkeys(name for name in names if name and not set(content_words(name)) <= used_words))[
+        :limit
+    ]
 
 
-def _latest_source(edge: Edge) -> str:
+def _last_source(edge: Edge) -> str:
     return next((support.source for support in reversed(supports_of(edge.properties))), "")
 
 
@@ -198,7 +210,7 @@ def _latest_source(edge: Edge) -> str:
 _NAME = re.compile(r"[^\W\d_a-z][^\d|,;\\]{1,49}")
 
 
-def proper(text: str) -> str:
+def proper_name(text: str) -> str:
     """Return the proper name at the end of a text.
 
     "singer-songwriter M. Ward" gives "M. Ward". A kind such as "American film director" gives "".
@@ -206,26 +218,28 @@ def proper(text: str) -> str:
     parts = text.replace('"', "").split()
     first = next((number for number, part in enumerate(parts) if part[:1].isupper()), len(parts))
     name = " ".join(parts[first:])
-    small = [part for part in parts[first:] if part.islower() and len(part) > 3]
-    return name if _NAME.fullmatch(name) and not small else ""
+    lower_case = [part for part in parts[first:] if part.islower() and len(part) > 3]
+    return name if _NAME.fullmatch(name) and not lower_case else ""
 
 
-def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
+def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
     """Call a tool, with retries if its failure may be temporary.
 
     A failure is a text that the model sees, never a fact.
     """
     wait = run.limits.tool_wait
     for attempt in range(1, run.limits.tool_attempts + 1):
-        noted: list[RecordedCall] = []
+        inner_calls: list[RecordedCall] = []
         try:
-            result = _called(run, call, noted)
+            result = _call_once(run, call, inner_calls)
         except ToolFailed as error:
-            said = error_message(error)
+            message = error_message(error)
             # an address or a header that it shows may hold a key
-            told = replace_surrogates(said) if error.recorded else readable_text(said)
-            yield from _inside(run, call, told, _charged(run, filter(is_usage, error.usage), noted))
-            returned = run.happened(ToolReturned, call=call, text=told, failed=True, again=error.again)
+            text = replace_surrogates(message) if error.recorded else readable_text(message)
+            yield from _record_inner_calls(
+                run, call, text, _charge_costs(run, filter(is_usage, error.usage), inner_calls)
+            )
+            returned = run.record(ToolReturned, call=call, text=text, failed=True, again=error.again)
             yield returned
             if not error.again or attempt == run.limits.tool_attempts:
                 return returned
@@ -233,21 +247,27 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
             wait *= 2
         except BaseException as error:  # stopped inside the tool: record its cost
             charged_usages = [error.spent] if isinstance(error, LLMError) and error.spent is not None else []
-            yield from _inside(run, call, "", _charged(run, charged_usages, noted), lost=True)
+            yield from _record_inner_calls(
+                run, call, "", _charge_costs(run, charged_usages, inner_calls), lost=True
+            )
             raise
         else:
             if not result.recorded:
                 result = replace(
-                    result, text=readable_text(result.text), sources=tuple(map(readable, result.sources))
+                    result,
+                    text=readable_text(result.text),
+                    sources=tuple(map(readable_document, result.sources)),
                 )
-            yield from _inside(run, call, result.text, _charged(run, result.usage, noted))
-            returned = run.happened(ToolReturned, call=call, text=result.text, sources=result.sources)
+            yield from _record_inner_calls(
+                run, call, result.text, _charge_costs(run, result.usage, inner_calls)
+            )
+            returned = run.record(ToolReturned, call=call, text=result.text, sources=result.sources)
             yield returned
             return returned
     raise AssertionError("unreachable")
 
 
-def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
+def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall]) -> Result:
     """Call a tool and record the model calls made inside it in `noted`.
 
     Raises ToolFailed if the call fails, also for errors of the tool itself. Errors of models and the sandbox
@@ -256,7 +276,7 @@ def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
     if call.tool not in run.tools:
         raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
     try:
-        with record_calls(noted):
+        with record_calls(inner_calls):
             result = run.tools[call.tool](**call.arguments)
     except LabError:
         raise
@@ -282,12 +302,14 @@ def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
         raise ToolFailed(f"{call.tool} is broken: {error}") from error
 
 
-def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> list[Usage]:
+def _charge_costs(
+    run: RunContext, reported: Iterable[Usage], inner_calls: Sequence[RecordedCall]
+) -> list[Usage]:
     """Return the costs of models behind a tool, and charge the run's budgets for calls they did not see."""
     accounts = {
         account for llm in (run.planning, run.execution) if (account := charged_account(llm)) is not None
     }
-    costs = format_costs(reported, noted)
+    costs = combine_costs(reported, inner_calls)
     for cost in costs:
         for account in accounts:
             if not cost.recorded and account not in cost.accounts:
@@ -295,19 +317,22 @@ def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[RecordedCall]
     return [cost.usage for cost in costs]
 
 
-def _inside(
-    run: Loop, call: ToolCall, text: str, usages: Iterable[Usage], *, lost: bool = False
+def _record_inner_calls(
+    run: RunContext, call: ToolCall, text: str, usages: Iterable[Usage], *, lost: bool = False
 ) -> Steps[None]:
     """Yield an event for each model call behind a tool.
 
     `lost` marks the calls of a tool that did not finish.
     """
     for usage in usages:
-        role, prompt = f"inside {call.tool}{LOST_CALL if lost else ''}", Prompt((Message("user", str(call)),))
-        yield run.happened(Asked, role=role, model=call.tool, prompt=prompt, reply=text, usage=usage)
+        role, prompt = (
+            f"inside {call.tool}{FAILED_CALL if lost else ''}",
+            Prompt((Message("user", str(call)),)),
+        )
+        yield run.record(Asked, role=role, model=call.tool, prompt=prompt, reply=text, usage=usage)
 
 
-def readable(document: Document) -> Document:
+def readable_document(document: Document) -> Document:
     """Return a document that every file and model accepts, without the API keys of this environment."""
     return Document(*map(readable_text, (document.id, document.text, document.title)))
 
@@ -317,70 +342,74 @@ def readable_text(text: str) -> str:
     return mask_known_keys(replace_surrogates(text))
 
 
-def written(store: Store, statement: str) -> Diff:
+def write_statement(store: Store, statement: str) -> Diff:
     """Run a statement and restore the supports that facts lost by it.
 
     A fact that was learnt again thus gains a support. Raises QueryFailed.
     """
     diff = store.write(statement)
-    kept = merge_supports(diff)
-    now = {after.identity: after for _, after in kept.changed_edges}
-    again = [(after, now.get(after.identity, before)) for before, after in diff.changed_edges]
-    if again := [(after, final) for after, final in again if final != after]:
-        store.apply(Diff(changed_edges=tuple(again)))
-    return kept
+    merged = merge_supports(diff)
+    merged_edges = {after.identity: after for _, after in merged.changed_edges}
+    restored = [(after, merged_edges.get(after.identity, before)) for before, after in diff.changed_edges]
+    if restored := [(after, merged_edge) for after, merged_edge in restored if merged_edge != after]:
+        store.apply(Diff(changed_edges=tuple(restored)))
+    return merged
 
 
-def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:
+def write_result(run: RunContext, returned: ToolReturned) -> Steps[None]:
     """Turn what a tool returned into statements and run them.
 
     A statement that cannot be repaired is recorded as refused.
     """
     statements = (
-        (yield from _triples(run, returned))
+        (yield from _triple_statements(run, returned))
         if run.limits.writing == "operations"
-        else (yield from _statements(run, returned))
+        else (yield from _ask_statements(run, returned))
     )
     for statement in statements:
         try:
-            final, diff = yield from repairing(run, partial(written, run.store), statement, writing=True)
+            final, diff = yield from run_with_repairs(
+                run, partial(write_statement, run.store), statement, writing=True
+            )
         except QueryFailed as error:
-            yield run.happened(Refused, statement=error.statement, reason=error.reason, writing=True)
+            yield run.record(Refused, statement=error.statement, reason=error.reason, writing=True)
         else:
-            yield run.happened(Wrote, statement=final, diff=diff, source=str(returned.call))
+            yield run.record(Wrote, statement=final, diff=diff, source=str(returned.call))
 
 
-def _statements(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
+def _ask_statements(run: RunContext, returned: ToolReturned) -> Steps[list[str]]:
     """Return the write statements that a model makes from a tool's text, cut to the budget by relevance."""
     pieces = sentences(returned.text, run.limits.sentences)
-    kept, left_out = fit(run.state.question, pieces, run.limits.tool_tokens)
-    text = joined_lines(pieces[number] for number in kept) if left_out else returned.text
+    selected, left_out = fit_budget(run.state.question, pieces, run.limits.tool_tokens)
+    text = join_lines(pieces[number] for number in selected) if left_out else returned.text
     left_out += max(0, estimate_tokens(text) - run.limits.tool_tokens)
     text = truncate_to_tokens(text, run.limits.tool_tokens)
     if left_out:
-        yield run.happened(Cut, what=str(returned.call), kept=estimate_tokens(text), left_out=left_out)
-    return (yield from _written_from(run, returned.call, text))
+        yield run.record(Cut, what=str(returned.call), kept=estimate_tokens(text), left_out=left_out)
+    return (yield from _ask_statements_for(run, returned.call, text))
 
 
-def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
+def _ask_statements_for(run: RunContext, call: ToolCall, text: str) -> Steps[list[str]]:
     """Return the write statements made from a text.
 
     If the reply is too long, the text is halved and each half is written on its own.
     """
-    about = yield from situation(run)
-    messages = prompts.write(about, str(call), text, run.store.dialect)
+    context = yield from situation(run)
+    messages = prompts.write(context, str(call), text, run.store.dialect)
     try:
-        reply = yield from ask_for(run, "write", messages, Statements, temperature=run.limits.temperature)
-    except TooLong as error:
+        reply = yield from ask_structured(
+            run, "write", messages, Statements, temperature=run.limits.temperature
+        )
+    except ReplyTooLong as error:
         pieces = sentences(text, run.limits.sentences)
         if len(pieces) > 1:
             half = len(pieces) // 2
-            first = yield from _written_from(run, call, joined_lines(pieces[:half]))
-            return first + (yield from _written_from(run, call, joined_lines(pieces[half:])))
-        yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=True)
+            first = yield from _ask_statements_for(run, call, join_lines(pieces[:half]))
+            return first + (yield from _ask_statements_for(run, call, join_lines(pieces[half:])))
+        yield run.record(Refused, statement=error.text[:500], reason=error.reason, writing=True)
         return []
     except BadReply as error:
-        yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=True)
+        yield run.record(Refused, statement=error.text[:500], reason=error.reason, writing=True)
         return []
     return list(dict.fromkeys(statement for statement in reply.statements if statement.strip()))
 
@@ -388,15 +417,15 @@ def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
 # --- operations: the model writes triples, and statements with sources are built from them ---
 
 
-def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
+def _triple_statements(run: RunContext, returned: ToolReturned) -> Steps[list[str]]:
     """Return the statement that adds the triples extracted from a tool's text.
 
     A model extracts them from the most relevant new sentences.
     """
-    every, before = sourced_sentences(returned, run.limits.sentences), run.state.sentences
-    pieces = [piece for piece in every if piece.text not in before]
-    grounded = list(_is_repeated(run, [piece for piece in every if piece.text in before]))
-    looked_up = set(content_words(joined_lines(map(str, returned.call.arguments.values()))))
+    all_pieces, known_sentences = sourced_sentences(returned, run.limits.sentences), run.state.sentences
+    pieces = [piece for piece in all_pieces if piece.text not in known_sentences]
+    grounded = list(_repeated_facts(run, [piece for piece in all_pieces if piece.text in known_sentences]))
+    looked_up = set(content_words(join_lines(map(str, returned.call.arguments.values()))))
     pieces = (
         [piece for piece in pieces if looked_up & set(content_words(str(piece)))]
         if run.state.question
@@ -404,43 +433,45 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     )
     if not pieces:
         return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
-    wanted = joined_lines([run.state.question, *map(str, returned.call.arguments.values())])
-    lead = [LEAD if piece.place == 0 else 0.0 for piece in pieces]
-    least = _LEAST if run.state.question else 0.0  # without a question every sentence is read
-    kept, left_out = fit(
-        wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=lead, least=least
+    query = join_lines([run.state.question, *map(str, returned.call.arguments.values())])
+    bonus = [LEAD_BONUS if piece.place == 0 else 0.0 for piece in pieces]
+    min_share = _MIN_RELEVANCE if run.state.question else 0.0  # without a question every sentence is read
+    selected, left_out = fit_budget(
+        query, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=bonus, min_share=min_share
     )
     if left_out:
-        yield run.happened(
+        yield run.record(
             Cut,
             what=str(returned.call),
-            kept=sum(estimate_tokens(str(pieces[number])) for number in kept),
+            kept=sum(estimate_tokens(str(pieces[number])) for number in selected),
             left_out=left_out,
         )
     invented: list[Triple] = []
-    for piece in (pieces[number] for number in kept):
-        how = How("sentence", temperature=run.limits.temperature)
-        text = yield from ask_text(run, "write", facts_prompt(str(piece)), how)
-        said, unsaid = split_grounded(text, [piece])
-        grounded += said
-        invented += unsaid
+    for piece in (pieces[number] for number in selected):
+        options = CallOptions("sentence", temperature=run.limits.temperature)
+        text = yield from ask_text(run, "write", facts_prompt(str(piece)), options)
+        stated, unstated = split_grounded(text, [piece])
+        grounded += stated
+        invented += unstated
     if invented:
-        yield run.happened(
+        yield run.record(
             Refused,
-            statement=joined_lines(map(str, invented)),
+            statement=join_lines(map(str, invented)),
             reason="the sentence does not say this",
             writing=True,
         )
     return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
 
 
-def _is_repeated(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple[Triple, SourcedSentence]]:
+def _repeated_facts(
+    run: RunContext, pieces: Iterable[SourcedSentence]
+) -> Iterator[tuple[Triple, SourcedSentence]]:
     """Yield the facts whose sentence occurs in another document too.
 
     The new document supports them as well, and no model needs to read the sentence again.
     """
-    new = {piece.text: piece for piece in pieces}
-    if not new:
+    by_text = {piece.text: piece for piece in pieces}
+    if not by_text:
         return
     written = (
         edge
@@ -450,7 +481,7 @@ def _is_repeated(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple
     for edge in {edge.identity: edge for edge in (*run.state.start.edges, *written)}.values():
         supports = supports_of(edge.properties)
         for support in supports:
-            piece = new.get(support.sentence)
+            piece = by_text.get(support.sentence)
             if piece is not None and Support(piece.source, piece.text) not in supports:
                 yield Triple(edge.source, edge.type, edge.target), piece
 

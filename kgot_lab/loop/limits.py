@@ -104,9 +104,9 @@ class Limits:
             require_count(getattr(self, name), 1, f"limits.{name}")
         for name in ("rereads", "repairs", "unpolled", "longer", "paths", "wide_tokens", "passages"):
             require_count(getattr(self, name), 0, f"limits.{name}")
-        for role, most in _by_role("reply_tokens", self.reply_tokens).items():
-            require_count(most, 1, f"limits.reply_tokens[{role!r}]")
-        for role, value in _by_role("temperatures", self.temperatures).items():
+        for role, maximum in _checked_roles("reply_tokens", self.reply_tokens).items():
+            require_count(maximum, 1, f"limits.reply_tokens[{role!r}]")
+        for role, value in _checked_roles("temperatures", self.temperatures).items():
             _require_between(value, 0, 2, f"limits.temperatures[{role!r}]")
         require_count(self.tool_attempts, 1, "limits.tool_attempts")
         _require_between(self.tool_wait, 0, 3600, "limits.tool_wait")
@@ -122,10 +122,10 @@ class Limits:
             "examples",
         ):
             require(getattr(self, name), bool, f"limits.{name} is true or false")
-        object.__setattr__(self, "links", _linked(self.links))
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise UnknownName(f"limits.{name}", str(getattr(self, name)), known)
+        object.__setattr__(self, "links", _checked_links(self.links))
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise UnknownName(f"limits.{name}", str(getattr(self, name)), choices)
         for name in ("temperature", "vote_temperature"):
             _require_between(getattr(self, name), 0, 2, f"limits.{name}")
         _require_between(self.sure, 0, 1, "limits.sure")
@@ -141,8 +141,8 @@ class Limits:
 
         The name of the preset then ends in "*". Raises UnknownName for an unknown limit.
         """
-        for name in set(changes) - {each.name for each in fields(self)}:
-            raise UnknownName("limit", name, [each.name for each in fields(self)])
+        for name in set(changes) - {limit.name for limit in fields(self)}:
+            raise UnknownName("limit", name, [limit.name for limit in fields(self)])
         return replace(self, **{"preset": self.preset.rstrip("*") + "*", **changes})
 
     @classmethod
@@ -162,7 +162,7 @@ class Limits:
         return {
             name: value
             for name, value in asdict(self).items()
-            if name not in _LATER or value != getattr(usual, name)
+            if name not in _NEWER_LIMITS or value != getattr(usual, name)
         }
 
     @property
@@ -185,7 +185,7 @@ class Limits:
         return self.reply_tokens.get(role) or REPLY_TOKENS[role]
 
 
-_LATER = (
+_NEWER_LIMITS = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
     "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences",
 )  # fmt: skip
@@ -193,29 +193,29 @@ _LATER = (
 _AS_RECORDED: Mapping[str, Any] = {"sentences": "plain"}
 
 
-def _linked(given: object) -> tuple[str, ...]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
+def _checked_links(links: object) -> tuple[str, ...]:
+    if isinstance(links, str) or not isinstance(links, Sequence):
         raise BadInput(
-            f'limits.links names some of {", ".join(LINKED_BY)}, such as ["titles"]; here it is {given!r}'
+            f'limits.links names some of {", ".join(LINKED_BY)}, such as ["titles"]; here it is {links!r}'
         )
-    for name in given:
+    for name in links:
         if name not in LINKED_BY:
             raise UnknownName("link in limits.links", str(name), LINKED_BY)
-    return tuple(given)
+    return tuple(links)
 
 
-def _by_role(name: str, given: object) -> Mapping[str, Any]:
-    require(given, Mapping, f"limits.{name} maps what is asked for to a number")
-    assert isinstance(given, Mapping)
-    for role in given:
+def _checked_roles(name: str, values: object) -> Mapping[str, Any]:
+    require(values, Mapping, f"limits.{name} maps what is asked for to a number")
+    assert isinstance(values, Mapping)
+    for role in values:
         if role not in REPLY_TOKENS:
             raise UnknownName(f"role in limits.{name}", str(role), REPLY_TOKENS)
-    return given
+    return values
 
 
-def _require_between(value: object, least: float, most: float, what: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise BadInput(f"{what} must be between {least:g} and {most:g}, not {value}")
+def _require_between(value: object, minimum: float, maximum: float, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
+        raise BadInput(f"{name} must be between {minimum:g} and {maximum:g}, not {value}")
 
 
 REFERENCE = Limits()
@@ -232,7 +232,7 @@ PATHS = Limits(
 PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
 
 
-SMALL = ("local", "ollama")  # small models, by the prefix of their names
+SMALL_MODELS = ("local", "ollama")  # small models, by the prefix of their names
 
 
 def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: str | None = None) -> Limits:
@@ -246,7 +246,7 @@ def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: st
         if preset_name not in {"auto", *PRESETS}:
             raise UnknownName("preset", preset_name, ["auto", *PRESETS])
         limits = preset(
-            ("local" if model.split(":")[0] in SMALL else "reference")
+            ("local" if model.split(":")[0] in SMALL_MODELS else "reference")
             if preset_name == "auto"
             else preset_name
         )
@@ -269,7 +269,7 @@ def preset(name: str) -> Limits:
 # The cost forecast of a run, from its limits, before any call.
 
 # Tokens that a call of each role reads and writes: medians of recorded runs with small graphs, rounded up.
-_SIZES = {
+_CALL_TOKENS = {
     "vote": (650, 60), "merge": (200, 60), "tools": (500, 40), "write": (650, 300), "sentence": (230, 40),
     "read": (650, 60), "arithmetic": (500, 40), "parse": (450, 15), "choose": (500, 10),
     "path": (350, 8), "hops": (320, 30), "wide": (650, 8), "facts": (320, 80),
@@ -286,10 +286,10 @@ def forecast(
     35 tokens.
     """
     counts = calls_by_role(limits, steps=steps, calls=calls)
-    return estimate(counts, _SIZES, rate or Rate())
+    return estimate(counts, _CALL_TOKENS, rate or Rate())
 
 
-def forecast_of_texts(limits: Limits, texts: Sequence[str], *, rate: Rate | None = None) -> CostEstimate:
+def forecast_extraction(limits: Limits, texts: Sequence[str], *, rate: Rate | None = None) -> CostEstimate:
     """Estimate the cost of extracting facts from texts.
 
     This takes one call per sentence, or one per text if the model writes statements.
@@ -298,7 +298,7 @@ def forecast_of_texts(limits: Limits, texts: Sequence[str], *, rate: Rate | None
     counts = (
         {"sentence": sum(len(sentences(text)) for text in texts)} if by_sentence else {"write": len(texts)}
     )
-    return estimate(counts, _SIZES, rate or Rate())
+    return estimate(counts, _CALL_TOKENS, rate or Rate())
 
 
 def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -> dict[str, int]:

@@ -17,10 +17,10 @@ from kgot_lab.errors import BadInput, ToolFailed, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support, latest_sentence, support_properties, supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall
-from kgot_lab.loop.evidence import FoundSupports, sentences_stating
-from kgot_lab.loop.modes.paths.mentions import is_place, place_under
+from kgot_lab.loop.evidence import SupportFinder, sentences_stating
+from kgot_lab.loop.modes.paths.mentions import is_sentence_node, sentence_node
 from kgot_lab.loop.state import state_after
-from kgot_lab.loop.trace import Trace, graph_after, up_to_parting
+from kgot_lab.loop.trace import Trace, consistent_events, graph_after
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim, Learnt, Span
 from kgot_lab.memory.claims.claims import Claims, open_claims
@@ -28,15 +28,15 @@ from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.words import content_words, name_tokens
-from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by
+from kgot_lab.tools.tool import Result, Tool, checked_result, search_argument
 from kgot_lab.types import Document, Edge, Json, Triple
 
 # The initial graph of a question: the facts of a memory near it, with their sources.
 
-MOST_REMEMBERED = 2000  # maximum facts of an initial graph; a prompt shows far fewer
-_NAMED = 3.0  # score of a name in the question, in addition to its words
-_FURTHER = 0.5  # share of its score that a fact passes on to facts that share a name with it
-_CROWD = 20  # number of facts of a name above which each counts less
+MAX_INITIAL_FACTS = 2000  # maximum facts of an initial graph; a prompt shows far fewer
+_NAME_SCORE = 3.0  # score of a name in the question, in addition to its words
+_DECAY = 0.5  # share of its score that a fact passes on to facts that share a name with it
+_CROWDED_NAME = 20  # number of facts of a name above which each counts less
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class InitialGraph:
         )
 
 
-def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBERED) -> InitialGraph:
+def initial_graph(beliefs: Beliefs, question: str, *, max_facts: int = MAX_INITIAL_FACTS) -> InitialGraph:
     """Return the facts of a memory as an initial graph for a question.
 
     If there are more than `most`, the nearest are chosen: facts that share words with the question, names
@@ -63,86 +63,94 @@ def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBE
     `most` is below 1.
     """
     require(beliefs, Beliefs, "a memory is Claims, or what their as_of(…) gives")
-    require_count(most, 1, "most", "a question begins with some facts")
+    require_count(max_facts, 1, "most", "a question begins with some facts")
     with beliefs.storage.reading():
-        held = beliefs.facts()
-        chosen = held if len(held) <= most else nearest_facts(held, question, most)
+        facts = beliefs.facts()
+        chosen = facts if len(facts) <= max_facts else nearest_facts(facts, question, max_facts)
         claims = beliefs.claims_of(chosen)
-    return InitialGraph(graph_of_claims(claims), len(chosen), len(held))
+    return InitialGraph(graph_from_claims(claims), len(chosen), len(facts))
 
 
-def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Triple, ...]:
+def nearest_facts(facts: Sequence[Triple], question: str, limit: int) -> tuple[Triple, ...]:
     """Return at most `most` facts nearest to a question, the nearest first."""
-    asked, named = set(content_words(question)), f" {' '.join(name_tokens(question))} "
-    words = [asked & set(content_words(f"{fact.subject} {fact.relation} {fact.object}")) for fact in facts]
-    ends: dict[str, list[int]] = defaultdict(list)
-    holding: dict[str, int] = defaultdict(int)
+    question_words, question_text = set(content_words(question)), f" {' '.join(name_tokens(question))} "
+    shared_words = [
+        question_words & set(content_words(f"{fact.subject} {fact.relation} {fact.object}")) for fact in facts
+    ]
+    facts_of_name: dict[str, list[int]] = defaultdict(list)
+    document_frequency: dict[str, int] = defaultdict(int)
     for number, fact in enumerate(facts):
-        for end in {fact.subject, fact.object}:
-            ends[end].append(number)
-        for word in words[number]:
-            holding[word] += 1
-    in_question = {end for end in ends if (name := " ".join(name_tokens(end))) and f" {name} " in named}
-    own = [
-        fsum(log1p(len(facts) / holding[word]) for word in words[number])
-        + _NAMED * len({fact.subject, fact.object} & in_question)
+        for endpoint in {fact.subject, fact.object}:
+            facts_of_name[endpoint].append(number)
+        for word in shared_words[number]:
+            document_frequency[word] += 1
+    named_in_question = {
+        endpoint
+        for endpoint in facts_of_name
+        if (name := " ".join(name_tokens(endpoint))) and f" {name} " in question_text
+    }
+    scores = [
+        fsum(log1p(len(facts) / document_frequency[word]) for word in shared_words[number])
+        + _NAME_SCORE * len({fact.subject, fact.object} & named_in_question)
         for number, fact in enumerate(facts)
     ]
-    waiting = [(-worth, number) for number, worth in enumerate(own) if worth]
-    heapify(waiting)
-    found: dict[int, None] = {}
-    while waiting and len(found) < most:
-        worth, number = heappop(waiting)
-        if number in found:
+    queue = [(-score, number) for number, score in enumerate(scores) if score]
+    heapify(queue)
+    chosen: dict[int, None] = {}
+    while queue and len(chosen) < limit:
+        score, number = heappop(queue)
+        if number in chosen:
             continue
-        found[number] = None
-        for end in {facts[number].subject, facts[number].object}:
-            around = ends.pop(end, [])  # each name is expanded once, from the nearest of its facts
-            share = _FURTHER * min(1.0, _CROWD / max(1, len(around)))
-            for other in around:
-                if other not in found:
-                    heappush(waiting, (share * worth - own[other], other))
-    return tuple(facts[number] for number in found)
+        chosen[number] = None
+        for endpoint in {facts[number].subject, facts[number].object}:
+            neighbours = facts_of_name.pop(
+                endpoint, []
+            )  # each name is expanded once, from the nearest of its facts
+            weight = _DECAY * min(1.0, _CROWDED_NAME / max(1, len(neighbours)))
+            for neighbour in neighbours:
+                if neighbour not in chosen:
+                    heappush(queue, (weight * score - scores[neighbour], neighbour))
+    return tuple(facts[number] for number in chosen)
 
 
-def graph_of_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph:
+def graph_from_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph:
     """Build a graph from claims in the form that the loop writes.
 
     Each source becomes a support, and each sentence of a passage gets its own node.
     """
     edges: list[Edge] = []
     # by title: source, where it begins there, sentence
-    said: dict[str, list[tuple[str, int, str]]] = defaultdict(list)
+    said_by_title: dict[str, list[tuple[str, int, str]]] = defaultdict(list)
     mentions: list[tuple[Triple, Claim]] = []
-    for fact, each in claims.items():
+    for fact, fact_claims in claims.items():
         plain: list[Support] = []
-        for claim in each:
-            if is_sentence(claim):
-                said[fact.subject].append(
+        for claim in fact_claims:
+            if is_sentence_claim(claim):
+                said_by_title[fact.subject].append(
                     (claim.source, claim.span.start if claim.span else 0, claim.fact.object)
                 )
-            elif is_mention(claim):
+            elif is_mention_claim(claim):
                 mentions.append((fact, claim))
             else:
                 plain.append(Support(claim.source, claim.span.text if claim.span else ""))
         if plain:
             edges.append(Edge(fact.subject, fact.relation, fact.object, support_properties(plain)))
-    places: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for title, sentences in said.items():
+    nodes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for title, sentences in said_by_title.items():
         for number, (source, _, sentence) in enumerate(sorted(set(sentences)), start=1):
-            place = place_under(title, number)
-            places[source, sentence].append(place)
-            edges.append(Edge(title, SAYS_SENTENCE, place, support_properties([Support(source, sentence)])))
+            node = sentence_node(title, number)
+            nodes[source, sentence].append(node)
+            edges.append(Edge(title, SAYS_SENTENCE, node, support_properties([Support(source, sentence)])))
     for fact, claim in mentions:
         support = support_properties([Support(claim.source, claim.fact.subject)])
         edges += [
-            Edge(place, MENTIONS_NAME, fact.object, support)
-            for place in places[claim.source, claim.fact.subject]
+            Edge(node, MENTIONS_NAME, fact.object, support)
+            for node in nodes[claim.source, claim.fact.subject]
         ]
     return PropertyGraph.of((), {edge.identity: edge for edge in edges}.values(), dangling="add")
 
 
-def is_sentence(claim: Claim) -> bool:
+def is_sentence_claim(claim: Claim) -> bool:
     """Return whether a claim states that a title says a sentence.
 
     The object of such a claim is the sentence itself, not its node.
@@ -154,7 +162,7 @@ def is_sentence(claim: Claim) -> bool:
     )
 
 
-def is_mention(claim: Claim) -> bool:
+def is_mention_claim(claim: Claim) -> bool:
     """Return whether a claim states that a sentence mentions a name.
 
     The subject of such a claim is the sentence itself.
@@ -168,8 +176,8 @@ def is_mention(claim: Claim) -> bool:
 
 # Learning: the writes of a finished run as claims, in one transaction.
 
-READ_BY_MODEL = 0.8  # the confidence of a fact that a model read in a sentence; nothing measures it, review may (`ReviewLedger.calibrated`)
-UNSAID = 0.5  # of a fact that no sentence was found for: less than what counts without review
+MODEL_CONFIDENCE = 0.8  # the confidence of a fact that a model read in a sentence; nothing measures it, review may (`ReviewLedger.calibrated`)
+UNSTATED_CONFIDENCE = 0.5  # of a fact that no sentence was found for: less than what counts without review
 
 
 @dataclass(frozen=True)
@@ -198,10 +206,10 @@ class LearntRun:
     def as_json(self) -> dict[str, Json]:
         """Convert the value to plain JSON values."""
         old = [
-            {**_spelled(each.fact), "since": each.since.isoformat(), "sources": list(each.sources)}
+            {**_fact_to_json(each.fact), "since": each.since.isoformat(), "sources": list(each.sources)}
             for each in self.old
         ]
-        new, unheld = ([_spelled(each) for each in facts] for facts in (self.new, self.unheld))
+        new, unheld = ([_fact_to_json(each) for each in facts] for facts in (self.new, self.unheld))
         return {
             "learnt": asdict(self.learnt),
             "old": old,
@@ -212,7 +220,7 @@ class LearntRun:
         }
 
 
-def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> LearntRun:
+def learn_run(claims: Claims, run: Trace, beliefs_at: Beliefs | None = None) -> LearntRun:
     """Store what a finished run wrote in a memory, and record its answer with its evidence.
 
     A run is learnt only once. A run without an answer leaves nothing. Retracted facts stay retracted, even if
@@ -224,59 +232,59 @@ def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> Lea
     answered = next((event for event in reversed(run.events) if isinstance(event, Answered)), None)
     written = _WrittenFacts(run.events)
     new_claims = list(written.claims())  # before another process has to wait
-    rests_on = written.rested_on(answered.evidence if answered is not None else ())
+    rests_on = written.evidence_facts(answered.evidence if answered is not None else ())
     by = f"run {run.run}"
-    with claims.storage.changing() if looking is None else claims.storage.reading():
+    with claims.storage.changing() if beliefs_at is None else claims.storage.reading():
         if answered is None or any(change.by == by for change in claims.log()):
             return LearntRun(Learnt(None), held=len(claims.facts()))
-        before = (looking or claims).claims_of(rests_on)
-        learnt = claims.learn(new_claims, by=by, back=False) if looking is None else Learnt(None)
-        if rests_on and looking is None:
-            claims.note_answer(plain(run.question), plain(answered.text), rests_on)
-        old = tuple(_known(claims, fact, claimed) for fact, claimed in before.items())
-        beliefs = looking or claims
-        after = beliefs.claims_of(rests_on)
-        new = tuple(fact for fact in after if fact not in before)
-        unheld = tuple(fact for fact in rests_on if beliefs.canonical_fact(fact) not in after)
-        return LearntRun(learnt, old, new, len(beliefs.facts()), unheld)
+        known_before = (beliefs_at or claims).claims_of(rests_on)
+        learnt = claims.learn(new_claims, by=by, back=False) if beliefs_at is None else Learnt(None)
+        if rests_on and beliefs_at is None:
+            claims.note_answer(without_nul(run.question), without_nul(answered.text), rests_on)
+        old_facts = tuple(_known_fact(claims, fact, claimed) for fact, claimed in known_before.items())
+        beliefs = beliefs_at or claims
+        known_now = beliefs.claims_of(rests_on)
+        new_facts = tuple(fact for fact in known_now if fact not in known_before)
+        not_held = tuple(fact for fact in rests_on if beliefs.canonical_fact(fact) not in known_now)
+        return LearntRun(learnt, old_facts, new_facts, len(beliefs.facts()), not_held)
 
 
-def plain(text: str) -> str:
+def without_nul(text: str) -> str:
     """Replace NUL characters by spaces, since a memory does not accept them."""
     return text.replace("\0", " ")
 
 
-def _known(claims: Claims, fact: Triple, claimed: Sequence[Claim]) -> KnownFact:
+def _known_fact(claims: Claims, fact: Triple, claimed: Sequence[Claim]) -> KnownFact:
     since = min(claims.history(claim.id)[0].known_from for claim in claimed)
     return KnownFact(fact, since, tuple(dict.fromkeys(claim.source for claim in claimed)))
 
 
-def _spelled(fact: Triple) -> dict[str, Json]:
+def _fact_to_json(fact: Triple) -> dict[str, Json]:
     return {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
 
 
-def fact_to_keep(edge: Edge) -> Triple:
+def stored_fact(edge: Edge) -> Triple:
     """Convert an edge of a run's graph to the fact that a memory stores.
 
     The node of a sentence is replaced by the sentence itself.
     """
     sentence = latest_sentence(edge.properties)
-    if edge.type == SAYS_SENTENCE and sentence and is_place(edge.target):
-        return Triple(plain(edge.source), edge.type, plain(sentence))
-    if edge.type == MENTIONS_NAME and sentence and is_place(edge.source):
-        return Triple(plain(sentence), edge.type, plain(edge.target))
-    return Triple(plain(edge.source), plain(edge.type), plain(edge.target))
+    if edge.type == SAYS_SENTENCE and sentence and is_sentence_node(edge.target):
+        return Triple(without_nul(edge.source), edge.type, without_nul(sentence))
+    if edge.type == MENTIONS_NAME and sentence and is_sentence_node(edge.source):
+        return Triple(without_nul(sentence), edge.type, without_nul(edge.target))
+    return Triple(without_nul(edge.source), without_nul(edge.type), without_nul(edge.target))
 
 
 class _WrittenFacts:
     """The facts that a run wrote as claims, and those that its answer rests on."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        told = up_to_parting(events)
-        self._state = state_after(told)
-        self._found = FoundSupports(self._state)
-        self._edges = {edge.identity: edge for edge in graph_after(told).edges}
-        self._model = next((event.planning for event in told if isinstance(event, Started)), "")
+        consistent = consistent_events(events)
+        self._state = state_after(consistent)
+        self._found = SupportFinder(self._state)
+        self._edges = {edge.identity: edge for edge in graph_after(consistent).edges}
+        self._model = next((event.planning for event in consistent if isinstance(event, Started)), "")
         self._texts: dict[
             str, Document
         ] = {}  # by what a claim names as its source: a document, or a call whose text has none
@@ -286,9 +294,9 @@ class _WrittenFacts:
             self._of_call.setdefault(str(returned.call), []).extend(sources)
             self._texts.update((document.id, document) for document in sources)
 
-    def rested_on(self, evidence: Iterable[Json]) -> tuple[Triple, ...]:
+    def evidence_facts(self, evidence: Iterable[Json]) -> tuple[Triple, ...]:
         """Return the facts that lines of evidence stand for."""
-        by_line = {fact_of(edge): fact_to_keep(edge) for edge in self._edges.values()}
+        by_line = {fact_of(edge): stored_fact(edge) for edge in self._edges.values()}
         return tuple(
             dict.fromkeys(by_line[line] for line in evidence if isinstance(line, str) and line in by_line)
         )
@@ -305,42 +313,47 @@ class _WrittenFacts:
             for each in (*diff.added_edges, *(now for _, now in diff.changed_edges))
         }
         for identity, edge in self._edges.items():
-            fact = fact_to_keep(edge)
+            fact = stored_fact(edge)
             if (identity in changed or self._state.spelled) and all(part.strip() for part in fact.identity):
                 yield from self._claims_for(fact, edge, start.get(identity))
 
-    def _claims_for(self, fact: Triple, edge: Edge, before: frozenset[Support] | None) -> Iterator[Claim]:
+    def _claims_for(
+        self, fact: Triple, edge: Edge, start_supports: frozenset[Support] | None
+    ) -> Iterator[Claim]:
         # a sentence or a name in it, which no model wrote
         by_rule = fact.identity != (edge.source, edge.type, edge.target)
-        said_by = "" if by_rule else plain(self._model)
-        calls = self._found.calls(edge)
-        supports = [support for support in self._found.of(edge) if support not in (before or ())]
-        if not supports and before is None:
+        said_by = "" if by_rule else without_nul(self._model)
+        calls = self._found.source_calls(edge)
+        supports = [support for support in self._found.find(edge) if support not in (start_supports or ())]
+        if not supports and start_supports is None:
             supports = list(
                 sentences_stating(edge, (text for call in calls for text in self._of_call.get(call, ())))
             )
         for support in supports:
             source = support.source or next(
-                (call for call in calls if self._tells(call, support.sentence)), self._somewhere(calls)
+                (call for call in calls if self._contains(call, support.sentence)),
+                self._default_source(calls),
             )
             yield Claim(
                 fact,
-                plain(source),
+                without_nul(source),
                 self._span(source, support.sentence),
                 said_by,
-                confidence=1.0 if by_rule else READ_BY_MODEL,
+                confidence=1.0 if by_rule else MODEL_CONFIDENCE,
             )
-        if not supports and before is None:
-            yield Claim(fact, plain(self._somewhere(calls)), None, said_by, confidence=UNSAID)
+        if not supports and start_supports is None:
+            yield Claim(
+                fact, without_nul(self._default_source(calls)), None, said_by, confidence=UNSTATED_CONFIDENCE
+            )
 
-    def _somewhere(self, calls: Sequence[str]) -> str:
+    def _default_source(self, calls: Sequence[str]) -> str:
         """Return the origin of a fact without a document: the first tool call that led to it, or else the
         model.
         """
         return next((call for call in calls if call.strip()), self._model or "a model")
 
-    def _tells(self, call: str, sentence: str) -> bool:
-        return any(place_in(text.text, sentence) is not None for text in self._of_call.get(call, ()))
+    def _contains(self, call: str, sentence: str) -> bool:
+        return any(sentence_span(text.text, sentence) is not None for text in self._of_call.get(call, ()))
 
     def _span(self, source: str, sentence: str) -> Span | None:
         """Return the span of a sentence in its document, ignoring whitespace.
@@ -350,23 +363,23 @@ class _WrittenFacts:
         if not sentence.strip():
             return None
         text = self._texts[source].text if source in self._texts else sentence
-        start, end = place_in(text, sentence) or (0, len(text))
-        return Span(start, end, plain(sentence))
+        start, end = sentence_span(text, sentence) or (0, len(text))
+        return Span(start, end, without_nul(sentence))
 
 
-def place_in(text: str, sentence: str) -> tuple[int, int] | None:
+def sentence_span(text: str, sentence: str) -> tuple[int, int] | None:
     """Return the start and end of a sentence in a text, ignoring whitespace, or None if it is not there."""
     if (start := text.find(sentence)) >= 0:
         return start, start + len(sentence)
-    found = re.search(r"\s+".join(map(re.escape, sentence.split())), text)
-    return found.span() if found else None
+    match = re.search(r"\s+".join(map(re.escape, sentence.split())), text)
+    return match.span() if match else None
 
 
 # A wrapper of tools that changes their results.
 
 
 @dataclass(frozen=True)
-class ThroughTool:
+class ToolWrapper:
     """A wrapper with the name and arguments of another tool. Subclasses change its results."""
 
     tool: Tool
@@ -389,14 +402,14 @@ class ThroughTool:
     @property
     def finds(self) -> str:
         """The argument that the tool searches by."""
-        return sought_by(self.tool)
+        return search_argument(self.tool)
 
 
 # Tools without retracted sources, so that the next question does not read them again.
 
 
 @dataclass(frozen=True)
-class WithoutRetracted(ThroughTool):
+class RetractionFilter(ToolWrapper):
     """A tool without the documents that were retracted.
 
     Raises ToolFailed if nothing is left.
@@ -406,24 +419,24 @@ class WithoutRetracted(ThroughTool):
 
     def __call__(self, /, **arguments: Json) -> Result:
         result = checked_result(self.tool(**arguments))
-        left = tuple(document for document in result.sources if document.id not in self.retracted)
-        gone = len(result.sources) - len(left)
-        if str(ToolCall(self.name, arguments)) in self.retracted or (gone and not left):
+        remaining = tuple(document for document in result.sources if document.id not in self.retracted)
+        removed = len(result.sources) - len(remaining)
+        if str(ToolCall(self.name, arguments)) in self.retracted or (removed and not remaining):
             raise ToolFailed(
                 f"{self.name}: all that it found was retracted; try other words", usage=result.usage
             )
-        if not gone:
+        if not removed:
             return result
         lines = (
-            f"[{number}] {' '.join(f'{each.title} {each.text}'.split())}"
-            for number, each in enumerate(left, start=1)
+            f"[{number}] {' '.join(f'{document.title} {document.text}'.split())}"
+            for number, document in enumerate(remaining, start=1)
         )
-        return replace(result, text="\n".join(lines), sources=left)
+        return replace(result, text="\n".join(lines), sources=remaining)
 
 
 def without_retracted(tools: Collection[Tool], retracted: Collection[str]) -> list[Tool]:
     """Wrap tools so that they return nothing from retracted sources."""
-    return [WithoutRetracted(tool, retracted) for tool in tools] if retracted else list(tools)
+    return [RetractionFilter(tool, retracted) for tool in tools] if retracted else list(tools)
 
 
 # Changed documents: a text under a known id that is not the text the memory read gets an id of its own.
@@ -432,11 +445,11 @@ def without_retracted(tools: Collection[Tool], retracted: Collection[str]) -> li
 # rewritten. If its facts were recorded under the earlier text, each would support the other's, and
 # retracting one would retract both.
 
-_LETTERS = 8  # characters of a text's digest, appended to its id
+_DIGEST_LENGTH = 8  # characters of a text's digest, appended to its id
 
 
 @dataclass
-class SameSources:
+class KnownSources:
     """The documents that a memory has read, identified by their text, and remarks on changed documents."""
 
     beliefs: Beliefs
@@ -447,30 +460,34 @@ class SameSources:
 
         It is another text if it contains no sentence that the memory read under that id.
         """
-        read = self.beliefs.sentences_of(document.id)
-        gone = [sentence for sentence in read if place_in(plain(document.text), sentence) is None]
-        if not gone:
+        known_sentences = self.beliefs.sentences_of(document.id)
+        missing = [
+            sentence
+            for sentence in known_sentences
+            if sentence_span(without_nul(document.text), sentence) is None
+        ]
+        if not missing:
             return document
-        if len(gone) < len(read):
-            told = f"{document.id} has changed: {len(gone)} of {len(read)} sentences that the memory read there stand there no more"
+        if len(missing) < len(known_sentences):
+            remark = f"{document.id} has changed: {len(missing)} of {len(known_sentences)} sentences that the memory read there are gone"
             self.remarks.setdefault(
                 document.id,
-                f"{told}, and what they say is believed still; `retract --fact FACT` takes a fact back",
+                f"{remark}, and what they say is believed still; `retract --fact FACT` takes a fact back",
             )
             return document
-        own = f"{document.id}@{hashlib.sha256(document.text.encode('utf-8', 'surrogatepass')).hexdigest()[:_LETTERS]}"
-        told = f"{document.id} is another text than the one that the memory read under this name, so it is kept as {own}"
+        new_id = f"{document.id}@{hashlib.sha256(document.text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGEST_LENGTH]}"
+        remark = f"{document.id} is another text than the one that the memory read under this name, so it is kept as {new_id}"
         self.remarks.setdefault(
-            document.id, f"{told}; if the earlier one is out of date: `retract --source {document.id}`"
+            document.id, f"{remark}; if the earlier one is out of date: `retract --source {document.id}`"
         )
-        return replace(document, id=own)
+        return replace(document, id=new_id)
 
 
 @dataclass(frozen=True)
-class SourceDistinguisher(ThroughTool):
+class SourceDistinguisher(ToolWrapper):
     """A tool whose documents are distinguished from others of the same id that a memory has read."""
 
-    sources: SameSources
+    sources: KnownSources
 
     def __call__(self, /, **arguments: Json) -> Result:
         result = checked_result(self.tool(**arguments))
@@ -488,7 +505,7 @@ class MemorySession:
     beliefs: Beliefs
     begun: InitialGraph
     looks_only: bool  # a question about an earlier time learns nothing
-    sources: SameSources
+    sources: KnownSources
 
     def fill(self, store: Store) -> None:
         """Load the initial graph of the question into an empty store. Raises BadInput if it holds a graph."""
@@ -516,23 +533,29 @@ class MemorySession:
 
 @contextmanager
 def open_memory_session(
-    where: str | Path | Beliefs, question: str, *, at: datetime | None = None, most: int = MOST_REMEMBERED
+    location: str | Path | Beliefs,
+    question: str,
+    *,
+    at: datetime | None = None,
+    max_facts: int = MAX_INITIAL_FACTS,
 ) -> Iterator[MemorySession]:
     """Open a memory for a question, from a file of claims or from Claims, which stay open.
 
     A file that does not exist is created. Beliefs, as `Claims.as_of` returns them, and a file with `at` give
     what was believed at that time about that time, and learn nothing. Raises what `open_claims` raises.
     """
-    looked_at = where if isinstance(where, Beliefs) else open_claims(where, new=at is None)
-    claims = looked_at if isinstance(looked_at, Claims) else Claims(looked_at.storage, now=looked_at.now)
+    opened = location if isinstance(location, Beliefs) else open_claims(location, new=at is None)
+    claims = opened if isinstance(opened, Claims) else Claims(opened.storage, now=opened.now)
     try:
-        beliefs = (
-            claims.as_of(at, at if at is not None else claims.now()) if looked_at is claims else looked_at
-        )
-        looks_only = at is not None or looked_at is not claims
+        beliefs = claims.as_of(at, at if at is not None else claims.now()) if opened is claims else opened
+        looks_only = at is not None or opened is not claims
         yield MemorySession(
-            claims, beliefs, remembered_near(beliefs, question, most=most), looks_only, SameSources(beliefs)
+            claims,
+            beliefs,
+            initial_graph(beliefs, question, max_facts=max_facts),
+            looks_only,
+            KnownSources(beliefs),
         )
     finally:
-        if looked_at is not where:
+        if opened is not location:
             claims.close()

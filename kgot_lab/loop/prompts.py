@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from kgot_lab.loop.events import ToolCall
-from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.render import join_lines
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.text.cleaning import FENCES, fence_text
 from kgot_lab.tools.tool import Tool
@@ -29,18 +29,18 @@ FORMATS = {
 }
 
 
-def _say(system: str, text: str) -> tuple[Message, ...]:
+def _messages(system: str, text: str) -> tuple[Message, ...]:
     return Message("system", system), Message("user", text)
 
 
 def situation(question: str, attachments: Sequence[str], graph: str) -> str:
     """Return the text that every prompt of a turn begins with."""
-    files = f"\n\nFiles attached to the question:\n{joined_lines(attachments)}" if attachments else ""
+    files = f"\n\nFiles attached to the question:\n{join_lines(attachments)}" if attachments else ""
     return f"Question: {question}{files}\n\nKnowledge graph so far:\n{graph or 'empty'}"
 
 
-def _made(calls: Sequence[ToolCall]) -> str:
-    return "Tool calls made so far:\n" + (joined_lines(f"- {call}" for call in calls) or "- none")
+def _format_calls(calls: Sequence[ToolCall]) -> str:
+    return "Tool calls made so far:\n" + (join_lines(f"- {call}" for call in calls) or "- none")
 
 
 def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> tuple[Message, ...]:
@@ -53,9 +53,9 @@ def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> 
         if dialect
         else "in text, give the answer, using only facts of the graph."
     )
-    return _say(
+    return _messages(
         SYSTEM,
-        f"{situation}\n\n{_made(calls)}\n\n"
+        f"{situation}\n\n{_format_calls(calls)}\n\n"
         "What next? RETRIEVE if the graph holds everything that answers the question; INSERT if any fact is missing.\n"
         "- INSERT: in text, say which facts are missing and why, in one or two sentences.\n"
         f"- RETRIEVE: {retrieve}\n"
@@ -68,7 +68,7 @@ def vote_by_names(situation: str) -> tuple[Message, ...]:
 
     The vote follows from the answer.
     """
-    return _say(
+    return _messages(
         SYSTEM,
         f"{situation}\n\nUse only the facts above.\n"
         "answer: the answer to the question in a few words, or unknown if the facts do not give it.\n"
@@ -81,7 +81,7 @@ def vote_by_names(situation: str) -> tuple[Message, ...]:
 
 def names(situation: str) -> tuple[Message, ...]:
     """Ask which nodes of the graph to look at. The model must choose some."""
-    return _say(
+    return _messages(
         SYSTEM,
         f"{situation}\n\nWhich names of the graph should be looked up to answer the question? Choose from the names above; guess if you must.\n"
         'Reply as JSON: {"about": ["..."]}',
@@ -90,8 +90,8 @@ def names(situation: str) -> tuple[Message, ...]:
 
 def merge(reasons: Sequence[str]) -> tuple[Message, ...]:
     """Ask to fuse several reasons into one."""
-    listed = joined_lines(f"- {reason}" for reason in reasons)
-    return _say(
+    listed = join_lines(f"- {reason}" for reason in reasons)
+    return _messages(
         SYSTEM,
         f'Fuse these notes on missing facts into one short paragraph, nothing twice:\n{listed}\n\nReply as JSON: {{"reason": "..."}}',
     )
@@ -101,12 +101,12 @@ def choose_tools(
     situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]
 ) -> tuple[Message, ...]:
     """Ask which tools to call for the missing facts."""
-    listed = joined_lines(
-        f"- {tool.name}({', '.join(_arguments(tool))}): {tool.description}" for tool in tools
+    listed = join_lines(
+        f"- {tool.name}({', '.join(_format_arguments(tool))}): {tool.description}" for tool in tools
     )
-    return _say(
+    return _messages(
         SYSTEM,
-        f"{situation}\n\n{_made(calls)}\n\nMissing: {missing or 'not stated'}\n\nTools:\n{listed}\n\n"
+        f"{situation}\n\n{_format_calls(calls)}\n\nMissing: {missing or 'not stated'}\n\nTools:\n{listed}\n\n"
         "Choose the calls that fetch the missing facts. Give every argument in full; use names that the graph already revealed; "
         "never repeat a call made before; do not ask for what the graph already holds.\n"
         'Reply as JSON: {"calls": [{"tool": "...", "arguments": {...}}]}',
@@ -115,7 +115,7 @@ def choose_tools(
 
 def next_names(situation: str, names: Sequence[str]) -> tuple[Message, ...]:
     """Ask which names that the graph revealed to look up next."""
-    return _say(
+    return _messages(
         SYSTEM,
         f"{situation}\n\nNot looked up yet: {'; '.join(names)}\n\n"
         "Which of these must be looked up next to answer the question? The most important first, no more than needed.\n"
@@ -123,16 +123,16 @@ def next_names(situation: str, names: Sequence[str]) -> tuple[Message, ...]:
     )
 
 
-def _arguments(tool: Tool) -> list[str]:
+def _format_arguments(tool: Tool) -> list[str]:
     return [
-        f"{name}: {about.get('description', about.get('type', ''))}"
-        for name, about in tool.arguments.get("properties", {}).items()
+        f"{name}: {schema.get('description', schema.get('type', ''))}"
+        for name, schema in tool.arguments.get("properties", {}).items()
     ]
 
 
 def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Message, ...]:
     """Ask for statements that write a tool's output into the graph."""
-    return _say(
+    return _messages(
         SYSTEM,
         f"{situation}\n\nNew information:\n{fence_text(text, source)}\n{FENCES}\n\n"
         f"Write {dialect.name} statements that add this to the graph. {dialect.how_to_write}\n"
@@ -143,19 +143,19 @@ def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Mes
     )
 
 
-def mend(statement: str, error: str, graph: str, dialect: Dialect, *, writing: bool) -> tuple[Message, ...]:
+def repair(statement: str, error: str, graph: str, dialect: Dialect, *, writing: bool) -> tuple[Message, ...]:
     """Ask for a corrected statement, with the engine's own message."""
-    how = dialect.how_to_write if writing else dialect.how_to_read
-    return _say(
+    instructions = dialect.how_to_write if writing else dialect.how_to_read
+    return _messages(
         SYSTEM,
         f"Knowledge graph so far:\n{graph or 'empty'}\n\nThis {dialect.name} failed:\n{statement}\n\nError: {error}\n\n"
-        f'{how}\nWrite it again, corrected.\nReply as JSON: {{"statement": "..."}}',
+        f'{instructions}\nWrite it again, corrected.\nReply as JSON: {{"statement": "..."}}',
     )
 
 
 def reread(situation: str, wrong: str, dialect: Dialect) -> tuple[Message, ...]:
     """Ask for another read statement after one that found nothing."""
-    return _say(
+    return _messages(
         SYSTEM,
         f"{situation}\n\nThis {dialect.name} found nothing:\n{wrong}\n\n"
         f"Write another that reads what answers the question. {dialect.how_to_read} Use only ids, labels and relations that the graph has.\n"
@@ -163,9 +163,9 @@ def reread(situation: str, wrong: str, dialect: Dialect) -> tuple[Message, ...]:
     )
 
 
-def read_in(situation: str, dialect: Dialect) -> tuple[Message, ...]:
+def read_in_dialect(situation: str, dialect: Dialect) -> tuple[Message, ...]:
     """Ask for a read statement in one more language, for a graph that is thought to be complete."""
-    return _say(
+    return _messages(
         SYSTEM,
         f"{situation}\n\nWrite {dialect.name} that reads what answers the question from this graph. {dialect.how_to_read} "
         f"Use only ids, labels and relations that the graph has.\n"
@@ -175,7 +175,7 @@ def read_in(situation: str, dialect: Dialect) -> tuple[Message, ...]:
 
 def forced_read(situation: str, dialect: Dialect) -> tuple[Message, ...]:
     """Ask for the best read statement, when nothing more can be inserted."""
-    return _say(
+    return _messages(
         SYSTEM,
         f"{situation}\n\nNo more facts can be fetched. Write {dialect.name} that reads whatever comes nearest to an answer; guess if you must. "
         f'{dialect.how_to_read}\nExample of reading:\n{dialect.read_example}\nReply as JSON: {{"statement": "..."}}',
@@ -184,7 +184,7 @@ def forced_read(situation: str, dialect: Dialect) -> tuple[Message, ...]:
 
 def needs_arithmetic(question: str, facts: str) -> tuple[Message, ...]:
     """Ask whether the facts must still be computed with."""
-    return _say(
+    return _messages(
         ANSWER,
         f"Facts:\n{facts}\n\nQuestion: {question}\n\nMust numbers or dates in these facts still be computed with (added, counted, subtracted, compared, averaged) "
         'to answer the question? Say false if the answer stands in the facts.\nReply as JSON: {"needed": true or false}',
@@ -193,16 +193,16 @@ def needs_arithmetic(question: str, facts: str) -> tuple[Message, ...]:
 
 def arithmetic(question: str, facts: str) -> tuple[Message, ...]:
     """Ask for Python that does the computation."""
-    return _say(
+    return _messages(
         ANSWER,
         f"Facts:\n{facts}\n\nQuestion: {question}\n\nWrite short Python that computes what the question asks from these facts and prints it. "
         'Copy the numbers into the code; nothing else is available.\nReply as JSON: {"code": "..."}',
     )
 
 
-def mend_arithmetic(question: str, facts: str, code: str, error: str) -> tuple[Message, ...]:
+def repair_arithmetic(question: str, facts: str, code: str, error: str) -> tuple[Message, ...]:
     """Ask for corrected Python, with the error that the last one ended in."""
-    return _say(
+    return _messages(
         ANSWER,
         f"Facts:\n{facts}\n\nQuestion: {question}\n\nThis Python should compute what the question asks from these facts and print it, but failed:\n"
         f'{code}\n\nError: {error}\n\nWrite it again, corrected.\nReply as JSON: {{"code": "..."}}',
@@ -211,7 +211,7 @@ def mend_arithmetic(question: str, facts: str, code: str, error: str) -> tuple[M
 
 def answer(question: str, facts: str, format: str) -> tuple[Message, ...]:
     """Ask for the answer that follows from the facts, in a format."""
-    return _say(
+    return _messages(
         ANSWER,
         f'Facts:\n{facts}\n\nQuestion: {question}\n{FORMATS[format]}\nReply as JSON: {{"answer": "..."}}',
     )
@@ -219,8 +219,8 @@ def answer(question: str, facts: str, format: str) -> tuple[Message, ...]:
 
 def choose(question: str, facts: str, candidates: Sequence[str]) -> tuple[Message, ...]:
     """Ask which candidate answer is best."""
-    listed = joined_lines(f"{number}. {candidate}" for number, candidate in enumerate(candidates, start=1))
-    return _say(
+    listed = join_lines(f"{number}. {candidate}" for number, candidate in enumerate(candidates, start=1))
+    return _messages(
         ANSWER,
         f"Facts:\n{facts}\n\nQuestion: {question}\n\nCandidate answers:\n{listed}\n\n"
         "Which one is best supported by the facts and in the format that the question asks for? "
@@ -230,7 +230,7 @@ def choose(question: str, facts: str, candidates: Sequence[str]) -> tuple[Messag
 
 def guess(situation: str, format: str) -> tuple[Message, ...]:
     """Ask for an answer although nothing could be read: it may guess."""
-    return _say(
+    return _messages(
         SYSTEM,
         f"{situation}\n\nNothing more can be fetched or read. Give your best answer, from the graph where it helps and by a guess where it does not.\n"
         f'{FORMATS[format]}\nReply as JSON: {{"answer": "..."}}',
@@ -317,20 +317,20 @@ class Number(BaseModel):
     number: int
 
 
-def names_schema(names: Sequence[str], most: int) -> Mapping[str, Json]:
+def names_schema(names: Sequence[str], limit: int) -> Mapping[str, Json]:
     """Return the JSON schema of `Names` restricted to at most `most` of the given names."""
-    about = {"type": "array", "minItems": 1, "maxItems": most, "items": {"enum": list(names)}}
+    array = {"type": "array", "minItems": 1, "maxItems": limit, "items": {"enum": list(names)}}
     return {
         "type": "object",
-        "properties": {"about": about},
+        "properties": {"about": array},
         "required": ["about"],
         "additionalProperties": False,
     }
 
 
-def calls_schema(tools: Sequence[Tool], most: int) -> Mapping[str, Json]:
+def calls_schema(tools: Sequence[Tool], limit: int) -> Mapping[str, Json]:
     """Return the JSON schema of `Calls` restricted to the given tools, each with its own arguments."""
-    each = [
+    variants = [
         {
             "type": "object",
             "properties": {"tool": {"const": tool.name}, "arguments": dict(tool.arguments)},
@@ -339,10 +339,10 @@ def calls_schema(tools: Sequence[Tool], most: int) -> Mapping[str, Json]:
         }
         for tool in tools
     ]
-    items = each[0] if len(each) == 1 else {"anyOf": each}
+    items = variants[0] if len(variants) == 1 else {"anyOf": variants}
     return {
         "type": "object",
-        "properties": {"calls": {"type": "array", "minItems": 1, "maxItems": most, "items": items}},
+        "properties": {"calls": {"type": "array", "minItems": 1, "maxItems": limit, "items": items}},
         "required": ["calls"],
         "additionalProperties": False,
     }

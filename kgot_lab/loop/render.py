@@ -23,20 +23,23 @@ from kgot_lab.types import Edge, Json, Node
 
 def relevance(question: str, texts: Sequence[str]) -> list[float]:
     """Score each text by the summed idf of the words it shares with the question, idf = ln(1 + n / df)."""
-    asked = set(content_words(question))
-    bags = [set(content_words(text)) for text in texts]
-    frequency = Counter(word for bag in bags for word in bag)
+    question_words = set(content_words(question))
+    word_sets = [set(content_words(text)) for text in texts]
+    frequency = Counter(word for words in word_sets for word in words)
     # in whatever order a set has
-    return [math.fsum(math.log(1 + len(texts) / frequency[word]) for word in asked & bag) for bag in bags]
+    return [
+        math.fsum(math.log(1 + len(texts) / frequency[word]) for word in question_words & words)
+        for words in word_sets
+    ]
 
 
-def fit(
+def fit_budget(
     question: str,
     texts: Sequence[str],
     budget: int,
     *,
     bonus: Sequence[float] | None = None,
-    least: float = 0.0,
+    min_share: float = 0.0,
 ) -> tuple[list[int], int]:
     """Select the most relevant texts within a token budget.
 
@@ -45,30 +48,32 @@ def fit(
     is room. The best text is included even if it alone exceeds the budget.
     """
     sizes = [estimate_tokens(text) for text in texts]
-    if sum(sizes) <= budget and not least:
+    if sum(sizes) <= budget and not min_share:
         return list(range(len(texts))), 0
     scores = relevance(question, texts)
     if bonus is not None:
-        scores = [score + extra for score, extra in zip(scores, bonus, strict=True)]
-    enough = least * max(scores, default=0.0)
-    kept: list[int] = []
+        scores = [score + added for score, added in zip(scores, bonus, strict=True)]
+    min_score = min_share * max(scores, default=0.0)
+    selected: list[int] = []
     used = 0
     for number in sorted(range(len(texts)), key=lambda number: (-scores[number], number)):
-        if not kept or (used + sizes[number] <= budget and scores[number] >= enough):
-            kept.append(number)
+        if not selected or (used + sizes[number] <= budget and scores[number] >= min_score):
+            selected.append(number)
             used += sizes[number]
-    return sorted(kept), sum(sizes) - used
+    return sorted(selected), sum(sizes) - used
 
 
-def joined_lines(parts: Iterable[str]) -> str:
+def join_lines(parts: Iterable[str]) -> str:
     """Join the lines that are not empty."""
     return "\n".join(part for part in parts if part)
 
 
-_WHOLE = 400  # nodes and edges up to which all facts are looked at; a larger graph is searched
+_MAX_WHOLE = 400  # nodes and edges up to which all facts are looked at; a larger graph is searched
 
 
-def rendered(store: Store, question: str, budget: int, *, sources: bool = False) -> tuple[str, Cut | None]:
+def render_graph(
+    store: Store, question: str, budget: int, *, sources: bool = False
+) -> tuple[str, Cut | None]:
     """Render the graph as lines in the store's language, the most relevant if not all fit.
 
     Returns the text and, if something was left out, the Cut event. With `sources`, facts are plain, and those
@@ -77,30 +82,30 @@ def rendered(store: Store, question: str, budget: int, *, sources: bool = False)
     schema = store.schema()
     if not schema.nodes:
         return "", None
-    if schema.nodes + schema.edges <= _WHOLE:
+    if schema.nodes + schema.edges <= _MAX_WHOLE:
         graph = store.graph()
         nodes, edges, unseen = list(graph.nodes), list(graph.edges), 0
     else:
-        nodes, edges, unseen = _found(store, question, schema)
-    lines = list(_lines(nodes, edges, None if sources else store.dialect))
-    head = _schema_line(schema)
-    kept, left_out = fit(question, lines, budget - estimate_tokens(head))
+        nodes, edges, unseen = _search_graph(store, question, schema)
+    lines = list(_format_graph(nodes, edges, None if sources else store.dialect))
+    head = _format_schema(schema)
+    selected, left_out = fit_budget(question, lines, budget - estimate_tokens(head))
     left_out += unseen
     cut = (
         Cut(
             what="graph",
-            kept=estimate_tokens(joined_lines(lines[number] for number in kept)),
+            kept=estimate_tokens(join_lines(lines[number] for number in selected)),
             left_out=left_out,
         )
         if left_out
         else None
     )
-    return joined_lines(
-        [head, *(lines[number] for number in kept), "(more facts not shown)" if cut else ""]
+    return join_lines(
+        [head, *(lines[number] for number in selected), "(more facts not shown)" if cut else ""]
     ), cut
 
 
-def _found(store: Store, question: str, schema: Schema) -> tuple[list[Node], list[Edge], int]:
+def _search_graph(store: Store, question: str, schema: Schema) -> tuple[list[Node], list[Edge], int]:
     """Return the part of a large graph near the question, and an estimate of the tokens not read."""
     nodes = {node.id: node for node in store.search(question, limit=30)}
     edges = {edge.identity: edge for id in nodes for edge in store.neighbours(id)[:40]}
@@ -108,22 +113,24 @@ def _found(store: Store, question: str, schema: Schema) -> tuple[list[Node], lis
     return list(nodes.values()), list(edges.values()), unseen * 8  # a fact has about eight tokens
 
 
-def _lines(nodes: Iterable[Node], edges: Sequence[Edge], dialect: Dialect | None) -> Iterable[str]:
+def _format_graph(nodes: Iterable[Node], edges: Sequence[Edge], dialect: Dialect | None) -> Iterable[str]:
     degree = Counter(id for edge in edges for id in (edge.source, edge.target))
     for node in nodes:
-        shown = replace(node, properties=_shown(node.properties))
+        shown = replace(node, properties=_visible_properties(node.properties))
         if shown.properties or node.labels or not degree[node.id]:
             yield truncate_to_tokens((dialect or PYTHON).node(shown), 100)
     if dialect is None:
-        yield from by_sentence((fact_of(edge), latest_sentence(edge.properties)) for edge in edges)
+        yield from group_by_sentence((fact_of(edge), latest_sentence(edge.properties)) for edge in edges)
     else:
         yield from (
-            truncate_to_tokens(dialect.edge(replace(edge, properties=_shown(edge.properties))), 100)
+            truncate_to_tokens(
+                dialect.edge(replace(edge, properties=_visible_properties(edge.properties))), 100
+            )
             for edge in edges
         )
 
 
-def by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
+def group_by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
     """Format facts as lines, with the facts from one sentence on one line before that sentence."""
     groups: dict[str, list[str]] = {}
     for text, sentence in facts:
@@ -134,16 +141,18 @@ def by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
     ]
 
 
-def _shown(properties: Mapping[str, Json]) -> dict[str, Json]:
+def _visible_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in properties.items() if name not in PROVENANCE_PROPERTIES}
 
 
-def _schema_line(schema: Schema) -> str:
-    kinds, relations = _counts(schema.labels), _counts(schema.relations)
+def _format_schema(schema: Schema) -> str:
+    kinds, relations = _format_counts(schema.labels), _format_counts(schema.relations)
     nodes = f"{schema.nodes} nodes" + (f" ({kinds})" if kinds else "")
     return truncate_to_tokens(f"{nodes}, {schema.edges} edges" + (f" ({relations})" if relations else ""), 60)
 
 
-def _counts(counts: Mapping[str, int], most: int = 8) -> str:
+def _format_counts(counts: Mapping[str, int], limit: int = 8) -> str:
     order = sorted(counts, key=lambda name: (-counts[name], name))
-    return ", ".join(f"{name} {counts[name]}" for name in order[:most]) + (", …" if len(order) > most else "")
+    return ", ".join(f"{name} {counts[name]}" for name in order[:limit]) + (
+        ", …" if len(order) > limit else ""
+    )

@@ -12,18 +12,18 @@ from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.graph.changes import PROVENANCE_PROPERTIES, latest_sentence
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed, Read, Refused
-from kgot_lab.loop.evidence import FoundSupports, evidence_of, passages_of
+from kgot_lab.loop.evidence import SupportFinder, answer_evidence, passage_ids
 from kgot_lab.loop.prompts import Answer, Code, Names, Needed, Number, Statement
-from kgot_lab.loop.render import by_sentence, fit, joined_lines
+from kgot_lab.loop.render import fit_budget, group_by_sentence, join_lines
 from kgot_lab.loop.run_context import (
     Candidate,
-    Loop,
+    RunContext,
     Steps,
-    ask_for,
+    ask_structured,
     distinct,
     meant,
     read_event,
-    repairing,
+    run_with_repairs,
     situation,
 )
 from kgot_lab.stores.embedded_store import fact_of
@@ -35,29 +35,29 @@ from kgot_lab.types import Json, Rows
 WHOLE_GRAPH = "the whole graph, as text"
 
 
-def candidates(run: Loop, retrieves: list[str]) -> Steps[list[Candidate]]:
+def read_candidates(run: RunContext, retrieves: list[str]) -> Steps[list[Candidate]]:
     """Return the candidates for the RETRIEVE ballots.
 
     These are the rows of each distinct statement, or the direct answers with the facts of the graph.
     """
     if run.limits.reading == "whole graph":
-        return (yield from _directly(run, retrieves))
-    found: list[Candidate] = []
+        return (yield from _direct_candidates(run, retrieves))
+    found_candidates: list[Candidate] = []
     for statement in retrieves:
-        _note(found, (yield from read(run, statement)))
+        _add_candidate(found_candidates, (yield from read_statement(run, statement)))
     for reader in readers(run.store):
-        _note(found, (yield from _read_in(run, reader)))
-    return found
+        _add_candidate(found_candidates, (yield from _read_in_dialect(run, reader)))
+    return found_candidates
 
 
-def _note(found: list[Candidate], read: Candidate) -> None:
+def _add_candidate(candidates: list[Candidate], known: Candidate) -> None:
     """Append a candidate unless it is empty or its rows were read before."""
-    rows = facts_in(read.rows)
-    if rows and rows not in [candidate.rows for candidate in found]:
-        found.append(replace(read, rows=rows))
+    rows = flatten_facts(known.rows)
+    if rows and rows not in [known.rows for known in candidates]:
+        candidates.append(replace(known, rows=rows))
 
 
-def facts_in(rows: Rows) -> Rows:
+def flatten_facts(rows: Rows) -> Rows:
     """Flatten rows of facts whose properties are a nested map, so that all languages give the same form."""
     fact = {"subject", "relation", "object", "properties"}
     return tuple(
@@ -68,7 +68,7 @@ def facts_in(rows: Rows) -> Rows:
     )
 
 
-def _read_in(run: Loop, reader: Store) -> Steps[Candidate]:
+def _read_in_dialect(run: RunContext, reader: Store) -> Steps[Candidate]:
     """Read from the same graph in another query language.
 
     Returns a candidate without rows if no statement of the model works.
@@ -78,20 +78,20 @@ def _read_in(run: Loop, reader: Store) -> Steps[Candidate]:
     try:
         if run.limits.reading == "operations":
             names = (
-                yield from ask_for(
+                yield from ask_structured(
                     run, role, prompts.names(text), Names, kind="names", temperature=run.limits.temperature
                 )
             ).about
-            statement = look_up(run, names, reader)
+            statement = lookup_statement(run, names, reader)
         else:
-            messages = prompts.read_in(text, reader.dialect)
+            messages = prompts.read_in_dialect(text, reader.dialect)
             statement = (
-                yield from ask_for(
+                yield from ask_structured(
                     run, role, messages, Statement, kind="read", temperature=run.limits.temperature
                 )
             ).statement
     except BadReply as error:
-        yield run.happened(
+        yield run.record(
             Refused,
             statement=error.text[:500],
             reason=error.reason,
@@ -99,44 +99,44 @@ def _read_in(run: Loop, reader: Store) -> Steps[Candidate]:
             dialect=reader.dialect.name,
         )
         return Candidate(())
-    return (yield from read(run, statement, reader))
+    return (yield from read_statement(run, statement, reader))
 
 
-def forced(run: Loop) -> Steps[list[Candidate]]:
+def read_forced(run: RunContext) -> Steps[list[Candidate]]:
     """Return candidates when the steps ran out or the loop is stuck.
 
     The model must name what to read. In direct mode it reads the whole graph.
     """
-    yield run.happened(Forced, what="read")
+    yield run.record(Forced, what="read")
     if run.limits.reading == "whole graph":
-        return (yield from _directly(run, (yield from _forced_answers(run))))
+        return (yield from _direct_candidates(run, (yield from _ask_forced_answers(run))))
     text = yield from situation(run)
     statements = []
     possible = run.limits.forced_reads if run.limits.vote_temperature > 0 else 1
     for number in range(possible):
         temperature = run.limits.vote_temperature if number else run.limits.temperature
         try:
-            statements.append((yield from _forced_statement(run, text, temperature, number)))
+            statements.append((yield from _ask_forced_statement(run, text, temperature, number)))
         except BadReply as error:
-            yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False)
-    return (yield from candidates(run, distinct(statements)))
+            yield run.record(Refused, statement=error.text[:500], reason=error.reason, writing=False)
+    return (yield from read_candidates(run, distinct(statements)))
 
 
-def _forced_statement(run: Loop, text: str, temperature: float, number: int) -> Steps[str]:
+def _ask_forced_statement(run: RunContext, text: str, temperature: float, number: int) -> Steps[str]:
     if run.limits.reading == "operations":
-        reply = yield from ask_for(
+        reply = yield from ask_structured(
             run, "forced read", prompts.names(text), Names, kind="names", temperature=temperature, seed=number
         )
-        return look_up(run, reply.about)
+        return lookup_statement(run, reply.about)
     messages = prompts.forced_read(text, run.store.dialect)
     return (
-        yield from ask_for(
+        yield from ask_structured(
             run, "forced read", messages, Statement, kind="read", temperature=temperature, seed=number
         )
     ).statement
 
 
-def _forced_answers(run: Loop) -> Steps[list[str]]:
+def _ask_forced_answers(run: RunContext) -> Steps[list[str]]:
     """Return direct answers from the graph as text, as many as the limits allow.
 
     Returns none if the graph is empty.
@@ -149,33 +149,33 @@ def _forced_answers(run: Loop) -> Steps[list[str]]:
         temperature = run.limits.vote_temperature if number else run.limits.temperature
         messages = prompts.guess(text, run.limits.answer_format)
         try:
-            reply = yield from ask_for(
+            reply = yield from ask_structured(
                 run, "forced answer", messages, Answer, kind="guess", temperature=temperature, seed=number
             )
         except BadReply as error:
-            yield run.happened(Refused, statement=error.text[:500], reason=error.reason, writing=False)
+            yield run.record(Refused, statement=error.text[:500], reason=error.reason, writing=False)
         else:
             answers.append(reply.answer.strip())
     return distinct([answer for answer in answers if answer])
 
 
-def _directly(run: Loop, answers: list[str]) -> Steps[list[Candidate]]:
+def _direct_candidates(run: RunContext, answers: list[str]) -> Steps[list[Candidate]]:
     """Return the answers with all facts of the graph as candidates.
 
     An answer that is itself a read statement is executed instead.
     """
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for statement in filter(is_statement, answers):
-        _note(found, (yield from read(run, statement)))
-    said = [answer for answer in answers if not is_statement(answer)]
-    if not said and found:
-        return found
-    facts = rows_of_graph(run)
-    yield run.happened(Read, statement=WHOLE_GRAPH, rows=facts)
-    return found + [Candidate(facts, answer) for answer in said or [""]] if facts else found
+        _add_candidate(candidates, (yield from read_statement(run, statement)))
+    direct = [answer for answer in answers if not is_statement(answer)]
+    if not direct and candidates:
+        return candidates
+    facts = graph_rows(run)
+    yield run.record(Read, statement=WHOLE_GRAPH, rows=facts)
+    return candidates + [Candidate(facts, answer) for answer in direct or [""]] if facts else candidates
 
 
-def rows_of_graph(run: Loop) -> Rows:
+def graph_rows(run: RunContext) -> Rows:
     """Return every edge as a row, for direct retrieve, or every node if there are no edges."""
     graph = run.store.graph()
     edges = [
@@ -187,7 +187,7 @@ def rows_of_graph(run: Loop) -> Rows:
     )
 
 
-def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Candidate]:
+def read_statement(run: RunContext, statement: str, reader: Store | None = None) -> Steps[Candidate]:
     """Execute a read statement, with repairs if it fails and a new statement if it finds nothing.
 
     `reader` is the store to read from, if not the run's own. The candidate has no rows if nothing succeeds.
@@ -197,36 +197,38 @@ def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Candid
         if attempt:
             text = yield from situation(run, reader)
             try:
-                statement = yield from _another(run, text, statement, attempt, reader)
+                statement = yield from _ask_new_statement(run, text, statement, attempt, reader)
             except BadReply as error:
-                yield run.happened(
+                yield run.record(
                     Refused, statement=error.text[:500], reason=error.reason, writing=False, dialect=dialect
                 )
                 continue
-        rows = run.state.rows_of(statement, dialect)
+        rows = run.state.known_rows(statement, dialect)
         if rows is None:
             try:
-                statement, rows = yield from repairing(
+                statement, rows = yield from run_with_repairs(
                     run, (reader or run.store).read, statement, writing=False, reader=reader
                 )
             except QueryFailed as error:
-                yield run.happened(
+                yield run.record(
                     Refused, statement=error.statement, reason=error.reason, writing=False, dialect=dialect
                 )
                 continue
-            happened = read_event(run, reader or run.store, statement, rows, dialect)
+            event = read_event(run, reader or run.store, statement, rows, dialect)
             statement = meant(reader or run.store, statement)
-            yield happened
-            rows = happened.grounded
+            yield event
+            rows = event.grounded
         if rows:
             return Candidate(rows, statement=statement)
     return Candidate(())
 
 
-def _another(run: Loop, text: str, wrong: str, attempt: int, reader: Store | None) -> Steps[str]:
+def _ask_new_statement(
+    run: RunContext, text: str, wrong: str, attempt: int, reader: Store | None
+) -> Steps[str]:
     temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
     if run.limits.reading == "operations":
-        reply = yield from ask_for(
+        reply = yield from ask_structured(
             run,
             "read again",
             prompts.names(text),
@@ -235,16 +237,16 @@ def _another(run: Loop, text: str, wrong: str, attempt: int, reader: Store | Non
             temperature=temperature,
             seed=50 + attempt,
         )
-        return look_up(run, reply.about, reader)
+        return lookup_statement(run, reply.about, reader)
     messages = prompts.reread(text, wrong, (reader or run.store).dialect)
     return (
-        yield from ask_for(
+        yield from ask_structured(
             run, "read again", messages, Statement, kind="read", temperature=temperature, seed=50 + attempt
         )
     ).statement
 
 
-_BEGINS = re.compile(
+_STATEMENT_START = re.compile(
     r"(OPTIONAL\s+)?MATCH\s*\(.*\bRETURN\b|(PREFIX\s.*)?(SELECT|ASK)\s+.*\{|result\s*=[^=]|CALL\s+[\w.]+\s*(\(|YIELD\b)|CALL\s*\{|facts\(",
     re.I | re.S,
 )
@@ -252,10 +254,10 @@ _BEGINS = re.compile(
 
 def is_statement(text: str) -> bool:
     """Return whether a text that should be an answer is a read statement."""
-    return _BEGINS.match(text.strip()) is not None
+    return _STATEMENT_START.match(text.strip()) is not None
 
 
-def look_up(run: Loop, names: list[str], reader: Store | None = None) -> str:
+def lookup_statement(run: RunContext, names: list[str], reader: Store | None = None) -> str:
     """Return the read statement for an operations-mode reply.
 
     It reads the facts near the given names and near the names that were searched for.
@@ -266,76 +268,76 @@ def look_up(run: Loop, names: list[str], reader: Store | None = None) -> str:
         for value in call.arguments.values()
         if value != run.state.question
     ]
-    about = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])
-    return (reader or run.store).dialect.about(about, 2)
+    all_names = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])
+    return (reader or run.store).dialect.about(all_names, 2)
 
 
 # From rows to an answer: compute if needed, parse, choose, and cite the evidence.
 
-_COUNTING = re.compile(
+_NUMERIC_QUESTION = re.compile(
     r"\b(how (many|much|old|long|far)|number of|total|sum|average|difference|percent|older|younger|earlier|later|more|fewer|less)\b",
     re.I,
 )
 
 
-def conclude(run: Loop, found: list[Candidate]) -> Steps[None]:
+def conclude(run: RunContext, candidates: list[Candidate]) -> Steps[None]:
     """Answer from what was read.
 
     If nothing was read, the model must guess, and the answer says so.
     """
     pooled = (
-        [Candidate(tuple(row for candidate in found for row in candidate.rows))]
-        if found and run.limits.pool
-        else found
+        [Candidate(tuple(row for candidate in candidates for row in candidate.rows))]
+        if candidates and run.limits.pool
+        else candidates
     )
     parsed: list[str] = []
     texts: list[str] = []
     for candidate in pooled:
-        facts = yield from _facts(run, candidate)
-        facts += yield from _computed(run, facts)
+        facts = yield from _format_facts(run, candidate)
+        facts += yield from _compute(run, facts)
         texts.append(facts)
-        parsed += yield from _parses(run, facts)
+        parsed += yield from _parse_answers(run, facts)
     if not parsed:
-        yield from _guess(run)
+        yield from _guess_answer(run)
         return
-    chosen = yield from _choose(run, joined_lines(distinct(texts)), parsed)
-    evidence = evidence_of(run, found, chosen)
-    supports = tuple(map(FoundSupports(run.state).of, evidence))
-    yield run.happened(
+    chosen = yield from _choose_answer(run, join_lines(distinct(texts)), parsed)
+    evidence = answer_evidence(run, candidates, chosen)
+    supports = tuple(map(SupportFinder(run.state).find, evidence))
+    yield run.record(
         Answered,
         text=chosen,
-        forced=run.state.forced,
+        forced=run.state.is_forced,
         evidence=tuple(fact_of(edge) for edge in evidence),
         supports=supports,
-        passages=passages_of(supports),
+        passages=passage_ids(supports),
     )
 
 
-def _facts(run: Loop, candidate: Candidate) -> Steps[str]:
+def _format_facts(run: RunContext, candidate: Candidate) -> Steps[str]:
     """Format the rows as lines, the most relevant within the budget.
 
     The answer of a ballot, if any, follows them.
     """
     lines = row_lines(candidate.rows)
-    kept, left_out = fit(run.state.question, lines, run.limits.row_tokens)
-    shown = [truncate_to_tokens(lines[number], run.limits.row_tokens) for number in kept]
-    left_out += sum(max(0, estimate_tokens(lines[number]) - run.limits.row_tokens) for number in kept)
+    selected, left_out = fit_budget(run.state.question, lines, run.limits.row_tokens)
+    shown = [truncate_to_tokens(lines[number], run.limits.row_tokens) for number in selected]
+    left_out += sum(max(0, estimate_tokens(lines[number]) - run.limits.row_tokens) for number in selected)
     if left_out:
-        yield run.happened(
+        yield run.record(
             Cut, what="rows", kept=sum(map(estimate_tokens, lines)) - left_out, left_out=left_out
         )
-    facts = joined_lines(shown)
+    facts = join_lines(shown)
     return f"{facts}\n\nA first answer: {candidate.said}" if candidate.said else facts
 
 
 def row_lines(rows: Rows) -> list[str]:
     """Format rows as lines, with the triples from one sentence together."""
 
-    def pair(row: Json) -> tuple[str, str]:
+    def line_and_sentence(row: Json) -> tuple[str, str]:
         sentence = latest_sentence(row) if isinstance(row, dict) else ""
         return row_text({**row, "sentence": ""} if sentence else row), sentence
 
-    return distinct(by_sentence(dict.fromkeys(map(pair, rows))))
+    return distinct(group_by_sentence(dict.fromkeys(map(line_and_sentence, rows))))
 
 
 def row_text(row: Json) -> str:
@@ -343,45 +345,47 @@ def row_text(row: Json) -> str:
     if isinstance(row, dict) and {"subject", "relation", "object"} <= row.keys():
         triple = f"{row['subject']} {row['relation']} {row['object']}"
         hidden = {"subject", "relation", "object", *PROVENANCE_PROPERTIES}
-        more = ", ".join(f"{name}: {value}" for name, value in row.items() if name not in hidden)
-        said = latest_sentence(row)
-        return triple + (f" ({more})" if more else "") + (f' ("{said}")' if said else "")
+        properties = ", ".join(f"{name}: {value}" for name, value in row.items() if name not in hidden)
+        sentence = latest_sentence(row)
+        return triple + (f" ({properties})" if properties else "") + (f' ("{sentence}")' if sentence else "")
     return row if isinstance(row, str) else json.dumps(row, ensure_ascii=False, default=str)
 
 
-def _computed(run: Loop, facts: str) -> Steps[str]:
+def _compute(run: RunContext, facts: str) -> Steps[str]:
     """Return what Python computes from the facts, or "" if no arithmetic is needed."""
     if run.compute is None or not _may_need_arithmetic(run, facts):
         return ""
     question = run.state.question
     try:
         if not (
-            yield from ask_for(run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed)
+            yield from ask_structured(run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed)
         ).needed:
             return ""
         messages = prompts.arithmetic(question, facts)
-        for mends in range(run.limits.repairs + 1):
-            code = (yield from ask_for(run, "arithmetic", messages, Code, execution=True, seed=mends)).code
+        for attempt in range(run.limits.repairs + 1):
+            code = (
+                yield from ask_structured(run, "arithmetic", messages, Code, execution=True, seed=attempt)
+            ).code
             try:
                 output = run.compute(code).strip()
             except QueryFailed as error:
-                yield run.happened(Computed, code=code, output=error.reason, failed=True)
-                messages = prompts.mend_arithmetic(question, facts, code, error.reason)
+                yield run.record(Computed, code=code, output=error.reason, failed=True)
+                messages = prompts.repair_arithmetic(question, facts, code, error.reason)
             else:
-                yield run.happened(Computed, code=code, output=output)
+                yield run.record(Computed, code=code, output=output)
                 return f"\nComputed: {output}" if output else ""
     except BadReply as error:
-        yield run.happened(Computed, code=error.text[:500], output=error.reason, failed=True)
+        yield run.record(Computed, code=error.text[:500], output=error.reason, failed=True)
     return ""
 
 
-def _may_need_arithmetic(run: Loop, facts: str) -> bool:
+def _may_need_arithmetic(run: RunContext, facts: str) -> bool:
     if run.limits.arithmetic == "numbers":
-        return bool(_COUNTING.search(run.state.question)) and len(re.findall(r"\d+", facts)) >= 2
+        return bool(_NUMERIC_QUESTION.search(run.state.question)) and len(re.findall(r"\d+", facts)) >= 2
     return run.limits.arithmetic == "always"
 
 
-def _parses(run: Loop, facts: str) -> Steps[list[str]]:
+def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
     """Return formatted answers, the first at the set temperature and the others sampled.
 
     Stops when a majority agrees.
@@ -394,12 +398,14 @@ def _parses(run: Loop, facts: str) -> Steps[list[str]]:
         messages = prompts.answer(run.state.question, facts, limits.answer_format)
         try:
             text = (
-                yield from ask_for(run, "parse", messages, Answer, temperature=temperature, seed=number)
+                yield from ask_structured(
+                    run, "parse", messages, Answer, temperature=temperature, seed=number
+                )
             ).answer.strip()
         except BadReply as error:
-            yield run.happened(Parsed, text="", problem=error.reason)
+            yield run.record(Parsed, text="", problem=error.reason)
             continue
-        yield run.happened(Parsed, text=text)
+        yield run.record(Parsed, text=text)
         if text:
             parsed.append(text)
         if parsed and Counter(map(canonical_answer, parsed)).most_common(1)[0][1] * 2 > possible:
@@ -407,7 +413,7 @@ def _parses(run: Loop, facts: str) -> Steps[list[str]]:
     return parsed
 
 
-def _choose(run: Loop, facts: str, parsed: Sequence[str]) -> Steps[str]:
+def _choose_answer(run: RunContext, facts: str, parsed: Sequence[str]) -> Steps[str]:
     """Choose one of the parsed answers: the only one, the most frequent (pool), or the model's choice."""
     counts = Counter(map(canonical_answer, parsed))
     # the first spelling of each
@@ -419,21 +425,21 @@ def _choose(run: Loop, facts: str, parsed: Sequence[str]) -> Steps[str]:
         return most_common
     messages = prompts.choose(run.state.question, truncate_to_tokens(facts, run.limits.row_tokens), options)
     try:
-        number = (yield from ask_for(run, "choose", messages, Number)).number
+        number = (yield from ask_structured(run, "choose", messages, Number)).number
     except BadReply:
         return most_common  # the Asked event shows the reply that could not be used
     return options[number - 1] if 1 <= number <= len(options) else most_common
 
 
-def _guess(run: Loop) -> Steps[None]:
-    yield run.happened(Forced, what="answer")
+def _guess_answer(run: RunContext) -> Steps[None]:
+    yield run.record(Forced, what="answer")
     text = yield from situation(run)
     messages = prompts.guess(text, run.limits.answer_format)
     answer = (
-        yield from ask_for(run, "guess", messages, Answer, temperature=run.limits.temperature)
+        yield from ask_structured(run, "guess", messages, Answer, temperature=run.limits.temperature)
     ).answer.strip()
     if not answer:
         raise BadReply(
             "the model gave an empty answer; try another model, or the preset made for small models", answer
         )
-    yield run.happened(Answered, text=answer, forced=True)
+    yield run.record(Answered, text=answer, forced=True)

@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
 from kgot_lab.loop import prompts
-from kgot_lab.loop.events import LOST_CALL, Asked, Cut, Event, Read, Repaired
+from kgot_lab.loop.events import FAILED_CALL, Asked, Cut, Event, Read, Repaired
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.prompts import Statement
-from kgot_lab.loop.render import rendered
+from kgot_lab.loop.render import render_graph
 from kgot_lab.loop.state import State
 from kgot_lab.stores.lookup import holds_value
 from kgot_lab.stores.protocol import Scalar, StatementConstants, Store
@@ -26,10 +26,10 @@ from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows
 
 # Constants: which rows of a read come from the graph, and which only from the statement itself.
 
-_TRUTHS = frozenset(("yes", "no", "true", "false"))
+_BOOLEAN_WORDS = frozenset(("yes", "no", "true", "false"))
 
 
-def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
+def constant_rows(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
     """Return the indices of the rows that hold nothing read from the graph.
 
     All rows count if the graph is empty or the statement reads nothing from it. Otherwise a row counts if the
@@ -40,24 +40,26 @@ def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
     """
     if not rows:
         return ()
-    own = store.dialect.constants(statement)
-    if not store.schema().nodes or not own.reads_graph:
+    own_words = store.dialect.constants(statement)
+    if not store.schema().nodes or not own_words.reads_graph:
         return tuple(range(len(rows)))
-    said = f" {' '.join(name_tokens(unquote(statement)))} "
-    held: dict[Scalar, bool] = {}
+    statement_words = f" {' '.join(name_tokens(unquote(statement)))} "
+    is_held: dict[Scalar, bool] = {}
 
     def is_read(value: Scalar) -> bool:
-        if not isinstance(value, str) or value.casefold() in _TRUTHS:
+        if not isinstance(value, str) or value.casefold() in _BOOLEAN_WORDS:
             return True
         if not (words := name_tokens(value)):
             return False
-        if f" {' '.join(words)} " not in said:
+        if f" {' '.join(words)} " not in statement_words:
             return True
-        if value not in held:
-            held[value] = holds_value(store, value)
-        return held[value]
+        if value not in is_held:
+            is_held[value] = holds_value(store, value)
+        return is_held[value]
 
-    return tuple(number for number, row in enumerate(rows) if not any(map(is_read, _values(row, own))))
+    return tuple(
+        number for number, row in enumerate(rows) if not any(map(is_read, _read_values(row, own_words)))
+    )
 
 
 def scalars(row: Json) -> Iterator[Scalar]:
@@ -72,11 +74,11 @@ def scalars(row: Json) -> Iterator[Scalar]:
         yield row
 
 
-def _values(row: Json, own: StatementConstants) -> Iterator[Scalar]:
+def _read_values(row: Json, own_words: StatementConstants) -> Iterator[Scalar]:
     """Return the values of a row without those that the statement returns as constants."""
     if isinstance(row, Mapping):
-        row = {name: value for name, value in row.items() if name not in own.columns}
-    return (value for value in scalars(row) if (type(value), value) not in own.values)
+        row = {name: value for name, value in row.items() if name not in own_words.columns}
+    return (value for value in scalars(row) if (type(value), value) not in own_words.values)
 
 
 _Shape = TypeVar("_Shape", bound=BaseModel)
@@ -86,7 +88,7 @@ Steps = Generator[Event, None, _Result]
 
 
 @dataclass
-class Loop:
+class RunContext:
     """The context of one question in the loop. Only `happened` changes its state."""
 
     planning: LLM
@@ -99,7 +101,7 @@ class Loop:
     # the rendered graph, with the number of writes before it and its language
     shown: tuple[tuple[int, str], str, Cut | None] | None = None
 
-    def happened(self, kind: type[_Kind], **values: Any) -> _Kind:
+    def record(self, kind: type[_Kind], **values: Any) -> _Kind:
         """Create an event with the current step and update the state by it."""
         event = kind(step=self.state.step, **values)
         self.state = self.state.after(event)
@@ -107,7 +109,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class How:
+class CallOptions:
     """Options of a model call: schema, temperature, seed and model. `kind` is its entry in `REPLY_TOKENS`."""
 
     kind: str
@@ -119,38 +121,40 @@ class How:
     likelihood: bool = False  # request the log-probability of the reply
 
 
-def ask_text(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[str]:
+def ask_text(run: RunContext, role: str, messages: tuple[Message, ...], options: CallOptions) -> Steps[str]:
     """Ask a model for a text, as `ask_reply` does."""
-    return (yield from ask_reply(run, role, messages, how)).text
+    return (yield from ask_reply(run, role, messages, options)).text
 
 
-def ask_reply(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[Reply]:
+def ask_reply(
+    run: RunContext, role: str, messages: tuple[Message, ...], options: CallOptions
+) -> Steps[Reply]:
     """Call a model and record the call as an event. A truncated reply is requested again with more tokens."""
-    llm = run.execution if how.execution else run.planning
-    prompt = _prompt(run, messages, how)
+    llm = run.execution if options.execution else run.planning
+    prompt = _build_prompt(run, messages, options)
     for _ in range(run.limits.longer):
-        reply = yield from _send(run, role, llm, prompt)
+        reply = yield from _record_call(run, role, llm, prompt)
         if not reply.cut:
             return reply
-        role, prompt = _longer(role), replace(prompt, max_tokens=2 * prompt.max_tokens)
-    return (yield from _send(run, role, llm, prompt))
+        role, prompt = _longer_role(role), replace(prompt, max_tokens=2 * prompt.max_tokens)
+    return (yield from _record_call(run, role, llm, prompt))
 
 
-def ask_for(
-    run: Loop, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any
+def ask_structured(
+    run: RunContext, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any
 ) -> Steps[_Shape]:
     """Call a model for a value of a schema.
 
     A truncated reply is requested again with more tokens, and any other bad reply is repaired once. Raises
     BadReply, or TooLong if it was truncated.
     """
-    options = How(**{"kind": role, "shape": shape, **how})
+    options = CallOptions(**{"kind": role, "shape": shape, **how})
     llm = run.execution if options.execution else run.planning
-    prompt, longer, mended = _prompt(run, messages, options), 0, False
+    prompt, longer, mended = _build_prompt(run, messages, options), 0, False
     while True:
-        reply = yield from _send(run, role, llm, prompt)
+        reply = yield from _record_call(run, role, llm, prompt)
         try:
-            return _value(reply.text, shape)
+            return _parse_value(reply.text, shape)
         except BadReply as error:
             if not reply.cut:
                 if mended:
@@ -158,31 +162,42 @@ def ask_for(
                 role, prompt, mended = f"{role}, again", repair_prompt(prompt, reply.text, error), True
                 continue
             if longer == run.limits.longer:
-                most = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
-                raise TooLong(f"the reply did not end within {most}", reply.text) from error
-        role, prompt, longer = _longer(role), replace(prompt, max_tokens=2 * prompt.max_tokens), longer + 1
+                limit = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
+                raise ReplyTooLong(f"the reply did not end within {limit}", reply.text) from error
+        role, prompt, longer = (
+            _longer_role(role),
+            replace(prompt, max_tokens=2 * prompt.max_tokens),
+            longer + 1,
+        )
 
 
-class TooLong(BadReply):
+class ReplyTooLong(BadReply):
     """A reply that did not end within the tokens it may have."""
 
 
-def _longer(role: str) -> str:
+def _longer_role(role: str) -> str:
     return role if role.endswith(", longer") else f"{role}, longer"
 
 
-def _prompt(run: Loop, messages: tuple[Message, ...], how: How) -> Prompt:
-    schema = how.schema or (compact_schema(how.shape) if how.shape else None)
-    temperature = run.limits.temperatures.get(how.kind, how.temperature)
-    return Prompt(messages, schema, temperature, how.seed, run.limits.tokens_of(how.kind), how.likelihood)
+def _build_prompt(run: RunContext, messages: tuple[Message, ...], options: CallOptions) -> Prompt:
+    schema = options.schema or (compact_schema(options.shape) if options.shape else None)
+    temperature = run.limits.temperatures.get(options.kind, options.temperature)
+    return Prompt(
+        messages,
+        schema,
+        temperature,
+        options.seed,
+        run.limits.tokens_of(options.kind),
+        options.likelihood,
+    )
 
 
-def _value(text: str, shape: type[_Shape]) -> _Shape:
+def _parse_value(text: str, shape: type[_Shape]) -> _Shape:
     """Parse the value of a reply, and replace lone surrogates that its JSON escapes may have made."""
     return shape.model_validate(replace_surrogates(parse(text, shape).model_dump()))
 
 
-def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
+def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
     """Send a prompt to a model and record its reply.
 
     If the call fails at a cost, that cost is recorded in its own event before the error is raised.
@@ -191,43 +206,48 @@ def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
         reply = checked_reply(llm, prompt)
     except LLMError as error:
         if error.spent is not None:
-            yield run.happened(
-                Asked, role=f"{role}{LOST_CALL}", model=llm.name, prompt=prompt, reply="", usage=error.spent
+            yield run.record(
+                Asked, role=f"{role}{FAILED_CALL}", model=llm.name, prompt=prompt, reply="", usage=error.spent
             )
         raise
     text: str = replace_surrogates(reply.text)
-    told = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
-    yield run.happened(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, **told)
+    recorded = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
+    yield run.record(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, **recorded)
     return replace(reply, text=text)
 
 
-def situation(run: Loop, reader: Store | None = None) -> Steps[str]:
+def situation(run: RunContext, reader: Store | None = None) -> Steps[str]:
     """Return the question and the graph as text, cut to the token budget.
 
     The graph is in the language of `reader`, or else of the run.
     """
-    graph = yield from rendered_graph(run, reader)
+    graph = yield from graph_text(run, reader)
     return prompts.situation(run.state.question, run.state.attachments, graph)
 
 
-def rendered_graph(run: Loop, reader: Store | None = None) -> Steps[str]:
+def graph_text(run: RunContext, reader: Store | None = None) -> Steps[str]:
     """Return the graph as text, cut to the token budget.
 
     It is rendered once for each state of the graph, since several prompts of a turn show it.
     """
-    shown, store = (len(run.state.writes), (reader or run.store).dialect.name), reader or run.store
-    if run.shown is None or run.shown[0] != shown:
+    key, store = (len(run.state.writes), (reader or run.store).dialect.name), reader or run.store
+    if run.shown is None or run.shown[0] != key:
         # the model judges facts and does not write their names in code
         sources = run.limits.reading == "operations"
-        run.shown = (shown, *rendered(store, run.state.question, run.limits.graph_tokens, sources=sources))
+        run.shown = (key, *render_graph(store, run.state.question, run.limits.graph_tokens, sources=sources))
     _, text, cut = run.shown
     if cut:
-        yield run.happened(Cut, what=cut.what, kept=cut.kept, left_out=cut.left_out)
+        yield run.record(Cut, what=cut.what, kept=cut.kept, left_out=cut.left_out)
     return text
 
 
-def repairing(
-    run: Loop, act: Callable[[str], _Result], statement: str, *, writing: bool, reader: Store | None = None
+def run_with_repairs(
+    run: RunContext,
+    act: Callable[[str], _Result],
+    statement: str,
+    *,
+    writing: bool,
+    reader: Store | None = None,
 ) -> Steps[tuple[str, _Result]]:
     """Run a statement, and ask the model to repair it a few times if the store refuses it.
 
@@ -241,13 +261,13 @@ def repairing(
             # nothing can be asked until the server is back
             if repairs == run.limits.repairs or isinstance(error, ServerLost):
                 raise
-            graph = yield from rendered_graph(run, reader)
-            messages = prompts.mend(statement, error.reason, graph, dialect, writing=writing)
+            graph = yield from graph_text(run, reader)
+            messages = prompts.repair(statement, error.reason, graph, dialect, writing=writing)
             try:
-                mended = (yield from ask_for(run, "mend", messages, Statement, seed=repairs)).statement
+                mended = (yield from ask_structured(run, "mend", messages, Statement, seed=repairs)).statement
             except BadReply:
                 raise error from None
-            yield run.happened(
+            yield run.record(
                 Repaired,
                 statement=statement,
                 error=error.reason,
@@ -258,14 +278,14 @@ def repairing(
     raise AssertionError("unreachable")
 
 
-def read_event(run: Loop, store: Store, statement: str, rows: Rows, dialect: str = "") -> Read:
+def read_event(run: RunContext, store: Store, statement: str, rows: Rows, dialect: str = "") -> Read:
     """Record that a statement read some rows from a store, and mark the rows that hold only constants."""
-    return run.happened(
+    return run.record(
         Read,
         statement=statement,
         rows=rows,
         dialect=dialect,
-        constant=constants(store, meant(store, statement), rows),
+        constant=constant_rows(store, meant(store, statement), rows),
     )
 
 
@@ -274,11 +294,11 @@ def meant(store: Store, statement: str) -> str:
 
     It differs if a person has replaced the statement.
     """
-    return store.meant(statement) if isinstance(store, Edited) else statement
+    return store.meant(statement) if isinstance(store, EditableStore) else statement
 
 
 @runtime_checkable
-class Edited(Protocol):
+class EditableStore(Protocol):
     """A store in which a person may have replaced a statement."""
 
     def meant(self, statement: str) -> str: ...

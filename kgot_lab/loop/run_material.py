@@ -10,16 +10,16 @@ from functools import cached_property
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed, Started, ToolReturned, Wrote
-from kgot_lab.loop.modes.paths.mentions import title_of
-from kgot_lab.loop.modes.paths.question_form import hops_in
+from kgot_lab.loop.modes.paths.mentions import passage_title
+from kgot_lab.loop.modes.paths.question_form import parse_hops
 from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Edge
 
-_READ = ("path", "wide")  # roles of prompts that an answer is read from
-_BEFORE_QUESTION = "\n\nQuestion: "
+_READING_ROLES = ("path", "wide")  # roles of prompts that an answer is read from
+_QUESTION_PREFIX = "\n\nQuestion: "
 
 
 @dataclass(frozen=True)
@@ -59,43 +59,48 @@ class RunMaterial:
         return next(event for event in reversed(self.events) if isinstance(event, Answered))
 
     @cached_property
-    def known(self) -> tuple[SourcedSentence, ...]:
+    def all_sentences(self) -> tuple[SourcedSentence, ...]:
         """All sentences of the initial graph and of tool results, without repeats."""
         return tuple(
             dict.fromkeys(
-                [*self._at_first, *(each for event in self._returned for each in _sentences_in(event))]
+                [
+                    *self._start_sentences,
+                    *(sentence for event in self._tool_results for sentence in _sentences_in(event)),
+                ]
             )
         )
 
-    def titles(self, before: int | None = None) -> tuple[str, ...]:
+    def titles(self, end: int | None = None) -> tuple[str, ...]:
         """Return the titles of the sentences, of all events or of those before an event."""
         returned = (
-            each.title
-            for event in self.events[:before]
+            sentence.title
+            for event in self.events[:end]
             if isinstance(event, ToolReturned) and not event.failed
-            for each in _sentences_in(event)
+            for sentence in _sentences_in(event)
         )
-        return tuple(dict.fromkeys([*(each.title for each in self._at_first), *returned]))
+        return tuple(dict.fromkeys([*(sentence.title for sentence in self._start_sentences), *returned]))
 
     @cached_property
-    def path(self) -> tuple[SourcedSentence, ...]:
+    def path_sentences(self) -> tuple[SourcedSentence, ...]:
         """The sentences that the answer was read from, or those of its passages if it names no sentence."""
-        supports = dict.fromkeys(support for each in self.answered.supports for support in each)
-        by_place = {(each.source, each.text): each for each in self.known}
-        titles = {each.source: each.title for each in self.known}
-        found = [
+        supports = dict.fromkeys(support for sentence in self.answered.supports for support in sentence)
+        by_place = {(sentence.source, sentence.text): sentence for sentence in self.all_sentences}
+        titles = {sentence.source: sentence.title for sentence in self.all_sentences}
+        sentences = [
             by_place.get(
                 (support.source, support.sentence),
                 SourcedSentence(support.sentence, titles.get(support.source, ""), support.source, 0),
             )
             for support in supports
         ]
-        return tuple(found) or tuple(each for each in self.known if each.source in self.answered.passages)
+        return tuple(sentences) or tuple(
+            sentence for sentence in self.all_sentences if sentence.source in self.answered.passages
+        )
 
     @cached_property
-    def facts(self) -> tuple[Edge, ...]:
+    def path_facts(self) -> tuple[Edge, ...]:
         """The typed facts in the evidence of the answer, and those written from its sentences."""
-        texts, evidence = {each.text for each in self.path}, set(self.answered.evidence)
+        texts, evidence = {sentence.text for sentence in self.path_sentences}, set(self.answered.evidence)
         written = {
             edge.identity: edge for edge in self._edges if edge.type not in (SAYS_SENTENCE, MENTIONS_NAME)
         }
@@ -103,28 +108,28 @@ class RunMaterial:
             edge
             for edge in written.values()
             if fact_of(edge) in evidence
-            or any(each.sentence in texts for each in supports_of(edge.properties))
+            or any(sentence.sentence in texts for sentence in supports_of(edge.properties))
         )
 
     @cached_property
     def readings(self) -> tuple[PathReading, ...]:
         """The answers read from sentences along paths, in order."""
         by_line: dict[str, SourcedSentence] = {}
-        for each in self.known:
-            by_line.setdefault(str(each), each)
-        found: list[PathReading] = []
-        asked: Asked | None = None
+        for sentence in self.all_sentences:
+            by_line.setdefault(str(sentence), sentence)
+        readings: list[PathReading] = []
+        call: Asked | None = None
         for number, event in enumerate(self.events):
-            if isinstance(event, Asked) and not event.is_loss:
-                asked = event if event.role.partition(",")[0] in _READ else None
-            if isinstance(event, Parsed) and asked is not None:
-                text, _, question = asked.prompt.messages[-1].text.rpartition(_BEFORE_QUESTION)
+            if isinstance(event, Asked) and not event.is_failed:
+                call = event if event.role.partition(",")[0] in _READING_ROLES else None
+            if isinstance(event, Parsed) and call is not None:
+                text, _, question = call.prompt.messages[-1].text.rpartition(_QUESTION_PREFIX)
                 shown = tuple(by_line[line] for line in text.splitlines() if line in by_line)
-                found.append(PathReading(number, question, shown, event.text, event.problem))
-                asked = None
-        return tuple(found)
+                readings.append(PathReading(number, question, shown, event.text, event.problem))
+                call = None
+        return tuple(readings)
 
-    def replied(self, role: str) -> tuple[int, str]:
+    def first_reply(self, role: str) -> tuple[int, str]:
         """Return the index of the first event in which a model was called for a role, and its reply.
 
         Returns -1 and "" if there is none.
@@ -133,7 +138,7 @@ class RunMaterial:
             if (
                 isinstance(event, Asked)
                 and event.role.partition(",")[0] == role
-                and not event.is_loss
+                and not event.is_failed
                 and not event.cut
             ):
                 return number, event.reply
@@ -142,10 +147,10 @@ class RunMaterial:
     @cached_property
     def hops(self) -> list[str]:
         """The hops of the question, or an empty list if it was not decomposed or is not a chain."""
-        return hops_in(self.replied("hops")[1])
+        return parse_hops(self.first_reply("hops")[1])
 
     @cached_property
-    def _returned(self) -> list[ToolReturned]:
+    def _tool_results(self) -> list[ToolReturned]:
         return [event for event in self.events if isinstance(event, ToolReturned) and not event.failed]
 
     @cached_property
@@ -155,20 +160,20 @@ class RunMaterial:
         return [*(start.edges if start is not None else ()), *written]
 
     @cached_property
-    def _at_first(self) -> tuple[SourcedSentence, ...]:
+    def _start_sentences(self) -> tuple[SourcedSentence, ...]:
         """The sentences of the graph that the run began with."""
         start = next((event.start for event in self.events if isinstance(event, Started)), None)
         counts: dict[str, int] = defaultdict(int)
-        found: dict[SourcedSentence, None] = {}
+        sentences: dict[SourcedSentence, None] = {}
         for edge in start.edges if start is not None else ():
             title = edge.source if edge.type == SAYS_SENTENCE else ""
             for support in supports_of(edge.properties):
                 if edge.type != MENTIONS_NAME and support.sentence:
-                    found[
+                    sentences[
                         SourcedSentence(support.sentence, title, support.source, counts[support.source])
                     ] = None
                     counts[support.source] += 1
-        return tuple(found)
+        return tuple(sentences)
 
 
 def _sentences_in(event: ToolReturned) -> Iterable[SourcedSentence]:
@@ -179,12 +184,12 @@ def _sentences_in(event: ToolReturned) -> Iterable[SourcedSentence]:
     if not event.sources:
         title = " ".join(map(str, event.call.arguments.values()))
         yield from (
-            SourcedSentence(text, title, str(event.call), place)
-            for place, text in enumerate(sentences(" ".join(event.text.split())))
+            SourcedSentence(text, title, str(event.call), index)
+            for index, text in enumerate(sentences(" ".join(event.text.split())))
         )
     for document in event.sources:
-        for place, text in enumerate(sentences(" ".join(document.text.split()))):
-            yield SourcedSentence(text, title_of(document), document.id, place)
+        for index, text in enumerate(sentences(" ".join(document.text.split()))):
+            yield SourcedSentence(text, passage_title(document), document.id, index)
 
 
 def _edges_after(event: Wrote) -> Iterable[Edge]:

@@ -45,28 +45,32 @@ class State:
 
     def after(self, event: Event) -> State:
         """Return the state after an event."""
-        now = replace(self, step=event.step)
+        following = replace(self, step=event.step)
         match event:
             case Started(question=question, attachments=attachments, start=start, limits=limits):
                 spelled = limits.get("writing") == "statements"
-                return replace(now, question=question, attachments=attachments, start=start, spelled=spelled)
+                return replace(
+                    following, question=question, attachments=attachments, start=start, spelled=spelled
+                )
             case Asked(usage=usage):
-                return replace(now, usage=self.usage + usage)
+                return replace(following, usage=self.usage + usage)
             case Voted(choice=choice):
-                return replace(now, votes=(*self.votes, event), step=event.step + (choice == "INSERT"))
+                return replace(following, votes=(*self.votes, event), step=event.step + (choice == "INSERT"))
             case Chose(calls=calls):
-                return replace(now, calls=(*self.calls, *calls))
+                return replace(following, calls=(*self.calls, *calls))
             case ToolReturned():
-                made = tuple(call for call in self.calls if call != event.call) if event.again else self.calls
-                return replace(now, returns=(*self.returns, event), calls=made)
+                still_made = (
+                    tuple(call for call in self.calls if call != event.call) if event.again else self.calls
+                )
+                return replace(following, returns=(*self.returns, event), calls=still_made)
             case Wrote():
-                return replace(now, writes=(*self.writes, event), reads=())
+                return replace(following, writes=(*self.writes, event), reads=())
             case Read():
-                return replace(now, reads=(*self.reads, event))
+                return replace(following, reads=(*self.reads, event))
             case Answered():
-                return replace(now, answer=event)
+                return replace(following, answer=event)
             case _:
-                return now
+                return following
 
     @property
     def diffs(self) -> tuple[Diff, ...]:
@@ -86,7 +90,7 @@ class State:
         )
         return supporting_sentences((*self.start.edges, *written))
 
-    def rows_of(self, statement: str, dialect: str = "") -> Rows | None:
+    def known_rows(self, statement: str, dialect: str = "") -> Rows | None:
         """Return the rows that a statement read since the graph last changed, or None if it was not read.
 
         An empty dialect means the run's own.
@@ -101,7 +105,7 @@ class State:
         )
 
     @property
-    def forced(self) -> bool:
+    def is_forced(self) -> bool:
         """True when no read of the present graph has given rows."""
         return not any(read.grounded for read in self.reads)
 
@@ -145,13 +149,13 @@ class Ledger:
         return Usage.total(_usage(entry) for entry in self.entries)
 
     @property
-    def untold(self) -> int:
+    def without_usage(self) -> int:
         """Number of replies from a server that does not report all tokens.
 
         A call with text in its reply reads and writes some.
         """
         return sum(
-            bool(entry.reply) and not _tells(entry) and not entry.role.startswith("inside ")
+            bool(entry.reply) and not _has_usage(entry) and not entry.role.startswith("inside ")
             for entry in self.entries
         )
 
@@ -204,7 +208,7 @@ def _entry(event: Asked, run: str) -> Entry:
     )
 
 
-def _tells(entry: Entry) -> bool:
+def _has_usage(entry: Entry) -> bool:
     return bool(entry.prompt_tokens and entry.completion_tokens)
 
 

@@ -29,7 +29,7 @@ from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import format_count, printable_line, replace_surrogates
 from kgot_lab.types import LLM, Diff, FromFile, Json, Usage
 
-RESTORE = ": restore a copy of the trace"  # how the message on a damaged one ends
+RESTORE_HINT = ": restore a copy of the trace"  # how the message on a damaged one ends
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Trace:
         calls = format_count(sum(isinstance(event, Asked) for event in self.events), "model call")
         steps = format_count(max((event.step for event in self.events), default=0), "step")
         cost = f"{calls}, {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.seconds:.0f} s, ${spent.cost:.4f}"
-        begun = next((event for event in self.events if isinstance(event, Started)), None)
-        models = " and ".join(dict.fromkeys(filter(None, (begun.planning, begun.execution)))) if begun else ""
+        start = next((event for event in self.events if isinstance(event, Started)), None)
+        models = " and ".join(dict.fromkeys(filter(None, (start.planning, start.execution)))) if start else ""
         lines = (
             f"<trace {self.run}: {format_count(len(self.events), 'event')}, {'answered' if self.finished else 'not finished'}>",
             f"  question  {self.question}",
@@ -74,7 +74,7 @@ class Trace:
         return "\n".join(printable_line(line) for line in lines if line.strip())
 
 
-def made_by(llm: LLM) -> dict[str, Json]:
+def model_metadata(llm: LLM) -> dict[str, Json]:
     """Return the hash and engine of a model that is a local file, for the head of a trace.
 
     A run may be resumed with another engine.
@@ -85,7 +85,7 @@ def made_by(llm: LLM) -> dict[str, Json]:
 
 
 def record(
-    events: Iterable[Event], path: str | Path, *, run: str = "", about: Mapping[str, Json] | None = None
+    events: Iterable[Event], path: str | Path, *, run: str = "", metadata: Mapping[str, Json] | None = None
 ) -> Iterator[Event]:
     """Yield events, each after it is written to a new file.
 
@@ -99,17 +99,17 @@ def record(
         raise TraceLocked(f"{path} exists already: resume that run, or name another file") from None
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
-    with TraceWriter(path, file) as writing:
-        writing.line(
+    with TraceWriter(path, file) as writer:
+        writer.write_line(
             {
                 "trace": 1,
                 "run": run or uuid4().hex[:12],
                 "created": _now(),
                 "version": __version__,
-                "about": about or {},
+                "about": metadata or {},
             }
         )
-        yield from writing.added(events, begins=True)
+        yield from writer.write_events(events, begins=True)
 
 
 class TraceWriter:
@@ -128,7 +128,7 @@ class TraceWriter:
                 f"{path} is being written by another run or resume: let that one end, or stop it"
             ) from None
 
-    def added(self, events: Iterable[Event], *, begins: bool = False) -> Iterator[Event]:
+    def write_events(self, events: Iterable[Event], *, begins: bool = False) -> Iterator[Event]:
         """Yield events, each after it is written to the file.
 
         The initial graph of a run is written beside it.
@@ -140,23 +140,23 @@ class TraceWriter:
                 and (begins or not snapshot_path(self.path).exists())
             ):
                 write_snapshot(event.start, snapshot_path(self.path), variant="networkx")
-            self.line(to_json(event), for_good=isinstance(event, Asked | Answered))
+            self.write_line(to_json(event), sync=isinstance(event, Asked | Answered))
             yield event
 
-    def follow(self) -> None:
+    def seek_end(self) -> None:
         """Continue after the last line of the file. Raises OSError and UnicodeDecodeError."""
         repair_last_line(self.path)
         for line in filter(str.strip, read_lines(self.path)[-2:]):
             self._before = line_seal(line)
         self._file.seek(0, os.SEEK_END)
 
-    def line(self, data: Json, *, for_good: bool = False) -> None:
+    def write_line(self, data: Json, *, sync: bool = False) -> None:
         """Write one line, which not even a power failure takes back if it is written for good."""
-        text = append_seal(_line(data), self._before)
+        text = append_seal(_to_line(data), self._before)
         try:
             self._file.write(f"{text}\n")
             self._file.flush()
-            if for_good:
+            if sync:
                 os.fsync(self._file.fileno())
             self._before = line_seal(text)
         except OSError as error:
@@ -181,29 +181,29 @@ def snapshot_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.start.jsonl")
 
 
-def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
+def append_events(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
     """Yield events, each after it is added to an existing trace.
 
     A truncated last line is dropped. A complete one without a line break is ended.
     """
-    with reopened(path) as writing:
-        yield from writing.added(events)
+    with reopen_trace(path) as writer:
+        yield from writer.write_events(events)
 
 
-def reopened(path: str | Path) -> TraceWriter:
+def reopen_trace(path: str | Path) -> TraceWriter:
     """Open an existing trace for appending. Raises TraceError if it cannot be written."""
     path = Path(path)
     try:
         file = path.open("r+", encoding="utf-8", newline="\n")
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
-    writing = TraceWriter(path, file)
+    writer = TraceWriter(path, file)
     try:
-        writing.follow()
+        writer.seek_end()
     except (OSError, UnicodeDecodeError) as error:
-        writing.close()
+        writer.close()
         raise TraceError(f"cannot write the trace {path}: {error}") from error
-    return writing
+    return writer
 
 
 def is_trace(path: str | Path) -> bool:
@@ -222,37 +222,37 @@ def load_run(path: str | Path) -> Trace:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
     if broken := first_broken_seal(line for line in lines[:-1] if line.strip()):
         raise TraceError(
-            f"{path}, line {broken}, is not as it was written, or a line before it is missing{RESTORE}"
+            f"{path}, line {broken}, is not as it was written, or a line before it is missing{RESTORE_HINT}"
         )
-    parsed: list[Json] = []
+    lines_json: list[Json] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            parsed.append(_without_check(json.loads(line)))
+            lines_json.append(_without_checksum(json.loads(line)))
         except (ValueError, RecursionError):
             if number == len(lines):  # no line end after it: the writer was stopped in the middle
                 break
-            raise TraceError(f"{path}, line {number}, is not JSON: {line[:80]!r}{RESTORE}") from None
-    if not parsed or not isinstance(parsed[0], dict) or parsed[0].get("trace") != 1:
+            raise TraceError(f"{path}, line {number}, is not JSON: {line[:80]!r}{RESTORE_HINT}") from None
+    if not lines_json or not isinstance(lines_json[0], dict) or lines_json[0].get("trace") != 1:
         raise TraceError(f"{path} is not a trace: its first line should say so")
     events = []
-    for number, data in enumerate(parsed[1:], start=2):
+    for number, data in enumerate(lines_json[1:], start=2):
         try:
             events.append(from_json(data))
         except TraceError as error:
             raise TraceError(f"{path}, event {number - 1}: {str(error)[:500]}") from error
     if events and isinstance(events[0], Started) and events[0].graph:
-        events[0] = replace(events[0], start=_start(path, events[0].graph))
+        events[0] = replace(events[0], start=_load_start(path, events[0].graph))
     return Trace(
-        str(parsed[0].get("run", "")),
-        str(parsed[0].get("created", "")),
+        str(lines_json[0].get("run", "")),
+        str(lines_json[0].get("created", "")),
         tuple(events),
-        parsed[0].get("about", {}),
+        lines_json[0].get("about", {}),
     )
 
 
-def _start(path: Path, digest: str) -> PropertyGraph:
+def _load_start(path: Path, digest: str) -> PropertyGraph:
     """Load the initial graph of a run.
 
     Raises TraceError if its snapshot is missing or holds another graph.
@@ -261,7 +261,7 @@ def _start(path: Path, digest: str) -> PropertyGraph:
         graph = read_snapshot(snapshot_path(path))
     except (OSError, BadInput) as error:
         raise TraceError(
-            f"the run in {path} began with a graph, and {snapshot_path(path)} does not hold it: {error}"
+            f"the run in {path} began with a graph, and {snapshot_path(path)} does not lock_file it: {error}"
         ) from error
     if graph.digest != digest:
         raise TraceError(
@@ -292,53 +292,53 @@ def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGra
     does not follow on those before it: see `parted_at`.
     """
     events = tuple(events)
-    truth, parted, why = _followed(
+    truth, inconsistent, why = _apply_writes(
         event for event in events if step is None or not isinstance(event, Wrote) or event.step <= step
     )
-    if parted is not None:
-        number = next(number for number, event in enumerate(events) if event is parted)
-        raise BadInput(f"{not_following(number)}, or events before that are missing ({why})")
+    if inconsistent is not None:
+        number = next(number for number, event in enumerate(events) if event is inconsistent)
+        raise BadInput(f"{inconsistency_message(number)}, or events before that are missing ({why})")
     return PropertyGraph.of(truth.nodes.values(), truth.edges.values())
 
 
-def parted_at(events: Iterable[Event]) -> int | None:
+def first_inconsistent_write(events: Iterable[Event]) -> int | None:
     """Return the index of the first write that does not follow on those before it, or None.
 
     This happens, for example, if another process wrote into the same store.
     """
     events = tuple(events)
-    _, parted, _ = _followed(events)
-    return next((number for number, event in enumerate(events) if event is parted), None)
+    _, inconsistent, _ = _apply_writes(events)
+    return next((number for number, event in enumerate(events) if event is inconsistent), None)
 
 
-def not_following(number: int) -> str:
+def inconsistency_message(number: int) -> str:
     """Return the message for a run whose writes do not follow one another from an event on."""
     return f"another command wrote into its namespace while it ran: its writes do not follow one another from event {number}"
 
 
-def up_to_parting(events: Iterable[Event]) -> tuple[Event, ...]:
+def consistent_events(events: Iterable[Event]) -> tuple[Event, ...]:
     """Return the events of a run with inconsistent writes shown as refused.
 
     From the first write that does not follow on those before it, the graph is not known.
     """
     events = tuple(events)
-    if (number := parted_at(events)) is None:
+    if (number := first_inconsistent_write(events)) is None:
         return events
-    after = (
+    shown = (
         Refused(
             step=event.step,
             statement=event.statement,
-            reason=f"not shown, for {not_following(number)}",
+            reason=f"not shown, for {inconsistency_message(number)}",
             writing=True,
         )
         if isinstance(event, Wrote)
         else event
         for event in events[number:]
     )
-    return (*events[:number], *after)
+    return (*events[:number], *shown)
 
 
-def _followed(events: Iterable[Event]) -> tuple[MutableGraph, Event | None, str]:
+def _apply_writes(events: Iterable[Event]) -> tuple[MutableGraph, Event | None, str]:
     """Return the graph after all consistent writes, the first inconsistent one, and the reason."""
     truth = MutableGraph()
     for number, event in enumerate(events):
@@ -359,13 +359,13 @@ def diffs(events: Iterable[Event], step: int | None = None) -> list[Diff]:
     ]
 
 
-def _without_check(data: Json) -> Json:
+def _without_checksum(data: Json) -> Json:
     return (
         {name: value for name, value in data.items() if name != "check"} if isinstance(data, dict) else data
     )
 
 
-def _line(data: Json) -> str:
+def _to_line(data: Json) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str)
     if not text.isascii() and text != replace_surrogates(
         text

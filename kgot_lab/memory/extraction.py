@@ -359,10 +359,8 @@ def _stated_period(triple: TimedTriple, text: str) -> StatedTimes | None:
 
     None if the end that the model gives is impossible.
     """
-    since, until = (
-        parse_stated_time(triple.valid_from, text),
-        parse_stated_time(triple.valid_until, text, end=True),
-    )
+    since = parse_stated_time(triple.valid_from, text)
+    until = parse_stated_time(triple.valid_until, text, end=True)
     if (triple.valid_until.strip() and until is None) or (
         since is not None and until is not None and until <= since
     ):

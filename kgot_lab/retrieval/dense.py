@@ -141,21 +141,23 @@ def _cosine_stage(ids: list[str], matrix: Matrix, embedder: Embedder, options: _
     def step(ranking: Ranking) -> Ranking:
         if not ranking.query.text.strip():
             return Ranking(ranking.query, ())
-        asked = normalise_rows(embedder.embed([ranking.query.text]), embedder.name)[0]
-        if len(asked) != matrix.shape[1]:
+        query_vector = normalise_rows(embedder.embed([ranking.query.text]), embedder.name)[0]
+        if len(query_vector) != matrix.shape[1]:
             raise BadInput(
-                f"{embedder.name} gave the query {len(asked)} numbers and the documents {matrix.shape[1]}: embed both alike"
+                f"{embedder.name} gave the query {len(query_vector)} numbers and the documents {matrix.shape[1]}: embed both alike"
             )
-        looked = (
-            np.arange(len(ids)) if signs is None else signs.nearest(asked, max(_CANDIDATES, 2 * (keep or 0)))
+        candidates = (
+            np.arange(len(ids))
+            if signs is None
+            else signs.nearest(query_vector, max(_CANDIDATES, 2 * (keep or 0)))
         )
-        cosines = row_products(matrix if signs is None else matrix[looked], asked)
+        cosines = row_products(matrix if signs is None else matrix[candidates], query_vector)
         if starts is not None:
             cosines = np.maximum.reduceat(cosines, starts)
-        if keep is not None and keep < len(looked):
+        if keep is not None and keep < len(candidates):
             found = np.flatnonzero(cosines >= np.partition(cosines, -keep)[-keep])
-            looked, cosines = looked[found], cosines[found]
+            candidates, cosines = candidates[found], cosines[found]
         order = argsort_descending(cosines)[:keep]  # the ids are sorted, so ties are by id
-        return Ranking(ranking.query, HitColumns(ids, looked[order], cosines[order]))
+        return Ranking(ranking.query, HitColumns(ids, candidates[order], cosines[order]))
 
     return Stage(options.name if keep is None else f"{options.name} % {keep}", step)

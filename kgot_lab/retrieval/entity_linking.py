@@ -102,18 +102,23 @@ class NameIndex:
 
     def _iterate_names(self, text: str, cased: bool) -> Iterator[str]:
         words = name_words(text)
-        small = [word.lower() for word in words]
-        at = 0
-        while at < len(words):
+        lowered = [word.lower() for word in words]
+        position = 0
+        while position < len(words):
             length = 0
-            if not cased or words[at][0].isupper() or words[at][0].isdigit():
-                lengths = self._lengths.get(small[at], ())
+            if not cased or words[position][0].isupper() or words[position][0].isdigit():
+                lengths = self._lengths.get(lowered[position], ())
                 length = next(
-                    (length for length in lengths if " ".join(small[at : at + length]) in self._ids), 0
+                    (
+                        length
+                        for length in lengths
+                        if " ".join(lowered[position : position + length]) in self._ids
+                    ),
+                    0,
                 )
             if length:
-                yield " ".join(small[at : at + length])
-            at += length or 1
+                yield " ".join(lowered[position : position + length])
+            position += length or 1
 
 
 def is_distinctive(name: str) -> bool:
@@ -292,15 +297,15 @@ def follow(
         value = np.zeros(len(ids))
         rows, scores = rows_and_scores(ranking, ids)
         value[rows] = scale_by_maximum(scores)
-        asked = {id for name in titles.find_names(ranking.query.text, cased=False) for id in titles[name]}
-        value[[row_of[id] for id in asked]] += weights.asked
+        named_ids = {id for name in titles.find_names(ranking.query.text, cased=False) for id in titles[name]}
+        value[[row_of[id] for id in named_ids]] += weights.asked
         likeness = scale_by_range(
             row_products(matrix, embedder.embed([ranking.query.text])[0]).astype(np.float64)
         )
-        trail = _ChosenPassages(value, likeness, normalise_name(ranking.query.text))
+        chosen = _ChosenPassages(value, likeness, normalise_name(ranking.query.text))
         for _ in range(min(weights.hops, len(ids))):
-            trail.choose(names, matrix, weights)
-        return trail.ranking(ranking, ids, shown, names)
+            chosen.choose(names, matrix, weights)
+        return chosen.ranking(ranking, ids, shown, names)
 
     usual = LinkWeights()
     changed = [

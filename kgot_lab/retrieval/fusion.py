@@ -181,23 +181,23 @@ def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tup
         key=len,
         default=[],
     )
-    own = {
-        at
-        for at, ranking in enumerate(rankings)
+    sharing = {
+        number
+        for number, ranking in enumerate(rankings)
         if isinstance(ranking.hits, HitColumns) and ranking.hits.ids == ids
     }
     row_of: dict[str, int] = {}
     # append the ids of the others that are not in this list
-    if len(own) < len(rankings):
+    if len(sharing) < len(rankings):
         row_of = {id: row for row, id in enumerate(ids)}
-        for at, ranking in enumerate(rankings):
-            if at not in own:
+        for number, ranking in enumerate(rankings):
+            if number not in sharing:
                 for id in ranking.ids:
                     row_of.setdefault(id, len(row_of))
         ids = ids if len(row_of) == len(ids) else list(row_of)
     lists = []
-    for at, ranking in enumerate(rankings):
-        if at in own and isinstance(ranking.hits, HitColumns):
+    for number, ranking in enumerate(rankings):
+        if number in sharing and isinstance(ranking.hits, HitColumns):
             rows = np.asarray(ranking.hits.rows, dtype=np.int64)
         else:
             rows = np.fromiter(map(row_of.__getitem__, ranking.ids), np.int64, len(ranking.hits))
@@ -207,9 +207,9 @@ def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tup
         found[rows] = True
     if found.all():
         return ids, lists
-    place = np.cumsum(found) - 1
+    position = np.cumsum(found) - 1
     return [ids[row] for row in np.flatnonzero(found).tolist()], [
-        (place[rows], scores) for rows, scores in lists
+        (position[rows], scores) for rows, scores in lists
     ]
 
 
@@ -285,17 +285,21 @@ def normalised_weights(weights: str | Weights, *names: str) -> Weights:
     """
     if not isinstance(weights, Weights) and (not isinstance(weights, str) or weights not in WEIGHT_PRESETS):
         raise UnknownName("preset", str(weights), WEIGHT_PRESETS)
-    all = asdict(weights if isinstance(weights, Weights) else WEIGHT_PRESETS[weights])
-    for name, weight in all.items():
+    weight_of = asdict(weights if isinstance(weights, Weights) else WEIGHT_PRESETS[weights])
+    for name, weight in weight_of.items():
         require_amount(weight, f"the weight of {name}")
-    given = {name: weight if name in names else 0.0 for name, weight in all.items()}
-    if not any(given.values()):
+    selected = {name: weight if name in names else 0.0 for name, weight in weight_of.items()}
+    if not any(selected.values()):
         raise BadInput(
-            f"hybrid({weights!r}) takes at least one retriever that weighs more than 0 in {Weights(**all)}"
+            f"hybrid({weights!r}) takes at least one retriever that weighs more than 0 in {Weights(**weight_of)}"
         )
     # no division if nothing is missing, so that a full preset is exact
-    total = 1.0 if given == all and math.isclose(sum(all.values()), 1.0) else sum(given.values())
-    return Weights(**{name: weight / total for name, weight in given.items()})
+    total = (
+        1.0
+        if selected == weight_of and math.isclose(sum(weight_of.values()), 1.0)
+        else sum(selected.values())
+    )
+    return Weights(**{name: weight / total for name, weight in selected.items()})
 
 
 def hybrid(

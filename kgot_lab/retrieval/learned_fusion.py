@@ -79,11 +79,11 @@ class LearnedFusion:
         require(
             values, Mapping, "a learned fusion is read from an object, as LearnedFusion(…).as_json() gives it"
         )
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
         }
         try:
-            return LearnedFusion(**given)
+            return LearnedFusion(**arguments)
         except TypeError as error:
             raise BadInput(
                 f"this is no learned fusion ({error}); LearnedFusion(…).as_json() gives one"
@@ -140,17 +140,17 @@ def learn_fusion(
         raise BadInput(
             "a fusion is learnt from one retriever or more, and from queries whose answers are known"
         )
-    tables, answers = list[_Floats](), list[_Floats]()
+    tables, labels = list[_Floats](), list[_Floats]()
     for query in queries:
         ids, features = pooled_features([retriever.search(query) for retriever in retrievers.values()], pool)
-        right = _relevant_ids(relevant.get(query.id, ()), query)
+        relevant_ids = _relevant_ids(relevant.get(query.id, ()), query)
         tables.append(features)
-        answers.append(np.array([id in right for id in ids], np.float64))
-    weights, bias = fit_logistic(np.concatenate(tables), np.concatenate(answers), l2)
+        labels.append(np.array([id in relevant_ids for id in ids], np.float64))
+    weights, bias = fit_logistic(np.concatenate(tables), np.concatenate(labels), l2)
     rounded = tuple(round(float(weight), 6) for weight in weights)  # so stored weights are those used
-    middle = len(retrievers)
+    count = len(retrievers)
     return LearnedFusion(
-        tuple(retrievers), rounded[:middle], rounded[middle:], round(bias, 6), pool, len(queries)
+        tuple(retrievers), rounded[:count], rounded[count:], round(bias, 6), pool, len(queries)
     )
 
 
@@ -197,35 +197,35 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
     too large for their spread to be finite, or if `l2` is not a number above 0.
     """
     require_amount(l2, "l2", positive=True)  # separable examples have no optimum without it
-    table, right = np.asarray(features, np.float64), np.asarray(answers, np.float64)
-    if table.ndim != 2 or right.shape != table.shape[:1] or not np.isfinite(table).all():
+    table, targets = np.asarray(features, np.float64), np.asarray(answers, np.float64)
+    if table.ndim != 2 or targets.shape != table.shape[:1] or not np.isfinite(table).all():
         raise BadInput(
-            f"features must be finite numbers of shape (examples, features), not {table.shape} for {right.shape} answers"
+            f"features must be finite numbers of shape (examples, features), not {table.shape} for {targets.shape} answers"
         )
-    if not len(right) or right.min() != 0 or right.max() != 1:
+    if not len(targets) or targets.min() != 0 or targets.max() != 1:
         raise BadInput("to learn takes examples that are right and examples that are not")
     with np.errstate(over="ignore", invalid="ignore"):
-        middle, spread = table.mean(axis=0), table.std(axis=0)
-    if not np.isfinite([middle, spread]).all():
+        means, deviations = table.mean(axis=0), table.std(axis=0)
+    if not np.isfinite([means, deviations]).all():
         raise BadInput(
             f"features of a size of {np.abs(table).max():.3g} are too large to learn from: scale them first"
         )
-    spread[spread < 1e-12] = 1.0  # a constant feature gets weight 0
-    design = np.hstack([(table - middle) / spread, np.ones((len(table), 1))])
-    shrunk = np.full(design.shape[1], l2)
-    shrunk[-1] = 0.0
+    deviations[deviations < 1e-12] = 1.0  # a constant feature gets weight 0
+    design = np.hstack([(table - means) / deviations, np.ones((len(table), 1))])
+    penalties = np.full(design.shape[1], l2)
+    penalties[-1] = 0.0
     weights = np.zeros(design.shape[1])
     for _ in range(_NEWTON_STEPS):
-        chances = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
-        slope = design.T @ (right - chances) - shrunk * weights
-        bend = (design * (chances * (1 - chances))[:, None]).T @ design + np.diag(shrunk)
-        step = np.linalg.solve(bend, slope)
+        probabilities = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
+        gradient = design.T @ (targets - probabilities) - penalties * weights
+        hessian = (design * (probabilities * (1 - probabilities))[:, None]).T @ design + np.diag(penalties)
+        step = np.linalg.solve(hessian, gradient)
         # far from the maximum a whole step can overshoot
         weights = weights + step / max(1.0, float(np.abs(step).max()) / 2)
         if np.abs(step).max() < 1e-9:
             break
-    own = weights[:-1] / spread
-    return own, float(weights[-1] - own @ middle)
+    unscaled = weights[:-1] / deviations
+    return unscaled, float(weights[-1] - unscaled @ means)
 
 
 # Retriever selection: a retriever is refused unless it improves the fusion on a tuning split by a margin
@@ -298,24 +298,24 @@ def select_retrievers(
     one alone is left, if it is much better than the others. Raises BadInput without retrievers, for two of
     one name, for a margin below 0, and if a quality is not finite.
     """
-    named = _retrievers_by_name(retrievers)
+    by_name = _retrievers_by_name(retrievers)
     if (
         isinstance(margin, bool)
         or not isinstance(margin, int | float)
         or not (math.isfinite(margin) and margin >= 0)
     ):
         raise BadInput(f"the margin of the selection must be a number of 0 or more, not {margin!r}")
-    alone = {name: _finite_quality(quality, stage) for name, stage in named.items()}
-    first, *others = sorted(named, key=lambda name: (-alone[name], name))
-    stage, level, inside = named[first], alone[first], [named[first]]
-    trials = [Trial(first, level, level, level, _FIRST)]
+    own_quality = {name: _finite_quality(quality, stage) for name, stage in by_name.items()}
+    first, *others = sorted(by_name, key=lambda name: (-own_quality[name], name))
+    stage, current, selected = by_name[first], own_quality[first], [by_name[first]]
+    trials = [Trial(first, current, current, current, _FIRST)]
     for name in others:
-        candidate = fuse([*inside, named[name]])
+        candidate = fuse([*selected, by_name[name]])
         joined = _finite_quality(quality, candidate)
-        better = joined - level >= max(margin, 2 * _TOLERANCE) - _TOLERANCE
-        trials.append(Trial(name, alone[name], level, joined, ADMITTED if better else REFUSED))
+        better = joined - current >= max(margin, 2 * _TOLERANCE) - _TOLERANCE
+        trials.append(Trial(name, own_quality[name], current, joined, ADMITTED if better else REFUSED))
         if better:
-            stage, level, inside = candidate, joined, [*inside, named[name]]
+            stage, current, selected = candidate, joined, [*selected, by_name[name]]
     return Selection(stage, tuple(trials), margin)
 
 

@@ -47,23 +47,25 @@ def bm25(
     if not (0 <= k1 < math.inf and 0 <= b <= 1):
         raise BadInput(f"bm25() takes a k1 of 0 or more and a b from 0 to 1, not k1={k1} and b={b}")
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
-    heavier = _checked_emphasis(emphasis or {})
+    word_weights = _checked_emphasis(emphasis or {})
     ids = [document.id for document in documents]
-    words_of = [searched_words(text) for text in map(full_text, documents)]
-    scores_of = word_scores(words_of, k1, b)
-    if not scores_of:
-        return Stage(_stage_name(k1, b, heavier), lambda ranking: Ranking(ranking.query, ()))
+    document_words = [searched_words(text) for text in map(full_text, documents)]
+    postings = word_scores(document_words, k1, b)
+    if not postings:
+        return Stage(_stage_name(k1, b, word_weights), lambda ranking: Ranking(ranking.query, ()))
 
     def step(ranking: Ranking) -> Ranking:
         scores = np.zeros(len(ids), np.float32)
         for word in searched_words(ranking.query.text):
-            if (found := scores_of.get(word)) is not None:
+            if (found := postings.get(word)) is not None:
                 rows, parts = found
-                more = parts * heavier[word] if word in heavier else parts
-                np.add.at(scores, rows, more)  # half the time of scores[rows] += more, and the same sums
+                contributions = parts * word_weights[word] if word in word_weights else parts
+                np.add.at(
+                    scores, rows, contributions
+                )  # half the time of scores[rows] += more, and the same sums
         return ranked_by_score(ranking.query, ids, scores)
 
-    return Stage(_stage_name(k1, b, heavier), step)
+    return Stage(_stage_name(k1, b, word_weights), step)
 
 
 def word_scores(
@@ -149,12 +151,12 @@ def like(documents: Iterable[Document]) -> Stage:
         counts = np.zeros(len(ids))
         for term in _search_terms(ranking.query.text):
             # the trigram index needs three characters and does not support ESCAPE
-            quick = indexed and len(term) >= 3 and "_" not in term
-            found = execute(LIKE_TRIGRAMS if quick else LIKE_PLAIN, f"%{escape_like(term)}%")
+            use_trigrams = indexed and len(term) >= 3 and "_" not in term
+            found = execute(LIKE_TRIGRAMS if use_trigrams else LIKE_PLAIN, f"%{escape_like(term)}%")
             if found:
-                holds = np.zeros(len(ids), bool)
-                holds[np.concatenate([rows_of[number] for (number,) in found])] = True
-                counts += holds
+                matches = np.zeros(len(ids), bool)
+                matches[np.concatenate([rows_of[number] for (number,) in found])] = True
+                counts += matches
         return ranked_by_score(ranking.query, ids, counts)
 
     return Stage("like", step)

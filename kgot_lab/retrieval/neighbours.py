@@ -190,11 +190,11 @@ class Links:
         """
         if not len(graph):
             raise BadInput("the graph is empty; give a graph whose node ids are the ids that are ranked")
-        kept = np.flatnonzero((graph.sources != graph.targets) & _of_types(graph, types))
-        sources, targets = graph.sources[kept], graph.targets[kept]
+        edge_rows = np.flatnonzero((graph.sources != graph.targets) & _of_types(graph, types))
+        sources, targets = graph.sources[edge_rows], graph.targets[edge_rows]
         origins = np.concatenate((sources, targets))
         ends = build_csr(origins, np.concatenate((targets, sources)), len(graph))
-        return cls(graph, ends, origins[ends.edges], kept)
+        return cls(graph, ends, origins[ends.edges], edge_rows)
 
     @property
     def distinct_neighbours(self) -> Csr:

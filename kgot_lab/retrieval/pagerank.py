@@ -105,36 +105,38 @@ class RandomWalk:
         """
         # What ends at a node without links would restart at the seeds in proportion. So it is dropped, and
         # the result is normalised at the end.
-        whole = 1 - self._damping * float(seeds[self._degrees[rows] == 0].sum())
-        stays, waits, known = np.zeros(self._size), np.zeros(self._size), np.zeros(self._size, bool)
-        waits[rows], known[rows] = seeds, True
-        while (left := (waiting := waits[rows]).sum()) > error * whole:
+        total = 1 - self._damping * float(seeds[self._degrees[rows] == 0].sum())
+        settled, residuals, seen = np.zeros(self._size), np.zeros(self._size), np.zeros(self._size, bool)
+        residuals[rows], seen[rows] = seeds, True
+        while (remaining := (waiting := residuals[rows]).sum()) > error * total:
             degrees = np.maximum(self._degrees[rows], 1)
-            pushed = waiting > _MIN_RESIDUAL * left / degrees[waiting > 0].sum() * degrees
-            front, handed = rows[pushed], waiting[pushed]
-            starts, links = self._starts[front], self._starts[front + 1] - self._starts[front]
+            pushed = waiting > _MIN_RESIDUAL * remaining / degrees[waiting > 0].sum() * degrees
+            frontier, pushed_residual = rows[pushed], waiting[pushed]
+            starts, links = self._starts[frontier], self._starts[frontier + 1] - self._starts[frontier]
             if (count := int(links.sum())) > len(self._to) * _MAX_FRONTIER:
-                return self._finish_push(stays, waits, error * whole, whole)
-            stays[front] += (1 - self._damping) * handed
-            waits[front] = 0
+                return self._finish_push(settled, residuals, error * total, total)
+            settled[frontier] += (1 - self._damping) * pushed_residual
+            residuals[frontier] = 0
             links_of = np.repeat(starts - np.cumsum(links) + links, links) + np.arange(count)
             ends = self._to[links_of]
-            np.add.at(waits, ends, self._share[links_of] * np.repeat(self._damping * handed, links))
-            fresh = np.unique(ends[~known[ends]])
-            known[fresh] = True
-            rows = np.concatenate([rows, fresh])
-        found = np.sort(rows[stays[rows] > 0])
-        return found, stays[found] / whole
+            np.add.at(
+                residuals, ends, self._share[links_of] * np.repeat(self._damping * pushed_residual, links)
+            )
+            new_rows = np.unique(ends[~seen[ends]])
+            seen[new_rows] = True
+            rows = np.concatenate([rows, new_rows])
+        found = np.sort(rows[settled[rows] > 0])
+        return found, settled[found] / total
 
     def _finish_push(
-        self, stays: _Floats, waits: _Floats, error: float, whole: float
+        self, settled: _Floats, residuals: _Floats, error: float, total: float
     ) -> tuple[_Rows, _Floats]:
         """Run the remaining rounds of a push over all nodes at once."""
-        while waits.sum() > error:
-            stays = stays + (1 - self._damping) * waits
-            waits = self._damping * self._one_step(waits)
-        found = np.flatnonzero(stays)
-        return found, stays[found] / whole
+        while residuals.sum() > error:
+            settled = settled + (1 - self._damping) * residuals
+            residuals = self._damping * self._one_step(residuals)
+        found = np.flatnonzero(settled)
+        return found, settled[found] / total
 
     def _one_step(self, shares: _Floats) -> _Floats:
         """Move the shares of all nodes one step along the links."""
@@ -171,7 +173,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
     if not WALK_ERROR <= error <= 0.1:
         raise BadInput(f"pagerank() takes an error from {WALK_ERROR:g} to 0.1, not {error}")
     walk = RandomWalk(graph, damping)
-    told = np.array([bool(properties.get("text")) for properties in graph.node_properties], bool)
+    has_text = np.array([bool(properties.get("text")) for properties in graph.node_properties], bool)
 
     def step(ranking: Ranking) -> Ranking:
         start: dict[int, float] = {}
@@ -186,12 +188,12 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         if not weights.any():
             return ranking
         rows, shares = walk.reached_shares(np.array(list(start)), weights, error)
-        ids, shares = [graph.ids[row] for row in rows[told[rows]].tolist()], shares[told[rows]]
+        ids, shares = [graph.ids[row] for row in rows[has_text[rows]].tolist()], shares[has_text[rows]]
         reached = set(ids)
-        rest = [hit.id for hit in ranking.hits if hit.id not in reached]
+        unreached = [hit.id for hit in ranking.hits if hit.id not in reached]
         # negative scores: never reached
-        scores = np.concatenate([shares, -np.arange(1, len(rest) + 1) / (len(rest) + 1)])
-        walked = fused_ranking(ranking.query, [*ids, *rest], scores, ())
+        scores = np.concatenate([shares, -np.arange(1, len(unreached) + 1) / (len(unreached) + 1)])
+        walked = fused_ranking(ranking.query, [*ids, *unreached], scores, ())
         return replace(walked, lanes=((1.0, ranking), (1.0, replace(walked, system="pagerank"))))
 
     options = [f"error={error:g}"] * (error != WALK_ERROR)

@@ -75,18 +75,18 @@ def traverse(
     terrain = _WalkGraph.of(graph, walk, walk.depth if through_hubs else 0)
 
     def step(ranking: Ranking) -> Ranking:
-        near = entry(ranking)
-        close = similarity(ranking) if similarity else near
-        starts = terrain.start_rows(near, walk.entry)
+        entry_hits = entry(ranking)
+        similar = similarity(ranking) if similarity else entry_hits
+        starts = terrain.start_rows(entry_hits, walk.entry)
         paths = terrain.reached_paths(
-            starts, dict(zip(close.ids, ranking_scores(close).tolist(), strict=True))
+            starts, dict(zip(similar.ids, ranking_scores(similar).tolist(), strict=True))
         )
-        direct = [graph.ids[row] for row in starts]
-        ids = _interleave(direct, list(paths)) if walk.interleaved else [*direct, *paths]
+        hit_ids = [graph.ids[row] for row in starts]
+        ids = _interleave(hit_ids, list(paths)) if walk.interleaved else [*hit_ids, *paths]
         if walk.rest:
-            ids = list(dict.fromkeys(chain(ids, filter(terrain.described_ids.__contains__, close.ids))))
+            ids = list(dict.fromkeys(chain(ids, filter(terrain.described_ids.__contains__, similar.ids))))
         walked = Ranking(ranking.query, _found_by_rank(list(paths)), "walk", paths=paths)
-        inputs = (near, close, walked) if similarity else (near, walked)
+        inputs = (entry_hits, similar, walked) if similarity else (entry_hits, walked)
         return Ranking(
             ranking.query, _found_by_rank(ids), lanes=tuple((1.0, ranked) for ranked in inputs), paths=paths
         )

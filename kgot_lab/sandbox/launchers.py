@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgot_lab.errors import NotInstalled
-from kgot_lab.sandbox.process import PYTHON_OPTIONS, SANDBOX_FOLDER, Launch, worker_environment
+from kgot_lab.sandbox.process import FOLDER, OPTIONS, Launch, worker_environment
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Language:
 
     def worker_folders(self) -> list[Path]:
         """Return the folders of this package that the worker needs."""
-        return [SANDBOX_FOLDER / "worker", SANDBOX_FOLDER / self.name]
+        return [FOLDER / "worker", FOLDER / self.name]
 
 
 def _package_path(name: str) -> Path | None:
@@ -153,11 +153,9 @@ def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: i
     device_options = (
         ("--proc", "/proc", "--dev", "/dev", *size_options, "--tmpfs", "/tmp") if language.devices else ()
     )
-    python, packages, hidden = (
-        _python_paths(),
-        [*language.visible_paths(), *language.worker_folders()],
-        _site_packages_folders(),
-    )
+    python = _python_paths()
+    packages = [*language.visible_paths(), *language.worker_folders()]
+    hidden = _site_packages_folders()
     remount_options = [option for folder in hidden for option in ("--remount-ro", str(folder))]
     parent_options = [] if user is None else _create_readable_parents([*python, *packages])
     # bubblewrap mounts in the order of its arguments, and a later mount hides what is at its path and below:
@@ -171,7 +169,7 @@ def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: i
         *environment_options, *device_options, *parent_options,
         *_bind_read_only(python), *_mount_empty(hidden), *_bind_read_only(packages), *remount_options,
         "--remount-ro", "/", "--chdir", "/", "--",
-        str(interpreter()), *PYTHON_OPTIONS, str(SANDBOX_FOLDER), language.name, *map(str, language.folders()),
+        str(interpreter()), *OPTIONS, str(FOLDER), language.name, *map(str, language.folders()),
     )  # fmt: skip
     return Launch("bubblewrap", command, {})
 
@@ -265,7 +263,7 @@ def docker_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
     command = (
         program, "run", "--rm", "--interactive", "--network", "none", "--read-only", "--cap-drop", "ALL",
         "--security-opt", "no-new-privileges", "--pids-limit", "16", "--memory", f"{2 * memory_mb + 1024}m", "--user", "65534:65534",
-        *environment, *volumes, _IMAGE, "python", *PYTHON_OPTIONS, _CONTAINER_FOLDER, language.name, _CONTAINER_PACKAGES,
+        *environment, *volumes, _IMAGE, "python", *OPTIONS, _CONTAINER_FOLDER, language.name, _CONTAINER_PACKAGES,
     )  # fmt: skip
     yield Launch("docker", command, None, patience=120.0)  # the first start fetches the image
 
@@ -275,13 +273,7 @@ def unsafe_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
 
     Raises NotInstalled if the engine is missing.
     """
-    command = (
-        sys.executable,
-        *PYTHON_OPTIONS,
-        str(SANDBOX_FOLDER),
-        language.name,
-        *map(str, language.folders()),
-    )
+    command = (sys.executable, *OPTIONS, str(FOLDER), language.name, *map(str, language.folders()))
     yield Launch("unsafe", command, worker_environment(memory_mb))
 
 

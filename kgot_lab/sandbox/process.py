@@ -99,7 +99,7 @@ sys.modules["kgot_lab"] = types.ModuleType("kgot_lab")
 sys.path += sys.argv[3:]
 importlib.import_module("kgot_lab.sandbox." + engine + ".worker").main()
 """  # the worker finds what engines share and its own engine, and nothing else of this package
-PYTHON_OPTIONS = ("-s", "-P", "-S", "-c", BOOT)  # not -I or -E, which ignore PYTHONHASHSEED
+OPTIONS = ("-s", "-P", "-S", "-c", BOOT)  # not -I or -E, which ignore PYTHONHASHSEED
 WORKER_ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -107,7 +107,7 @@ WORKER_ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
-SANDBOX_FOLDER = Path(__file__).parent  # a worker sees its folder `worker` and that of its engine
+FOLDER = Path(__file__).parent  # a worker sees its folder `worker` and that of its engine
 
 
 def worker_environment(memory_mb: int) -> dict[str, str]:

@@ -22,12 +22,12 @@ RowNumbers = NDArray[np.int64]
 PairValues = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-SIDE = 1280  # rows of a block: its product fits the L3 cache; with a power of two, rows of the product would share cache lines
-CORNER = 256  # rows of a block on the diagonal, of which half is redundant
-LEAST_SIDE = 16
-MEMORY = 512 << 20  # bytes
+BLOCK_SIDE = 1280  # rows of a block: its product fits the L3 cache; with a power of two, rows of the product would share cache lines
+DIAGONAL_SIDE = 256  # rows of a block on the diagonal, of which half is redundant
+MIN_SIDE = 16
+DEFAULT_MEMORY = 512 << 20  # bytes
 # bytes for a pair of a block if all of its pairs pass, including buffers
-CELL_BYTES = 112
+BYTES_PER_PAIR = 112
 
 
 class Tile(NamedTuple):
@@ -49,33 +49,33 @@ Columns = tuple[NDArray[Any], ...]
 # --- vectors ---
 
 
-def checked_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
+def validate_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
     """Return vectors as a C-contiguous 32-bit matrix, without a copy if they are one already.
 
     Raises BadInput for a shape other than (n, d), and, naming the row, for NaN, infinity, or a length other
     than 1 or 0.
     """
-    given = np.asarray(vectors)
-    if given.ndim != 2 or given.dtype.kind not in "fiub":
+    array = np.asarray(vectors)
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise BadInput(
-            f"{name}: give a matrix of numbers, a row for each vector, not {given.dtype} of shape {given.shape}"
+            f"{name}: give a matrix of numbers, a row for each vector, not {array.dtype} of shape {array.shape}"
         )
     with np.errstate(over="ignore", invalid="ignore"):
-        matrix = np.ascontiguousarray(given, np.float32)
+        matrix = np.ascontiguousarray(array, np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
-    for wrong, what in (
+    for is_invalid, what in (
         (~np.isfinite(lengths), "hold NaN or infinity"),
         ((abs(lengths - 1) > 1e-3) & matrix.any(axis=1), "are not of length 1"),
     ):
-        if wrong.any():
+        if is_invalid.any():
             raise BadInput(
-                f"{name}: {np.count_nonzero(wrong)} of {len(matrix)} rows {what}; the first is row {int(np.argmax(wrong))}. "
+                f"{name}: {np.count_nonzero(is_invalid)} of {len(matrix)} rows {what}; the first is row {int(np.argmax(is_invalid))}. "
                 "Bring rows to length 1 with embeddings.unit(); a blank text has a row of zeros."
             )
     return matrix
 
 
-def margin(dimension: int) -> float:
+def rounding_error_bound(dimension: int) -> float:
     """Bound the error of a 32-bit product of two rows: d * 2^-24 (Higham 2002, 3.1) and a last place.
 
     The bound is against the exact product after rounding.
@@ -84,7 +84,7 @@ def margin(dimension: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class WantedPairs:
+class PairSelection:
     """The pairs to compare: all of `size` rows, or those with a row of `new` (sorted).
 
     Pairs with a blank row, or within one group, are excluded.
@@ -98,7 +98,7 @@ class WantedPairs:
     @classmethod
     def of(
         cls, matrices: Sequence[Matrix], new: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> WantedPairs:
+    ) -> PairSelection:
         """Select the pairs of rows to compare.
 
         Raises BadInput if the matrices differ in their number of rows, or if `new` names rows that do not
@@ -109,68 +109,70 @@ class WantedPairs:
             raise BadInput(
                 f"the matrices have {' and '.join(str(len(matrix)) for matrix in matrices)} rows; each node has a row in both"
             )
-        numbers = None if new is None else np.unique(_whole(new, "new rows"))
+        numbers = None if new is None else np.unique(_integer_array(new, "new rows"))
         if numbers is not None and len(numbers) and not 0 <= numbers[0] <= numbers[-1] < size:
             raise BadInput(
                 f"new rows are numbers from 0 to {size - 1}, not {numbers[0] if numbers[0] < 0 else numbers[-1]}"
             )
-        together = None if groups is None else _whole(groups, "groups")
-        if together is not None and len(together) != size:
+        group_numbers = None if groups is None else _integer_array(groups, "groups")
+        if group_numbers is not None and len(group_numbers) != size:
             raise BadInput(
-                f"groups has {len(together)} numbers for {size} rows; give the number of its group for each row"
+                f"groups has {len(group_numbers)} numbers for {size} rows; give the number of its group for each row"
             )
         blank = np.any([~matrix.any(axis=1) for matrix in matrices], axis=0)
-        return cls(size, blank, None if numbers is not None and len(numbers) == size else numbers, together)
+        return cls(
+            size, blank, None if numbers is not None and len(numbers) == size else numbers, group_numbers
+        )
 
     @property
-    def pairs(self) -> int:
+    def max_pairs(self) -> int:
         """An upper bound on the number of pairs."""
         every = self.size * (self.size - 1) // 2
         return every if self.new is None else min(every, len(self.new) * self.size)
 
-    def numbers(self, tile: Tile) -> RowNumbers:
+    def row_numbers(self, tile: Tile) -> RowNumbers:
         """Return the row numbers of a block."""
         return np.arange(tile.top, tile.bottom) if self.new is None else self.new[tile.top : tile.bottom]
 
-    def pairs_at(self, tile: Tile, places: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
+    def pairs_at(self, tile: Tile, positions: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
         """Return the row and column numbers at positions of a block."""
-        rows, columns = split_blocks(places, tile.right - tile.left)
+        rows, columns = unravel_positions(positions, tile.right - tile.left)
         return (rows + tile.top if self.new is None else self.new[rows + tile.top]), columns + tile.left
 
-    def product(self, matrix: Matrix, tile: Tile, room: Matrix) -> Matrix:
-        """Compute the similarities of a block into `room`."""
+    def compute_block(self, matrix: Matrix, tile: Tile, buffer: Matrix) -> Matrix:
+        """Compute the similarities of a block into `buffer`."""
         rows = (
             matrix[tile.top : tile.bottom] if self.new is None else matrix[self.new[tile.top : tile.bottom]]
         )
-        block = room[: tile.area].reshape(tile.bottom - tile.top, tile.right - tile.left)
+        block = buffer[: tile.area].reshape(tile.bottom - tile.top, tile.right - tile.left)
         return np.matmul(rows, matrix[tile.left : tile.right].T, out=block)
 
-    def wanted(self, rows: RowNumbers, columns: RowNumbers) -> Flags:
+    def pair_mask(self, rows: RowNumbers, columns: RowNumbers) -> Flags:
         """Return which pairs of a block count: each once, and none of a row with itself."""
         ahead = rows < columns
         if self.new is not None:
-            ahead |= (rows != columns) & ~self._fresh[columns]
+            ahead |= (rows != columns) & ~self._new_row_mask[columns]
         if self.blank.any():
             ahead &= ~(self.blank[rows] | self.blank[columns])
         return ahead if self.groups is None else ahead & (self.groups[rows] != self.groups[columns])
 
     @cached_property
-    def _fresh(self) -> Flags:
+    def _new_row_mask(self) -> Flags:
         """Flags of the new rows."""
         fresh = np.zeros(self.size, bool)
         fresh[self.new] = True
         return fresh
 
-    def tiles(self, side: int) -> list[Tile]:
+    def plan_tiles(self, side: int) -> list[Tile]:
         """Return the blocks: first the diagonal corners, then the block between two corners, and so on.
 
         In this way each row meets twice as many others in each round, which keeps the thresholds of its
         nearest-neighbour list high.
         """
         if self.new is not None:
-            return list(_rectangle(Tile(0, len(self.new), 0, self.size), side))
+            return list(_split_rectangle(Tile(0, len(self.new), 0, self.size), side))
         count = 1
-        while count * min(side, CORNER) < self.size:
+        while count * min(side, DIAGONAL_SIDE) < self.size:
             count *= 2
         ends = [self.size * number // count for number in range(count + 1)]
         tiles = [Tile(start, stop, start, stop) for start, stop in pairwise(ends) if stop > start]
@@ -178,56 +180,56 @@ class WantedPairs:
             for start, middle, stop in zip(
                 ends[:-1:width][::2], ends[width::width][::2], ends[2 * width :: width][::2], strict=True
             ):
-                tiles += _rectangle(Tile(start, middle, middle, stop), side)
+                tiles += _split_rectangle(Tile(start, middle, middle, stop), side)
         return tiles
 
 
-def _rectangle(whole: Tile, side: int) -> Iterator[Tile]:
-    for top, bottom in _pieces(whole.top, whole.bottom, side):
-        for left, right in _pieces(whole.left, whole.right, side):
+def _split_rectangle(whole: Tile, side: int) -> Iterator[Tile]:
+    for top, bottom in _split_range(whole.top, whole.bottom, side):
+        for left, right in _split_range(whole.left, whole.right, side):
             yield Tile(top, bottom, left, right)
 
 
-def _pieces(start: int, stop: int, side: int) -> list[tuple[int, int]]:
+def _split_range(start: int, stop: int, side: int) -> list[tuple[int, int]]:
     """Split a range into pieces of similar size, of at most `side`."""
     count = -(-(stop - start) // side)
     ends = [start + (stop - start) * number // max(1, count) for number in range(count + 1)]
     return list(pairwise(ends))
 
 
-def _whole(numbers: ArrayLike, what: str) -> RowNumbers:
+def _integer_array(numbers: ArrayLike, what: str) -> RowNumbers:
     """Convert a list of integers to an array.
 
     Raises BadInput for anything else.
     """
-    given = np.asarray(numbers)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise BadInput(f"{what} are a list of whole numbers, not {given.dtype} of shape {given.shape}")
-    return given.astype(np.int64)
+    array = np.asarray(numbers)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise BadInput(f"{what} are a list of whole numbers, not {array.dtype} of shape {array.shape}")
+    return array.astype(np.int64)
 
 
-def split_blocks(places: RowNumbers, width: int) -> tuple[RowNumbers, RowNumbers]:
+def unravel_positions(positions: RowNumbers, width: int) -> tuple[RowNumbers, RowNumbers]:
     """Convert flat positions in a block to rows and columns, faster than divmod."""
-    rows = places // width
-    return rows, places - rows * width
+    rows = positions // width
+    return rows, positions - rows * width
 
 
-def side_within(memory: int, fixed: int, cell: int, row: int, advice: str) -> int:
+def max_block_side(memory: int, fixed: int, cell: int, row: int, advice: str) -> int:
     """Return the side of the largest block that fits in memory.
 
     A block takes fixed + row * side + cell * side^2 bytes. Raises BadInput, which names the minimum, if the
     memory is too small.
     """
-    least = fixed + row * LEAST_SIDE + cell * LEAST_SIDE**2
-    if memory < least:
+    minimum = fixed + row * MIN_SIDE + cell * MIN_SIDE**2
+    if memory < minimum:
         raise BadInput(
-            f"memory={memory:,} bytes are too few for this join; {least:,} is the least possible. {advice}"
+            f"memory={memory:,} bytes are too few for this join; {minimum:,} is the least possible. {advice}"
         )
     side = int((((row * row + 4 * cell * (memory - fixed)) ** 0.5) - row) / (2 * cell))
-    return max(LEAST_SIDE, min(SIDE, side))
+    return max(MIN_SIDE, min(BLOCK_SIDE, side))
 
 
-def stacked_rows(parts: Sequence[Columns], types: Sequence[type[np.generic]]) -> Columns:
+def concatenate_columns(parts: Sequence[Columns], types: Sequence[type[np.generic]]) -> Columns:
     """Concatenate partial columns into whole columns."""
     return tuple(
         np.concatenate([np.empty(0, type), *(part[number] for part in parts)])
@@ -235,37 +237,39 @@ def stacked_rows(parts: Sequence[Columns], types: Sequence[type[np.generic]]) ->
     )
 
 
-def rounded(values: PairValues) -> PairValues:
+def round_values(values: PairValues) -> PairValues:
     """Round values to six decimals."""
     return np.round(values, DIGITS) + 0.0  # + 0.0 turns -0 into 0
 
 
 # Products of selected pairs of rows: exact, in 64 bits, or as precise as those of a block.
 
-EXACT_BYTES = 2 << 20  # working memory of exact products: less than the L2 cache
-_CROWD = 12  # partners of a row on average: from here on one call is faster than one by one
-_HALF = 1e-4  # of the last decimal: closer to a rounding boundary, the order of summation may matter
+EXACT_BUFFER_BYTES = 2 << 20  # working memory of exact products: less than the L2 cache
+_MIN_PARTNERS_FOR_BATCH = 12  # partners of a row on average: from here on one call is faster than one by one
+_ROUNDING_TOLERANCE = (
+    1e-4  # of the last decimal: closer to a rounding boundary, the order of summation may matter
+)
 
 
-def exactly(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
+def exact_products(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
     """Compute the products of pairs of rows in 64 bits, shape (pairs,).
 
     They are summed one by one, so that the result does not depend on block or thread.
     """
-    return _one_by_one(matrix, rows, columns, np.float64)
+    return _pairwise_products(matrix, rows, columns, np.float64)
 
 
-def roughly(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
+def float32_products(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
     """Compute the products of pairs of rows in 32 bits, within the margin, like those of a block."""
-    return _one_by_one(matrix, rows, columns, np.float32)
+    return _pairwise_products(matrix, rows, columns, np.float32)
 
 
-def _one_by_one(
+def _pairwise_products(
     matrix: Matrix, rows: RowNumbers, columns: RowNumbers, type: type[np.floating[Any]]
 ) -> PairValues:
     found = np.empty(len(rows))
     # two rows a pair, and their 64-bit copies
-    step = max(1, EXACT_BYTES // ((8 if type is np.float32 else 24) * max(1, matrix.shape[1])))
+    step = max(1, EXACT_BUFFER_BYTES // ((8 if type is np.float32 else 24) * max(1, matrix.shape[1])))
     for start in range(0, len(rows), step):
         some = slice(start, start + step)
         left, right = (matrix[ends[some]].astype(type, copy=False) for ends in (rows, columns))
@@ -273,7 +277,7 @@ def _one_by_one(
     return found
 
 
-def exactly_rounded(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
+def rounded_exact_products(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
     """Compute the exact products of pairs of rows, rounded to six decimals.
 
     If the rows are sorted and have many partners each, it takes half the time for the same result. A row is
@@ -282,36 +286,36 @@ def exactly_rounded(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> Pa
     matter are computed again, one by one.
     """
     ends = np.flatnonzero(rows[1:] != rows[:-1]) + 1
-    if len(rows) < _CROWD * (len(ends) + 1) or (rows[1:] < rows[:-1]).any():
-        return rounded(exactly(matrix, rows, columns))
+    if len(rows) < _MIN_PARTNERS_FOR_BATCH * (len(ends) + 1) or (rows[1:] < rows[:-1]).any():
+        return round_values(exact_products(matrix, rows, columns))
     found = np.empty(len(rows))
-    step = max(1, EXACT_BYTES // (12 * max(1, matrix.shape[1])))
+    step = max(1, EXACT_BUFFER_BYTES // (12 * max(1, matrix.shape[1])))
     for start, end in pairwise([0, *ends.tolist(), len(rows)]):
         row = matrix[rows[start]].astype(np.float64)
         for first in range(start, end, step):
             some = slice(first, min(first + step, end))
             found[some] = matrix[columns[some]].astype(np.float64) @ row
     scaled = found * 10.0**DIGITS
-    unsure = np.flatnonzero(abs(scaled - np.floor(scaled) - 0.5) < _HALF)
-    found[unsure] = exactly(matrix, rows[unsure], columns[unsure])
-    return rounded(found)
+    unsure = np.flatnonzero(abs(scaled - np.floor(scaled) - 0.5) < _ROUNDING_TOLERANCE)
+    found[unsure] = exact_products(matrix, rows[unsure], columns[unsure])
+    return round_values(found)
 
 
 # Work on blocks, sequential or on a Dask cluster, which can be interrupted and resumed, and its threads.
 
 JobProgress = Callable[[int, int], None]
-_Found = TypeVar("_Found")
+_State = TypeVar("_State")
 
 
-class Job(Protocol[_Found]):
+class Job(Protocol[_State]):
     """The work on each block. A step returns a new `found`, so that an interrupted step leaves no trace."""
 
-    def nothing(self) -> _Found: ...
-    def after(
-        self, found: _Found, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]
-    ) -> _Found: ...
-    def together(self, found: _Found, more: _Found) -> _Found: ...
-    def result(self, found: _Found, matrices: Sequence[Matrix]) -> Any: ...
+    def initial(self) -> _State: ...
+    def add_block(
+        self, found: _State, tile: Tile, matrices: Sequence[Matrix], buffers: Sequence[Matrix]
+    ) -> _State: ...
+    def merge(self, found: _State, more: _State) -> _State: ...
+    def result(self, found: _State, matrices: Sequence[Matrix]) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,64 +327,64 @@ class Effort:
     and one thread. `progress(done, total)` counts blocks.
     """
 
-    memory: int = MEMORY
+    memory: int = DEFAULT_MEMORY
     threads: int | None = None
     client: Any = None
     progress: JobProgress | None = None
 
-    def walk(self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile]) -> BlockWalk[_Found]:
+    def plan(self, job: Job[_State], matrices: Sequence[Matrix], tiles: Sequence[Tile]) -> BlockJob[_State]:
         """Create the walk over blocks for a job.
 
         Raises BadInput for fewer than one thread.
         """
         if self.threads is not None and self.threads < 1:
             raise BadInput(f"a join runs on 1 thread or more, not {self.threads}")
-        return BlockWalk(job, matrices, tiles, self)
+        return BlockJob(job, matrices, tiles, self)
 
 
-USUAL = Effort()
+DEFAULT_EFFORT = Effort()
 
 
-class Stopped(KeyboardInterrupt):
+class JoinInterrupted(KeyboardInterrupt):
     """An interrupted join that keeps its finished blocks.
 
-    so_far() returns their result, and go_on() runs the others and returns the whole result.
+    partial_result() returns their result, and resume() runs the others and returns the whole result.
     """
 
-    def __init__(self, walk: BlockWalk[Any]) -> None:
+    def __init__(self, walk: BlockJob[Any]) -> None:
         super().__init__(
-            f"interrupted after {walk.done} of {walk.total} blocks; go_on() does the others, so_far() gives what was found"
+            f"interrupted after {walk.done} of {walk.total} blocks; resume() does the others, partial_result() gives what was found"
         )
         self._walk = walk
 
-    def so_far(self) -> Any:
+    def partial_result(self) -> Any:
         """Return the result over the finished blocks, in the form that the join returns."""
-        return self._walk.found()
+        return self._walk.partial_result()
 
-    def go_on(self) -> Any:
+    def resume(self) -> Any:
         """Run the remaining blocks and return the whole result. May be interrupted again."""
         return self._walk.run()
 
 
-class BlockWalk(Generic[_Found]):
+class BlockJob(Generic[_State]):
     """A job over all blocks of a plan.
 
     With a Dask client, groups of blocks are its tasks, and the result is the same.
     """
 
     def __init__(
-        self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile], effort: Effort
+        self, job: Job[_State], matrices: Sequence[Matrix], tiles: Sequence[Tile], effort: Effort
     ) -> None:
         self._job = job
         self._matrices = tuple(matrices)
         self._client = effort.client
         self._progress = effort.progress
-        self._threads = effort.threads or (best_threads() if effort.client is None else 1)
-        groups = _groups(
+        self._threads = effort.threads or (fastest_thread_count() if effort.client is None else 1)
+        groups = _split_tiles(
             tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))
         )
         # one value, so that an interrupt comes before or after a block, never in between
-        self._state = (0, groups, job.nothing())
+        self._state = (0, groups, job.initial())
         self.total = len(tiles)
 
     @property
@@ -388,7 +392,7 @@ class BlockWalk(Generic[_Found]):
         """The number of finished blocks."""
         return self._state[0]
 
-    def found(self) -> Any:
+    def partial_result(self) -> Any:
         """Return the result over the finished blocks."""
         return self._job.result(self._state[2], self._matrices)
 
@@ -396,62 +400,62 @@ class BlockWalk(Generic[_Found]):
         """Run the remaining blocks and return the result. Raises Stopped on an interrupt."""
         try:
             if self._client is None:
-                self._alone()
+                self._run_locally()
             else:
-                self._with_others()
-            return self.found()
+                self._run_on_workers()
+            return self.partial_result()
         except KeyboardInterrupt:
-            raise Stopped(self) from None
+            raise JoinInterrupted(self) from None
 
-    def _alone(self) -> None:
+    def _run_locally(self) -> None:
         done, groups, found = self._state
         tiles = [tile for group in groups for tile in group]
-        rooms = _rooms(tiles, self._matrices)
+        buffers = _allocate_buffers(tiles, self._matrices)
         with blas_threads(self._threads):
             for tile in tiles[done:]:
-                found = self._job.after(found, tile, self._matrices, rooms)
+                found = self._job.add_block(found, tile, self._matrices, buffers)
                 self._state = (self.done + 1, groups, found)
-                self._tell()
+                self._report_progress()
 
-    def _with_others(self) -> None:
+    def _run_on_workers(self) -> None:
         import distributed
 
         as_completed: Any = distributed.as_completed  # untyped
         client, left = self._client, dict(enumerate(self._state[1]))
         shared = client.scatter([self._job, *self._matrices], broadcast=True, hash=False)
         futures = {
-            client.submit(_group, tiles, self._threads, *shared, pure=False): number
+            client.submit(_process_tiles, tiles, self._threads, *shared, pure=False): number
             for number, tiles in left.items()
         }
         try:
             for future in as_completed(futures):
-                found = self._job.together(self._state[2], future.result())
+                found = self._job.merge(self._state[2], future.result())
                 finished = left.pop(futures[future])
                 self._state = (self.done + len(finished), tuple(left.values()), found)
-                self._tell()
+                self._report_progress()
         finally:
             client.cancel(list(futures))
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         if self._progress is not None:
             self._progress(self.done, self.total)
 
 
-def _rooms(tiles: Sequence[Tile], matrices: Sequence[Matrix]) -> list[Matrix]:
+def _allocate_buffers(tiles: Sequence[Tile], matrices: Sequence[Matrix]) -> list[Matrix]:
     """Allocate an array for the product of the largest block, one for each matrix."""
     return [np.empty(max((tile.area for tile in tiles), default=0), np.float32) for _ in matrices]
 
 
-def _group(tiles: Sequence[Tile], threads: int, job: Job[_Found], *matrices: Matrix) -> _Found:
+def _process_tiles(tiles: Sequence[Tile], threads: int, job: Job[_State], *matrices: Matrix) -> _State:
     """Process some blocks as one Dask task."""
-    found, rooms = job.nothing(), _rooms(tiles, matrices)
+    found, buffers = job.initial(), _allocate_buffers(tiles, matrices)
     with blas_threads(threads):
         for tile in tiles:
-            found = job.after(found, tile, matrices, rooms)
+            found = job.add_block(found, tile, matrices, buffers)
     return found
 
 
-def _groups(tiles: Sequence[Tile], count: int) -> tuple[tuple[Tile, ...], ...]:
+def _split_tiles(tiles: Sequence[Tile], count: int) -> tuple[tuple[Tile, ...], ...]:
     """Split the blocks into runs with about the same number of pairs."""
     areas = np.cumsum([tile.area for tile in tiles])
     ends = np.searchsorted(areas, areas[-1] * np.arange(1, count) / count).tolist() if len(tiles) else []
@@ -470,31 +474,31 @@ def blas_threads(count: int) -> Any:
 
 
 @cache
-def best_threads() -> int:
+def fastest_thread_count() -> int:
     """Measure how many threads multiply blocks fastest on this machine.
 
     Tries 1, 2, 4 ... cores once. More threads must be at least a tenth faster.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    best, fastest = 1, seconds_a_product(1)
+    best, fastest = 1, measure_product_seconds(1)
     for count in sorted({2**power for power in range(1, 9) if 2**power < cores} | {cores} - {1}):
-        seconds = seconds_a_product(count)
+        seconds = measure_product_seconds(count)
         if seconds < 0.9 * fastest:
             best, fastest = count, seconds
     return best
 
 
-def seconds_a_product(
-    threads: int, dimension: int = 384, rows: int = SIDE, columns: int = SIDE, rounds: int = 7
+def measure_product_seconds(
+    threads: int, dimension: int = 384, rows: int = BLOCK_SIDE, columns: int = BLOCK_SIDE, rounds: int = 7
 ) -> float:
     """Measure the median time to multiply two blocks of vectors, in seconds."""
     chance = np.random.default_rng(0)
     left, right = (chance.standard_normal((size, dimension), dtype=np.float32) for size in (rows, columns))
-    room = np.empty((rows, columns), np.float32)
+    buffer = np.empty((rows, columns), np.float32)
     times = []
     with blas_threads(threads):
         for _ in range(rounds + 1):
             began = time.perf_counter()
-            np.matmul(left, right.T, out=room)
+            np.matmul(left, right.T, out=buffer)
             times.append(time.perf_counter() - began)
     return statistics.median(times[1:])

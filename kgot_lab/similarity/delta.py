@@ -18,12 +18,14 @@ from kgot_lab.types import Json
 
 DIGITS = 6  # decimals of a similarity: 32-bit vectors are not more precise
 NEGATIVE, LOW, MIDDLE, HIGH = BANDS = ("negative", "low", "middle", "high")
-STEPS = (0.0, 0.05, 0.15)  # boundaries of the bands; a boundary belongs to the upper band
+BAND_BOUNDARIES = (0.0, 0.05, 0.15)  # boundaries of the bands; a boundary belongs to the upper band
 # unrelated sentences with fewer words get an edge more often: benchmarks/structure/short_texts.py
-LEAST_WORDS = 3
-ORIGIN = "text-embedding-3-large"  # the model of 3072 dimensions that the default thresholds were set for
+MIN_SKELETON_WORDS = 3
+THRESHOLDS_MODEL = (
+    "text-embedding-3-large"  # the model of 3072 dimensions that the default thresholds were set for
+)
 
-_WORD, _MASK = re.compile(r"\w+"), "something"  # the replacement of a noun phrase in a skeleton
+_WORD, _PLACEHOLDER = re.compile(r"\w+"), "something"  # the replacement of a noun phrase in a skeleton
 
 Cosines = NDArray[np.float64]
 
@@ -36,26 +38,26 @@ def band(delta: float) -> str:
     """
     if not math.isfinite(delta):
         raise BadInput(f"a delta is a finite number, not {delta}")
-    return BANDS[sum(round(delta, DIGITS) >= step for step in STEPS)]
+    return BANDS[sum(round(delta, DIGITS) >= step for step in BAND_BOUNDARIES)]
 
 
 def count_words(skeleton: str) -> int:
     """Count the words of a skeleton other than "something"."""
-    return sum(word != _MASK for word in _WORD.findall(skeleton.casefold()))
+    return sum(word != _PLACEHOLDER for word in _WORD.findall(skeleton.casefold()))
 
 
-def _left(words: float) -> str:
+def _format_word_count(words: float) -> str:
     return f"{words:g} word{'s' * (words != 1)} left of a skeleton"
 
 
-def cosines(some: Matrix, others: Matrix) -> Cosines:
+def row_cosines(first: Matrix, second: Matrix) -> Cosines:
     """Compute the cosine of each row with the corresponding row, rounded to six decimals.
 
     Rows must have length 1. Summed in 64 bits row by row, so that it depends neither on other rows nor on the
     order of the two.
     """
     # + 0.0 turns -0 into 0
-    return np.asarray(np.round((some.astype(np.float64) * others).sum(axis=1), DIGITS) + 0.0)
+    return np.asarray(np.round((first.astype(np.float64) * second).sum(axis=1), DIGITS) + 0.0)
 
 
 @dataclass(frozen=True)
@@ -71,28 +73,30 @@ class Thresholds:
 
     skeleton: float = 0.45
     delta: float = 0.08
-    words: int = LEAST_WORDS
+    words: int = MIN_SKELETON_WORDS
 
     def __post_init__(self) -> None:
-        for what, value, most in (("skeleton", self.skeleton, 1), ("delta", self.delta, 2)):
-            if not abs(value) <= most:
-                raise BadInput(f"the threshold of the {what} lies between -{most} and {most}, not at {value}")
+        for what, value, limit in (("skeleton", self.skeleton, 1), ("delta", self.delta, 2)):
+            if not abs(value) <= limit:
+                raise BadInput(
+                    f"the threshold of the {what} lies between -{limit} and {limit}, not at {value}"
+                )
             object.__setattr__(self, what, round(float(value), DIGITS))
         if self.words < 0:
             raise BadInput(f"a skeleton must hold some number of words, from 0 on, not {self.words}")
 
-    def too_short(self, pair: Pair) -> str:
+    def explain_short_skeletons(self, pair: TextPair) -> str:
         """Explain why two skeletons have too few words to compare.
 
         Empty if they have enough or are not known.
         """
         return (
-            f"too short to compare: {_left(pair.least)}, and an edge takes {self.words}"
-            if pair.least < self.words
+            f"too short to compare: {_format_word_count(pair.shorter_word_count)}, and an edge takes {self.words}"
+            if pair.shorter_word_count < self.words
             else ""
         )
 
-    def admits(self, skeleton: Cosines | float, delta: Cosines | float) -> NDArray[np.bool_]:
+    def are_reached(self, skeleton: Cosines | float, delta: Cosines | float) -> NDArray[np.bool_]:
         """Return whether both thresholds are reached, for one pair or many."""
         return (np.round(skeleton, DIGITS) >= self.skeleton) & (np.round(delta, DIGITS) >= self.delta)
 
@@ -101,15 +105,17 @@ class Thresholds:
         line = f"skeleton >= {self.skeleton:g} and delta >= {self.delta:g}"
         if (self.skeleton, self.delta) != (Thresholds.skeleton, Thresholds.delta):
             return line
-        if ORIGIN in embedder.name and embedder.dimension == 3072:  # a server may shorten its vectors
+        if (
+            THRESHOLDS_MODEL in embedder.name and embedder.dimension == 3072
+        ):  # a server may shorten its vectors
             return f"{line}, the defaults"
         return f"{line}: the defaults, set for a 3072-dimensional model; {embedder.name} has {embedder.dimension}, so calibrate them"
 
 
-SPECIFIED = Thresholds()  # the default
+DEFAULT_THRESHOLDS = Thresholds()  # the default
 
 
-class Verified(Protocol):
+class VerifierVerdict(Protocol):
     """A verifier's verdict on two texts: how well they align, and why they are not a pair, or ""."""
 
     @property
@@ -119,7 +125,7 @@ class Verified(Protocol):
 
 
 @dataclass(frozen=True, repr=False)
-class Pair:
+class TextPair:
     """Two texts (or nodes, by id), with the similarity of the texts and that of their skeletons."""
 
     source: str
@@ -127,7 +133,7 @@ class Pair:
     raw: float  # cosines, rounded to six decimals
     skeleton: float
     skeletons: tuple[str, str] = ("", "")
-    alignment: Verified | None = None
+    alignment: VerifierVerdict | None = None
 
     @property
     def delta(self) -> float:
@@ -145,21 +151,26 @@ class Pair:
         return self.alignment.veto if self.alignment is not None else ""
 
     @property
-    def least(self) -> float:
+    def shorter_word_count(self) -> float:
         """The number of words in the shorter skeleton other than "something", or infinity if unknown."""
         return min(map(count_words, self.skeletons)) if all(self.skeletons) else math.inf
 
     def properties(self) -> dict[str, Json]:
         """Return the edge properties of the pair. The delta is the weight."""
-        said = {"weight": self.delta, "raw": self.raw, "skeleton": self.skeleton, "band": self.band}
-        said |= {"source_skeleton": self.skeletons[0], "target_skeleton": self.skeletons[1]}
+        edge_properties = {
+            "weight": self.delta,
+            "raw": self.raw,
+            "skeleton": self.skeleton,
+            "band": self.band,
+        }
+        edge_properties |= {"source_skeleton": self.skeletons[0], "target_skeleton": self.skeletons[1]}
         if self.alignment is not None:
-            said |= {
+            edge_properties |= {
                 "alignment": str(self.alignment),
                 "alignment_score": self.alignment.score,
                 "veto": self.veto,
             }
-        return said
+        return edge_properties
 
     def __str__(self) -> str:
         numbers = (
@@ -167,7 +178,8 @@ class Pair:
         )
         return (
             numbers
-            + f"; only {_left(self.least)}" * (self.least < LEAST_WORDS)
+            + f"; only {_format_word_count(self.shorter_word_count)}"
+            * (self.shorter_word_count < MIN_SKELETON_WORDS)
             + f"; vetoed: {self.veto}" * bool(self.veto)
         )
 
@@ -179,7 +191,7 @@ class Pair:
         return f"<{self}{''.join(ends)}>"
 
 
-def per_band(bands: Iterable[str]) -> dict[str, int]:
+def count_by_band(bands: Iterable[str]) -> dict[str, int]:
     """Count the items in each band, from negative to high."""
     counted = Counter(bands)
     return {name: counted[name] for name in BANDS}

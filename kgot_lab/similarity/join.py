@@ -13,41 +13,45 @@ from numpy.typing import ArrayLike, NDArray
 from kgot_lab.embedding.embedder import Matrix, argsort_descending
 from kgot_lab.errors import BadInput
 from kgot_lab.similarity.blocks import (
-    CELL_BYTES,
-    EXACT_BYTES,
-    MEMORY,
-    USUAL,
+    BYTES_PER_PAIR,
+    DEFAULT_EFFORT,
+    DEFAULT_MEMORY,
+    EXACT_BUFFER_BYTES,
     Columns,
     Effort,
     Flags,
+    JoinInterrupted,
+    PairSelection,
     PairValues,
     RowNumbers,
-    Stopped,
     Tile,
-    WantedPairs,
-    checked_vectors,
-    exactly,
-    exactly_rounded,
-    margin,
-    roughly,
-    rounded,
-    side_within,
-    split_blocks,
-    stacked_rows,
+    concatenate_columns,
+    exact_products,
+    float32_products,
+    max_block_side,
+    round_values,
+    rounded_exact_products,
+    rounding_error_bound,
+    unravel_positions,
+    validate_vectors,
 )
-from kgot_lab.similarity.delta import BANDS, DIGITS, SPECIFIED, STEPS, Thresholds
+from kgot_lab.similarity.delta import BAND_BOUNDARIES, BANDS, DEFAULT_THRESHOLDS, DIGITS, Thresholds
 
 # The exact nearest rows of each row, by matrix products that never hold all pairs.
 
-_Places = NDArray[np.int32]
-ENTRY = 72  # bytes for a neighbour in a list, while lists are sorted
-_WAITING = 1  # waiting neighbours, in sizes of all lists: more sorts less often, fewer keeps floors high
-_SCALE = 2**30  # resolution of a similarity in a key: about nine decimals, much finer than the margin
-_NEAREST_TYPES = (np.int32, np.int32, np.float32)  # row, neighbour, similarity
+_RowIndices = NDArray[np.int32]
+BYTES_PER_NEIGHBOUR = 72  # bytes for a neighbour in a list, while lists are sorted
+_PENDING_LISTS = (
+    1  # waiting neighbours, in sizes of all lists: more sorts less often, fewer keeps floors high
+)
+_KEY_RESOLUTION = (
+    2**30
+)  # resolution of a similarity in a key: about nine decimals, much finer than the margin
+_NEIGHBOUR_TYPES = (np.int32, np.int32, np.float32)  # row, neighbour, similarity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Similar:
+class SimilarPairs:
     """Pairs of rows and their similarity, a cosine rounded to six decimals.
 
     `dropped` counts the pairs that passed but were beyond `most`.
@@ -65,7 +69,9 @@ class Similar:
         return format_pairs(len(self), "similarity", self.similarity, self.dropped)
 
 
-def nearest(matrix: ArrayLike, k: int, *, new: ArrayLike | None = None, effort: Effort = USUAL) -> Similar:
+def nearest(
+    matrix: ArrayLike, k: int, *, new: ArrayLike | None = None, effort: Effort = DEFAULT_EFFORT
+) -> SimilarPairs:
     """Find the k other rows most similar to each row, most similar first, ties by column.
 
     Similarities that are equal to nine decimals are ties. A row of zeros is in no list and has no list. If
@@ -74,27 +80,40 @@ def nearest(matrix: ArrayLike, k: int, *, new: ArrayLike | None = None, effort: 
     """
     if k < 1:
         raise BadInput(f"the nearest k rows are 1 or more, not {k}")
-    vectors = checked_vectors(matrix)
-    asked = WantedPairs.of([vectors], new)
-    entries = 2 * min(k, max(1, asked.size - 1)) * (asked.size if asked.new is None else len(asked.new))
+    vectors = validate_vectors(matrix)
+    selection = PairSelection.of([vectors], new)
+    entries = (
+        2
+        * min(k, max(1, selection.size - 1))
+        * (selection.size if selection.new is None else len(selection.new))
+    )
     advice = "A smaller k needs less, or fewer new rows at a time."
-    side = side_within(
+    side = max_block_side(
         effort.memory,
-        EXACT_BYTES + 16 * asked.size + ENTRY * entries,
-        CELL_BYTES + 2 * ENTRY,
+        EXACT_BUFFER_BYTES + 16 * selection.size + BYTES_PER_NEIGHBOUR * entries,
+        BYTES_PER_PAIR + 2 * BYTES_PER_NEIGHBOUR,
         4 * vectors.shape[1],
         advice,
     )
     waiting = (
-        effort.memory - EXACT_BYTES - 16 * asked.size - (CELL_BYTES + 2 * ENTRY) * side**2
-    ) // ENTRY - entries
-    job = _Nearest(asked, k, margin(vectors.shape[1]), entries, max(0, min(waiting, _WAITING * entries // 2)))
-    found: Similar = effort.walk(job, [vectors], asked.tiles(side)).run()
+        effort.memory
+        - EXACT_BUFFER_BYTES
+        - 16 * selection.size
+        - (BYTES_PER_PAIR + 2 * BYTES_PER_NEIGHBOUR) * side**2
+    ) // BYTES_PER_NEIGHBOUR - entries
+    job = _NearestJob(
+        selection,
+        k,
+        rounding_error_bound(vectors.shape[1]),
+        entries,
+        max(0, min(waiting, _PENDING_LISTS * entries // 2)),
+    )
+    found: SimilarPairs = effort.plan(job, [vectors], selection.plan_tiles(side)).run()
     return found
 
 
 @dataclass(frozen=True, eq=False)
-class _Lists:
+class _NeighbourLists:
     """The neighbours found so far in parts, with columns row, other and similarity.
 
     `floor` is the similarity needed to enter a row's list.
@@ -107,48 +126,50 @@ class _Lists:
 
 
 @dataclass(frozen=True, eq=False)
-class _Nearest:
+class _NearestJob:
     """The k nearest of each row. Similarities are within the margin until the lists are made exact."""
 
-    asked: WantedPairs
+    asked: PairSelection
     k: int
     margin: float
     most: int  # neighbours in all lists, before they are cut to k
     waiting: int  # neighbours that wait for being sorted into lists
 
-    def nothing(self) -> _Lists:
-        return _Lists((), np.where(self.asked.blank, np.inf, -2).astype(np.float32))
+    def initial(self) -> _NeighbourLists:
+        return _NeighbourLists((), np.where(self.asked.blank, np.inf, -2).astype(np.float32))
 
-    def after(self, found: _Lists, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]) -> _Lists:
+    def add_block(
+        self, found: _NeighbourLists, tile: Tile, matrices: Sequence[Matrix], buffers: Sequence[Matrix]
+    ) -> _NeighbourLists:
         """Add the candidates of one more block. Off the diagonal it serves both its rows and its columns."""
-        block = self.asked.product(matrices[0], tile, rooms[0])
-        rows, columns = self.asked.numbers(tile), np.arange(tile.left, tile.right)
+        block = self.asked.compute_block(matrices[0], tile, buffers[0])
+        rows, columns = self.asked.row_numbers(tile), np.arange(tile.left, tile.right)
         block[self.asked.blank[rows]] = -np.inf
         block[:, self.asked.blank[columns]] = -np.inf
         own = np.flatnonzero((rows >= tile.left) & (rows < tile.right))
         block[own, rows[own] - tile.left] = -np.inf
         both = self.asked.new is None and tile.top != tile.left
-        self._lift(found.floor, rows, block)
+        self._raise_floor(found.floor, rows, block)
         reaching = block >= found.floor[rows][:, None]
         if both:
-            self._lift(found.floor, columns, block.T)
+            self._raise_floor(found.floor, columns, block.T)
             reaching |= block >= found.floor[columns]
-        places = np.flatnonzero(reaching)
-        i, j = split_blocks(places, block.shape[1])
-        values, ends = block.reshape(-1)[places], (rows[i].astype(np.int32), columns[j].astype(np.int32))
+        positions = np.flatnonzero(reaching)
+        i, j = unravel_positions(positions, block.shape[1])
+        values, ends = block.reshape(-1)[positions], (rows[i].astype(np.int32), columns[j].astype(np.int32))
         parts = [
-            self._listed(found.floor, *ends, values),
-            *([self._listed(found.floor, *ends[::-1], values)] if both else []),
+            self._select_entries(found.floor, *ends, values),
+            *([self._select_entries(found.floor, *ends[::-1], values)] if both else []),
         ]
         found = replace(
             found, parts=(*found.parts, *parts), held=found.held + sum(len(part[0]) for part in parts)
         )
         if found.held <= found.sorted + self.waiting:
             return found
-        found = self._cut(found)
-        return found if found.held <= self.most else self._exact(found, matrices[0])
+        found = self._prune(found)
+        return found if found.held <= self.most else self._prune_exactly(found, matrices[0])
 
-    def _lift(self, floor: Matrix, owners: RowNumbers, block: Matrix) -> None:
+    def _raise_floor(self, floor: Matrix, owners: RowNumbers, block: Matrix) -> None:
         """Set the floor of rows without one to their k-th best of the block, less both error bounds."""
         low = np.flatnonzero(floor[owners] <= -2)
         if len(low) and block.shape[1] > self.k:
@@ -156,72 +177,78 @@ class _Nearest:
                 np.partition(block[low], -self.k, axis=1)[:, -self.k] - 2 * self.margin, -2
             )
 
-    def _listed(self, floor: Matrix, owners: _Places, others: _Places, values: Matrix) -> Columns:
+    def _select_entries(
+        self, floor: Matrix, owners: _RowIndices, others: _RowIndices, values: Matrix
+    ) -> Columns:
         """Return the entries that reach the threshold of their owner."""
         some = np.flatnonzero(values >= floor[owners])
         return owners[some], others[some], values[some]
 
-    def _cut(self, found: _Lists) -> _Lists:
+    def _prune(self, found: _NeighbourLists) -> _NeighbourLists:
         """Remove entries that cannot be among the k nearest.
 
         These are below the k-th by more than both error bounds.
         """
-        owners, others, values = stacked_rows(found.parts, _NEAREST_TYPES)
-        keys = np.sort(_keys(owners, values.astype(np.float64)))
+        owners, others, values = concatenate_columns(found.parts, _NEIGHBOUR_TYPES)
+        keys = np.sort(_sort_keys(owners, values.astype(np.float64)))
         starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
         # of each row with at least k
         last = keys[starts[np.diff(starts, append=len(keys)) >= self.k] + self.k - 1]
         floor = found.floor.copy()
         floor[last >> 32] = np.maximum(
-            floor[last >> 32], 1.5 - (last & (2**32 - 1)) / _SCALE - 2 * self.margin
+            floor[last >> 32], 1.5 - (last & (2**32 - 1)) / _KEY_RESOLUTION - 2 * self.margin
         )
-        kept = np.flatnonzero(values >= floor[owners])
-        return _Lists(((owners[kept], others[kept], values[kept]),), floor, len(kept), len(kept))
+        selected = np.flatnonzero(values >= floor[owners])
+        return _NeighbourLists(
+            ((owners[selected], others[selected], values[selected]),), floor, len(selected), len(selected)
+        )
 
-    def _exact(self, found: _Lists, matrix: Matrix) -> _Lists:
+    def _prune_exactly(self, found: _NeighbourLists, matrix: Matrix) -> _NeighbourLists:
         """Cut the lists to k by exact similarities."""
-        owners, others, values = self._best(found, matrix)
-        return _Lists(((owners, others, values.astype(np.float32)),), found.floor, len(owners), len(owners))
+        owners, others, values = self._k_best(found, matrix)
+        return _NeighbourLists(
+            ((owners, others, values.astype(np.float32)),), found.floor, len(owners), len(owners)
+        )
 
-    def _best(self, found: _Lists, matrix: Matrix) -> tuple[_Places, _Places, PairValues]:
+    def _k_best(self, found: _NeighbourLists, matrix: Matrix) -> tuple[_RowIndices, _RowIndices, PairValues]:
         """Return the k best of each list, with exact similarities."""
-        owners, others, _ = stacked_rows(found.parts, _NEAREST_TYPES)
-        return reduced(owners, others, exactly(matrix, owners, others), self.k)
+        owners, others, _ = concatenate_columns(found.parts, _NEIGHBOUR_TYPES)
+        return k_best_by_owner(owners, others, exact_products(matrix, owners, others), self.k)
 
-    def together(self, found: _Lists, more: _Lists) -> _Lists:
+    def merge(self, found: _NeighbourLists, more: _NeighbourLists) -> _NeighbourLists:
         """Merge the lists of two parts of the work."""
-        return self._cut(_Lists(found.parts + more.parts, np.maximum(found.floor, more.floor)))
+        return self._prune(_NeighbourLists(found.parts + more.parts, np.maximum(found.floor, more.floor)))
 
-    def result(self, found: _Lists, matrices: Sequence[Matrix]) -> Similar:
+    def result(self, found: _NeighbourLists, matrices: Sequence[Matrix]) -> SimilarPairs:
         """Return the lists in order."""
-        return similar(*self._best(self._cut(found), matrices[0]))
+        return build_similar_pairs(*self._k_best(self._prune(found), matrices[0]))
 
 
-def reduced(
-    owners: _Places, others: _Places, values: PairValues, k: int
-) -> tuple[_Places, _Places, PairValues]:
+def k_best_by_owner(
+    owners: _RowIndices, others: _RowIndices, values: PairValues, k: int
+) -> tuple[_RowIndices, _RowIndices, PairValues]:
     """Keep the best k entries of each owner, sorted by owner, then similarity, then the other row.
 
     Similarities that are equal to nine decimals are ties.
     """
-    keys = _keys(owners, values)
+    keys = _sort_keys(owners, values)
     order = np.argsort(keys)
     if not np.diff(keys[order]).all():
         order = np.lexsort((others, keys))
     starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
     ranks = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
-    kept = order[ranks < k]
-    return owners[kept], others[kept], values[kept]
+    selected = order[ranks < k]
+    return owners[selected], others[selected], values[selected]
 
 
-def _keys(owners: _Places, values: PairValues) -> RowNumbers:
+def _sort_keys(owners: _RowIndices, values: PairValues) -> RowNumbers:
     """Return integers that sort by owner and then by descending similarity."""
-    return (owners.astype(np.int64) << 32) + ((1.5 - values) * _SCALE).astype(np.int64)
+    return (owners.astype(np.int64) << 32) + ((1.5 - values) * _KEY_RESOLUTION).astype(np.int64)
 
 
-def similar(rows: _Places, columns: _Places, values: PairValues) -> Similar:
+def build_similar_pairs(rows: _RowIndices, columns: _RowIndices, values: PairValues) -> SimilarPairs:
     """Convert lists to pairs with similarities rounded to six decimals."""
-    return Similar(rows.astype(np.int64), columns.astype(np.int64), rounded(values))
+    return SimilarPairs(rows.astype(np.int64), columns.astype(np.int64), round_values(values))
 
 
 def format_pairs(count: int, name: str, values: PairValues, dropped: int) -> str:
@@ -231,30 +258,30 @@ def format_pairs(count: int, name: str, values: PairValues, dropped: int) -> str
 
 
 __all__ = [
-    "MEMORY",
-    "MOST_PAIRS",
+    "DEFAULT_MEMORY",
+    "MAX_PAIRS",
+    "DeltaPairs",
     "Effort",
-    "Pairs",
-    "Similar",
-    "Stopped",
+    "JoinInterrupted",
+    "SimilarPairs",
     "delta_pairs",
     "nearest",
     "similar_pairs",
 ]
 
-MOST_PAIRS = 1_000_000
+MAX_PAIRS = 1_000_000
 # of a block: up to this share, candidates are multiplied one by one, above it as a whole block; measured
 # break-even
-_FEW = 1 / 40
-_KEPT = 176  # bytes for a kept pair, including waiting pairs and the selection of the best
-_LOT = 4096  # candidates decided together
-HAIR = 1e-9  # tolerance, much less than the last decimal, so that rounded values can equal a threshold
+_SPARSE_SHARE = 1 / 40
+_BYTES_PER_RESULT = 176  # bytes for a kept pair, including waiting pairs and the selection of the best
+_BATCH_SIZE = 4096  # candidates decided together
+TOLERANCE = 1e-9  # tolerance, much less than the last decimal, so that rounded values can equal a threshold
 # types of a kept pair: row, column, similarity, raw similarity
-_TYPES = (np.int32, np.int32, np.float32, np.float32)
+_PAIR_TYPES = (np.int32, np.int32, np.float32, np.float32)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pairs:
+class DeltaPairs:
     """Pairs of rows, row < column, by descending delta, ties by row and column.
 
     All columns have shape (pairs,). `skeleton` and `raw` are cosines rounded to six decimals, `delta` is
@@ -283,9 +310,9 @@ def similar_pairs(
     *,
     new: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    most: int = MOST_PAIRS,
-    effort: Effort = USUAL,
-) -> Similar:
+    most: int = MAX_PAIRS,
+    effort: Effort = DEFAULT_EFFORT,
+) -> SimilarPairs:
     """Find all pairs of rows, row < column, with a similarity of at least the threshold.
 
     The most similar come first, ties by row and column. `matrix`: vectors of length 1, shape (n, d), 32 bits.
@@ -298,9 +325,9 @@ def similar_pairs(
     """
     if not abs(threshold) <= 1:
         raise BadInput(f"a threshold of similarity lies between -1 and 1, not at {threshold}")
-    vectors = checked_vectors(matrix)
-    found: Similar = _joined(
-        [vectors], Thresholds(threshold, -2.0), WantedPairs.of([vectors], new, groups), most, effort
+    vectors = validate_vectors(matrix)
+    found: SimilarPairs = _join(
+        [vectors], Thresholds(threshold, -2.0), PairSelection.of([vectors], new, groups), most, effort
     )
     return found
 
@@ -308,13 +335,13 @@ def similar_pairs(
 def delta_pairs(
     raw: ArrayLike,
     skeleton: ArrayLike,
-    thresholds: Thresholds = SPECIFIED,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
     *,
     new: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    most: int = MOST_PAIRS,
-    effort: Effort = USUAL,
-) -> Pairs:
+    most: int = MAX_PAIRS,
+    effort: Effort = DEFAULT_EFFORT,
+) -> DeltaPairs:
     """Find all pairs of rows whose skeletons are similar, and more similar than their texts.
 
     Both thresholds are minima. delta = skeleton - raw. `raw` and `skeleton`: the vectors of the texts, (n,
@@ -323,36 +350,38 @@ def delta_pairs(
     Options and errors are those of similar_pairs(). Also raises BadInput if the matrices differ in their
     number of rows.
     """
-    matrices = [checked_vectors(skeleton, "skeleton"), checked_vectors(raw, "raw")]
-    found: Pairs = _joined(matrices, thresholds, WantedPairs.of(matrices, new, groups), most, effort)
+    matrices = [validate_vectors(skeleton, "skeleton"), validate_vectors(raw, "raw")]
+    found: DeltaPairs = _join(matrices, thresholds, PairSelection.of(matrices, new, groups), most, effort)
     return found
 
 
-def _joined(
-    matrices: Sequence[Matrix], thresholds: Thresholds, asked: WantedPairs, most: int, effort: Effort
+def _join(
+    matrices: Sequence[Matrix], thresholds: Thresholds, selection: PairSelection, most: int, effort: Effort
 ) -> Any:
     """Find the pairs of one matrix or two that pass the thresholds."""
     if most < 1:
         raise BadInput(f"most is how many pairs are kept, 1 or more, not {most}")
-    most = min(most, max(1, asked.pairs))
+    most = min(most, max(1, selection.max_pairs))
     thresholds = Thresholds(round(thresholds.skeleton, DIGITS), round(thresholds.delta, DIGITS))
-    fixed = EXACT_BYTES + 16 * asked.size + _KEPT * most
-    side = side_within(
+    fixed = EXACT_BUFFER_BYTES + 16 * selection.size + _BYTES_PER_RESULT * most
+    side = max_block_side(
         effort.memory,
         fixed,
-        CELL_BYTES,
+        BYTES_PER_PAIR,
         4 * matrices[0].shape[1],
-        f"{_KEPT * most:,} of them are for most={most:,} kept pairs.",
+        f"{_BYTES_PER_RESULT * most:,} of them are for most={most:,} kept pairs.",
     )
-    job = _Passing(asked, thresholds, most, margin(max(matrix.shape[1] for matrix in matrices)))
-    return effort.walk(job, matrices, asked.tiles(side)).run()
+    job = _ThresholdJob(
+        selection, thresholds, most, rounding_error_bound(max(matrix.shape[1] for matrix in matrices))
+    )
+    return effort.plan(job, matrices, selection.plan_tiles(side)).run()
 
 
 # --- pairs that pass ---
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _FoundPairs:
     """The pairs found so far, in parts. Those below `bar` can no longer be among the best.
 
     `waiting` are undecided candidates: rows, columns, and both similarities within the margin (NaN if not yet
@@ -372,88 +401,102 @@ class _Found:
 
 
 @dataclass(frozen=True, eq=False)
-class _Passing:
+class _ThresholdJob:
     """The pairs that pass both thresholds. For one matrix, the similarity is used as the delta."""
 
-    asked: WantedPairs
+    asked: PairSelection
     thresholds: Thresholds
     most: int
     margin: float
 
-    def nothing(self) -> _Found:
-        return _Found((), 0, np.zeros(len(BANDS), np.int64))
+    def initial(self) -> _FoundPairs:
+        return _FoundPairs((), 0, np.zeros(len(BANDS), np.int64))
 
-    def after(self, found: _Found, tile: Tile, matrices: Sequence[Matrix], rooms: Sequence[Matrix]) -> _Found:
+    def add_block(
+        self, found: _FoundPairs, tile: Tile, matrices: Sequence[Matrix], buffers: Sequence[Matrix]
+    ) -> _FoundPairs:
         """Add the pairs of one more block."""
-        block = self.asked.product(matrices[0], tile, rooms[0])
+        block = self.asked.compute_block(matrices[0], tile, buffers[0])
         if tile.top == tile.left and self.asked.new is None:
             np.fill_diagonal(block, -np.inf)
-        least = self.thresholds.skeleton - self.margin
-        if block.max() < least:  # most blocks end here
+        minimum = self.thresholds.skeleton - self.margin
+        if block.max() < minimum:  # most blocks end here
             return found
-        places = np.flatnonzero(block >= least)
-        rows, columns = self.asked.pairs_at(tile, places)
-        wanted = self.asked.wanted(rows, columns)
+        positions = np.flatnonzero(block >= minimum)
+        rows, columns = self.asked.pairs_at(tile, positions)
+        wanted = self.asked.pair_mask(rows, columns)
         if not wanted.all():
-            places, rows, columns = places[wanted], rows[wanted], columns[wanted]
-        alike = block.reshape(-1)[places].astype(np.float64)
-        raw = np.full(len(places), np.nan if len(matrices) > 1 else 0.0)
-        if len(matrices) > 1 and len(places) > _FEW * block.size:
-            raw = self.asked.product(matrices[1], tile, rooms[1]).reshape(-1)[places].astype(np.float64)
+            positions, rows, columns = positions[wanted], rows[wanted], columns[wanted]
+        alike = block.reshape(-1)[positions].astype(np.float64)
+        raw = np.full(len(positions), np.nan if len(matrices) > 1 else 0.0)
+        if len(matrices) > 1 and len(positions) > _SPARSE_SHARE * block.size:
+            raw = (
+                self.asked.compute_block(matrices[1], tile, buffers[1])
+                .reshape(-1)[positions]
+                .astype(np.float64)
+            )
         found = replace(found, waiting=(*found.waiting, (rows, columns, alike, raw)))
-        return self._decided(found, matrices) if found.undecided > _LOT else found
+        return self._decide_waiting(found, matrices) if found.undecided > _BATCH_SIZE else found
 
-    def _decided(self, found: _Found, matrices: Sequence[Matrix]) -> _Found:
+    def _decide_waiting(self, found: _FoundPairs, matrices: Sequence[Matrix]) -> _FoundPairs:
         """Decide the waiting pairs. Similarities that leave a doubt are computed exactly."""
-        rows, columns, alike, raw = stacked_rows(found.waiting, (np.int64, np.int64, np.float64, np.float64))
+        rows, columns, alike, raw = concatenate_columns(
+            found.waiting, (np.int64, np.int64, np.float64, np.float64)
+        )
         some = np.flatnonzero(np.isnan(raw))
         if len(some):
-            raw[some] = roughly(matrices[1], rows[some], columns[some])
+            raw[some] = float32_products(matrices[1], rows[some], columns[some])
         delta = alike - raw
-        unsure = self._unsure(alike, delta, found.bar)
+        unsure = self._needs_exact_values(alike, delta, found.bar)
         some = np.flatnonzero(unsure)
-        alike[some] = exactly_rounded(matrices[0], rows[some], columns[some])
+        alike[some] = rounded_exact_products(matrices[0], rows[some], columns[some])
         if len(matrices) > 1:
-            raw[some] = exactly_rounded(matrices[1], rows[some], columns[some])
-        delta[some] = rounded(alike[some] - raw[some])
-        enough = alike >= self.thresholds.skeleton - HAIR
-        passes = enough & (delta >= self.thresholds.delta - HAIR)
-        kept = np.flatnonzero(passes & unsure & (delta >= found.bar - HAIR))
-        ends = np.sort(np.stack((rows[kept], columns[kept])).astype(np.int32), axis=0)
-        part = (*ends, alike[kept].astype(np.float32), raw[kept].astype(np.float32))
-        more = _Found((part,), int(np.count_nonzero(passes)), banded(delta[enough]), len(kept), found.bar)
-        return self.together(replace(found, waiting=()), more)
+            raw[some] = rounded_exact_products(matrices[1], rows[some], columns[some])
+        delta[some] = round_values(alike[some] - raw[some])
+        enough = alike >= self.thresholds.skeleton - TOLERANCE
+        passes = enough & (delta >= self.thresholds.delta - TOLERANCE)
+        selected = np.flatnonzero(passes & unsure & (delta >= found.bar - TOLERANCE))
+        ends = np.sort(np.stack((rows[selected], columns[selected])).astype(np.int32), axis=0)
+        part = (*ends, alike[selected].astype(np.float32), raw[selected].astype(np.float32))
+        more = _FoundPairs(
+            (part,),
+            int(np.count_nonzero(passes)),
+            count_deltas_by_band(delta[enough]),
+            len(selected),
+            found.bar,
+        )
+        return self.merge(replace(found, waiting=()), more)
 
-    def _unsure(self, alike: PairValues, delta: PairValues, bar: float) -> Flags:
+    def _needs_exact_values(self, alike: PairValues, delta: PairValues, bar: float) -> Flags:
         """Return which similarities must be exact: near a threshold or band boundary, or possibly kept."""
         unsure = abs(alike - self.thresholds.skeleton) <= self.margin
         unsure |= delta >= max(self.thresholds.delta, bar) - 2 * self.margin
-        for edge in (*STEPS, self.thresholds.delta):
+        for edge in (*BAND_BOUNDARIES, self.thresholds.delta):
             unsure |= abs(delta - edge) <= 2 * self.margin
         return unsure
 
-    def together(self, found: _Found, more: _Found) -> _Found:
+    def merge(self, found: _FoundPairs, more: _FoundPairs) -> _FoundPairs:
         """Merge the pairs of two parts of the work.
 
         The best are selected once an eighth too many are held. An early selection sets the bar sooner, so
         that fewer pairs that will be dropped are multiplied exactly.
         """
         bar = max(found.bar, more.bar)
-        candidates, held = found.candidates + more.candidates, found.held + more.held
-        both = _Found(
+        candidates, held_count = found.candidates + more.candidates, found.held + more.held
+        both = _FoundPairs(
             found.parts + more.parts,
             found.passed + more.passed,
             candidates,
-            held,
+            held_count,
             bar,
             found.waiting + more.waiting,
         )
-        return both if both.held <= self.most + self.most // 8 else self._picked(both)
+        return both if both.held <= self.most + self.most // 8 else self._select_best(both)
 
-    def _picked(self, found: _Found) -> _Found:
+    def _select_best(self, found: _FoundPairs) -> _FoundPairs:
         """Keep the best pairs, up to the limit."""
-        columns = stacked_rows(found.parts, _TYPES)
-        delta = rounded(columns[2].astype(np.float64) - columns[3])
+        columns = concatenate_columns(found.parts, _PAIR_TYPES)
+        delta = round_values(columns[2].astype(np.float64) - columns[3])
         extra = len(delta) - self.most
         if extra <= 0:
             return replace(found, parts=(columns,))
@@ -461,46 +504,46 @@ class _Passing:
         tied = np.flatnonzero(delta == bar)
         tied = tied[np.lexsort((columns[1][tied], columns[0][tied]))]
         above = np.flatnonzero(delta > bar)
-        kept = np.concatenate((above, tied[: self.most - len(above)]))
+        selected = np.concatenate((above, tied[: self.most - len(above)]))
         return replace(
-            found, parts=(tuple(column[kept] for column in columns),), held=self.most, bar=float(bar)
+            found, parts=(tuple(column[selected] for column in columns),), held=self.most, bar=float(bar)
         )
 
-    def result(self, found: _Found, matrices: Sequence[Matrix]) -> Similar | Pairs:
+    def result(self, found: _FoundPairs, matrices: Sequence[Matrix]) -> SimilarPairs | DeltaPairs:
         """Return the best pairs in order."""
-        found = self._picked(self._decided(found, matrices))
+        found = self._select_best(self._decide_waiting(found, matrices))
         columns = found.parts[0]
-        alike, raw = (rounded(column.astype(np.float64)) for column in columns[2:])
+        alike, raw = (round_values(column.astype(np.float64)) for column in columns[2:])
         rows, others = (column.astype(np.int64) for column in columns[:2])
         dropped = found.passed - len(rows)
         if len(matrices) > 1:
-            return ordered_pairs(rows, others, alike, raw, dropped, found.candidates)
-        order = _in_order(alike, rows, others)
-        return Similar(rows[order], others[order], alike[order], dropped)
+            return sort_delta_pairs(rows, others, alike, raw, dropped, found.candidates)
+        order = _sort_indices(alike, rows, others)
+        return SimilarPairs(rows[order], others[order], alike[order], dropped)
 
 
-def banded(delta: PairValues) -> RowNumbers:
+def count_deltas_by_band(delta: PairValues) -> RowNumbers:
     """Count the deltas in each band."""
-    over = [len(delta), *(int(np.count_nonzero(delta >= step - HAIR)) for step in STEPS), 0]
+    over = [len(delta), *(int(np.count_nonzero(delta >= step - TOLERANCE)) for step in BAND_BOUNDARIES), 0]
     return np.array([more - less for more, less in pairwise(over)], np.int64)
 
 
-def ordered_pairs(
+def sort_delta_pairs(
     rows: RowNumbers,
     columns: RowNumbers,
     skeleton: PairValues,
     raw: PairValues,
     dropped: int,
     candidates: RowNumbers,
-) -> Pairs:
+) -> DeltaPairs:
     """Sort pairs by descending delta, ties by row and column."""
-    delta = rounded(skeleton - raw)
-    order = _in_order(delta, rows, columns)
+    delta = round_values(skeleton - raw)
+    order = _sort_indices(delta, rows, columns)
     counts = tuple(candidates.tolist())
-    return Pairs(rows[order], columns[order], skeleton[order], raw[order], delta[order], dropped, counts)
+    return DeltaPairs(rows[order], columns[order], skeleton[order], raw[order], delta[order], dropped, counts)
 
 
-def _in_order(values: PairValues, rows: RowNumbers, columns: RowNumbers) -> RowNumbers:
+def _sort_indices(values: PairValues, rows: RowNumbers, columns: RowNumbers) -> RowNumbers:
     """Return the indices that sort pairs by descending value, ties by row and column.
 
     Values have six decimals, and no pair occurs twice.

@@ -16,12 +16,12 @@ from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document
 
-_MOST_NAMED = 50  # files listed in a message
-_MOST_FILES = 10_000
-_NESTED = 3  # zip files inside one another
+_MAX_LISTED = 50  # files listed in a message
+_MAX_FILES = 10_000
+_MAX_NESTING = 3  # zip files inside one another
 
 
-class FileShelf:
+class FileCollection:
     """Files by name. Names are not paths, so no other file can be read.
 
     `paths` are files, known by their bare names, or one folder, whose visible files are known by their
@@ -37,7 +37,7 @@ class FileShelf:
         unpack_into: Path | None = None,
         limits: UnpackLimits | None = None,
     ):
-        self._files = _listed(Path(paths)) if isinstance(paths, str | Path) else _attached(paths)
+        self._files = _folder_files(Path(paths)) if isinstance(paths, str | Path) else _attached_files(paths)
         self._unpack_into = unpack_into
         self._limits = limits or UnpackLimits()
 
@@ -52,14 +52,14 @@ class FileShelf:
         Raises ToolFailed, which lists the names, for an unknown name.
         """
         if name not in self._files:
-            raise ToolFailed(f"there is no file {short_repr(name)}; there are: {self.listed()}")
+            raise ToolFailed(f"there is no file {short_repr(name)}; there are: {self.format_names()}")
         return self._files[name]
 
-    def listed(self) -> str:
+    def format_names(self) -> str:
         """Format the names on one line, as many as fit."""
-        shown = [printable_line(name) for name in self.names[:_MOST_NAMED]]
-        more = len(self._files) - len(shown)
-        return ", ".join(shown) + (f" and {more} more" if more else "")
+        shown = [printable_line(name) for name in self.names[:_MAX_LISTED]]
+        hidden = len(self._files) - len(shown)
+        return ", ".join(shown) + (f" and {hidden} more" if hidden else "")
 
     def unpack(self, name: str) -> list[str]:
         """Unpack a zip file on first use and return the names of its files on this shelf.
@@ -69,9 +69,9 @@ class FileShelf:
         path = self.path(name)
         inside = f"{name}/"
         if not any(known.startswith(inside) for known in self._files):
-            if sum(part.lower().endswith(".zip") for part in name.split("/")) > _NESTED:
+            if sum(part.lower().endswith(".zip") for part in name.split("/")) > _MAX_NESTING:
                 raise ToolFailed(
-                    f"{printable_line(name)} is a zip file more than {_NESTED} deep in others; it is not unpacked"
+                    f"{printable_line(name)} is a zip file more than {_MAX_NESTING} deep in others; it is not unpacked"
                 )
             target = self._folder() / name
             target = target.with_name(f"{target.name}.unpacked")
@@ -100,10 +100,10 @@ class FileShelf:
         return self._unpack_into
 
     def __repr__(self) -> str:
-        return f"<FileShelf: {len(self._files)} files>"
+        return f"<FileCollection: {len(self._files)} files>"
 
 
-def _attached(paths: object) -> dict[str, Path]:
+def _attached_files(paths: object) -> dict[str, Path]:
     if not isinstance(paths, Sequence) or not all(isinstance(path, str | Path) for path in paths):
         raise BadInput(f"attachments are a list of paths, not {describe_value(paths)}")
     files = {Path(path).name: Path(path).resolve() for path in paths}
@@ -115,7 +115,7 @@ def _attached(paths: object) -> dict[str, Path]:
     return files
 
 
-def _listed(folder: Path) -> dict[str, Path]:
+def _folder_files(folder: Path) -> dict[str, Path]:
     """List the visible files of a folder by their relative path.
 
     Links are skipped, since they may lead anywhere.
@@ -127,15 +127,15 @@ def _listed(folder: Path) -> dict[str, Path]:
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and not (Path(parent) / name).is_symlink()
         )
-        found = (Path(parent) / name for name in sorted(names) if not name.startswith("."))
+        visible = (Path(parent) / name for name in sorted(names) if not name.startswith("."))
         files |= {
             path.relative_to(root).as_posix(): path
-            for path in found
+            for path in visible
             if not path.is_symlink() and path.is_file()
         }
-        if len(files) > _MOST_FILES:
+        if len(files) > _MAX_FILES:
             raise BadInput(
-                f"{folder} holds more than {_MOST_FILES:,} files; give a folder with what the question needs"
+                f"{folder} holds more than {_MAX_FILES:,} files; give a folder with what the question needs"
             )
     if not files:
         raise BadInput(f"{folder} holds no files")
@@ -183,16 +183,16 @@ def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment
 # The tool that unpacks zip files.
 
 
-def extract_zip(shelf: FileShelf, *, name: str = "extract_zip") -> TextTool:
+def extract_zip(files: FileCollection, *, name: str = "extract_zip") -> TextTool:
     """Create a tool that unpacks a zip file of the shelf, so that other tools can read its files.
 
     The shelf decides where to unpack.
     """
-    require(shelf, FileShelf, "extract_zip() unpacks files of a FileShelf")
+    require(files, FileCollection, "extract_zip() unpacks files of a FileCollection")
 
     def run(file: str) -> Result:
         try:
-            names = shelf.unpack(file)
+            names = files.unpack(file)
         except ToolFailed as error:
             raise ToolFailed(f"{name}: {error}") from None
         return Result(

@@ -1,7 +1,7 @@
 """The tools that work with the given resources, including those of other packages.
 
 For other tools it says why they cannot work. A package adds a tool with a class and an entry point in the
-group "kgot_lab.tools". The class is called with the resources (AtHand), and its instance is the tool: it has
+group "kgot_lab.tools". The class is called with the resources (ToolResources), and its instance is the tool: it has
 a name, a one-line description, arguments (JSON schema) and a call that returns a Result. If it cannot work,
 it raises BadInput or NotInstalled, with what to provide or install.
 """
@@ -21,25 +21,31 @@ from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.sandbox import Calculator
 from kgot_lab.stores.protocol import PythonRunner
 from kgot_lab.text.cleaning import printable_line
-from kgot_lab.tools.files import FileShelf, extract_zip
-from kgot_lab.tools.media import AUDIO, SPEECH_NEEDS, Transcriber, image_question, inspect_file
-from kgot_lab.tools.search import search_of
+from kgot_lab.tools.files import FileCollection, extract_zip
+from kgot_lab.tools.media import (
+    AUDIO_EXTENSIONS,
+    SPEECH_REQUIREMENTS,
+    Transcriber,
+    image_question,
+    inspect_file,
+)
+from kgot_lab.tools.search import document_search
 from kgot_lab.tools.search_agent import WebAccess, ask_search_agent
 from kgot_lab.tools.tool import Tool, ask_model, python
 from kgot_lab.tools.web.archives import Mirror, WebArchive, Wikipedia, wikipedia
 from kgot_lab.tools.web.engines import web_engine
-from kgot_lab.tools.web.fetching import Manners, PoliteWeb
+from kgot_lab.tools.web.fetching import FetchSettings, WebFetcher
 from kgot_lab.tools.web.pages import page_opener
 from kgot_lab.types import LLM, Document
 
 ENTRY_POINTS = "kgot_lab.tools"
-_INSPECTING, _SPEECH = "inspect_file", "speech to text"  # the second is part of the first
+_INSPECT_FILE, _SPEECH = "inspect_file", "speech to text"  # the second is part of the first
 _PASSAGES = 8  # returned by one search of documents
 
 
 # The resources of tools, one field each. The command line, `lab.ask` and tests each set some.
 @dataclass(frozen=True)
-class AtHand:
+class ToolResources:
     """The resources for tools. The web is accessed only if `web` is set."""
 
     documents: Sequence[Document] = ()
@@ -56,25 +62,25 @@ class AtHand:
     follow: bool = False  # whether a search follows names from passage to passage, for the mode `paths`
     # a folder to unpack zip files into; None for a temporary one
     unpack_into: Path | None = None
-    manners: Manners = field(default_factory=Manners)
+    manners: FetchSettings = field(default_factory=FetchSettings)
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     @cached_property
-    def shelf(self) -> FileShelf:
+    def files(self) -> FileCollection:
         """The attached files. Raises BadInput if there are none."""
         if not self.attachments:
             raise BadInput("no files are attached; attach some (--attach FILE)")
-        return FileShelf(self.attachments, unpack_into=self.unpack_into)
+        return FileCollection(self.attachments, unpack_into=self.unpack_into)
 
     @cached_property
-    def polite_web(self) -> PoliteWeb:
+    def web_fetcher(self) -> WebFetcher:
         """The fetcher of pages.
 
         Raises BadInput if the web must not be accessed, and NotInstalled for a missing package.
         """
         if not self.web:
             raise BadInput("the web is not to be asked; allow it (--web)")
-        return PoliteWeb(self.manners)
+        return WebFetcher(self.manners)
 
     @cached_property
     def encyclopedia(self) -> Tool:
@@ -82,11 +88,11 @@ class AtHand:
 
         Raises BadInput if the web must not be accessed, and NotInstalled for a missing package.
         """
-        return wikipedia(Wikipedia(user_agent=self.polite_web.manners.user_agent))
+        return wikipedia(Wikipedia(user_agent=self.web_fetcher.manners.user_agent))
 
 
 @dataclass(frozen=True)
-class NotOffered:
+class UnavailableTool:
     """A tool that cannot work, and what to provide, set or install."""
 
     name: str
@@ -97,23 +103,23 @@ class NotOffered:
 
 
 @dataclass(frozen=True, repr=False)
-class Offered:
+class OfferedTools:
     """The tools that can work, and those that cannot with the reasons."""
 
     tools: tuple[Tool, ...]
-    missing: tuple[NotOffered, ...]
+    missing: tuple[UnavailableTool, ...]
 
     def __repr__(self) -> str:
-        named = ", ".join(tool.name for tool in self.tools) or "none"
-        return "\n".join([f"<Offered: {named}>", *(f"  not {each}" for each in self.missing)])
+        names = ", ".join(tool.name for tool in self.tools) or "none"
+        return "\n".join([f"<Offered: {names}>", *(f"  not {unavailable}" for unavailable in self.missing)])
 
 
-ToolMaker = Callable[[AtHand], Tool]  # raises LabError with what is missing
+ToolFactory = Callable[[ToolResources], Tool]  # raises LabError with what is missing
 
 
 def offered_tools(
-    at_hand: AtHand, *, others: Iterable[EntryPoint] | None = None, leave_out: Collection[str] = ()
-) -> Offered:
+    resources: ToolResources, *, others: Iterable[EntryPoint] | None = None, leave_out: Collection[str] = ()
+) -> OfferedTools:
     """Create all tools that work with the given resources.
 
     `others` are the entry points of other packages, by default those installed. Tools named in `leave_out`
@@ -122,56 +128,57 @@ def offered_tools(
     OutOfMemory if a tool runs out of memory.
     """
     tools: dict[str, Tool] = {}
-    missing: list[NotOffered] = []
-    if at_hand.attachments:
-        at_hand.shelf.listed()  # a wrong path is the caller's error, not a missing tool
-    if at_hand.mirror is not None:
-        Mirror(at_hand.mirror)  # likewise
-    for name, make in MAKERS.items():
+    missing: list[UnavailableTool] = []
+    if resources.attachments:
+        resources.files.format_names()  # a wrong path is the caller's error, not a missing tool
+    if resources.mirror is not None:
+        Mirror(resources.mirror)  # likewise
+    for name, make in FACTORIES.items():
         if name in leave_out:
             continue
         try:
-            tools[name] = make(at_hand)
+            tools[name] = make(resources)
         except OutOfMemory:  # a run without the tool would guess
             raise
         except LabError as error:
-            missing.append(NotOffered(name, str(error)))
+            missing.append(UnavailableTool(name, str(error)))
     if (
-        at_hand.attachments
-        and any(name.lower().endswith(AUDIO) for name in at_hand.shelf.names)
-        and _INSPECTING not in leave_out
+        resources.attachments
+        and any(name.lower().endswith(AUDIO_EXTENSIONS) for name in resources.files.names)
+        and _INSPECT_FILE not in leave_out
     ):
         try:
-            _listening(at_hand)
+            _transcriber(resources)
         except BadInput as error:
-            missing.append(NotOffered(_SPEECH, str(error)))
+            missing.append(UnavailableTool(_SPEECH, str(error)))
     for entry in entry_points(group=ENTRY_POINTS) if others is None else others:
         try:
-            tool = _checked(entry.load()(at_hand), tools)
+            tool = _check_tool(entry.load()(resources), tools)
             tools[tool.name] = tool
         except OutOfMemory:
             raise
         except LabError as error:
-            missing.append(NotOffered(entry.name, str(error)))
+            missing.append(UnavailableTool(entry.name, str(error)))
         except Exception as error:  # any error of another package
             if is_out_of_memory(error):
                 raise OutOfMemory(f"the tool {entry.name}") from error
-            told = mask_known_keys(mask_secrets(str(error)), at_hand.environment)
-            why = (
-                f"the entry point {entry.value} failed ({type(error).__name__}: {printable_line(told[:200])})"
-            )
-            missing.append(NotOffered(entry.name, why))
-    shown = (NotOffered(each.name, mask_known_keys(each.why, at_hand.environment)) for each in missing)
-    return Offered(tuple(tools.values()), tuple(shown))
+            message = mask_known_keys(mask_secrets(str(error)), resources.environment)
+            why = f"the entry point {entry.value} failed ({type(error).__name__}: {printable_line(message[:200])})"
+            missing.append(UnavailableTool(entry.name, why))
+    shown = (
+        UnavailableTool(unavailable.name, mask_known_keys(unavailable.why, resources.environment))
+        for unavailable in missing
+    )
+    return OfferedTools(tuple(tools.values()), tuple(shown))
 
 
-def _checked(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
+def _check_tool(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
     """Return a tool of another package after checking it.
 
     Raises BadInput if it is not a tool or its name is taken.
     """
-    name, about = getattr(tool, "name", None), getattr(tool, "description", None)
-    if not (isinstance(name, str) and name and isinstance(about, str) and callable(tool)):
+    name, description = getattr(tool, "name", None), getattr(tool, "description", None)
+    if not (isinstance(name, str) and name and isinstance(description, str) and callable(tool)):
         raise BadInput(
             "what its entry point made is no tool: a tool has a name, a description, arguments and a call"
         )
@@ -182,83 +189,85 @@ def _checked(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
     return tool
 
 
-def _search(at_hand: AtHand) -> Tool:
-    if not at_hand.documents:
+def _search(resources: ToolResources) -> Tool:
+    if not resources.documents:
         raise BadInput("there are no documents to search; give some (--documents DIR)")
-    return search_of(at_hand.documents, follow=at_hand.follow, most=_PASSAGES)
+    return document_search(resources.documents, follow=resources.follow, max_passages=_PASSAGES)
 
 
-def _inspect_file(at_hand: AtHand) -> Tool:
+def _inspect_file(resources: ToolResources) -> Tool:
     try:
-        return inspect_file(at_hand.shelf, at_hand.llm, transcribe=_listening(at_hand))
+        return inspect_file(resources.files, resources.llm, transcribe=_transcriber(resources))
     except BadInput as error:
-        return inspect_file(at_hand.shelf, at_hand.llm, deaf=str(error))
+        return inspect_file(resources.files, resources.llm, no_speech_reason=str(error))
 
 
-def _listening(at_hand: AtHand) -> Transcriber:
+def _transcriber(resources: ToolResources) -> Transcriber:
     """Create the transcriber.
 
     Raises BadInput, which says what is missing, if it cannot be used.
     """
-    key = at_hand.environment.get("OPENAI_API_KEY", "").strip()
-    if not (key and at_hand.web):  # the service is on the web, whatever the model
-        raise BadInput(SPEECH_NEEDS)
-    return Transcriber(key, model=at_hand.speech, spending=at_hand.spending)
+    key = resources.environment.get("OPENAI_API_KEY", "").strip()
+    if not (key and resources.web):  # the service is on the web, whatever the model
+        raise BadInput(SPEECH_REQUIREMENTS)
+    return Transcriber(key, model=resources.speech, spending=resources.spending)
 
 
-def _extract_zip(at_hand: AtHand) -> Tool:
-    if not any(name.lower().endswith(".zip") for name in at_hand.shelf.names):
+def _extract_zip(resources: ToolResources) -> Tool:
+    if not any(name.lower().endswith(".zip") for name in resources.files.names):
         raise BadInput("no zip file is attached")
-    return extract_zip(at_hand.shelf)
+    return extract_zip(resources.files)
 
 
-def _image_question(at_hand: AtHand) -> Tool:
-    if at_hand.vision is None:
+def _image_question(resources: ToolResources) -> Tool:
+    if resources.vision is None:
         raise BadInput("no model that sees is given; name one (--vision-model MODEL)")
-    if not (at_hand.attachments or at_hand.web):
+    if not (resources.attachments or resources.web):
         raise BadInput(
             "there are no pictures to look at; attach files (--attach FILE), or allow the web (--web)"
         )
-    shelf = at_hand.shelf if at_hand.attachments else None
-    return image_question(at_hand.vision, shelf, fetch=at_hand.polite_web.fetch if at_hand.web else None)
+    files = resources.files if resources.attachments else None
+    return image_question(
+        resources.vision, files, fetch=resources.web_fetcher.fetch if resources.web else None
+    )
 
 
-def _search_agent(at_hand: AtHand) -> Tool:
-    if at_hand.llm is None:
+def _search_agent(resources: ToolResources) -> Tool:
+    if resources.llm is None:
         raise BadInput("it needs a model to read pages with")
-    if at_hand.mirror is not None:
-        mirror = Mirror(at_hand.mirror)
-        return ask_search_agent(at_hand.llm, WebAccess(mirror, mirror.open_page))
-    if not at_hand.web:
+    if resources.mirror is not None:
+        mirror = Mirror(resources.mirror)
+        return ask_search_agent(resources.llm, WebAccess(mirror, mirror.open_page))
+    if not resources.web:
         raise BadInput(
             "the web is not to be asked; allow it (--web), or give a folder that stands in for it (--mirror FOLDER)"
         )
-    engine = web_engine(at_hand.environment, at_hand.engine)
-    access = WebAccess(engine, page_opener(at_hand.polite_web), at_hand.encyclopedia, WebArchive())
-    return ask_search_agent(at_hand.llm, access)
+    engine = web_engine(resources.environment, resources.engine)
+    access = WebAccess(engine, page_opener(resources.web_fetcher), resources.encyclopedia, WebArchive())
+    return ask_search_agent(resources.llm, access)
 
 
-def _wikipedia(at_hand: AtHand) -> Tool:
-    return at_hand.encyclopedia
+def _wikipedia(resources: ToolResources) -> Tool:
+    return resources.encyclopedia
 
 
-def _ask_model(at_hand: AtHand) -> Tool:
-    if at_hand.llm is None:
+def _ask_model(resources: ToolResources) -> Tool:
+    if resources.llm is None:
         raise BadInput("no model is given")
-    return ask_model(at_hand.llm)
+    return ask_model(resources.llm)
 
 
-def _python(at_hand: AtHand) -> Tool:
-    if at_hand.computer is None:
+def _python(resources: ToolResources) -> Tool:
+    if resources.computer is None:
         raise BadInput("no sandbox to run Python in is given")
-    if isinstance(at_hand.computer, Calculator):
-        at_hand.computer.open_once()  # otherwise it would fail in the middle of a run; the sandbox stays open for the first call
-    return python(at_hand.computer)
+    if isinstance(resources.computer, Calculator):
+        resources.computer.open_once()  # otherwise it would fail in the middle of a run; the sandbox stays open for the first call
+    return python(resources.computer)
 
 
-MAKERS: Mapping[str, ToolMaker] = {
+FACTORIES: Mapping[str, ToolFactory] = {
     "search": _search,
-    _INSPECTING: _inspect_file,
+    _INSPECT_FILE: _inspect_file,
     "extract_zip": _extract_zip,
     "image_question": _image_question,
     "ask_search_agent": _search_agent,

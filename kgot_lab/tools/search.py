@@ -17,7 +17,7 @@ from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import Document, checked_documents
 
-FOLLOWED = 16  # initial passages of the mode `paths`: they are read by rule, so many cost little
+LINKED_PASSAGES = 16  # initial passages of the mode `paths`: they are read by rule, so many cost little
 
 
 def search(
@@ -39,15 +39,18 @@ def search(
     require(name, str, "the name of a tool is a text")
     documents = checked_documents(documents)
     by_id = {document.id: document for document in documents}
-    pipeline = (retriever or words_and_meaning(documents, progress)) % k
+    pipeline = (retriever or hybrid_retriever(documents, progress)) % k
 
     def run(query: str) -> Result:
-        found = [by_id[id] for id in pipeline.search(query).ids if id in by_id]
-        if not found:
+        documents_found = [by_id[id] for id in pipeline.search(query).ids if id in by_id]
+        if not documents_found:
             raise ToolFailed(f"{name}: no passage fits {query!r}; try other words")
         return Result(
-            "\n".join(f"[{number}] {_line(document)}" for number, document in enumerate(found, start=1)),
-            tuple(found),
+            "\n".join(
+                f"[{number}] {_format_passage(document)}"
+                for number, document in enumerate(documents_found, start=1)
+            ),
+            tuple(documents_found),
         )
 
     description = f"Searches the documents and returns the {k} passages that fit the query best."
@@ -55,11 +58,11 @@ def search(
     return TextTool(name, description, takes, run, finds="query")
 
 
-def search_of(
+def document_search(
     documents: Sequence[Document],
     *,
     follow: bool,
-    most: int,
+    max_passages: int,
     progress: Callable[[int, int], object] | None = None,
 ) -> TextTool:
     """Create the search tool over a question's documents.
@@ -67,11 +70,13 @@ def search_of(
     It uses hybrid retrieval, or entity-linked retrieval of FOLLOWED passages with `follow`.
     """
     if follow:
-        return search(documents, names_followed(documents, progress), k=min(FOLLOWED, len(documents)))
-    return search(documents, k=min(most, len(documents)), progress=progress)
+        return search(
+            documents, entity_linked_retriever(documents, progress), k=min(LINKED_PASSAGES, len(documents))
+        )
+    return search(documents, k=min(max_passages, len(documents)), progress=progress)
 
 
-def names_followed(
+def entity_linked_retriever(
     documents: Iterable[Document], progress: Callable[[int, int], object] | None = None
 ) -> Stage:
     """Build the retriever of the mode `paths`: hybrid search, then names lead to more passages.
@@ -79,14 +84,14 @@ def names_followed(
     Without the embedding model it is BM25 alone, with a warning.
     """
     documents = checked_documents(documents)
-    found = words_and_meaning(documents, progress)
+    hybrid = hybrid_retriever(documents, progress)
     try:
-        return found >> follow(documents, _embedder(progress))
+        return hybrid >> follow(documents, _embedder(progress))
     except NotInstalled:
-        return found  # which gave the warning
+        return hybrid  # which gave the warning
 
 
-def words_and_meaning(
+def hybrid_retriever(
     documents: Iterable[Document], progress: Callable[[int, int], object] | None = None
 ) -> Stage:
     """Build the default retriever: .7 embeddings + .3 BM25.
@@ -94,12 +99,12 @@ def words_and_meaning(
     Without the embedding model it is BM25 alone, with a warning.
     """
     documents = checked_documents(documents)
-    words = bm25(documents)
+    lexical = bm25(documents)
     try:
-        return weighted((0.7, dense(documents, _embedder(progress))), (0.3, words))
+        return weighted((0.7, dense(documents, _embedder(progress))), (0.3, lexical))
     except NotInstalled as error:
         warnings.warn(f"searching by words alone, results will be worse: {error}", stacklevel=3)
-        return words
+        return lexical
 
 
 def _embedder(progress: Callable[[int, int], object] | None) -> Embedder:
@@ -108,14 +113,14 @@ def _embedder(progress: Callable[[int, int], object] | None) -> Embedder:
     return minilm(progress=progress)
 
 
-def _line(document: Document) -> str:
+def _format_passage(document: Document) -> str:
     text = " ".join(document.text.split())
     return f"{document.title}: {text}" if document.title else text
 
 
 # The tools for a question: search over its documents, and its attachments.
 
-_MOST = 8  # passages returned by one search
+_PASSAGES = 8  # passages returned by one search
 
 
 def tools_for(
@@ -133,7 +138,7 @@ def tools_for(
     """
     tools: list[Tool] = []
     if documents:
-        tools.append(search_of(documents, follow=follow, most=_MOST, progress=progress))
+        tools.append(document_search(documents, follow=follow, max_passages=_PASSAGES, progress=progress))
     if attachments:
         tools.append(read_attachment(attachments))
     return tools

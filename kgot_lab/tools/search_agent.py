@@ -21,7 +21,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.llm.structured import compact_schema, parse, repair_prompt
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, truncate_to_tokens
-from kgot_lab.tools.tool import Metered, Result, TextTool, Tool
+from kgot_lab.tools.tool import MeteredLLM, Result, TextTool, Tool
 from kgot_lab.tools.web.archives import WebArchive
 from kgot_lab.tools.web.engines import SearchEngine
 from kgot_lab.tools.web.pages import SCREEN, Browser, Screen, WebPage
@@ -35,7 +35,7 @@ _SYSTEM = (
 )
 _FINISH = "That was the last turn. Answer now from what was found, as fully as it allows; found is false if it does not give the answer."
 _SUMMARIZE = "Answer from this page alone, with every name, number and date that matters, and the links worth following."
-_LONG_AGO = "(What this gave is left out here, since it was long ago; make the move again to see it.)"
+_OMITTED_RESULT = "(What this gave is left out here, since it was long ago; make the move again to see it.)"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class WebAccess:
 
 
 @dataclass(frozen=True)
-class Stamina:
+class AgentLimits:
     """Limits of a search agent."""
 
     turns: int = 12
@@ -75,7 +75,7 @@ class _Finish(BaseModel):
 
 
 def ask_search_agent(
-    llm: LLM, access: WebAccess, *, stamina: Stamina = Stamina(), name: str = "ask_search_agent"
+    llm: LLM, access: WebAccess, *, stamina: AgentLimits = AgentLimits(), name: str = "ask_search_agent"
 ) -> TextTool:
     """Create a tool that answers a question with a model that searches and reads pages.
 
@@ -91,7 +91,7 @@ def ask_search_agent(
     require_count(stamina.turns, 1, "turns", "an agent needs one to answer")
 
     def run(query: str) -> Result:
-        return _Search(Metered(llm), access, stamina, name).result(query)
+        return _Search(MeteredLLM(llm), access, stamina, name).result(query)
 
     description = "Lets an assistant search the web, read pages and follow links, and returns what it found on a question."
     takes = {"query": "a complete question in one sentence, with every name, date and detail that it needs"}
@@ -101,11 +101,11 @@ def ask_search_agent(
 class _Search:
     """A running search: the question, the moves and their results."""
 
-    def __init__(self, llm: Metered, access: WebAccess, stamina: Stamina, name: str):
+    def __init__(self, llm: MeteredLLM, access: WebAccess, stamina: AgentLimits, name: str):
         self._llm, self._access, self._stamina, self._name = llm, access, stamina, name
         self._browser = Browser(access.open_page, stamina.screen)
         self._turns: list[tuple[str, str]] = []  # the model's reply and its result
-        self._moves = {move.name: move for move in self._offered()}
+        self._moves = {move.name: move for move in self._available_moves()}
 
     def result(self, query: str) -> Result:
         """Return the answer with its sources and costs.
@@ -114,17 +114,17 @@ class _Search:
         """
         for turn in range(1, self._stamina.turns + 1):
             try:
-                reply, move = self._next(query)
+                reply, move = self._next_move(query)
             except BadReply as error:
                 self._turns.append((error.text[:500] or "(nothing)", f"That is not a move: {error.reason}."))
                 continue
             if move.move == "answer" and (text := str(move.arguments.get("text") or "").strip()):
-                return self._told(text)
-            left = self._stamina.turns - turn
-            self._turns.append((reply, f"{self._made(move)}\n\nTurns left: {left}."))
-        return self._finished(query)
+                return self._found_result(text)
+            turns_left = self._stamina.turns - turn
+            self._turns.append((reply, f"{self._run_move(move)}\n\nTurns left: {turns_left}."))
+        return self._final_answer(query)
 
-    def _next(self, query: str) -> tuple[str, _Move]:
+    def _next_move(self, query: str) -> tuple[str, _Move]:
         prompt = Prompt(self._messages(query), self._schema(), max_tokens=self._stamina.reply)
         reply = self._llm(prompt).text
         try:
@@ -133,7 +133,7 @@ class _Search:
             reply = self._llm(repair_prompt(prompt, reply, error)).text
             return reply, parse(reply, _Move)
 
-    def _finished(self, query: str) -> Result:
+    def _final_answer(self, query: str) -> Result:
         prompt = Prompt(
             (*self._messages(query), Message("user", _FINISH)),
             compact_schema(_Finish),
@@ -142,35 +142,35 @@ class _Search:
         try:
             finish = parse(self._llm(prompt).text, _Finish)
         except BadReply as error:
-            raise self._failed(f"no answer after {self._stamina.turns} turns ({error.reason})") from None
+            raise self._failure(f"no answer after {self._stamina.turns} turns ({error.reason})") from None
         if not finish.found or not finish.answer.strip():
-            raise self._failed(
+            raise self._failure(
                 f"nothing that answers it was found in {self._stamina.turns} turns; ask for less, or in other words"
             )
-        return self._told(finish.answer.strip())
+        return self._found_result(finish.answer.strip())
 
-    def _told(self, text: str) -> Result:
-        seen = self._browser.seen()
-        listed = "".join(f"\n- {' '.join(page.title.split())}: {page.id}" for page in seen)
-        return Result(f"{text}\n\nPages read:{listed}" if seen else text, seen, self._llm.usage)
+    def _found_result(self, text: str) -> Result:
+        pages = self._browser.seen_documents()
+        listed = "".join(f"\n- {' '.join(page.title.split())}: {page.id}" for page in pages)
+        return Result(f"{text}\n\nPages read:{listed}" if pages else text, pages, self._llm.usage)
 
-    def _failed(self, why: str) -> ToolFailed:
+    def _failure(self, why: str) -> ToolFailed:
         return ToolFailed(f"{self._name}: {why}", usage=self._llm.usage)
 
     def _messages(self, query: str) -> tuple[Message, ...]:
         """Build the conversation. Results of older moves are omitted if it would be too long."""
         moves = "\n".join(
-            f"- {move.name}({', '.join(_described(move))}): {move.description}"
+            f"- {move.name}({', '.join(_format_arguments(move))}): {move.description}"
             for move in self._moves.values()
         )
         form = 'Reply as JSON: {"thought": "...", "move": "...", "arguments": {...}}'
         opening = f"Question: {query}\n\nMoves:\n{moves}\n- answer(text: the complete answer): Ends the search.\n\n{form}"
-        room, kept = self._stamina.remembered, []
+        budget, shown = self._stamina.remembered, []
         for number, (reply, found) in enumerate(reversed(self._turns)):
-            room -= estimate_tokens(found)
-            told = found if room >= 0 or number == 0 else _LONG_AGO
-            kept.append((Message("assistant", reply), Message("user", told)))
-        turns = (message for pair in reversed(kept) for message in pair)
+            budget -= estimate_tokens(found)
+            text = found if budget >= 0 or number == 0 else _OMITTED_RESULT
+            shown.append((Message("assistant", reply), Message("user", text)))
+        turns = (message for pair in reversed(shown) for message in pair)
         return Message("system", _SYSTEM), Message("user", opening), *turns
 
     def _schema(self) -> Mapping[str, Json]:
@@ -198,7 +198,7 @@ class _Search:
             ]
         }
 
-    def _made(self, move: _Move) -> str:
+    def _run_move(self, move: _Move) -> str:
         """Run a move and return its result, fenced.
 
         A failure is fenced too, since it may quote a page.
@@ -221,12 +221,12 @@ class _Search:
 
     # --- moves ---
 
-    def _offered(self) -> list[TextTool]:
+    def _available_moves(self) -> list[TextTool]:
         page = {"address": "a whole address, or one relative to the open page"}
         words = {"query": "words that the page would contain"}
         text = {"text": "what to find"}
         question = {"question": "what to look for"}
-        browser, shown = self._browser, self._shown
+        browser, shown = self._browser, self._screen_result
         moves = [
             TextTool("web_search", "Searches for pages.", words, self._search, may={"year": "four digits"}),
             TextTool("visit", "Opens a page.", page, lambda address: shown(browser.visit(address))),
@@ -279,35 +279,35 @@ class _Search:
         if not result.sources:
             return Result(fence_text(result.text, "wikipedia"))
         source = result.sources[0]
-        return self._shown(self._browser.show(WebPage(source.id, source.title, source.text)))
+        return self._screen_result(self._browser.show(WebPage(source.id, source.title, source.text)))
 
     def _archived(self, address: str, date: str) -> Result:
         assert self._access.archive is not None
-        kept = self._access.archive.nearest(address, date)
-        shown = self._shown(self._browser.visit(kept.address))
-        return Result(f"A copy of {kept.day}.\n{shown.text}")
+        copy = self._access.archive.nearest(address, date)
+        shown = self._screen_result(self._browser.visit(copy.address))
+        return Result(f"A copy of {copy.day}.\n{shown.text}")
 
     def _summarize(self, question: str) -> Result:
         """Summarise the open page with a model, or as much of it as fits."""
         page = self._browser.page
         text = truncate_to_tokens(page.text, self._stamina.summarised)
-        asked = f"{question}\n\n{_SUMMARIZE}\n\n{fence_text(text, page.address)}"
-        prompt = Prompt((Message("system", FENCES), Message("user", asked)), max_tokens=self._stamina.reply)
-        told = self._llm(prompt).text.strip()
-        if not told:
+        request = f"{question}\n\n{_SUMMARIZE}\n\n{fence_text(text, page.address)}"
+        prompt = Prompt((Message("system", FENCES), Message("user", request)), max_tokens=self._stamina.reply)
+        summary = self._llm(prompt).text.strip()
+        if not summary:
             raise ToolFailed("the summary came out empty; read the page with page_down")
-        self._browser.seen_whole(len(text))
+        self._browser.mark_seen(len(text))
         cut = "" if text == page.text else f" (of its first {len(text):,} of {len(page.text):,} characters)"
-        return Result(fence_text(told, f"a summary of {page.address}{cut}"))
+        return Result(fence_text(summary, f"a summary of {page.address}{cut}"))
 
-    def _shown(self, screen: Screen) -> Result:
+    def _screen_result(self, screen: Screen) -> Result:
         page = screen.page
-        before = sum(earlier.address == page.address for earlier in self._browser.history[:-1])
-        remarks = "; ".join(filter(None, (page.remark, "visited before" if before else "")))
+        earlier_visits = sum(earlier.address == page.address for earlier in self._browser.history[:-1])
+        remarks = "; ".join(filter(None, (page.remark, "visited before" if earlier_visits else "")))
         head = f"Title: {page.title}" + (f"\nNote: {remarks}" if remarks else "")
         return Result(fence_text(f"{head}\n\n{screen.text}", screen.where))
 
 
-def _described(move: TextTool) -> list[str]:
-    optional = {name: f"{about}, may be left out" for name, about in move.may.items()}
-    return [f"{name}: {about}" for name, about in {**move.takes, **optional}.items()]
+def _format_arguments(move: TextTool) -> list[str]:
+    optional = {name: f"{meaning}, may be left out" for name, meaning in move.may.items()}
+    return [f"{name}: {meaning}" for name, meaning in {**move.takes, **optional}.items()]

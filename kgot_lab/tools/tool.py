@@ -45,15 +45,18 @@ def checked_result(result: object) -> Result:
         return Result(result)
     if not isinstance(result, Result) or not isinstance(result.text, str):
         raise BadInput(f"a tool returns a text, or a Result with a text, not {describe_value(result)}")
-    for what, given, kind in (("sources", result.sources, Document), ("usage", result.usage, Usage)):
-        odd = (
-            [given]
-            if not isinstance(given, tuple | list)
-            else [each for each in given if not isinstance(each, kind)]
+    for field_name, values, element_type in (
+        ("sources", result.sources, Document),
+        ("usage", result.usage, Usage),
+    ):
+        wrong_values = (
+            [values]
+            if not isinstance(values, tuple | list)
+            else [value for value in values if not isinstance(value, element_type)]
         )
-        if odd:
+        if wrong_values:
             raise BadInput(
-                f"the {what} of a Result are a tuple of {kind.__name__}, not {describe_value(odd[0])}"
+                f"the {field_name} of a Result are a tuple of {element_type.__name__}, not {describe_value(wrong_values[0])}"
             )
     if wrong := next(filter(None, map(usage_problem, result.usage)), ""):
         raise BadInput(f"a Result whose {wrong}")
@@ -83,7 +86,7 @@ class Finder(Tool, Protocol):
     def finds(self) -> str: ...  # the search argument; "" if it finds no documents
 
 
-def sought_by(tool: Tool) -> str:
+def search_argument(tool: Tool) -> str:
     """Return the argument by which a tool searches documents, or "" if it does not."""
     return tool.finds if isinstance(tool, Finder) else ""
 
@@ -115,36 +118,37 @@ class TextTool:
         return {
             "type": "object",
             "properties": {
-                name: {"type": "string", "description": meaning} for name, meaning in self._all.items()
+                name: {"type": "string", "description": meaning}
+                for name, meaning in self._all_arguments.items()
             },
             "required": list(self.takes),
             "additionalProperties": False,
         }
 
     @property
-    def _all(self) -> dict[str, str]:
+    def _all_arguments(self) -> dict[str, str]:
         return {**self.takes, **self.may}
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may name an argument "self"
-        return self.function(**self._checked(arguments))
+        return self.function(**self._check_arguments(arguments))
 
-    def _checked(self, given: Mapping[str, Json]) -> dict[str, str]:
-        wrong = [f"{name} is missing" for name in self.takes if name not in given]
-        wrong += [problem for name, value in given.items() if (problem := self._problem(name, value))]
+    def _check_arguments(self, arguments: Mapping[str, Json]) -> dict[str, str]:
+        wrong = [f"{name} is missing" for name in self.takes if name not in arguments]
+        wrong += [problem for name, value in arguments.items() if (problem := self._problem(name, value))]
         if wrong:
             raise ToolFailed(
-                f"{self.name}: {', '.join(wrong)}; it expects: {', '.join(self._all) or 'nothing'}"
+                f"{self.name}: {', '.join(wrong)}; it expects: {', '.join(self._all_arguments) or 'nothing'}"
             )
         return {
             name: str(value).strip()
-            for name, value in given.items()
-            if name in self.takes or not _empty(value)
+            for name, value in arguments.items()
+            if name in self.takes or not _is_empty(value)
         }
 
     def _problem(self, name: str, value: Json) -> str:
-        if name not in self._all:
+        if name not in self._all_arguments:
             return f"{name!r} is unknown"
-        if name in self.may and _empty(value):
+        if name in self.may and _is_empty(value):
             return ""
         if not isinstance(value, str | int | float):
             return f"{name} must be a text"
@@ -154,23 +158,23 @@ class TextTool:
         return f"<tool {self.name}({', '.join([*self.takes, *(f'[{name}]' for name in self.may)])})>"
 
 
-def _empty(value: Json) -> bool:
+def _is_empty(value: Json) -> bool:
     return value is None or not str(value).strip()
 
 
 # A wrapper that records the usage of a model, for tools.
 
 
-class Metered:
+class MeteredLLM:
     """Wraps a model and records the cost of each reply in `usage`.
 
     An LLMError that passes through carries all that was spent until then. `before` is what the tool had spent
     already.
     """
 
-    def __init__(self, llm: LLM, before: tuple[Usage, ...] = ()):
+    def __init__(self, llm: LLM, usage_before: tuple[Usage, ...] = ()):
         self._llm = llm
-        self.usage = before
+        self.usage = usage_before
 
     @property
     def name(self) -> str:
@@ -187,29 +191,29 @@ class Metered:
         return reply
 
 
-def format_costs(reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
+def combine_costs(reported: Iterable[Usage], recorded: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
     """Combine the recorded model calls of a tool with the usage it reports.
 
     Reported usage is dropped if it equals a recorded call or the sum of the recorded ones.
     """
-    left, more = list(noted), []
+    unmatched, reported_only = list(recorded), []
     for usage in reported:
-        same = next((call for call in left if call.usage == usage), None)
+        same = next((call for call in unmatched if call.usage == usage), None)
         if same is None:
-            more.append(usage)
+            reported_only.append(usage)
         else:
-            left.remove(same)
-    if _is_all(Usage.total(more), Usage.total(call.usage for call in noted)) or _is_all(
-        Usage.total(more), Usage.total(call.usage for call in left)
-    ):
-        more = []
-    return (*noted, *map(RecordedCall, more))
+            unmatched.remove(same)
+    if _is_same_usage(
+        Usage.total(reported_only), Usage.total(call.usage for call in recorded)
+    ) or _is_same_usage(Usage.total(reported_only), Usage.total(call.usage for call in unmatched)):
+        reported_only = []
+    return (*recorded, *map(RecordedCall, reported_only))
 
 
-def _is_all(sum_told: Usage, sum_noted: Usage) -> bool:
+def _is_same_usage(reported: Usage, recorded: Usage) -> bool:
     """Return whether two sums are of the same calls. Dollars may be summed in another order."""
-    return replace(sum_told, cost=0) == replace(sum_noted, cost=0) and isclose(
-        sum_told.cost, sum_noted.cost, abs_tol=1e-9
+    return replace(reported, cost=0) == replace(recorded, cost=0) and isclose(
+        reported.cost, recorded.cost, abs_tol=1e-9
     )
 
 
@@ -253,7 +257,7 @@ def python(execute: PythonRunner, *, name: str = "python") -> TextTool:
 
     def run(code: str) -> Result:
         try:
-            output = execute.compute(_without_fence(code))
+            output = execute.compute(_strip_fence(code))
         except QueryFailed as error:
             raise ToolFailed(f"{name}: {error}") from error
         if not output.strip():
@@ -266,7 +270,7 @@ def python(execute: PythonRunner, *, name: str = "python") -> TextTool:
     return TextTool(name, description, {"code": "Python code that prints the result"}, run)
 
 
-def _without_fence(code: str) -> str:
+def _strip_fence(code: str) -> str:
     """Remove the Markdown fence around code, which models like to add."""
     match = re.fullmatch(r"\s*```[\w+-]*[ \t]*\n(.*?)\n?```\s*", code, flags=re.DOTALL)
     return match[1] if match else code

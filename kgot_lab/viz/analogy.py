@@ -9,13 +9,22 @@ from itertools import zip_longest
 from math import isfinite
 from textwrap import wrap
 
-from kgot_lab.analogy.delta_edges import FoundEdges, Verifier, described
+from kgot_lab.analogy.delta_edges import ComputedEdges, Verifier, texts_by_node
 from kgot_lab.analogy.linguistic import Analysis, RoleMap
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.similarity.delta import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, SPECIFIED, Pair, Thresholds
-from kgot_lab.similarity.delta import Verified as Said
+from kgot_lab.similarity.delta import (
+    DEFAULT_THRESHOLDS,
+    DIGITS,
+    HIGH,
+    LOW,
+    MIDDLE,
+    NEGATIVE,
+    TextPair,
+    Thresholds,
+)
+from kgot_lab.similarity.delta import VerifierVerdict as Said
 from kgot_lab.text.cleaning import printable_line, replace_surrogates
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy_picture import PictureRow, Section, TextComparison, Unit, comparison_picture
@@ -67,7 +76,7 @@ class Rules:
     kept: StoredAlignment | None = None
 
 
-def compare_sides(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> TextComparison:
+def compare_sides(pair: TextPair, sides: tuple[TextSide, TextSide], rules: Rules) -> TextComparison:
     """Compare two texts and collect the verdict, its reasons, the aligned rows and the role mapping."""
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
     sign, headline = _headline(pair, rules)
@@ -108,9 +117,9 @@ def format_delta(number: float) -> str:
 # --- the verdict ---
 
 
-def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
+def _headline(pair: TextPair, rules: Rules) -> tuple[str, str]:
     """Return the sign of the verdict ("yes", "no" or "open") and the verdict in one line."""
-    passes = bool(rules.thresholds.admits(pair.skeleton, pair.delta))
+    passes = bool(rules.thresholds.are_reached(pair.skeleton, pair.delta))
     if pair.veto:
         below = (
             "the verifier refuses it" if passes else "below the thresholds, and the verifier refuses it too"
@@ -118,18 +127,18 @@ def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
         return "no", f"No edge: {below}"
     if not passes:
         return "no", "No edge: below the thresholds"
-    if rules.thresholds.too_short(pair) and rules.kept is None:
+    if rules.thresholds.explain_short_skeletons(pair) and rules.kept is None:
         return "no", "No edge: too short to compare"
     return (
         ("open", "An edge by its numbers, unverified here") if pair.alignment is None else ("yes", "An edge")
     )
 
 
-def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
+def _reasons(pair: TextPair, rules: Rules) -> Iterator[str]:
     """Yield the reasons for the verdict: the band, the thresholds, the length and the verifier's finding."""
     yield f"Delta {format_delta(pair.delta)}, in the {pair.band} band: {_BANDS[pair.band]}."
     yield _compare_with_thresholds(pair, rules)
-    if short := rules.thresholds.too_short(pair):
+    if short := rules.thresholds.explain_short_skeletons(pair):
         yield f"They are {short}: unrelated sentences as short as these often reach the thresholds."
     if pair.alignment is None:
         yield "No verifier was asked here, so nothing has looked at the course of events."
@@ -141,7 +150,7 @@ def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
         yield f"The edge itself keeps another verdict: {rules.kept.veto or 'it stands'}."
 
 
-def _compare_with_thresholds(pair: Pair, rules: Rules) -> str:
+def _compare_with_thresholds(pair: TextPair, rules: Rules) -> str:
     """Compare the similarities of a pair with the thresholds, in one sentence."""
     min_skeleton, min_delta = rules.thresholds.skeleton, rules.thresholds.delta
     failures = []
@@ -172,7 +181,7 @@ def _decimals(number: float) -> str:
 # --- alignment ---
 
 
-def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Iterator[Section]:
+def _sections(pair: TextPair, sides: tuple[TextSide, TextSide], rules: Rules) -> Iterator[Section]:
     """Yield the sections of the picture: texts, skeletons and events.
 
     The texts are shown sentence by sentence if they were aligned, and whole otherwise. Events are shown only
@@ -263,7 +272,7 @@ WRONG_TYPE = "a structure view shows a Pair of compare_texts, a delta edge"
 
 
 def structure(
-    what: Pair | Edge | Iterable[Edge],
+    what: TextPair | Edge | Iterable[Edge],
     texts: PropertyGraph | Texts | None = None,
     *,
     skeletons: Texts | None = None,
@@ -284,21 +293,21 @@ def structure(
     """
     texts_by_id, names = _texts_and_names(texts)
     source = _ViewSource(_sorted_edges(what), texts_by_id, names, skeletons or {}, (aligner, thresholds))
-    return source.view(what if isinstance(what, Pair) else 1)
+    return source.view(what if isinstance(what, TextPair) else 1)
 
 
 @dataclass(frozen=True, repr=False)
 class StructureView(StaticPicture):
     """A pair as a picture and as tables. The tables have in full what the picture truncates."""
 
-    pair: Pair
+    pair: TextPair
     texts: tuple[str, str]
     svg: Markup
     alt: str  # description of the picture in words
     _comparison: TextComparison = field(compare=False)
     _source: _ViewSource = field(compare=False)
 
-    def of(self, which: Edge | Pair | int) -> StructureView:
+    def of(self, which: Edge | TextPair | int) -> StructureView:
         """Return the view of another edge or pair, or of the edge with this number in `choices`.
 
         Raises BadInput if there is no such edge, or if it cannot be shown.
@@ -368,12 +377,12 @@ class _ViewSource:
     skeletons: Texts
     judge: tuple[Verifier | None, Thresholds | None]
 
-    def view(self, which: Edge | Pair | int) -> StructureView:
+    def view(self, which: Edge | TextPair | int) -> StructureView:
         """Return the view of a pair, of an edge, or of the edge with a number."""
         subject = self._numbered(which) if isinstance(which, int) else which
-        if not isinstance(subject, Pair | Edge):
+        if not isinstance(subject, TextPair | Edge):
             raise BadInput(f"{WRONG_TYPE}, not {type(subject).__name__}")
-        pair = _check_cosines(subject if isinstance(subject, Pair) else _edge_pair(subject))
+        pair = _check_cosines(subject if isinstance(subject, TextPair) else _edge_pair(subject))
         sides = self._side(subject, pair, 0), self._side(subject, pair, 1)
         pair = replace(pair, skeletons=(sides[0].skeleton, sides[1].skeleton))
         stored = pair.alignment if isinstance(pair.alignment, StoredAlignment) else None
@@ -396,14 +405,14 @@ class _ViewSource:
             )
         return self.edges[number - 1]
 
-    def _side(self, subject: Edge | Pair, pair: Pair, index: int) -> TextSide:
+    def _side(self, subject: Edge | TextPair, pair: TextPair, index: int) -> TextSide:
         """Collect the title, text, skeleton and leaked words of one of the two texts."""
         title, text = self._text(subject, (pair.source, pair.target)[index], index)
         leaks = getattr(self.skeletons, "leaks", {})
         skeleton = pair.skeletons[index] or self.skeletons.get(text, "")
         return TextSide(title, text, skeleton, tuple(leaks.get(text, ())))
 
-    def _text(self, subject: Edge | Pair, id: str, index: int) -> tuple[str, str]:
+    def _text(self, subject: Edge | TextPair, id: str, index: int) -> tuple[str, str]:
         """Return the title and text of an id.
 
         The ends of a Pair may be the texts themselves. Raises BadInput if the text of an edge's end is
@@ -425,7 +434,7 @@ class _ViewSource:
             else (id, analysed)
         )
 
-    def _rules(self, subject: Edge | Pair, stored: StoredAlignment | None) -> Rules:
+    def _rules(self, subject: Edge | TextPair, stored: StoredAlignment | None) -> Rules:
         aligner, thresholds = self.judge
         edge_thresholds = (
             _stored_thresholds(subject.properties.get("thresholds")) if isinstance(subject, Edge) else None
@@ -434,7 +443,7 @@ class _ViewSource:
             "given" if thresholds else "kept with the edge" if edge_thresholds else "of the specification"
         )
         limits = getattr(aligner, "limits", None) or Cutoffs()
-        return Rules(thresholds or edge_thresholds or SPECIFIED, whence, limits, stored)
+        return Rules(thresholds or edge_thresholds or DEFAULT_THRESHOLDS, whence, limits, stored)
 
 
 def _texts_and_names(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
@@ -444,18 +453,18 @@ def _texts_and_names(texts: PropertyGraph | Texts | None) -> tuple[Texts | None,
     if not isinstance(texts, PropertyGraph):
         raise BadInput(f"texts is a graph, or the text of each id: {{id: text}}, not {type(texts).__name__}")
     names = {node.id: str(node.properties["name"]) for node in texts.nodes if node.properties.get("name")}
-    return described(texts), names
+    return texts_by_node(texts), names
 
 
-def _sorted_edges(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
+def _sorted_edges(what: TextPair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
     """Return the edges to choose from, by decreasing delta, vetoed edges last.
 
     Raises BadInput if there are none, or if one is not an Edge.
     """
-    if isinstance(what, Pair):
+    if isinstance(what, TextPair):
         return ()
     candidates = what if isinstance(what, Iterable) and not isinstance(what, str) else [what]
-    edges = [*candidates, *(what.vetoed if isinstance(what, FoundEdges) else ())]
+    edges = [*candidates, *(what.vetoed if isinstance(what, ComputedEdges) else ())]
     if wrong := [edge for edge in edges if not isinstance(edge, Edge)]:
         raise BadInput(f"{WRONG_TYPE} or several, not {type(wrong[0]).__name__}")
     if not edges:
@@ -469,7 +478,7 @@ def _sorted_edges(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
     return tuple(sorted(edges, key=order))
 
 
-def _edge_pair(edge: Edge) -> Pair:
+def _edge_pair(edge: Edge) -> TextPair:
     """Build a Pair from the properties of an edge.
 
     Raises BadInput if the edge does not hold both similarities.
@@ -480,7 +489,7 @@ def _edge_pair(edge: Edge) -> Pair:
     stored = None
     if "alignment_score" in properties:
         stored = StoredAlignment(_number_property(edge, "alignment_score"), str(properties.get("veto") or ""))
-    return Pair(edge.source, edge.target, raw, skeleton, ends, stored)
+    return TextPair(edge.source, edge.target, raw, skeleton, ends, stored)
 
 
 def _number_property(edge: Edge, name: str) -> float:
@@ -493,7 +502,7 @@ def _number_property(edge: Edge, name: str) -> float:
     return float(value)
 
 
-def _check_cosines(pair: Pair) -> Pair:
+def _check_cosines(pair: TextPair) -> TextPair:
     """Return the pair if its similarities are cosines.
 
     Raises BadInput if one lies outside -1 to 1.

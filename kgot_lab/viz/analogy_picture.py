@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgot_lab.analogy.linguistic import Counterpart
-from kgot_lab.similarity.delta import BANDS, STEPS, band
+from kgot_lab.similarity.delta import BAND_BOUNDARIES, BANDS, band
 from kgot_lab.viz.static.drawing import HALO, draw_circle, draw_path, draw_rect, fit_lines, svg_root
 from kgot_lab.viz.static.markup import Markup, add_picture_key, concat, element, shorten, text_width
 
@@ -134,7 +134,7 @@ def _draw_bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
 
     The band of the pair has a dark frame and a bold name.
     """
-    ends = [axis.low, *(raw + step for step in STEPS), 1.0]
+    ends = [axis.low, *(raw + step for step in BAND_BOUNDARIES), 1.0]
     pair_band, strips = band(skeleton - raw), []
     for name, tint, start, end in zip(BANDS, TINTS, ends, ends[1:], strict=False):
         x, width = axis.at(start), axis.at(end) - axis.at(start)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kgot_lab.errors import BadInput, require
-from kgot_lab.kgos.editing import MADE_BY_HAND, EditMade, Editor
+from kgot_lab.kgos.editing import CURATED_PROPERTY, Edit, Editor
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims import StaticOutput, static_output
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
@@ -65,7 +65,7 @@ class Editing(LiveOutput):
         self.live.send({"shown": self.live.data["shown"]})
         return {}
 
-    def _apply_message(self, message: Mapping[str, Json]) -> EditMade | None:
+    def _apply_message(self, message: Mapping[str, Json]) -> Edit | None:
         editor = self.editor
         match message:
             case {"look": str(id)}:
@@ -101,7 +101,7 @@ class Editing(LiveOutput):
                 return self._select_remaining_node(editor.redo())
         return None
 
-    def _select_remaining_node(self, edit_made: EditMade) -> EditMade:
+    def _select_remaining_node(self, edit_made: Edit) -> Edit:
         """Update the node in view after an edit, and return the edit.
 
         A restored node comes into view. If the node in view was removed, the first node of the graph replaces
@@ -130,18 +130,18 @@ class Editing(LiveOutput):
         if self.node in graph:
             node = graph.node(self.node)
             edges = graph.neighbours(self.node, "both")
-            provenance = node.properties.get(MADE_BY_HAND)
+            provenance = node.properties.get(CURATED_PROPERTY)
             node_state = {
                 "node": self.node,
                 "type": node.labels[0] if node.labels else "",
                 "properties": [
                     [name, _format_value(value)]
                     for name, value in node.properties.items()
-                    if name != MADE_BY_HAND
+                    if name != CURATED_PROPERTY
                 ],
                 "edges": [_edge_row(edge) for edge in edges[:_MAX_EDGES]],
                 "of_edges": len(edges),
-                "faults": [str(each) for each in editor.faults_at(self.node)],
+                "faults": [str(each) for each in editor.find_faults_at(self.node)],
                 "curated": f"by hand, {provenance['by']}, {provenance['at']}"
                 if isinstance(provenance, dict)
                 else "",

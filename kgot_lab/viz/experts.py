@@ -13,8 +13,8 @@ from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.neighbourhood import lay_out_neighbourhood
 from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.goals import limitations_of
-from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.goals import limitations_by_row
+from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge, Json
@@ -203,7 +203,7 @@ def node_card(known: KnownGraphs, node: CitableNode, to_markup: AsMarkup) -> Mar
     if id not in graph:
         where = f"{node.name} ({node.id}) is of {node.graph}, which is no graph of this expert: another expert named it."
         return concat([element("h5", chip_name(node)), element("p", where)])
-    index = index_of(graph)
+    index = graph_index(graph)
     row = graph.row(id)
     description = str(
         graph.node_properties[row].get("description") or graph.node_properties[row].get("text") or ""
@@ -213,7 +213,7 @@ def node_card(known: KnownGraphs, node: CitableNode, to_markup: AsMarkup) -> Mar
     more = f" {shown} of {neighbour_count:,} neighbours are drawn." if shown < neighbour_count else ""
     text_parts = [
         element("h5", index.names[row]),
-        element("p", f"{index.kinds[row] or 'no type'}, {node.graph}:{node.id}.{more}"),
+        element("p", f"{index.label_texts[row] or 'no type'}, {node.graph}:{node.id}.{more}"),
         *([element("p", shorten(description, _MAX_DESCRIPTION))] if description else []),
         *_list_section("What limits it", _format_limitations(index, row)),
         *_list_section("Its edges", [format_edge(index, each) for each in edges[:_MAX_EDGES]], len(edges)),
@@ -248,7 +248,7 @@ def heading(words: str) -> Markup:
 
 def _format_limitations(index: GraphIndex, row: int) -> list[str]:
     lines = []
-    for limitation in limitations_of(index, [row]).get(row, ()):
+    for limitation in limitations_by_row(index, [row]).get(row, ()):
         description = f": {limitation.description.rstrip('.')}" if limitation.description else ""
         workarounds = [index.names[index.graph.row(id)] for id in limitation.workarounds if id in index.graph]
         missing_note = "; no workaround is known" if limitation.blocking else ""
@@ -341,7 +341,7 @@ def _methods_markup(thought: Thought) -> Markup:
 
 
 def _edges_markup(known: KnownGraphs, thought: Thought, to_markup: AsMarkup) -> Markup:
-    index = index_of(known.graph)
+    index = graph_index(known.graph)
     lines = [
         format_edge(index, Edge(edge_data["source"], edge_data["type"], edge_data["target"]))
         for edge_data in thought.edges

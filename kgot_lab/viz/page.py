@@ -17,8 +17,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph, is_undirected
 from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned, Wrote
-from kgot_lab.loop.formatting import Part, PartKind, format_fact, tell
-from kgot_lab.loop.replay.forks import by_hand, origin
+from kgot_lab.loop.formatting import Part, PartKind, format_event, format_fact
+from kgot_lab.loop.replay.forks import edited_index, fork_note
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.text.cleaning import format_count
@@ -42,15 +42,19 @@ def event_markup(event: Event, picture: Markup | None = None, *, by_hand: bool =
 
     A write may have the picture of the graph after it. What a person wrote is labelled so.
     """
-    formatted, name = tell(event), type(event).__name__
+    formatted, name = format_event(event), type(event).__name__
     if isinstance(event, Asked):
         parts = [
             collapsible(
-                format_model_call(event, by_hand=by_hand), *_conversation_markup(event.prompt, event.reply)
+                format_model_call(event, by_hand=by_hand),
+                *_conversation_markup(event.prompt, event.reply),
             )
         ]
     else:
-        parts = [*([element("b", BY_HAND + " ")] if by_hand else []), *map(_part_markup, formatted.parts)]
+        parts = [
+            *([element("b", BY_HAND + " ")] if by_hand else []),
+            *map(_part_markup, formatted.parts),
+        ]
     if picture is not None:
         parts.append(collapsible("The graph after this write", picture))
     return element(
@@ -71,7 +75,7 @@ def format_model_call(event: Asked, *, by_hand: bool = False) -> Markup:
     """Describe a model call: role, model and cost, or that a person wrote the reply."""
     if by_hand:
         return concat([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])
-    return concat(map(_part_markup, tell(event).parts))
+    return concat(map(_part_markup, format_event(event).parts))
 
 
 def format_settings(prompt: Prompt) -> str:
@@ -217,7 +221,7 @@ def page(
     title = title or question or "A run"
     sections = (
         _page_header(title, events, question),
-        *([element("p", element("b", origin(run)), class_="origin")] if origin(run) else []),
+        *([element("p", element("b", fork_note(run)), class_="origin")] if fork_note(run) else []),
         _graph_section(graph_view, is_live=bool(live)),
         _evidence_section(events),
         *(
@@ -289,7 +293,7 @@ def _page_header(title: str, events: Sequence[Event], question: str) -> Markup:
     if answer is None:
         answer_box = element("p", "This run did not reach an answer.", class_="answer forced")
     elif answer.forced:
-        reason = f"Forced: {answer.why_guess}, so this is a guess that does not rest on the graph."
+        reason = f"Forced: {answer.guess_reason}, so this is a guess that does not rest on the graph."
         note = element("p", reason, class_="small")
         answer_box = element("div", element("div", answer.text), note, class_="answer forced")
     else:
@@ -353,7 +357,7 @@ def _step_sections(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -
 
     Nodes keep the positions of the last picture.
     """
-    graphs_after, hand_written = iter(graphs[1:]), by_hand(run)
+    graphs_after, hand_written = iter(graphs[1:]), edited_index(run)
     numbered = ((number, event) for number, event in enumerate(run.events) if not isinstance(event, Started))
     for step, group in groupby(numbered, key=lambda pair: pair[1].step):
         yield element("h3", f"Step {step}" if step else "Before the first INSERT")

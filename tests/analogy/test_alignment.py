@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from kgot_lab.analogy.alignment import Aligner, AlignmentWeights, agreement, in_order, matched
-from kgot_lab.analogy.linguistic import analyse
-from kgot_lab.analogy.verdict import Cutoffs, judged
+from kgot_lab.analogy.alignment import (
+    Aligner,
+    AlignmentWeights,
+    best_ordered_matches,
+    best_ordered_sums,
+    order_agreement,
+)
+from kgot_lab.analogy.linguistic import analyse_texts
+from kgot_lab.analogy.verdict import Cutoffs, judge_alignment
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import InMemoryVectors
 from kgot_lab.errors import BadInput
@@ -34,7 +40,7 @@ def model():
     another batch.
     """
     model = InMemoryVectors(MiniLM())
-    found = analyse(TEXTS)
+    found = analyse_texts(TEXTS)
     model.add_texts(
         sorted(
             {unit.masked for each in found for unit in each.units}
@@ -68,17 +74,19 @@ def matrices(seed=0, count=40):
 def test_the_batched_alignment_finds_what_a_double_loop_finds():
     for several in (1, 2, 7):
         cube = np.random.default_rng(several).uniform(-0.5, 1, (several, 6, 5)).astype(np.float32)
-        assert in_order(cube) == pytest.approx([by_double_loop(each) for each in cube])
+        assert best_ordered_sums(cube) == pytest.approx([by_double_loop(each) for each in cube])
 
 
 def test_columns_of_zeros_change_nothing():
     for matrix in matrices():
-        assert in_order(np.pad(matrix, ((0, 0), (0, 3)))[None])[0] == pytest.approx(by_double_loop(matrix))
+        assert best_ordered_sums(np.pad(matrix, ((0, 0), (0, 3)))[None])[0] == pytest.approx(
+            by_double_loop(matrix)
+        )
 
 
 def test_the_pairs_shown_add_up_to_the_best_sum_and_run_in_order():
     for matrix in matrices(seed=1):
-        pairs = matched(matrix)
+        pairs = best_ordered_matches(matrix)
         assert sum(matrix[pair] for pair in pairs) == pytest.approx(by_double_loop(matrix), abs=1e-5)
         assert all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
         assert all(matrix[pair] > 0 for pair in pairs)
@@ -87,11 +95,11 @@ def test_the_pairs_shown_add_up_to_the_best_sum_and_run_in_order():
 def test_order_agreement_is_kendalls_tau():
     for seed in range(20):
         order = np.random.default_rng(seed).permutation(6)
-        assert agreement(np.eye(6, dtype=np.float32)[order]) == pytest.approx(
+        assert order_agreement(np.eye(6, dtype=np.float32)[order]) == pytest.approx(
             kendalltau(range(6), order).statistic
         )
-    assert agreement(np.eye(4, dtype=np.float32)[::-1]) == -1
-    assert agreement(np.ones((1, 3), np.float32)) == 1
+    assert order_agreement(np.eye(4, dtype=np.float32)[::-1]) == -1
+    assert order_agreement(np.ones((1, 3), np.float32)) == 1
 
 
 def counts(form):
@@ -106,7 +114,7 @@ def cosine(one, other):
 
 def plainly(model, one, other, weights):
     """The score spelt out for one pair of texts, unit by unit."""
-    one, other = analyse([one, other])
+    one, other = analyse_texts([one, other])
 
     def meaning(first, second):
         a, b = model.embed([first, second])
@@ -145,7 +153,7 @@ def test_many_candidates_score_as_each_by_itself_and_as_the_alignment_shown(alig
 
 def test_blocks_of_candidates_change_no_score(aligner, monkeypatch):
     whole = aligner.similarity(DAM, TEXTS)
-    monkeypatch.setitem(matched.__globals__, "AT_ONCE", 10)
+    monkeypatch.setitem(best_ordered_matches.__globals__, "AT_ONCE", 10)
     assert aligner.similarity(DAM, TEXTS) == pytest.approx(whole, abs=1e-6)
 
 
@@ -158,7 +166,7 @@ def test_the_score_is_the_same_both_ways(aligner):
 
 @pytest.mark.parametrize("text", [DAM, DEBTOR, RECIPE])
 def test_a_text_aligns_worse_with_its_own_events_in_another_order(aligner, text):
-    sentences = [sentence.text for sentence in analyse([text])[0].sentences]
+    sentences = [sentence.text for sentence in analyse_texts([text])[0].sentences]
     for order in ([2, 1, 0], [1, 0, 2], [0, 2, 1]):
         found = aligner.align(text, " ".join(sentences[index] for index in order))
         assert found.score < 0.9
@@ -219,9 +227,9 @@ def test_one_word_is_enough_when_it_tells_something(aligner):
 
 def test_every_reason_against_an_edge_is_given(aligner):
     strict = Cutoffs(partners=1.1, score=1, consistency=1.1, same=-1, turned=-1, denial=-1)
-    reasons = judged(aligner.align(DAM, DEBTOR), strict).veto.split("; ")
+    reasons = judge_alignment(aligner.align(DAM, DEBTOR), strict).veto.split("; ")
     assert len(reasons) == 5
-    assert not judged(
+    assert not judge_alignment(
         aligner.align(DAM, RECIPE), Cutoffs(partners=0, turned=1, same=1, consistency=0, score=0)
     ).veto
 

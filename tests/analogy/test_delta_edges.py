@@ -13,17 +13,17 @@ import pytest
 from support.every import every
 from support.searching import const
 
-from kgot_lab.analogy.calibration import Aim, calibrated_thresholds
+from kgot_lab.analogy.calibration import CalibrationObjective, calibrate_thresholds
 from kgot_lab.analogy.delta_edges import (
-    DELTA,
-    SIMILARITY,
+    DELTA_EDGE,
+    SIMILARITY_EDGE,
     compare_pairs,
     compare_texts,
     delta_edges,
-    described,
+    replace_computed_edges,
     similarity_edges,
-    updated,
-    with_edges,
+    texts_by_node,
+    update_delta_edges,
 )
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import normalise_rows
@@ -32,7 +32,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import Walk, traverse
 from kgot_lab.similarity.blocks import Effort
-from kgot_lab.similarity.delta import BANDS, Pair, Thresholds, band, cosines
+from kgot_lab.similarity.delta import BANDS, TextPair, Thresholds, band, row_cosines
 from kgot_lab.types import Edge, Node
 
 LOOSE = Thresholds(0.2, -0.1, words=0)
@@ -123,7 +123,7 @@ def by_hand(
     graph: PropertyGraph, skeletons: Skeletons, thresholds: Thresholds
 ) -> dict[tuple[str, str], tuple[float, float, float]]:
     """The edges, each pair being looked at alone: raw similarity, skeleton similarity and delta."""
-    texts = {id: text for id, text in described(graph).items() if text in skeletons.by_text}
+    texts = {id: text for id, text in texts_by_node(graph).items() if text in skeletons.by_text}
     found = {}
     for a, b in itertools.combinations(sorted(texts), 2):
         raw, alike = (
@@ -179,9 +179,9 @@ def test_binary_fractions_do_not_move_a_delta_into_another_band_or_over_a_thresh
     assert band(0.3 - 0.25) == "middle"
     assert band(0.1 + 0.2 - 0.3) == band(0.3 - 0.2 - 0.1) == "low"
     assert 0.53 - 0.45 > 0.08 > 0.58 - 0.50 - 1e-16
-    assert Thresholds().admits(0.45, 0.53 - 0.45)
-    assert Thresholds().admits(0.58, 0.58 - 0.50)
-    assert not Thresholds().admits(0.449999, 0.2) and not Thresholds().admits(0.5, 0.079999)
+    assert Thresholds().are_reached(0.45, 0.53 - 0.45)
+    assert Thresholds().are_reached(0.58, 0.58 - 0.50)
+    assert not Thresholds().are_reached(0.449999, 0.2) and not Thresholds().are_reached(0.5, 0.079999)
 
 
 def test_a_delta_that_is_no_number_is_refused():
@@ -200,8 +200,8 @@ def test_thresholds_out_of_range_are_refused(wrong):
 def test_a_cosine_is_the_same_whichever_text_comes_first_and_whatever_stands_around_it():
     for dimension in (1, 2, 7, 384):
         some, others = np.random.default_rng(dimension).normal(size=(2, 50, dimension)).astype(np.float32)
-        alone = [float(cosines(others[[row]], some[[row]])[0]) for row in range(50)]
-        assert cosines(some, others).tolist() == alone
+        alone = [float(row_cosines(others[[row]], some[[row]])[0]) for row in range(50)]
+        assert row_cosines(some, others).tolist() == alone
 
 
 # --- the edges ---
@@ -210,20 +210,20 @@ def test_a_cosine_is_the_same_whichever_text_comes_first_and_whatever_stands_aro
 @every("seed", range(4))
 def test_the_edges_are_those_that_a_look_at_each_pair_finds(seed):
     graph = graph_of(chance_texts(seed, 25))
-    skeletons = made(described(graph).values())
+    skeletons = made(texts_by_node(graph).values())
     for thresholds in (ANY_LENGTH, LOOSE, Thresholds(-1, -2, words=0)):
         found = delta_edges(graph, skeletons, BAGS, thresholds=thresholds)
         expected = by_hand(graph, skeletons, thresholds)
         assert pairs_of(found) == expected and len(found) == len(expected)
         assert [(e.source, e.target) for e in found] == sorted(expected)
-        assert {e.type for e in found} <= {DELTA}
+        assert {e.type for e in found} <= {DELTA_EDGE}
         assert all(e.properties["band"] == band(e.properties["weight"]) for e in found)
 
 
 @every("seed", range(2))
 def test_the_bands_count_every_pair_that_is_alike_in_skeleton(seed):
     graph = graph_of(chance_texts(seed, 30))
-    skeletons = made(described(graph).values())
+    skeletons = made(texts_by_node(graph).values())
     found = delta_edges(graph, skeletons, BAGS, thresholds=ANY_LENGTH)
     all_alike = by_hand(graph, skeletons, Thresholds(delta=-2, words=0))
     expected = [band(delta) for _, _, delta in all_alike.values()]
@@ -234,8 +234,8 @@ def test_the_bands_count_every_pair_that_is_alike_in_skeleton(seed):
 
 def test_an_edge_says_what_it_was_made_from():
     graph = graph_of({"b": "ant bee gnu", "a": "hen bee ant"})
-    (edge,) = delta_edges(graph, made(described(graph).values()), BAGS, thresholds=LOOSE)
-    assert (edge.source, edge.type, edge.target) == ("a", DELTA, "b")
+    (edge,) = delta_edges(graph, made(texts_by_node(graph).values()), BAGS, thresholds=LOOSE)
+    assert (edge.source, edge.type, edge.target) == ("a", DELTA_EDGE, "b")
     measured = {name: edge.properties[name] for name in ("raw", "skeleton", "weight")}
     assert measured == {
         "raw": cosine("ant bee gnu", "hen bee ant"),
@@ -295,7 +295,9 @@ def test_a_graph_without_two_nodes_to_compare_has_no_edges(texts):
         delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH),
         similarity_edges(graph, BAGS, 0.1),
     ):
-        assert not found and not found.counts.pairs and with_edges(graph, found, found.type) == graph
+        assert (
+            not found and not found.counts.pairs and replace_computed_edges(graph, found, found.type) == graph
+        )
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])
@@ -306,7 +308,7 @@ def test_a_vector_that_holds_no_number_is_refused_by_its_text(number):
     ):
         delta_edges(
             graph,
-            made(described(graph).values(), turn=lambda text: "ant"),
+            made(texts_by_node(graph).values(), turn=lambda text: "ant"),
             Bags(wrong={"cow dog": number}),
             thresholds=ANY_LENGTH,
         )
@@ -325,7 +327,7 @@ def test_vectors_that_do_not_fit_their_texts_are_refused():
 
 def test_more_edges_than_allowed_are_refused_rather_than_cut():
     graph = graph_of(chance_texts(1, 30))
-    skeletons = made(described(graph).values())
+    skeletons = made(texts_by_node(graph).values())
     count = len(delta_edges(graph, skeletons, BAGS, thresholds=LOOSE))
     assert len(delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, most=count)) == count
     with pytest.raises(
@@ -339,11 +341,11 @@ def test_more_edges_than_allowed_are_refused_rather_than_cut():
 
 def test_a_verifier_is_shown_the_texts_of_the_pairs_that_pass_and_its_veto_is_kept_with_the_reason():
     graph = graph_of(chance_texts(5, 25))
-    skeletons = made(described(graph).values())
+    skeletons = made(texts_by_node(graph).values())
     verifier = Lengths()
     plain = delta_edges(graph, skeletons, BAGS, thresholds=ANY_LENGTH)
     checked = delta_edges(graph, skeletons, BAGS, verifier=verifier, thresholds=ANY_LENGTH)
-    texts = described(graph)
+    texts = texts_by_node(graph)
     assert sorted(verifier.asked) == sorted((texts[e.source], texts[e.target]) for e in plain)
     assert checked.edges
     assert checked.vetoed
@@ -378,50 +380,57 @@ def test_a_verifier_that_prepares_is_told_each_text_of_the_pairs_once_beforehand
 
 def test_new_edges_replace_computed_ones_of_their_type_and_leave_curated_ones():
     texts = chance_texts(2, 20)
-    graph = graph_of(texts, ("n00", "cites", "n01"), ("n02", SIMILARITY, "n03"), ("n00", DELTA, "n01"))
-    found = delta_edges(graph, made(described(graph).values()), BAGS, thresholds=LOOSE)
-    grown = with_edges(graph, found)
+    graph = graph_of(
+        texts, ("n00", "cites", "n01"), ("n02", SIMILARITY_EDGE, "n03"), ("n00", DELTA_EDGE, "n01")
+    )
+    found = delta_edges(graph, made(texts_by_node(graph).values()), BAGS, thresholds=LOOSE)
+    grown = replace_computed_edges(graph, found)
     assert set(found.edges) < set(grown.edges)
-    assert grown.types() == {DELTA: len(found), "cites": 1, SIMILARITY: 1}
-    assert with_edges(grown, found) == grown and with_edges(grown, []).types() == {"cites": 1, SIMILARITY: 1}
+    assert grown.types() == {DELTA_EDGE: len(found), "cites": 1, SIMILARITY_EDGE: 1}
+    assert replace_computed_edges(grown, found) == grown and replace_computed_edges(grown, []).types() == {
+        "cites": 1,
+        SIMILARITY_EDGE: 1,
+    }
 
 
 def test_edges_of_another_type_and_types_that_are_curated_are_refused():
     graph = graph_of({"a": "ant", "b": "bee"}, ("a", "cites", "b"))
     with pytest.raises(BadInput, match="'cites' edges may be somebody's own"):
-        with_edges(graph, [], "cites")
+        replace_computed_edges(graph, [], "cites")
     with pytest.raises(BadInput, match="some are of type 'cites'"):
-        with_edges(graph, graph.edges)
+        replace_computed_edges(graph, graph.edges)
     with pytest.raises(BadInput, match="no node 'c'"):
-        with_edges(graph, [Edge("a", DELTA, "c")])
+        replace_computed_edges(graph, [Edge("a", DELTA_EDGE, "c")])
 
 
 def test_similarity_edges_are_the_pairs_whose_texts_are_alike():
     graph = graph_of(chance_texts(4, 25))
     found = similarity_edges(graph, BAGS, 0.3)
-    texts = described(graph)
+    texts = texts_by_node(graph)
     close = {(a, b): cosine(texts[a], texts[b]) for a, b in itertools.combinations(sorted(texts), 2)}
     assert {(e.source, e.target): e.properties["weight"] for e in found} == {
         pair: raw for pair, raw in close.items() if raw >= 0.3
     }
-    assert {e.type for e in found} == {SIMILARITY}
+    assert {e.type for e in found} == {SIMILARITY_EDGE}
     assert found.counts.pairs == math.comb(len(texts) - found.counts.wordless, 2)
-    both = with_edges(
-        with_edges(graph, found, SIMILARITY),
+    both = replace_computed_edges(
+        replace_computed_edges(graph, found, SIMILARITY_EDGE),
         delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH),
     )
-    assert both.types()[SIMILARITY] == len(found)
+    assert both.types()[SIMILARITY_EDGE] == len(found)
     with pytest.raises(BadInput, match="between -1 and 1"):
         similarity_edges(graph, BAGS, 2)
 
 
 def test_a_reader_walks_delta_edges_both_ways_where_the_walk_names_them_beside_curated_ones():
     graph = graph_of({"a": "ant bee gnu", "b": "hen bee ant", "c": "cow"}, ("b", "cites", "c"))
-    grown = with_edges(graph, delta_edges(graph, made(described(graph).values()), BAGS, thresholds=LOOSE))
+    grown = replace_computed_edges(
+        graph, delta_edges(graph, made(texts_by_node(graph).values()), BAGS, thresholds=LOOSE)
+    )
     for start, other in (("a", "b"), ("b", "a")):
         near = const("const", **{start: 3.0, "c": 0.1, other: 0.0})
         usual = traverse(grown, near, walk=Walk(entry=1)).search("?")
-        told = traverse(grown, near, walk=Walk(entry=1, types=["cites", DELTA])).search("?")
+        told = traverse(grown, near, walk=Walk(entry=1, types=["cites", DELTA_EDGE])).search("?")
         assert other not in usual.ids and other in told.ids
     assert told.paths["a"] == "b <--[structural_isomorphism]-- a" and told.ids == ["b", "c", "a"]
 
@@ -441,7 +450,7 @@ def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
     curated = ("n00", "cites", "n01")
     refused = set()
     graph = graph_of(texts, curated)
-    graph = with_edges(graph, delta_edges(graph, made(texts.values()), BAGS, **how))
+    graph = replace_computed_edges(graph, delta_edges(graph, made(texts.values()), BAGS, **how))
     for _ in range(6):
         gone = set(chance.sample(sorted(texts.keys() - {"n00", "n01"}), chance.randint(0, 2)))
         texts = {id: text for id, text in texts.items() if id not in gone}
@@ -457,14 +466,14 @@ def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
         nodes = [Node(id, properties={"description": text}) for id, text in texts.items()]
         graph = PropertyGraph.of(nodes, without_nodes(graph, gone).edges)
         skeletons = made(text for text in texts.values() if text not in refused)
-        now = updated(
+        now = update_delta_edges(
             graph, changed | fresh, skeletons, BAGS, effort=Effort(chance.choice([LITTLE, 10**8])), **how
         )
         anew = delta_edges(graph, skeletons, BAGS, **how)
         assert now.edges == anew.edges and [e.properties for e in now] == [e.properties for e in anew]
         named = changed | fresh
         assert list(now.vetoed) == [e for e in anew.vetoed if {e.source, e.target} & named]
-        graph, rebuilt = with_edges(graph, now), with_edges(graph, anew)
+        graph, rebuilt = replace_computed_edges(graph, now), replace_computed_edges(graph, anew)
         assert graph == rebuilt and graph.edges[:] == rebuilt.edges[:] and Edge(*curated) in graph.edges
 
 
@@ -475,10 +484,10 @@ def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
     graph, skeletons = graph_of(texts), made(texts.values())
     told, verifier = [], Lengths()
     how = {"thresholds": Thresholds(-1, -2, words=0)}
-    graph = with_edges(graph, delta_edges(graph, skeletons, BAGS, verifier=verifier, **how))
+    graph = replace_computed_edges(graph, delta_edges(graph, skeletons, BAGS, verifier=verifier, **how))
     assert len(verifier.asked) == math.comb(10, 2)
     verifier.asked.clear()
-    now = updated(
+    now = update_delta_edges(
         graph,
         ["c", "h"],
         skeletons,
@@ -489,14 +498,14 @@ def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
     )
     assert now.counts.pairs == len(verifier.asked) == 2 * 8 + 1 and told
     assert sum(now.candidates.values()) == now.counts.pairs and len(now) == math.comb(10, 2)
-    nothing = updated(graph, [], skeletons, BAGS, verifier=verifier, **how)
+    nothing = update_delta_edges(graph, [], skeletons, BAGS, verifier=verifier, **how)
     assert nothing.edges == now.edges and nothing.counts.pairs == 0
 
 
 def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
     texts = chance_texts(7, 20)
     graph, skeletons = graph_of(texts), made(texts.values())
-    grown = with_edges(graph, delta_edges(graph, skeletons, BAGS, thresholds=LOOSE))
+    grown = replace_computed_edges(graph, delta_edges(graph, skeletons, BAGS, thresholds=LOOSE))
     others = {
         "another embedder": {"embedder": Bags(25)},
         "another maker": {"skeletons": replace(skeletons, maker="three words")},
@@ -506,12 +515,12 @@ def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
     for other in others.values():
         how = {"skeletons": skeletons, "embedder": BAGS, "thresholds": LOOSE, **other}
         with pytest.raises(BadInput, match="make all anew by delta_edges"):
-            updated(grown, ["n01"], **how)
+            update_delta_edges(grown, ["n01"], **how)
     turned = made(texts.values(), turn=lambda text: text.split()[0])
     with pytest.raises(BadInput, match="made from other skeletons: name the nodes that changed"):
-        updated(grown, ["n01"], turned, BAGS, thresholds=LOOSE)
+        update_delta_edges(grown, ["n01"], turned, BAGS, thresholds=LOOSE)
     with pytest.raises(UnknownName):
-        updated(grown, ["nobody"], skeletons, BAGS, thresholds=LOOSE)
+        update_delta_edges(grown, ["nobody"], skeletons, BAGS, thresholds=LOOSE)
 
 
 # --- a single pair ---
@@ -529,7 +538,7 @@ def test_a_pair_is_compared_whatever_the_thresholds():
 
 def test_pairs_compared_together_are_as_each_alone_and_as_their_edges():
     graph = graph_of(chance_texts(9, 20))
-    skeletons, texts = made(described(graph).values()), described(graph)
+    skeletons, texts = made(texts_by_node(graph).values()), texts_by_node(graph)
     edges = delta_edges(graph, skeletons, BAGS, thresholds=ANY_LENGTH).edges
     pairs = compare_pairs([(texts[e.source], texts[e.target]) for e in edges], skeletons, BAGS)
     assert [(p.raw, p.skeleton, p.delta, p.band) for p in pairs] == [
@@ -551,8 +560,8 @@ def test_a_text_that_cannot_be_compared_is_named():
 
 
 def test_a_pair_says_its_numbers_in_one_line():
-    assert str(Pair("a", "b", 0.31, 0.2)) == "skeletons 0.200 - texts 0.310 = delta -0.110, negative"
-    vetoed = Pair("a", "b", 0.05, 0.5, alignment=Lying(0, "roles crossed"))
+    assert str(TextPair("a", "b", 0.31, 0.2)) == "skeletons 0.200 - texts 0.310 = delta -0.110, negative"
+    vetoed = TextPair("a", "b", 0.05, 0.5, alignment=Lying(0, "roles crossed"))
     assert str(vetoed) == "skeletons 0.500 - texts 0.050 = delta +0.450, high; vetoed: roles crossed"
 
 
@@ -560,23 +569,23 @@ def test_a_pair_says_its_numbers_in_one_line():
 
 
 AIMS = [
-    Aim(),
-    Aim(beta=0.5),
-    Aim(least_recall=0.6),
-    Aim(prevalence=0.03),
-    Aim(prevalence=0.6),
-    Aim(least_recall=0.5, prevalence=0.03),
+    CalibrationObjective(),
+    CalibrationObjective(beta=0.5),
+    CalibrationObjective(least_recall=0.6),
+    CalibrationObjective(prevalence=0.03),
+    CalibrationObjective(prevalence=0.6),
+    CalibrationObjective(least_recall=0.5, prevalence=0.03),
 ]
 
 
-def chance_pairs(seed: int, count: int = 60, grain: int = 20) -> tuple[list[Pair], list[bool]]:
+def chance_pairs(seed: int, count: int = 60, grain: int = 20) -> tuple[list[TextPair], list[bool]]:
     """Pairs with few different similarities, so that there are ties; the analogous ones are more alike in
     skeleton.
     """
     chance = random.Random(seed)
     labels = [chance.random() < 0.4 for _ in range(count - 2)] + [True, False]
     drawn = [(chance.randint(0, grain), min(chance.randint(0, grain) + 4 * yes, grain)) for yes in labels]
-    return [Pair("", "", raw / grain, alike / grain) for raw, alike in drawn], labels
+    return [TextPair("", "", raw / grain, alike / grain) for raw, alike in drawn], labels
 
 
 def brute(pairs, labels, value) -> tuple[float, float]:
@@ -611,25 +620,30 @@ def test_calibration_finds_what_a_full_search_finds(seed, aim):
             return exact if recall >= aim.least_recall else -1
         return (1 + aim.beta**2) * exact * recall / (aim.beta**2 * exact + recall) if right else 0.0
 
-    chosen = calibrated_thresholds(
+    chosen = calibrate_thresholds(
         pairs, labels, embedder="bags", maker="two words", aim=aim, steps=len(pairs) * 4
     )
     assert (chosen.skeleton, chosen.delta) == brute(pairs, labels, value)
     passing = [
-        yes for pair, yes in zip(pairs, labels, strict=True) if chosen.admits(pair.skeleton, pair.delta)
+        yes for pair, yes in zip(pairs, labels, strict=True) if chosen.are_reached(pair.skeleton, pair.delta)
     ]
     measured = sum(passing) / positives, precision(sum(passing), len(passing) - sum(passing))
     assert (chosen.recall, chosen.precision) == pytest.approx(measured)
 
 
 def test_calibrated_thresholds_say_in_one_line_where_they_come_from_and_are_used_as_they_are():
-    pairs = [Pair("", "", 0.1, 0.6), Pair("", "", 0.2, 0.5), Pair("", "", 0.2, 0.3), Pair("", "", 0.7, 0.6)]
-    chosen = calibrated_thresholds(
+    pairs = [
+        TextPair("", "", 0.1, 0.6),
+        TextPair("", "", 0.2, 0.5),
+        TextPair("", "", 0.2, 0.3),
+        TextPair("", "", 0.7, 0.6),
+    ]
+    chosen = calibrate_thresholds(
         pairs,
         [True, True, False, False],
         embedder="bags",
         maker="two words",
-        aim=Aim(least_recall=0.9, prevalence=0.03),
+        aim=CalibrationObjective(least_recall=0.9, prevalence=0.03),
     )
     told = (
         "skeleton >= 0.5 and delta >= 0.3, for precision at a recall of 0.9 or more, 3.0% of the pairs being analogous: "
@@ -638,7 +652,7 @@ def test_calibrated_thresholds_say_in_one_line_where_they_come_from_and_are_used
     assert repr(chosen) == f"<{told}>"
     graph = graph_of({"a": "ant bee gnu hen", "b": "fox elk dog bee ant"})
     found = delta_edges(
-        graph, made(described(graph).values(), lambda text: "ant bee cow"), BAGS, thresholds=chosen
+        graph, made(texts_by_node(graph).values(), lambda text: "ant bee cow"), BAGS, thresholds=chosen
     )
     assert found.rule == told
     assert found.edges[0].properties["thresholds"] == {"skeleton": 0.5, "delta": 0.3, "words": 3}
@@ -672,7 +686,7 @@ def test_the_default_thresholds_say_that_they_belong_to_a_larger_model():
 )
 def test_labels_that_tell_nothing_are_refused(labels, told):
     with pytest.raises(BadInput, match=told):
-        calibrated_thresholds([Pair("", "", 0.1, 0.2)] * 2, labels, embedder="bags", maker="two words")
+        calibrate_thresholds([TextPair("", "", 0.1, 0.2)] * 2, labels, embedder="bags", maker="two words")
 
 
 @every(
@@ -689,13 +703,13 @@ def test_labels_that_tell_nothing_are_refused(labels, told):
 )
 def test_an_aim_out_of_range_is_refused(wrong):
     with pytest.raises(BadInput):
-        Aim(**wrong)
+        CalibrationObjective(**wrong)
 
 
 def test_a_grid_of_no_steps_is_refused():
     with pytest.raises(BadInput, match="1 step or more, not 0"):
-        calibrated_thresholds(
-            [Pair("", "", 0.1, 0.2)] * 2, [True, False], embedder="bags", maker="two words", steps=0
+        calibrate_thresholds(
+            [TextPair("", "", 0.1, 0.2)] * 2, [True, False], embedder="bags", maker="two words", steps=0
         )
 
 
@@ -739,7 +753,7 @@ def test_a_real_embedder_joins_two_mechanisms_across_fields_and_not_two_texts_of
     both = list(itertools.combinations(sorted(STORIES), 2))
     pairs = compare_pairs([(STORIES[a][0], STORIES[b][0]) for a, b in both], skeletons, model)
     how = {
-        "thresholds": calibrated_thresholds(
+        "thresholds": calibrate_thresholds(
             pairs, [pair in analogous for pair in both], embedder=model.name, maker="by hand"
         )
     }
@@ -751,26 +765,28 @@ def test_a_real_embedder_joins_two_mechanisms_across_fields_and_not_two_texts_of
     assert repr(found).startswith(
         "<2 structural_isomorphism edges, 0 vetoed; 15 pairs looked at>\n  skeleton >= "
     )
-    grown = with_edges(graph, found)
-    again = updated(without_nodes(grown, ["guano"]), [], skeletons, model, **how)
+    grown = replace_computed_edges(graph, found)
+    again = update_delta_edges(without_nodes(grown, ["guano"]), [], skeletons, model, **how)
     assert [(e.source, e.target) for e in again] == [("drill", "immune")]
     back = PropertyGraph.of([*without_nodes(grown, ["guano"]).nodes, graph.node("guano")], again.edges)
-    assert updated(back, ["guano"], skeletons, model, **how).edges == found.edges
+    assert update_delta_edges(back, ["guano"], skeletons, model, **how).edges == found.edges
 
 
 def test_a_changed_node_loses_its_edges_even_where_it_gets_no_new_ones():
     texts = {"a": "ant bee gnu", "b": "hen bee ant"}
-    graph = with_edges(
+    graph = replace_computed_edges(
         graph_of(texts), delta_edges(graph_of(texts), made(texts.values()), BAGS, thresholds=ANY_LENGTH)
     )
     assert len(graph.edges) == 1
     emptied = PropertyGraph.of([Node("a", properties={"description": texts["a"]}), Node("b")], graph.edges)
-    assert not updated(emptied, ["b"], made(texts.values()), BAGS)
+    assert not update_delta_edges(emptied, ["b"], made(texts.values()), BAGS)
 
 
 def test_nodes_of_one_text_get_no_edge_and_are_counted():
     graph = graph_of({"a": "ant bee", "b": " ant bee", "c": "ant bee", "d": "bee ant fox"})
-    found = delta_edges(graph, made(described(graph).values()), BAGS, thresholds=Thresholds(0.2, -2, words=0))
+    found = delta_edges(
+        graph, made(texts_by_node(graph).values()), BAGS, thresholds=Thresholds(0.2, -2, words=0)
+    )
     assert [(e.source, e.target) for e in found] == [("a", "d"), ("b", "d"), ("c", "d")]
     assert (found.counts.pairs, found.counts.same_text) == (3, 3)
 
@@ -779,13 +795,13 @@ def test_a_name_is_no_text_and_a_summary_is_one():
     graph = PropertyGraph.of(
         [Node("a", properties={"name": "ant bee"}), Node("b", properties={"summary": "ant bee"})]
     )
-    assert described(graph) == {"b": "ant bee"}
+    assert texts_by_node(graph) == {"b": "ant bee"}
 
 
 @pytest.mark.extended
 def test_a_pair_exactly_at_both_thresholds_is_an_edge():
     graph = graph_of(chance_texts(3, 30))
-    skeletons = made(described(graph).values())
+    skeletons = made(texts_by_node(graph).values())
     for edge in delta_edges(graph, skeletons, BAGS, thresholds=LOOSE).edges[:10]:
         at = Thresholds(edge.properties["skeleton"], edge.properties["weight"], words=0)
         assert edge.identity in {e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=at)}

@@ -6,13 +6,13 @@ from benchmarks.structure.alarm_tables import kept_alarms, measured_shares
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import MEASURED_SHARES, BandShares, expected_precision
 from kgot_lab.analogy.delta_edges import compare_texts, delta_edges
-from kgot_lab.analogy.linguistic import Linguistic, analyse
-from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.analogy.linguistic import LinguisticSkeletons, analyse_texts
+from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
-from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds
+from kgot_lab.similarity.delta import DEFAULT_THRESHOLDS, TextPair, Thresholds
 from kgot_lab.types import Node
 
 RECEIPT = bundled_path("README.md").parents[1] / "benchmarks" / "results" / "transfer" / "short_texts.jsonl"
@@ -50,7 +50,7 @@ def test_a_prevalence_that_is_none_is_refused(prevalence):
 
 
 def test_unrelated_short_sentences_get_no_edge_and_the_reason_is_counted():
-    made, without = skeletons(SENTENCES, Linguistic()), Thresholds(words=0)
+    made, without = make_skeletons(SENTENCES, LinguisticSkeletons()), Thresholds(words=0)
     found = delta_edges(graph_of(SENTENCES), made, minilm())
     assert len(found) == 0
     assert found.counts.short == 6
@@ -60,15 +60,17 @@ def test_unrelated_short_sentences_get_no_edge_and_the_reason_is_counted():
 
 
 def test_a_pair_that_is_too_short_says_so():
-    pair = compare_texts(*SENTENCES[:2], skeletons(SENTENCES, Linguistic()), minilm())
-    assert pair.least == 2 and "only 2 words left of a skeleton" in str(pair)
-    assert SPECIFIED.too_short(pair).startswith("too short to compare: 2 words left")
-    assert not Thresholds(words=2).too_short(pair)
-    assert not SPECIFIED.too_short(Pair("a", "b", 0.1, 0.5))  # whose skeletons are not known
+    pair = compare_texts(*SENTENCES[:2], make_skeletons(SENTENCES, LinguisticSkeletons()), minilm())
+    assert pair.shorter_word_count == 2 and "only 2 words left of a skeleton" in str(pair)
+    assert DEFAULT_THRESHOLDS.explain_short_skeletons(pair).startswith("too short to compare: 2 words left")
+    assert not Thresholds(words=2).explain_short_skeletons(pair)
+    assert not DEFAULT_THRESHOLDS.explain_short_skeletons(
+        TextPair("a", "b", 0.1, 0.5)
+    )  # whose skeletons are not known
 
 
 def test_what_was_measured_counts_for_the_usual_verifier_alone():
-    made = skeletons(SENTENCES, Linguistic())
+    made = make_skeletons(SENTENCES, LinguisticSkeletons())
     verifiers = Aligner(minilm()), Aligner(minilm(), connectives=True)
     usual, other = (delta_edges(graph_of(SENTENCES), made, minilm(), verifier=each) for each in verifiers)
     assert usual.shares == MEASURED_SHARES[True] and other.shares is None
@@ -77,7 +79,7 @@ def test_what_was_measured_counts_for_the_usual_verifier_alone():
 def test_connectives_are_read_where_that_is_wanted():
     said = "Then the river rose. Finally it broke the dam."
     read, dropped = (
-        " ".join(sentence.masked for sentence in analyse([said], connectives=each)[0].units)
+        " ".join(sentence.masked for sentence in analyse_texts([said], connectives=each)[0].units)
         for each in (True, False)
     )
     assert "finally" in read.casefold() and "finally" not in dropped.casefold()
@@ -88,7 +90,7 @@ def test_the_expected_precision_stands_beside_the_bands_for_the_rule_it_was_meas
         "He runs because it is raining and then stops at the door.",
         "It grows because he is watering and then wilts at the edge.",
     )
-    made = skeletons(texts, Linguistic())
+    made = make_skeletons(texts, LinguisticSkeletons())
     own = delta_edges(graph_of(texts), made, minilm())
     other = delta_edges(graph_of(texts), made, minilm(), thresholds=Thresholds(-1, -2))
     assert own.shares == MEASURED_SHARES[False] and other.shares is None
@@ -101,6 +103,6 @@ def test_a_made_up_skeleton_is_counted_as_well():
 
 
 def test_the_specified_thresholds_are_what_they_were():
-    assert (SPECIFIED.skeleton, SPECIFIED.delta) == (0.45, 0.08)
+    assert (DEFAULT_THRESHOLDS.skeleton, DEFAULT_THRESHOLDS.delta) == (0.45, 0.08)
     with pytest.raises(BadInput, match="some number of words"):
         Thresholds(words=-1)

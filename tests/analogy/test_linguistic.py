@@ -7,8 +7,8 @@ import pytest
 from support.every import every
 
 from kgot_lab.analogy import linguistic
-from kgot_lab.analogy.linguistic import Linguistic, Predication, Role, analyse, role_map
-from kgot_lab.analogy.skeletons import skeletons
+from kgot_lab.analogy.linguistic import LinguisticSkeletons, Predication, Role, analyse_texts, map_roles
+from kgot_lab.analogy.skeletons import make_skeletons
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 
 DAM = "The dam holds back the river. As the water rises, the wall cracks."
@@ -16,7 +16,7 @@ ROMAN = "Maria Lopez from Boston bought 300 Roman coins in 1931.\nShe sold them 
 
 
 def only(text):
-    return analyse([text])[0]
+    return analyse_texts([text])[0]
 
 
 def roles_of(text, verb):
@@ -37,7 +37,7 @@ def test_every_noun_phrase_becomes_something_and_the_order_stays():
 
 @pytest.mark.parametrize("style", linguistic.STYLES)
 def test_a_skeleton_is_one_line_without_names_nouns_and_numbers(style):
-    (skeleton,) = Linguistic(style)([ROMAN])
+    (skeleton,) = LinguisticSkeletons(style)([ROMAN])
     assert "\n" not in skeleton
     assert not {"maria", "lopez", "boston", "coin", "coins", "roman", "museum"} & set(
         skeleton.lower().replace(".", "").split()
@@ -125,16 +125,16 @@ def test_the_form_keeps_function_words_and_puts_tags_for_the_others():
 @every("style", linguistic.STYLES)
 @every("text", ["", " \n\t", "Fire", "Photosynthesis.", "Finally", "…"])
 def test_a_text_in_which_nothing_happens_gets_no_skeleton(style, text):
-    assert Linguistic(style)([text]) == [""]
+    assert LinguisticSkeletons(style)([text]) == [""]
 
 
 def test_one_verb_is_a_skeleton():
-    assert [Linguistic(style)(["Run!"]) for style in ("masked", "events")] == [["Run!"], ["run"]]
+    assert [LinguisticSkeletons(style)(["Run!"]) for style in ("masked", "events")] == [["Run!"], ["run"]]
 
 
 def test_a_text_is_read_once():
     assert only(DAM) is only(DAM)
-    assert analyse([DAM, "Run!", DAM])[0] is analyse([DAM])[0]
+    assert analyse_texts([DAM, "Run!", DAM])[0] is analyse_texts([DAM])[0]
 
 
 def test_a_text_is_read_alike_alone_and_among_others(monkeypatch):
@@ -144,49 +144,53 @@ def test_a_text_is_read_alike_alone_and_among_others(monkeypatch):
         "Never trust the rising tide.",
         "Old friends quarrelled and parted without a word.",
     ] * 2
-    monkeypatch.setattr(linguistic, "_MEMORY", {})
-    together = analyse(texts)
+    monkeypatch.setattr(linguistic, "_ANALYSIS_CACHE", {})
+    together = analyse_texts(texts)
     for text, kept in zip(texts, together, strict=True):
-        monkeypatch.setattr(linguistic, "_MEMORY", {})
-        assert analyse([text]) == [kept]
+        monkeypatch.setattr(linguistic, "_ANALYSIS_CACHE", {})
+        assert analyse_texts([text]) == [kept]
 
 
 def test_what_was_read_long_ago_is_forgotten(monkeypatch):
-    monkeypatch.setattr(linguistic, "_MEMORY", {})
-    monkeypatch.setattr(linguistic, "_KEPT", 2)
-    assert [each.text for each in analyse(["Run!", "Walk!", "Swim!"])] == ["Run!", "Walk!", "Swim!"]
-    assert {text for text, _ in linguistic._MEMORY} == {"Walk!", "Swim!"}
+    monkeypatch.setattr(linguistic, "_ANALYSIS_CACHE", {})
+    monkeypatch.setattr(linguistic, "_MAX_CACHED", 2)
+    assert [each.text for each in analyse_texts(["Run!", "Walk!", "Swim!"])] == ["Run!", "Walk!", "Swim!"]
+    assert {text for text, _ in linguistic._ANALYSIS_CACHE} == {"Walk!", "Swim!"}
 
 
 def test_half_a_character_is_no_trouble():
-    assert analyse(["The dam \ud83d breaks."])[0].events[0].verb == "break"
+    assert analyse_texts(["The dam \ud83d breaks."])[0].events[0].verb == "break"
 
 
 def test_the_digest_tells_styles_apart_and_nothing_else():
-    assert Linguistic("masked").digest == Linguistic().digest != Linguistic("events").digest
-    assert len(Linguistic().digest) == 64
-    assert Linguistic("events").name == "linguistic (events)"
+    assert (
+        LinguisticSkeletons("masked").digest
+        == LinguisticSkeletons().digest
+        != LinguisticSkeletons("events").digest
+    )
+    assert len(LinguisticSkeletons().digest) == 64
+    assert LinguisticSkeletons("events").name == "linguistic (events)"
 
 
 def test_bad_input_is_refused_with_a_word_on_what_would_do():
     with pytest.raises(UnknownName, match="masked"):
-        Linguistic("mask")
+        LinguisticSkeletons("mask")
     with pytest.raises(BadInput, match="list of texts"):
-        analyse("The dam bursts.")
+        analyse_texts("The dam bursts.")
     with pytest.raises(BadInput, match="too long"):
-        analyse(["word " * 300_000])
+        analyse_texts(["word " * 300_000])
 
 
 def test_without_spacy_one_is_told_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, linguistic.MODEL, None)
-    monkeypatch.setattr(linguistic, "_MEMORY", {})
-    linguistic._pipeline.cache_clear()
+    monkeypatch.setattr(linguistic, "_ANALYSIS_CACHE", {})
+    linguistic._load_pipeline.cache_clear()
     try:
         with pytest.raises(NotInstalled, match=r"kgot_lab\[lab\]"):
-            analyse([DAM])
-        assert analyse([" "])[0].sentences == ()
+            analyse_texts([DAM])
+        assert analyse_texts([" "])[0].sentences == ()
     finally:
-        linguistic._pipeline.cache_clear()
+        linguistic._load_pipeline.cache_clear()
 
 
 def test_importing_does_not_load_spacy():
@@ -199,7 +203,7 @@ def event(verb, **roles):
 
 
 def test_fillers_of_the_same_role_answer_each_other():
-    found = role_map(
+    found = map_roles(
         [
             (
                 event("hold", subject="dam", object="water"),
@@ -217,26 +221,26 @@ def test_fillers_of_the_same_role_answer_each_other():
 def test_a_noun_that_answers_to_two_is_inconsistent():
     twice = (event("rise", subject="water"), event("grow", subject="debt"))
     once = (event("fall", subject="water"), event("fall", subject="debtor"))
-    found = role_map([twice, twice, twice, once])
+    found = map_roles([twice, twice, twice, once])
     assert [each.agrees for each in found.counterparts] == [True, False]
     assert found.consistency == 0.75
 
 
 def test_a_noun_in_its_own_role_is_counted_as_the_same():
-    found = role_map(
+    found = map_roles(
         [(event("rise", subject="water", under="wall"), event("climb", subject="water", under="gate"))]
     )
     assert (found.same, found.votes) == (1, 2)
 
 
 def test_a_pronoun_has_no_vote():
-    assert role_map([(event("rise", subject=""), event("rise", subject="water"))]).votes == 0
-    assert role_map([]).consistency == 1.0
+    assert map_roles([(event("rise", subject=""), event("rise", subject="water"))]).votes == 0
+    assert map_roles([]).consistency == 1.0
 
 
 @pytest.mark.parametrize("style", linguistic.STYLES)
 def test_a_text_in_which_nothing_is_told_fails_for_a_reason_that_is_true(style):
-    found = skeletons(["Rain", "Rain falls.", "The red dam."], Linguistic(style), cache=False)
+    found = make_skeletons(["Rain", "Rain falls.", "The red dam."], LinguisticSkeletons(style), cache=False)
     assert list(found) == ["Rain falls."] and set(found.failed) == {"Rain", "The red dam."}
     why = f"linguistic ({style}) found nothing to tell in it: nothing but nouns, perhaps, or a language that it does not read"
     assert set(found.failed.values()) == {why}

@@ -16,16 +16,16 @@ import pytest
 from support.every import every
 
 from kgot_lab.analogy.skeleton_makers import (
-    AGAIN_EXAMPLES,
-    LONGEST,
+    MAX_SKELETON_WORDS,
+    REPHRASE_EXAMPLES,
     RULES,
     SKELETON_EXAMPLES,
     ModelSkeletons,
     StoredSkeletons,
-    save,
+    save_skeletons,
     stored,
 )
-from kgot_lab.analogy.skeletons import LOT, LeakCheck, Skeletons, one_line, skeletons
+from kgot_lab.analogy.skeletons import BATCH_SIZE, LeakCheck, Skeletons, extract_skeleton, make_skeletons
 from kgot_lab.errors import BadInput, BadReply, LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Prompt
@@ -62,7 +62,7 @@ def said(prompt: Prompt) -> str:
 
 
 def test_every_text_gets_its_skeleton_in_the_order_of_the_texts(tmp_path):
-    found = skeletons(TEXTS, Upside(), folder=tmp_path)
+    found = make_skeletons(TEXTS, Upside(), folder=tmp_path)
     assert list(found) == TEXTS and len(found) == 40
     assert found[TEXTS[3]] == "baker. the by shaped was 3 number Loaf"
     assert (found.blank, found.failed, found.leaks) == ((), {}, {})
@@ -71,77 +71,83 @@ def test_every_text_gets_its_skeleton_in_the_order_of_the_texts(tmp_path):
 
 def test_a_blank_text_gets_no_skeleton_and_is_counted(tmp_path):
     maker = Upside()
-    found = skeletons(["", "A b.", " \n", "12 — 34", ""], maker, folder=tmp_path)
+    found = make_skeletons(["", "A b.", " \n", "12 — 34", ""], maker, folder=tmp_path)
     assert found.blank == ("", " \n", "12 — 34", "")
     assert list(found) == ["A b."] and maker.asked == [["A b."]]
-    assert len(skeletons(["", "…"], maker, folder=tmp_path)) == 0
-    assert repr(skeletons([], maker, folder=tmp_path)) == "<0 skeletons by upside>"
+    assert len(make_skeletons(["", "…"], maker, folder=tmp_path)) == 0
+    assert repr(make_skeletons([], maker, folder=tmp_path)) == "<0 skeletons by upside>"
 
 
 def test_what_was_made_is_kept_for_its_maker_alone(tmp_path):
     first, second, other = Upside(), Upside(), Upside(digest="2")
-    made = skeletons(TEXTS, first, folder=tmp_path)
-    assert skeletons(TEXTS, second, folder=tmp_path) == made and second.asked == []
-    skeletons(TEXTS[:1], other, folder=tmp_path)
+    made = make_skeletons(TEXTS, first, folder=tmp_path)
+    assert make_skeletons(TEXTS, second, folder=tmp_path) == made and second.asked == []
+    make_skeletons(TEXTS[:1], other, folder=tmp_path)
     assert other.asked == [TEXTS[:1]]
-    skeletons(TEXTS[:1], second, folder=tmp_path, cache=False)
+    make_skeletons(TEXTS[:1], second, folder=tmp_path, cache=False)
     assert second.asked == [TEXTS[:1]]
 
 
 def test_an_interruption_loses_one_lot_and_a_rerun_goes_on(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        skeletons(TEXTS, Upside(breaks_on=[TEXTS[LOT + 1]], error=KeyboardInterrupt()), folder=tmp_path)
+        make_skeletons(
+            TEXTS, Upside(breaks_on=[TEXTS[BATCH_SIZE + 1]], error=KeyboardInterrupt()), folder=tmp_path
+        )
     maker = Upside()
-    skeletons(TEXTS, maker, folder=tmp_path)
-    assert [text for lot in maker.asked for text in lot] == TEXTS[LOT:]
+    make_skeletons(TEXTS, maker, folder=tmp_path)
+    assert [text for lot in maker.asked for text in lot] == TEXTS[BATCH_SIZE:]
 
 
 def test_a_text_that_fails_is_tried_alone_and_reported_and_tried_again_next_time(tmp_path):
     maker = Upside(breaks_on=[TEXTS[2]])
-    found = skeletons(TEXTS, maker, folder=tmp_path)
+    found = make_skeletons(TEXTS, maker, folder=tmp_path)
     assert found.failed == {TEXTS[2]: "the line is dead"}
     assert list(found) == TEXTS[:2] + TEXTS[3:]
-    assert [len(lot) for lot in maker.asked] == [LOT, *[1] * LOT, *[LOT] * (40 // LOT - 1)]
+    assert [len(lot) for lot in maker.asked] == [
+        BATCH_SIZE,
+        *[1] * BATCH_SIZE,
+        *[BATCH_SIZE] * (40 // BATCH_SIZE - 1),
+    ]
     again = Upside()
-    assert len(skeletons(TEXTS, again, folder=tmp_path)) == 40 and again.asked == [[TEXTS[2]]]
+    assert len(make_skeletons(TEXTS, again, folder=tmp_path)) == 40 and again.asked == [[TEXTS[2]]]
 
 
 @pytest.mark.parametrize(
     "error", [LLMError("no"), BadInput("no"), ValueError("no"), BadReply("no", "")], ids=repr
 )
 def test_no_error_of_one_text_is_fatal_to_the_others(error, tmp_path):
-    found = skeletons(TEXTS[:3], Upside(breaks_on=TEXTS[:1], error=error), folder=tmp_path)
+    found = make_skeletons(TEXTS[:3], Upside(breaks_on=TEXTS[:1], error=error), folder=tmp_path)
     assert list(found) == TEXTS[1:3] and "no" in found.failed[TEXTS[0]]
 
 
 @pytest.mark.parametrize("error", [NotInstalled("local"), ModelMissing("there is no model file")], ids=repr)
 def test_a_maker_that_is_not_there_is_told_at_once(error, tmp_path):
     with pytest.raises(type(error)):
-        skeletons(TEXTS, Upside(breaks_on=TEXTS, error=error), folder=tmp_path)
+        make_skeletons(TEXTS, Upside(breaks_on=TEXTS, error=error), folder=tmp_path)
 
 
 def test_a_maker_that_gives_too_few_is_found_out(tmp_path):
     maker = Upside()
     maker.__class__ = type("Lazy", (Upside,), {"__call__": lambda self, texts: ["Only one."]})
-    found = skeletons(["A b.", "C d."], maker, folder=tmp_path)
+    found = make_skeletons(["A b.", "C d."], maker, folder=tmp_path)
     assert list(found.values()) == ["Only one.", "Only one."]  # alone, one is enough
     maker.__class__ = type("Mute", (Upside,), {"__call__": lambda self, texts: []})
-    assert "0 skeletons of 1 texts" in skeletons(["E f."], maker, folder=tmp_path).failed["E f."]
+    assert "0 skeletons of 1 texts" in make_skeletons(["E f."], maker, folder=tmp_path).failed["E f."]
 
 
 def test_progress_counts_the_missing_texts(tmp_path):
     told = []
-    skeletons(TEXTS[:5], Upside(), folder=tmp_path)
-    skeletons(TEXTS, Upside(), folder=tmp_path, progress=lambda done, total: told.append((done, total)))
-    assert told == [*((done, 35) for done in range(0, 35, LOT)), (35, 35)]
-    skeletons(TEXTS, Upside(), folder=tmp_path, progress=lambda done, total: told.append((done, total)))
+    make_skeletons(TEXTS[:5], Upside(), folder=tmp_path)
+    make_skeletons(TEXTS, Upside(), folder=tmp_path, progress=lambda done, total: told.append((done, total)))
+    assert told == [*((done, 35) for done in range(0, 35, BATCH_SIZE)), (35, 35)]
+    make_skeletons(TEXTS, Upside(), folder=tmp_path, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (35, 35) and told.count((35, 35)) == 1  # nothing was missing, so nothing is told
 
 
 def test_leaks_are_reported_by_text(tmp_path):
     check = LeakCheck.of([*TEXTS, "The sailor sang."])
     kept = StoredSkeletons({TEXTS[0]: GOOD, TEXTS[1]: "Item 1.", "The sailor sang.": "A sailor."})
-    found = skeletons([*TEXTS[:2], "The sailor sang."], kept, folder=tmp_path, leaks=check)
+    found = make_skeletons([*TEXTS[:2], "The sailor sang."], kept, folder=tmp_path, leaks=check)
     assert found.leaks == {TEXTS[1]: ("1",), "The sailor sang.": ("sailor",)}
 
 
@@ -159,24 +165,26 @@ def test_its_repr_counts_everything():
 
 def test_half_characters_and_other_scripts_do_no_harm(tmp_path):
     texts = ["a \ud800 b", "漢字 🙂", "Ünï\x00cödé"]
-    made = skeletons(texts, Upside(), folder=tmp_path)
-    assert skeletons(texts, Upside(), folder=tmp_path) == made and made["a \ud800 b"] == "b ? a"
+    made = make_skeletons(texts, Upside(), folder=tmp_path)
+    assert make_skeletons(texts, Upside(), folder=tmp_path) == made and made["a \ud800 b"] == "b ? a"
 
 
 def test_bad_input_is_told(tmp_path):
     with pytest.raises(BadInput, match="not one text"):
-        skeletons("one text", Upside(), folder=tmp_path)
+        make_skeletons("one text", Upside(), folder=tmp_path)
     with pytest.raises(BadInput, match="1 of 2 are not texts, the first is None"):
-        skeletons(["A b.", None], Upside(), folder=tmp_path)  # type: ignore[list-item]
+        make_skeletons(["A b.", None], Upside(), folder=tmp_path)  # type: ignore[list-item]
 
 
 def test_a_damaged_row_is_made_again(tmp_path):
-    skeletons(TEXTS[:2], Upside(), folder=tmp_path)
+    make_skeletons(TEXTS[:2], Upside(), folder=tmp_path)
     with sqlite3.connect(tmp_path / "skeletons-1.sqlite") as connection:
         connection.execute("UPDATE skeletons SET skeleton = x'00ff'")
     connection.close()
     maker = Upside()
-    assert skeletons(TEXTS[:2], maker, folder=tmp_path)[TEXTS[0]].endswith("Loaf") and len(maker.asked) == 1
+    assert (
+        make_skeletons(TEXTS[:2], maker, folder=tmp_path)[TEXTS[0]].endswith("Loaf") and len(maker.asked) == 1
+    )
 
 
 # --- one line ---
@@ -205,7 +213,7 @@ REPLIES = [
 
 @every("reply", REPLIES)
 def test_a_skeleton_is_the_first_line_without_labels_and_quotes(reply):
-    assert one_line(reply) == GOOD
+    assert extract_skeleton(reply) == GOOD
 
 
 @pytest.mark.parametrize(
@@ -213,13 +221,13 @@ def test_a_skeleton_is_the_first_line_without_labels_and_quotes(reply):
     ["A mechanism-driven change.", 'The "whole" is "divided"', "Output grows with input.", "Someone's own."],
 )
 def test_what_only_looks_like_a_label_or_a_quote_stays(line):
-    assert one_line(line) == line
+    assert extract_skeleton(line) == line
 
 
 @every("reply", ["", " \n ", '""', "Skeleton:", "```\n```", "..."])
 def test_a_reply_without_words_is_bad(reply):
     with pytest.raises(BadReply, match="no skeleton"):
-        one_line(reply)
+        extract_skeleton(reply)
 
 
 # --- a model that is asked ---
@@ -243,8 +251,8 @@ def test_the_examples_do_what_the_rules_ask():
     texts, made = zip(*SKELETON_EXAMPLES, strict=True)
     check = LeakCheck.of(texts)
     assert [leaked for text, skeleton in SKELETON_EXAMPLES if (leaked := check.check(text, skeleton))] == []
-    assert all(one_line(skeleton) == skeleton and len(skeleton.split()) <= 30 for skeleton in made)
-    for sentence, words, without in AGAIN_EXAMPLES:
+    assert all(extract_skeleton(skeleton) == skeleton and len(skeleton.split()) <= 30 for skeleton in made)
+    for sentence, words, without in REPHRASE_EXAMPLES:
         assert set(words.split(", ")) <= set(re.findall(r"\w+", sentence.lower()))
         assert not set(words.split(", ")) & set(re.findall(r"\w+", without.lower()))
 
@@ -263,7 +271,7 @@ def test_a_model_that_leaks_is_told_the_words_and_the_better_skeleton_stays():
 
 
 def test_a_long_reply_is_cut_and_the_first_of_several_lines_taken():
-    assert len(ModelSkeletons(Scripted(["word " * 200]))(["A b."])[0].split()) == LONGEST
+    assert len(ModelSkeletons(Scripted(["word " * 200]))(["A b."])[0].split()) == MAX_SKELETON_WORDS
     assert ModelSkeletons(Scripted([f"Skeleton: {GOOD}\nI hope this helps!"]))(["A b."]) == [GOOD]
 
 
@@ -294,10 +302,10 @@ def test_the_digest_follows_everything_that_decides_the_skeleton():
 
 @pytest.mark.parametrize("name", ["made.jsonl", "made.jsonl.gz", "folder/made.jsonl.gz"])
 def test_what_is_saved_is_found_again(name, tmp_path):
-    made = skeletons([*TEXTS, "漢字 \u2028 🙂"], Upside(), folder=tmp_path)
-    save(made, tmp_path / name, model="m", date="2025-01-31")
+    made = make_skeletons([*TEXTS, "漢字 \u2028 🙂"], Upside(), folder=tmp_path)
+    save_skeletons(made, tmp_path / name, model="m", date="2025-01-31")
     maker = stored(tmp_path / name)
-    again = skeletons([*TEXTS, "漢字 \u2028 🙂"], maker, folder=tmp_path)
+    again = make_skeletons([*TEXTS, "漢字 \u2028 🙂"], maker, folder=tmp_path)
     assert again == made
     assert maker.head == {"skeletons": 1, "maker": "upside", "model": "m", "date": "2025-01-31"}
     assert repr(maker) == "<41 stored skeletons by upside, 2025-01-31>"
@@ -305,7 +313,7 @@ def test_what_is_saved_is_found_again(name, tmp_path):
 
 def test_the_file_is_the_same_bytes_whatever_the_order_and_holds_no_text(tmp_path):
     for name, texts in (("a.gz", TEXTS), ("b.gz", TEXTS[::-1])):
-        save(skeletons(texts, Upside(), folder=tmp_path), tmp_path / name)
+        save_skeletons(make_skeletons(texts, Upside(), folder=tmp_path), tmp_path / name)
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     lines = gzip.decompress((tmp_path / "a.gz").read_bytes()).decode().splitlines()
     assert json.loads(lines[0])["maker"] == "upside"
@@ -314,7 +322,7 @@ def test_the_file_is_the_same_bytes_whatever_the_order_and_holds_no_text(tmp_pat
 
 def test_a_text_that_is_not_stored_fails_and_is_not_invented(tmp_path):
     maker = StoredSkeletons({"A b.": "b. A"}, name="by hand")
-    found = skeletons(["A b.", "C d."], maker, folder=tmp_path)
+    found = make_skeletons(["A b.", "C d."], maker, folder=tmp_path)
     assert dict(found) == {"A b.": "b. A"} and "no stored skeleton of 'C d.'" in found.failed["C d."]
     assert found.maker == "by hand" and StoredSkeletons({"A b.": "A"}).digest != maker.digest
 
@@ -377,11 +385,14 @@ def test_the_local_model_makes_a_line_of_each_text_and_is_not_needed_again(tmp_p
     ]
     # few, because reading them takes longer than the rest of this file
     maker = ModelSkeletons(llm, examples=SKELETON_EXAMPLES[:3])
-    made = skeletons([*texts, ""], maker, folder=tmp_path, leaks=LeakCheck.of(texts))
+    made = make_skeletons([*texts, ""], maker, folder=tmp_path, leaks=LeakCheck.of(texts))
     llm.close()
     assert list(made) == texts and made.failed == {} and made.blank == ("",)
-    assert all("\n" not in skeleton and 3 <= len(skeleton.split()) <= LONGEST for skeleton in made.values())
-    again = skeletons(texts, maker, folder=tmp_path)
+    assert all(
+        "\n" not in skeleton and 3 <= len(skeleton.split()) <= MAX_SKELETON_WORDS
+        for skeleton in made.values()
+    )
+    again = make_skeletons(texts, maker, folder=tmp_path)
     # kept, so the model was not needed
     assert again.by_text == made.by_text and repr(llm).endswith("not loaded yet>")
 
@@ -389,29 +400,29 @@ def test_the_local_model_makes_a_line_of_each_text_and_is_not_needed_again(tmp_p
 def test_a_broken_cache_is_put_aside(tmp_path):
     (tmp_path / "skeletons-1.sqlite").write_bytes(b"not a database at all" * 50)
     with pytest.warns(UserWarning, match="skeleton cache is broken"):
-        assert len(skeletons(TEXTS, Upside(), folder=tmp_path)) == 40
+        assert len(make_skeletons(TEXTS, Upside(), folder=tmp_path)) == 40
     maker = Upside()
-    skeletons(TEXTS, maker, folder=tmp_path)
+    make_skeletons(TEXTS, maker, folder=tmp_path)
     assert maker.asked == [] and (tmp_path / "skeletons-1.broken").exists()
 
 
 def test_an_empty_reply_fails_its_text_only(tmp_path):
     llm = Scripted(lambda prompt: "" if TEXTS[1] in said(prompt) else GOOD)
-    found = skeletons(TEXTS[:3], ModelSkeletons(llm), folder=tmp_path)
+    found = make_skeletons(TEXTS[:3], ModelSkeletons(llm), folder=tmp_path)
     assert list(found) == [TEXTS[0], TEXTS[2]] and "no skeleton in it" in found.failed[TEXTS[1]]
     assert repr(found) == "<2 skeletons by scripted, 1 failed>"
 
 
 def test_a_model_that_runs_out_of_replies_keeps_what_it_made(tmp_path):
-    found = skeletons(TEXTS[:3], ModelSkeletons(Scripted([GOOD] * 4)), folder=tmp_path)
+    found = make_skeletons(TEXTS[:3], ModelSkeletons(Scripted([GOOD] * 4)), folder=tmp_path)
     assert len(found) == 3
     # the lot of five passes, and two replies are left over
-    found = skeletons(TEXTS[:8], ModelSkeletons(Scripted([GOOD] * 7)), folder=tmp_path)
+    found = make_skeletons(TEXTS[:8], ModelSkeletons(Scripted([GOOD] * 7)), folder=tmp_path)
     assert len(found) == 8
-    found = skeletons(TEXTS[:20], ModelSkeletons(Scripted([])), folder=tmp_path)
+    found = make_skeletons(TEXTS[:20], ModelSkeletons(Scripted([])), folder=tmp_path)
     assert len(found) == 8 and len(found.failed) == 12
 
 
 def test_without_a_cache_nothing_is_written(tmp_path):
-    skeletons(TEXTS, Upside(), folder=tmp_path / "new", cache=False)
+    make_skeletons(TEXTS, Upside(), folder=tmp_path / "new", cache=False)
     assert list(tmp_path.iterdir()) == []

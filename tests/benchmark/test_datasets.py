@@ -17,8 +17,8 @@ from support.beir import to_beir
 from benchmarks.recall.published import published
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import compare_pairs
-from kgot_lab.analogy.linguistic import Linguistic
-from kgot_lab.analogy.skeletons import skeletons
+from kgot_lab.analogy.linguistic import LinguisticSkeletons
+from kgot_lab.analogy.skeletons import make_skeletons
 from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
@@ -141,7 +141,9 @@ def test_delta_edges_on_file_are_those_that_the_passages_give():
     dataset = load_dataset("musique")
     texts = {document.id: document.text for document in dataset.documents}
     some = dataset.isomorphic[::300]
-    made = skeletons([texts[end] for edge in some for end in (edge.source, edge.target)], Linguistic())
+    made = make_skeletons(
+        [texts[end] for edge in some for end in (edge.source, edge.target)], LinguisticSkeletons()
+    )
     aligner = Aligner(minilm())
     for edge, pair in zip(
         some,

@@ -7,7 +7,7 @@ import pytest
 from support.tiny_collection import tiny
 from typer.testing import CliRunner
 
-from kgot_lab.analogy.delta_edges import DELTA
+from kgot_lab.analogy.delta_edges import DELTA_EDGE
 from kgot_lab.benchmark.recall.bench import (
     FAMILIES,
     FAMILY_SETS,
@@ -28,7 +28,7 @@ from kgot_lab.evaluation.runs import timed_search
 from kgot_lab.types import Edge
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "families"
-EDGES = (Edge("d01", DELTA, "d08", {"weight": 0.3}), Edge("d03", DELTA, "d09", {"weight": 0.2}))
+EDGES = (Edge("d01", DELTA_EDGE, "d08", {"weight": 0.3}), Edge("d03", DELTA_EDGE, "d09", {"weight": 0.2}))
 TINY = replace(tiny(isomorphic=EDGES, locked=frozenset({"q0", "q1"})), name="tiny")
 
 

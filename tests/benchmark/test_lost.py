@@ -26,7 +26,7 @@ from kgot_lab.benchmark.questions.question_result import QuestionResult, append_
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Answered, Asked, Parsed, ToolCall, ToolReturned
-from kgot_lab.loop.modes.paths.reading import few_prompt
+from kgot_lab.loop.modes.paths.reading import answer_prompt
 from kgot_lab.types import Document
 
 LOVELACE = ASKED[0]
@@ -40,7 +40,7 @@ def run(
     it was refused.
     """
     yield ToolReturned(call=ToolCall("search"), text="", sources=tuple(Document(id, "") for id in found))
-    yield Asked(role="path", model="m", prompt=few_prompt(question.text, shown), reply=answer)
+    yield Asked(role="path", model="m", prompt=answer_prompt(question.text, shown), reply=answer)
     yield from (Parsed(text=text, problem=problem) for text, problem in tried)
     yield Answered(text=answer, forced=False)
 

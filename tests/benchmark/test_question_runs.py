@@ -41,7 +41,7 @@ from kgot_lab.llm.budget import Budget, Spending
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import Answered, Asked, Read, Started
 from kgot_lab.loop.limits import REFERENCE
-from kgot_lab.loop.modes.paths.reading import few_prompt
+from kgot_lab.loop.modes.paths.reading import answer_prompt
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Usage
 
@@ -151,7 +151,7 @@ def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took
 
 def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_that_of_the_answer():
     def read(facts, reply, logprob):
-        prompt = replace(few_prompt("Where was Ada Lovelace born?", facts), likelihood=True)
+        prompt = replace(answer_prompt("Where was Ada Lovelace born?", facts), likelihood=True)
         return Asked(role="path", model="m", prompt=prompt, reply=reply, usage=Usage(50, 1), logprob=logprob)
 
     ada, noether = "[Ada Lovelace] She was born in London.", "[Emmy Noether] She was born in Erlangen."

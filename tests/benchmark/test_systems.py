@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from support.tiny_collection import TRIPLES, tiny
 
-from kgot_lab.analogy.delta_edges import DELTA
+from kgot_lab.analogy.delta_edges import DELTA_EDGE
 from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN
 from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.benchmark.recall.datasets import load_dataset
@@ -26,7 +26,10 @@ from kgot_lab.types import Edge
 VECTORS = SyntheticVectors(64)
 WITH_TRIPLES = {"pagerank, triples", "follow, triples"}
 WITH_DELTA = {"neighbours, turns + delta", "pagerank, titles + delta", "control: delta shuffled"}
-ISOMORPHIC = (Edge("d01", DELTA, "d08", {"weight": 0.3}), Edge("d03", DELTA, "d09", {"weight": 0.2}))
+ISOMORPHIC = (
+    Edge("d01", DELTA_EDGE, "d08", {"weight": 0.3}),
+    Edge("d03", DELTA_EDGE, "d09", {"weight": 0.2}),
+)
 MAY_FIND_NOTHING = {"jaccard", "graph boost only"}  # where no passage names another
 
 
@@ -55,12 +58,12 @@ def test_delta_edges_are_all_that_the_walk_with_them_has_more():
     )
     for stage, joined in ((plain, 0), (delta, 2), (mixed, 2)):
         paths = [path for query in tiny().queries for path in stage.search(query).paths.values()]
-        assert (sum(DELTA in path for path in paths) > 0) is (joined > 0)
+        assert (sum(DELTA_EDGE in path for path in paths) > 0) is (joined > 0)
     ends = [(edge.source, edge.target) for edge in ISOMORPHIC]
     for query in tiny().queries:
         hits = delta.search(query)
         for id, path in hits.paths.items():
-            if DELTA in path:
+            if DELTA_EDGE in path:
                 assert any(id in pair and all(end in hits.ids for end in pair) for pair in ends)
 
 

@@ -28,14 +28,14 @@ FORK = recorded_fork(RUN, load_run(bundled_path("traces/winter_storm_fork_volcan
 DOCUMENTS = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
 NARROW = {"width": 500, "height": 1000}  # a window of 1,000 pixels at 200 %
 SETUP = """
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import explore, show_graph, stepper
 from kgot_lab.viz.explorer.explorer import Lanes
 
-storm = load_run(bundled("traces/winter_storm.jsonl"))
+storm = load_run(bundled_path("traces/winter_storm.jsonl"))
 documents = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
 """
 VIEWS = (

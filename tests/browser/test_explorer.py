@@ -129,7 +129,7 @@ def told_by_the_browser(page, explorer, wishes):
     is told of each hit.
     """
     sheet = json.loads(
-        json.dumps(explorer._searches.answer(explorer.question, Mix(), {"sheet": True})["sheet"])
+        json.dumps(explorer._searches.response_data(explorer.question, Mix(), {"sheet": True})["sheet"])
     )
     page.goto("about:blank")
     page.set_content("<!DOCTYPE html><p>empty</p>")
@@ -161,7 +161,7 @@ def test_the_formula_of_the_browser_is_that_of_python(page, tied):
         there = explorer.but(question=query.text)
         found = told_by_the_browser(page, there, wishes)
         for wish, mix, mixed in zip(wishes, mixes, found, strict=True):
-            answer = there._searches.answer(query, mix, wish)
+            answer = there._searches.response_data(query, mix, wish)
             if mixed["shares"] is None:
                 assert (
                     answer["hits"] == [] and "All weights are 0" in answer["notes"][0]

@@ -12,12 +12,12 @@ from browser.lab import expect, open_notebook, output_of, run_all, run_cell
 from browser.window import SCREENSHOTS
 
 SHOW = """
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.viz import show_graph
 
-trace = load_run(bundled("traces/hotpotqa_demo.jsonl"))
+trace = load_run(bundled_path("traces/hotpotqa_demo.jsonl"))
 last = [event for event in trace.events if isinstance(event, Wrote)][-1]
 view = show_graph(graph_after(trace.events), highlight=last.diff)
 view

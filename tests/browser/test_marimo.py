@@ -28,13 +28,13 @@ app = marimo.App()
 @app.cell
 def _():
     import kgot_lab as lab
-    from kgot_lab.io.files import bundled
+    from kgot_lab.io.files import bundled_path
     from kgot_lab.loop.trace import graph_after, load_run
     from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.types import Document
     from kgot_lab.viz import explore
 
-    storm = load_run(bundled("traces/winter_storm.jsonl"))
+    storm = load_run(bundled_path("traces/winter_storm.jsonl"))
     documents = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
     return bm25, documents, explore, graph_after, lab, storm
 

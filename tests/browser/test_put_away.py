@@ -11,14 +11,14 @@ from browser.lab import expect, open_notebook, output_of, run_cell, wait_for_ker
 SHOWN = """
 from IPython.display import display
 
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import explore, show_graph, stepper
 from kgot_lab.viz.explorer.explorer import Lanes
 
-storm = load_run(bundled("traces/winter_storm.jsonl"))
+storm = load_run(bundled_path("traces/winter_storm.jsonl"))
 documents = [Document(name, f"{name} runs on a machine", name.title()) for name in ("ada", "bob", "charles")]
 display(show_graph(graph_after(storm.events)), stepper(storm), explore(Lanes(text=bm25(documents)), documents, queries=["ada"]))
 """

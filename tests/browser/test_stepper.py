@@ -18,11 +18,11 @@ from kgot_lab.viz.stepping.stepper import stepper
 STORM = load_run(bundled_path("traces/winter_storm.jsonl"))
 VOLCANO = recorded_fork(STORM, load_run(bundled_path("traces/winter_storm_fork_volcano.jsonl")))
 SHOW = """
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.trace import load_run
 from kgot_lab.viz.stepping.stepper import stepper
 
-view = stepper(load_run(bundled("traces/winter_storm.jsonl")))
+view = stepper(load_run(bundled_path("traces/winter_storm.jsonl")))
 view
 """
 

@@ -17,7 +17,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import ToolReturned
-from kgot_lab.loop.trace import load_run, parted_at
+from kgot_lab.loop.trace import first_inconsistent_write, load_run
 from kgot_lab.stores import delete_namespace, open_store
 from kgot_lab.types import Edge, Node
 
@@ -269,7 +269,7 @@ def test_a_run_between_whose_writes_another_command_wrote_still_ends_with_its_an
     outputs = ("--html", "page.html", "--save-graph", "learnt.jsonl", "--snapshots", "snaps")
     with openai_server(*replies(*FIRST), beside, *replies(*SPARQL_REST[1:])) as model:
         ran = kgot_lab(*asking(model, "--tool", "search", *on_server(oxigraph_server, "both", *outputs)))
-    number = parted_at(load_run("run.jsonl").events)
+    number = first_inconsistent_write(load_run("run.jsonl").events)
     apart = f"another command wrote into its namespace while it ran: its writes do not follow one another from event {number}"
     assert number is not None and ran.code == 0 and "Answer: London" in ran.out, ran.err
     assert f"note: both holds something else than this run wrote: {apart}" in ran.err
@@ -302,7 +302,7 @@ def test_a_run_whose_namespace_was_deleted_under_it_and_that_was_stopped_is_not_
         ran = kgot_lab(
             *asking(model, "--tool", "search", *on_server(oxigraph_server, "gone", "--max-calls", "10"))
         )
-    assert ran.code == 1 and parted_at(load_run("run.jsonl").events) is not None, ran.err
+    assert ran.code == 1 and first_inconsistent_write(load_run("run.jsonl").events) is not None, ran.err
     assert "Everything so far is in run.jsonl." in ran.err and "Go on with" not in ran.err
     resumed = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
     assert resumed.code == 1 and "run.jsonl cannot be resumed, for another command wrote" in resumed.err, (

@@ -14,8 +14,8 @@ from benchmarks.delta import walks as delta_recall
 from benchmarks.structure.analogies import items
 from benchmarks.structure.analogy_pairs import pairs
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.delta_edges import DELTA
-from kgot_lab.analogy.linguistic import Linguistic
+from kgot_lab.analogy.delta_edges import DELTA_EDGE
+from kgot_lab.analogy.linguistic import LinguisticSkeletons
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.evaluation.dataset import content_id
@@ -92,7 +92,7 @@ def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_
         {"a": frozenset({"a"})},
     )
     monkeypatch.setattr(delta_recall, "WALK", replace(delta_recall.WALK, entry=1))
-    joined = [Edge("a", DELTA, "b")]
+    joined = [Edge("a", DELTA_EDGE, "b")]
     walk = dict(
         scripts["delta_stages"](case, {scripts["DELTA_ALONE"]: joined, scripts["CHOSEN"]: joined}, joined)
     )
@@ -108,7 +108,9 @@ def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_
 
 def test_there_are_as_many_edges_of_strangers_and_of_the_most_alike(scripts):
     embedder = SyntheticVectors(32)
-    made = Skeletons(dict(zip(TEXTS.values(), Linguistic()(list(TEXTS.values())), strict=True)), "linguistic")
+    made = Skeletons(
+        dict(zip(TEXTS.values(), LinguisticSkeletons()(list(TEXTS.values())), strict=True)), "linguistic"
+    )
     verdicts = scripts["KeptVerdicts"](Aligner(embedder))
     alike = scripts["most_alike"](texts(), embedder, 4)
     weights = [edge.properties["weight"] for edge in alike]
@@ -132,7 +134,7 @@ def test_there_are_as_many_edges_of_strangers_and_of_the_most_alike(scripts):
 
 def test_a_passage_keeps_its_heaviest_edges_where_the_other_end_does_too(scripts):
     weights = {("a", "b"): 0.9, ("a", "c"): 0.8, ("a", "d"): 0.7, ("c", "d"): 0.6, ("b", "d"): 0.5}
-    edges = [Edge(*pair[:1], DELTA, pair[1], {"weight": weight}) for pair, weight in weights.items()]
+    edges = [Edge(*pair[:1], DELTA_EDGE, pair[1], {"weight": weight}) for pair, weight in weights.items()]
     kept = [(edge.source, edge.target) for edge in scripts["own_best"](edges, 2)]
     assert kept == [("a", "b"), ("a", "c"), ("c", "d")]  # a-d is the third of a, b-d the third of d
     assert scripts["own_best"](edges, 3) == sorted(edges, key=lambda edge: (edge.source, edge.target))

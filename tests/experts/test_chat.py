@@ -33,7 +33,7 @@ from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
+from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 
@@ -128,7 +128,7 @@ QUESTIONS = [
 
 
 def limitations_told(
-    graph: PropertyGraph | SeveralGraphs, question: str, names: tuple[str, ...] = ("g",)
+    graph: PropertyGraph | MultiGraph, question: str, names: tuple[str, ...] = ("g",)
 ) -> tuple[str, set[str], set[str]]:
     """The prompt, the limitations of all nodes that it tells, and those of them that it does not name."""
     known = KnownGraphs(names, graph, "")
@@ -207,7 +207,7 @@ def test_no_limitation_of_a_node_that_is_told_is_missing_from_the_prompt(graph, 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(limited_graphs("a"), limited_graphs("b"), questions)
 def test_no_limitation_is_missing_where_several_graphs_are_asked(one, two, question):
-    _, _, missing = limitations_told(SeveralGraphs.of({"a": one, "b": two}), question, ("a", "b"))
+    _, _, missing = limitations_told(MultiGraph.of({"a": one, "b": two}), question, ("a", "b"))
     assert not missing
 
 
@@ -243,7 +243,7 @@ def test_things_that_several_graphs_know_count_against_the_ten():
         name: PropertyGraph.of([Node(f"n{i}", ("tool",), {"name": f"cache {i}"}) for i in range(20)], [])
         for name in ("a", "b", "c")
     }
-    joined = SeveralGraphs.of(same)
+    joined = MultiGraph.of(same)
     config = replace(expert_config(COOK).search_config(), limit=50)
     told = prompt_context(
         KnownGraphs(("a", "b", "c"), joined, ""), intent_search(joined, "cache", config=config)

@@ -82,6 +82,6 @@ def test_a_file_that_cannot_be_opened_is_told_without_its_place(tmp_path, monkey
     def refused(where):
         raise PermissionError(13, "Permission denied", where)
 
-    monkeypatch.setattr(graph_folder, "opened_graph", refused)
+    monkeypatch.setattr(graph_folder, "load_graph", refused)
     with pytest.raises(BadInput, match=r"graph shut cannot be read: Permission denied$"):
         GraphFolder(tmp_path).graph("shut")

@@ -16,7 +16,7 @@ import numpy as np
 from support.saved_run import save_run
 
 from fire.counting import Counts
-from kgot_lab.analogy.skeletons import skeletons
+from kgot_lab.analogy.skeletons import make_skeletons
 from kgot_lab.diagnostics.file_check import check_file
 from kgot_lab.embedding.vectors import CACHE_NAME, CachedEmbedder
 from kgot_lab.errors import LabError
@@ -88,7 +88,7 @@ def _vectors(path: Path) -> object:
 
 
 def _skeletons(path: Path) -> object:
-    return skeletons(TEXTS, Shouted(), folder=path.parent)
+    return make_skeletons(TEXTS, Shouted(), folder=path.parent)
 
 
 def _trace(path: Path) -> None:

@@ -35,10 +35,10 @@ from kgot_lab.loop.events import (
     from_json,
 )  # fmt: skip
 from kgot_lab.loop.limits import LOCAL
-from kgot_lab.loop.replay.recording import Recording, RememberedLLM, RememberedTool
+from kgot_lab.loop.replay.recording import Recording, ReplayLLM, ReplayTool
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
 from kgot_lab.loop.retrieve import row_lines
-from kgot_lab.loop.trace import Trace, append, load_run, record
+from kgot_lab.loop.trace import Trace, append_events, load_run, record
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, ask_model
@@ -368,7 +368,7 @@ def test_a_line_torn_in_the_middle_of_a_letter_is_left_out(rich, tmp_path, torn)
     save_run(rich[:5], path)
     path.write_bytes(path.read_bytes() + torn)
     assert len(load_run(path).events) == 5
-    list(append(iter([rich[5]]), path))
+    list(append_events(iter([rich[5]]), path))
     assert len(load_run(path).events) == 6 and b"\xff" not in path.read_bytes()
 
 
@@ -377,7 +377,7 @@ def test_a_whole_last_line_without_its_end_is_not_lost_when_going_on(rich, tmp_p
     save_run(rich[:5], path)
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
     assert len(load_run(path).events) == 5
-    list(append(iter([rich[5]]), path))
+    list(append_events(iter([rich[5]]), path))
     assert all(same_event(was, now) for was, now in zip(rich[:6], load_run(path).events, strict=True))
 
 
@@ -428,12 +428,12 @@ PROMPT = Prompt((Message("user", "?"),))
 
 def test_equal_prompts_get_their_replies_in_order_and_models_of_one_name_share_them():
     asked = [Asked(role="vote", model="m", prompt=PROMPT, reply=reply) for reply in ("one", "two")]
-    memory = Recording.of(asked)
-    planning, execution = RememberedLLM(memory, "m"), RememberedLLM(memory, "m")
+    memory = Recording.from_events(asked)
+    planning, execution = ReplayLLM(memory, "m"), ReplayLLM(memory, "m")
     assert [planning(PROMPT).text, execution(PROMPT).text] == ["one", "two"] and memory.avoided == 2
     with pytest.raises(LLMError, match="no reply"):
         planning(PROMPT)
-    gone_on = RememberedLLM(Recording.of(asked), "another")(PROMPT)
+    gone_on = ReplayLLM(Recording.from_events(asked), "another")(PROMPT)
     # another model may go on with a run; a reply stays that of who gave it
     assert (gone_on.text, gone_on.model) == ("one", "m")
 
@@ -447,9 +447,9 @@ def test_planning_and_execution_of_one_name_walk_again(store):
 
 def test_a_remembered_tool_tells_failure_from_result_and_takes_any_argument_name():
     call = ToolCall("t", {"self": 1, "deep": [{"a": None}]})
-    memory = Recording.of([ToolReturned(call=call, text="broken", failed=True)])
+    memory = Recording.from_events([ToolReturned(call=call, text="broken", failed=True)])
     with pytest.raises(ToolFailed, match="broken"):
-        RememberedTool(memory, "t")(**call.arguments)
+        ReplayTool(memory, "t")(**call.arguments)
 
 
 def test_a_model_that_answers_nothing_at_all_costs_a_bounded_number_of_calls(store):

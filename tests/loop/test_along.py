@@ -27,7 +27,7 @@ from kgot_lab.loop.events import (
     Wrote,
 )
 from kgot_lab.loop.limits import PATHS, Limits, calls_by_role, preset
-from kgot_lab.loop.replay.replay import Resources, limits_of, resume, verify
+from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, verify
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME as MENTIONS
@@ -165,7 +165,7 @@ def test_an_answer_that_stands_in_no_sentence_is_refused_and_a_last_one_is_a_gue
     assert "it does not stand in the sentences" in {parsed.problem for parsed in of(events, Parsed)}
     final = events[-1]
     assert isinstance(final, Answered) and final.forced and of(events, Forced)
-    assert final.evidence and final.why_guess == "what was read does not say it"
+    assert final.evidence and final.guess_reason == "what was read does not say it"
 
 
 def test_facts_of_the_path_in_hand_are_written_where_its_sentences_say_them() -> None:
@@ -375,7 +375,9 @@ def test_limits_with_links_come_back_from_a_trace(tmp_path) -> None:
     store.close()
     run = load_run(path)
     started = run.events[0]
-    assert isinstance(started, Started) and limits_of(started).links == ("titles",) and verify(run) is None
+    assert (
+        isinstance(started, Started) and recorded_limits(started).links == ("titles",) and verify(run) is None
+    )
 
 
 def test_facts_are_taken_from_the_sentences_that_say_the_answer_before_others() -> None:

@@ -15,7 +15,7 @@ from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.changes import Support, support_properties
 from kgot_lab.io.files import bundled_path
-from kgot_lab.loop.certificate import certificate_of_run, question_names, value_instead
+from kgot_lab.loop.certificate import certificate_of_run, question_names, rival_value
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.limits import PATHS
@@ -211,17 +211,17 @@ def test_what_a_passage_says_of_its_own_subject_contests_nothing():
 
 def test_the_value_in_the_same_place_is_found_whole():
     assert (
-        value_instead(
+        rival_value(
             "She died on 20 March 851 in Tours.", "She died on 20 March 852 in Tours.", "20 March 851"
         )
         == "20 March 852"
     )
     assert (
-        value_instead("He was born in Cork, Ireland.", "He was born in New York City, Ireland.", "Cork")
+        rival_value("He was born in Cork, Ireland.", "He was born in New York City, Ireland.", "Cork")
         == "New York City"
     )
-    assert value_instead("Cork.", "Galway.", "Cork") == ""
-    assert value_instead("He was born in Cork.", "He was born in County Cork.", "Galway") == ""
+    assert rival_value("Cork.", "Galway.", "Cork") == ""
+    assert rival_value("He was born in Cork.", "He was born in County Cork.", "Galway") == ""
 
 
 def test_the_names_of_a_question_are_its_titles_and_runs_of_capitals():

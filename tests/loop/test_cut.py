@@ -9,13 +9,13 @@ import sys
 from kgot_lab.loop.render import relevance
 
 SCRIPT = """
-from kgot_lab.io.files import bundled
+from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.events import ToolReturned
 from kgot_lab.loop.trace import load_run
 from kgot_lab.text.words import sentences
 
-run = load_run(bundled("traces/hotpotqa_demo.jsonl"))
+run = load_run(bundled_path("traces/hotpotqa_demo.jsonl"))
 read = next(event for event in run.events if isinstance(event, ToolReturned))
 print([score.hex() for score in relevance(run.question, sentences(read.text))])
 """

@@ -15,7 +15,7 @@ from kgot_lab.loop.events import Ballot, Forced, Read, Wrote
 from kgot_lab.loop.evidence import sentences_stating
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.replay import verify
-from kgot_lab.loop.run_context import constants
+from kgot_lab.loop.run_context import constant_rows
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
@@ -68,26 +68,26 @@ def test_rows_that_the_statement_says_itself_are_constants(filled):
     kind, store = filled
     for statement in CONSTANT[kind]:
         rows = store.read(statement)
-        assert rows and constants(store, statement, rows) == tuple(range(len(rows))), statement
+        assert rows and constant_rows(store, statement, rows) == tuple(range(len(rows))), statement
 
 
 def test_rows_that_were_read_or_counted_are_not(filled):
     kind, store = filled
     for statement in READ[kind]:
         rows = store.read(statement)
-        assert rows and constants(store, statement, rows) == (), statement
+        assert rows and constant_rows(store, statement, rows) == (), statement
 
 
 @pytest.mark.parametrize("filled", ["cypher_embedded"], indirect=True)
 def test_of_a_union_the_branch_that_reads_counts(filled):
     _, store = filled
     statement = "MATCH (n {id: 'Ada'}) RETURN n.id AS x UNION RETURN 'Return' AS x"
-    assert constants(store, statement, store.read(statement)) == (1,)
+    assert constant_rows(store, statement, store.read(statement)) == (1,)
 
 
 def test_nothing_is_read_from_an_empty_graph():
     with open_store("in_memory") as store:
-        assert constants(store, "result = [len(G)]", (0,)) == (0,)
+        assert constant_rows(store, "result = [len(G)]", (0,)) == (0,)
 
 
 def test_a_ballot_that_returns_a_constant_is_no_retrieve_and_the_answer_is_a_guess():
@@ -322,7 +322,7 @@ def test_a_row_at_the_end_of_a_chain_rests_on_its_edges_and_on_no_other_chain(tr
 @pytest.mark.parametrize("asked", ["two edges", "three edges"])
 def test_in_a_large_graph_chains_are_found_too(travels, asked, monkeypatch):
     kind, store = travels
-    monkeypatch.setattr("kgot_lab.loop.evidence._WHOLE", 0)
+    monkeypatch.setattr("kgot_lab.loop.evidence._MAX_INDEXED", 0)
     assert set(rests_on(store, CHAINS[asked][kind]).evidence) == RESTS_ON[asked]
 
 

@@ -22,7 +22,7 @@ from kgot_lab.stores import InMemory
 from kgot_lab.stores.opening import Fused
 from kgot_lab.stores.protocol import PythonRunner, readers
 from kgot_lab.tools.search import search
-from kgot_lab.tools.tool import Result, TextTool, ask_model, python, sought_by
+from kgot_lab.tools.tool import Result, TextTool, ask_model, python, search_argument
 
 QUESTION = "In which year was Ada Lovelace born?"
 OPENING = replace(FEW, open_with_question=True)
@@ -100,7 +100,7 @@ def test_which_tools_of_ours_find_documents():
         Shelf(),
         Silent(),
     ]
-    assert [sought_by(tool) for tool in tools] == ["query", "", "", "words", ""]
+    assert [search_argument(tool) for tool in tools] == ["query", "", "", "words", ""]
 
 
 def test_a_recording_says_it_where_the_arguments_would_not_and_walks_again(tmp_path):

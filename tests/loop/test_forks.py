@@ -16,9 +16,9 @@ from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote
 from kgot_lab.loop.replay.forks import (
-    aligned,
-    change_of,
-    changeable,
+    align_runs,
+    changeable_part,
+    changeable_text,
     comparable_texts,
     recorded_fork,
     save_fork,
@@ -194,7 +194,7 @@ def test_numbers_in_the_head_are_not_believed(original, other):
     about = {
         "fork_of": "born",
         "at": other.first_difference,
-        "change": change_of(other.events, other.first_difference),
+        "change": changeable_text(other.events, other.first_difference),
     }
     again = recorded_fork(
         original, Trace("f", "", other.events, {**about, "avoided": 99, "asked": 0, "stopped": "no"})
@@ -235,7 +235,7 @@ def test_one_changed_reply_leads_to_the_state_that_was_asked_for():
 
 
 def test_replies_results_and_statements_can_be_changed_and_nothing_else(original):
-    parts = {type(event): changeable(event) for event in original.events}
+    parts = {type(event): changeable_part(event) for event in original.events}
     assert (
         parts[Asked] == "reply"
         and parts[ToolReturned] == "text"
@@ -243,18 +243,18 @@ def test_replies_results_and_statements_can_be_changed_and_nothing_else(original
         and parts[Ballot] == ""
     )
     inside = replace(original.events[first(original, Asked)], role="inside search")
-    assert changeable(inside) == changeable(Read(statement=WHOLE_GRAPH, rows=())) == ""
+    assert changeable_part(inside) == changeable_part(Read(statement=WHOLE_GRAPH, rows=())) == ""
 
 
 def test_a_run_beside_itself_has_every_event_in_line(original):
-    assert aligned(original.events, original.events) == [
+    assert align_runs(original.events, original.events) == [
         (number, number) for number in range(len(original.events))
     ]
 
 
 def test_every_event_of_two_runs_has_one_place_and_keeps_its_order(bundle):
     original, recorded = bundle
-    pairs = aligned(original.events, recorded.events)
+    pairs = align_runs(original.events, recorded.events)
     assert [one for one, _ in pairs if one is not None] == list(range(len(original.events)))
     assert [two for _, two in pairs if two is not None] == list(range(len(recorded.events)))
     keys, other_keys = comparable_texts(original.events), comparable_texts(recorded.events)
@@ -265,7 +265,7 @@ def test_every_event_of_two_runs_has_one_place_and_keeps_its_order(bundle):
 
 
 def test_the_changed_event_stands_beside_what_it_was_and_a_left_out_one_alone(original, other):
-    pairs = aligned(original.events, other.events)
+    pairs = align_runs(original.events, other.events)
     assert (other.first_difference, other.first_difference) in pairs
-    cut = aligned(original.events, (*original.events[:3], *original.events[4:]))
-    assert (3, None) in cut and (4, 3) in cut and aligned(original.events, ())[0] == (0, None)
+    cut = align_runs(original.events, (*original.events[:3], *original.events[4:]))
+    assert (3, None) in cut and (4, 3) in cut and align_runs(original.events, ())[0] == (0, None)

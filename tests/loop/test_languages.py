@@ -12,7 +12,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Read, Refused, Repaired, Started, Wrote
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.replay import fork, verify
-from kgot_lab.loop.retrieve import facts_in
+from kgot_lab.loop.retrieve import flatten_facts
 from kgot_lab.loop.trace import record
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_for, open_fused
@@ -148,7 +148,7 @@ def test_operations_are_spelled_in_each_language(language, store, tool):
     events = list(think("Where was Ada Lovelace born?", llm, store, [tool], limits))
     (edge,) = store.graph().edges
     assert edge.properties == {"source": "d1", "sentence": "Ada Lovelace was born in London in 1815."}
-    (fact,) = facts_in(of(Read, events)[-1].rows)
+    (fact,) = flatten_facts(of(Read, events)[-1].rows)
     assert fact == {"subject": "Ada Lovelace", "relation": "born in", "object": "London", **edge.properties}
     assert events[-1].passages == ("d1",)
 

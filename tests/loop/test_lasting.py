@@ -20,12 +20,12 @@ from kgot_lab.llm.recorded import Recorder, Scripted
 from kgot_lab.loop.events import Asked, Event, Started, ToolReturned
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE
 from kgot_lab.loop.persistence import (
-    SameSources,
-    graph_of_claims,
+    KnownSources,
+    graph_from_claims,
+    initial_graph,
     learn_run,
     nearest_facts,
     open_memory_session,
-    remembered_near,
     without_retracted,
 )
 from kgot_lab.loop.trace import Trace, load_run
@@ -149,7 +149,7 @@ def test_a_memory_is_the_graph_that_the_run_left(tmp_path):
             (edge.type, support) for edge in store.graph().edges for support in supports_of(edge.properties)
         }
         with open_claims(tmp_path / "memory.db") as claims:
-            graph = remembered_near(claims, "").graph
+            graph = initial_graph(claims, "").graph
         assert {
             (edge.type, support) for edge in graph.edges for support in supports_of(edge.properties)
         } == left
@@ -311,7 +311,7 @@ def test_a_document_of_which_a_part_was_written_anew_is_the_same_and_said_to_hav
     with Claims(SQLiteClaims()) as claims:
         spans = [Span(0, 23, text[:23]), Span(24, 45, text[24:])]
         claims.learn([Claim(Triple("x", "says", span.text), "notes.md#1", span) for span in spans])
-        sources = SameSources(claims)
+        sources = KnownSources(claims)
         for same in (text, text.replace(" ", "\n"), f"News. {text}"):
             assert (
                 sources.distinguish_sources(Document("notes.md#1", same)).id == "notes.md#1"
@@ -346,7 +346,7 @@ def test_of_a_large_memory_the_facts_near_the_question_are_taken_and_those_that_
     assert near[0].subject == "Mira Tolland" and set(near) == set(facts[-3:])
     with Claims(SQLiteClaims()) as claims:
         claims.learn([Claim(fact, "page") for fact in facts])
-        begun = remembered_near(claims, "When was the company of Mira Tolland founded?", most=3)
+        begun = initial_graph(claims, "When was the company of Mira Tolland founded?", max_facts=3)
         assert (begun.facts, begun.held, str(begun)) == (3, 53, "3 of 53 facts")
         assert {edge.target for edge in begun.graph.edges} == {"Harrow Brewing", "1984", "dry"}
 
@@ -358,7 +358,7 @@ def test_a_fact_that_several_sources_claim_has_them_all_and_a_sentence_has_a_nod
     with Claims(SQLiteClaims()) as claims:
         claims.learn([Claim(each, source, span) for each in (fact, said) for source in ("d1", "d2")])
         claims.learn(Claim(Triple(sentence, MENTIONS_NAME, "London"), "d1", span))
-        graph = graph_of_claims(claims.claims_of(claims.facts()))
+        graph = graph_from_claims(claims.claims_of(claims.facts()))
     by_type = {
         type: [edge for edge in graph.edges if edge.type == type]
         for type in ("born in", SAYS_SENTENCE, MENTIONS_NAME)

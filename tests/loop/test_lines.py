@@ -10,37 +10,39 @@ from support.each_kind import each_kind
 from support.every import every
 
 from kgot_lab.loop.events import EVENTS, Answered, Asked, Ballot, Forced, Parsed, Read, Started, Voted, Wrote
-from kgot_lab.loop.formatting import line, tell
+from kgot_lab.loop.formatting import format_event, summary_line
 from kgot_lab.text.cleaning import printable_line
 
 
 def test_every_kind_of_event_has_words_of_its_own():
     events = each_kind("something")
     assert {type(event).__name__ for event in events} == set(EVENTS)
-    assert all(line(event) and type(event).__name__ + "(" not in line(event) for event in events)
+    assert all(
+        summary_line(event) and type(event).__name__ + "(" not in summary_line(event) for event in events
+    )
 
 
 @every("evil", ["\n", "\r", "\x1b[2J", "\x07", "\x08", "\u2028", "\x85", "\x0b", "\u202e", "\ud800", "\0"])
 def test_no_text_of_others_begins_a_line_or_reaches_the_terminal_as_a_command(evil):
     tame, wild = each_kind("ab"), each_kind(f"a{evil}b")
     for one, other in zip(tame, wild, strict=True):
-        assert line(other).count("\n") == line(one).count("\n")
-        assert all(part.isprintable() for part in line(other).split("\n"))
-        line(other).encode("utf-8")
+        assert summary_line(other).count("\n") == summary_line(one).count("\n")
+        assert all(part.isprintable() for part in summary_line(other).split("\n"))
+        summary_line(other).encode("utf-8")
 
 
 def test_a_long_text_is_shortened_but_a_question_and_an_answer_are_not():
     for event in each_kind("word " * 2000):
         limit = 40_000 if isinstance(event, Started | Answered | Asked | Ballot | Parsed | Forced) else 4_000
-        assert len(line(event)) < limit
-    assert "word " * 1999 in line(Answered(text="word " * 2000, forced=False))
+        assert len(summary_line(event)) < limit
+    assert "word " * 1999 in summary_line(Answered(text="word " * 2000, forced=False))
 
 
 def test_of_many_facts_a_few_are_shown_and_the_rest_counted():
     wrote = next(event for event in each_kind("x") if isinstance(event, Wrote))
     assert (
-        line(wrote, most=2).splitlines()[-1].strip() == "… and 7 more"
-        and line(wrote, most=20).count("--[x]-->") == 9
+        summary_line(wrote, limit=2).splitlines()[-1].strip() == "… and 7 more"
+        and summary_line(wrote, limit=20).count("--[x]-->") == 9
     )
 
 
@@ -50,7 +52,7 @@ def test_words_of_other_scripts_stay_whole():
 
 def test_an_event_prints_as_its_line_alone_and_in_a_list():
     for event in each_kind("something"):
-        assert repr(event) == str(event) == line(event)
+        assert repr(event) == str(event) == summary_line(event)
     read = Read(statement="facts()", rows=("a fact",))
     assert repr([read]) == "[read       facts() -> 1 row]"
 
@@ -68,6 +70,6 @@ def test_an_event_whose_fields_are_of_another_type_still_prints():
 
 
 def test_caption_line_and_parts_say_the_same_of_a_vote():
-    told = tell(Voted(choice="INSERT", inserts=2, retrieves=1, invalid=1, possible=5))
+    told = format_event(Voted(choice="INSERT", inserts=2, retrieves=1, invalid=1, possible=5))
     counts = "2 INSERT, 1 RETRIEVE, 1 invalid"
     assert told.caption == "vote: INSERT" and counts in told.said and counts in told.parts[1].content

@@ -29,10 +29,10 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.insert import proper, sourced_sentences
+from kgot_lab.loop.insert import proper_name, sourced_sentences
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits, calls_by_role, forecast
-from kgot_lab.loop.render import fit
-from kgot_lab.loop.replay.extract import extract, left_to_read
+from kgot_lab.loop.render import fit_budget
+from kgot_lab.loop.replay.extract import extract, unread_documents
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.memory.extraction import (
@@ -198,7 +198,7 @@ def test_a_read_covers_the_names_given_and_those_looked_up_but_not_the_question(
     ],
 )
 def test_a_name_is_told_from_a_kind_and_a_date(text, name):
-    assert proper(text) == name
+    assert proper_name(text) == name
 
 
 @every(
@@ -292,20 +292,22 @@ def test_a_long_text_of_initials_or_without_any_end_is_cut_in_one_go_and_nothing
 
 def test_what_is_far_less_relevant_than_the_best_is_left_out_even_where_there_is_room():
     texts = ["Ada met Babbage in London", "Ada slept", "nothing"]
-    assert fit("Ada Babbage London", texts, 1000) == ([0, 1, 2], 0)
-    kept, left_out = fit("Ada Babbage London", texts, 1000, least=0.4)
+    assert fit_budget("Ada Babbage London", texts, 1000) == ([0, 1, 2], 0)
+    kept, left_out = fit_budget("Ada Babbage London", texts, 1000, min_share=0.4)
     assert kept == [0] and left_out == 5
-    assert fit("Ada Babbage London", texts, 1000, least=0.4, bonus=[0, 0, 99.0])[0] == [2]
-    assert fit("", [], 10, least=0.4) == ([], 0)
+    assert fit_budget("Ada Babbage London", texts, 1000, min_share=0.4, bonus=[0, 0, 99.0])[0] == [2]
+    assert fit_budget("", [], 10, min_share=0.4) == ([], 0)
 
 
 @pytest.mark.extended
 def test_fitting_many_texts_is_work_in_proportion_to_them():
     few, many = (["Ada met x"] * number for number in (2_000, 20_000))
-    counted = [calls(lambda texts=texts: fit("Ada", texts, 10**6, least=0.4)) for texts in (few, many)]
+    counted = [
+        calls(lambda texts=texts: fit_budget("Ada", texts, 10**6, min_share=0.4)) for texts in (few, many)
+    ]
     assert counted[1] < 11 * counted[0]
     with computing_at_most(60):  # the square of it is two minutes
-        fit("Ada", ["Ada met x"] * 100_000, 10**6, least=0.4)
+        fit_budget("Ada", ["Ada met x"] * 100_000, 10**6, min_share=0.4)
 
 
 def test_halves_of_letters_are_replaced_and_whole_ones_kept():
@@ -453,7 +455,7 @@ def test_an_extraction_that_was_stopped_anywhere_asks_for_no_reply_twice(store, 
             f"stopped after event {stop}"
         )
         assert store.graph() == expected == graph_after([*done, *rest])
-    assert rest == [] == left_to_read(ADA, limits, whole_run)
+    assert rest == [] == unread_documents(ADA, limits, whole_run)
 
 
 def test_a_document_whose_recorded_events_are_not_made_again_is_read_anew_on_the_graph_as_it_was_left(store):
@@ -481,20 +483,20 @@ def test_an_extraction_goes_on_with_documents_that_hold_a_key_set_only_later(sto
     documents = [Document("d1", "Ada Lovelace has zx81-spectrum-key."), *ADA[1:]]
     events = list(extract(documents[:1], scripted(write=WRITE), store, FEW))
     monkeypatch.setenv("SPECTRUM_API_KEY", "zx81-spectrum-key")
-    assert left_to_read(documents, FEW, events) == list(ADA[1:])
+    assert unread_documents(documents, FEW, events) == list(ADA[1:])
     changed = [Document("d1", "Ada Lovelace has nothing."), *ADA[1:]]
     with pytest.raises(BadInput, match="d1' has changed since the extraction read it: begin a new one"):
-        left_to_read(changed, FEW, events)
+        unread_documents(changed, FEW, events)
 
 
 def test_an_extraction_that_masked_a_key_says_that_the_key_may_be_missing(store, monkeypatch):
     documents = [Document("d1", "Ada Lovelace has zx81-spectrum-key."), *ADA[1:]]
     monkeypatch.setenv("SPECTRUM_API_KEY", "zx81-spectrum-key")
     events = list(extract(documents[:1], scripted(write=WRITE), store, FEW))
-    assert left_to_read(documents, FEW, events) == list(ADA[1:])
+    assert unread_documents(documents, FEW, events) == list(ADA[1:])
     monkeypatch.delenv("SPECTRUM_API_KEY")
     with pytest.raises(BadInput, match="a key that the environment had then"):
-        left_to_read(documents, FEW, events)
+        unread_documents(documents, FEW, events)
 
 
 def test_the_sentences_of_a_tool_without_documents_are_those_of_its_text():

@@ -12,7 +12,7 @@ from support.store_kinds import KINDS, opened
 from kgot_lab.graph.changes import Support, support_properties, supports_of
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered
-from kgot_lab.loop.insert import written
+from kgot_lab.loop.insert import write_statement
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences
 from kgot_lab.loop.replay.replay import verify
@@ -140,9 +140,9 @@ def test_a_sentence_that_two_documents_say_keeps_both_and_so_does_the_fact_in_it
     store = open_store(kind)
     for document in (ONE, same, OTHER, ONE):
         if new := new_sentences([document], store):
-            written(store, store.dialect.add(mention_facts(new, [document.title])))
+            write_statement(store, store.dialect.add(mention_facts(new, [document.title])))
         read = SourcedSentence(document.text, document.title, document.id, 0)
-        written(store, store.dialect.add(grounded_facts([(Triple(*FACT), read)], store)))
+        write_statement(store, store.dialect.add(grounded_facts([(Triple(*FACT), read)], store)))
     edges = store.graph().edges
     store.close()
     every = {*BOTH, Support("d9", ONE.text)}
@@ -159,7 +159,7 @@ def test_a_sentence_that_two_documents_say_keeps_both_and_so_does_the_fact_in_it
 def test_no_store_loses_a_support_that_a_statement_writes_over(kind, tmp_path, request):
     with opened(kind.open(tmp_path, request)) as store:
         for document in (ONE, OTHER, ONE):
-            diff = written(
+            diff = write_statement(
                 store,
                 store.dialect.add(
                     [(Triple(*FACT), support_properties([Support(document.id, document.text)]))]

@@ -37,7 +37,7 @@ from kgot_lab.loop.events import (
     to_json,
 )
 from kgot_lab.loop.replay.replay import Resources, fork, resume, same_event, states, verify
-from kgot_lab.loop.trace import Trace, append, graph_after, load_run, made_by, record
+from kgot_lab.loop.trace import Trace, append_events, graph_after, load_run, model_metadata, record
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
@@ -98,12 +98,12 @@ def test_the_head_names_the_engine_and_the_file_of_a_local_model(events, tmp_pat
     class OnFile:
         name, engine, sha256 = "local:a", "xllamacpp 2026.10", "ab" * 32
 
-    list(record(events, tmp_path / "run.jsonl", about=made_by(OnFile())))
+    list(record(events, tmp_path / "run.jsonl", metadata=model_metadata(OnFile())))
     assert load_run(tmp_path / "run.jsonl").about == {
         "engine": "xllamacpp 2026.10",
         "model_sha256": "ab" * 32,
     }
-    assert made_by(scripted()) == {} == made_by(Budgeted(scripted(), Budget())), (
+    assert model_metadata(scripted()) == {} == model_metadata(Budgeted(scripted(), Budget())), (
         "a model that is no file here says nothing of the kind"
     )
 
@@ -335,7 +335,7 @@ def test_a_trace_of_an_older_version_is_read_and_gone_on_with_and_checked_from_t
     path = tmp_path / "old.jsonl"
     save_run([Forced(step=0, what="read")], path)
     path.write_text(re.sub(r',"check":"\w+"', "", path.read_text()))
-    for _ in append([Forced(step=1, what="read"), Forced(step=2, what="read")], path):
+    for _ in append_events([Forced(step=1, what="read"), Forced(step=2, what="read")], path):
         pass
     assert [event.step for event in load_run(path).events] == [0, 1, 2]
     path.write_text(path.read_text().replace('"step":0', '"step":5'))

@@ -15,9 +15,9 @@ from kgot_lab.llm.recorded import Recorded, Recorder, Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, from_json, to_json
 from kgot_lab.loop.prompts import Answer
-from kgot_lab.loop.replay.recording import Recording, RememberedLLM
+from kgot_lab.loop.replay.recording import Recording, ReplayLLM
 from kgot_lab.loop.replay.replay import Resources, fork, resume, same_event, verify
-from kgot_lab.loop.run_context import How, Loop, ask_for, ask_reply, ask_text
+from kgot_lab.loop.run_context import CallOptions, RunContext, ask_reply, ask_structured, ask_text
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.retrieval.lexical import bm25
@@ -51,7 +51,7 @@ class Holding:
 
 
 def a_loop(llm, store):
-    return Loop(llm, llm, store, {}, FEW, None, State())
+    return RunContext(llm, llm, store, {}, FEW, None, State())
 
 
 def asked(steps):
@@ -66,22 +66,26 @@ def asked(steps):
 
 def test_a_caller_gets_the_reply_with_how_likely_it_was_and_so_does_the_event(store):
     llm = Holding(Scripted(lambda prompt: "London"))
-    (event,), reply = asked(ask_reply(a_loop(llm, store), "answer", MESSAGES, How("parse", likelihood=True)))
+    (event,), reply = asked(
+        ask_reply(a_loop(llm, store), "answer", MESSAGES, CallOptions("parse", likelihood=True))
+    )
     assert (reply.text, reply.logprob) == ("London", -1 / 3)
     assert event.prompt.likelihood and event.logprob == -1 / 3 and event.as_reply.logprob == -1 / 3
 
 
 def test_a_reply_that_was_cut_is_asked_for_again_with_the_likelihood_of_the_last(store):
     llm = Holding(Scripted(lambda prompt: "London " * 100), most=1)
-    events, reply = asked(ask_reply(a_loop(llm, store), "answer", MESSAGES, How("parse", likelihood=True)))
+    events, reply = asked(
+        ask_reply(a_loop(llm, store), "answer", MESSAGES, CallOptions("parse", likelihood=True))
+    )
     assert [event.cut for event in events] == [True, True, False] and not reply.cut
     assert reply.logprob == events[-1].logprob == -1.0
 
 
 def test_a_text_or_a_value_is_asked_for_without_unless_it_is_wanted(store):
     llm = Holding(Scripted(lambda prompt: '{"answer": "London"}'))
-    (plain,), text = asked(ask_text(a_loop(llm, store), "answer", MESSAGES, How("parse")))
-    (wanted,), value = asked(ask_for(a_loop(llm, store), "parse", MESSAGES, Answer, likelihood=True))
+    (plain,), text = asked(ask_text(a_loop(llm, store), "answer", MESSAGES, CallOptions("parse")))
+    (wanted,), value = asked(ask_structured(a_loop(llm, store), "parse", MESSAGES, Answer, likelihood=True))
     assert (text, plain.logprob, plain.prompt.likelihood) == ('{"answer": "London"}', None, False)
     assert value.answer == "London" and wanted.logprob == -2 / 3
 
@@ -89,9 +93,12 @@ def test_a_text_or_a_value_is_asked_for_without_unless_it_is_wanted(store):
 def test_a_trace_says_how_likely_a_reply_was_only_where_it_was_told(store, tmp_path):
     run = a_loop(Holding(Scripted(lambda prompt: "London")), store)
     likely, _ = asked(
-        record(ask_reply(run, "answer", MESSAGES, How("parse", likelihood=True)), tmp_path / "likely.jsonl")
+        record(
+            ask_reply(run, "answer", MESSAGES, CallOptions("parse", likelihood=True)),
+            tmp_path / "likely.jsonl",
+        )
     )
-    asked(record(ask_reply(run, "answer", MESSAGES, How("parse")), tmp_path / "plain.jsonl"))
+    asked(record(ask_reply(run, "answer", MESSAGES, CallOptions("parse")), tmp_path / "plain.jsonl"))
     assert load_run(tmp_path / "likely.jsonl").events == tuple(likely)
     line = json.loads((tmp_path / "likely.jsonl").read_text().splitlines()[1])
     assert line["logprob"] == -1 / 3 and line["prompt"]["likelihood"] is True
@@ -101,9 +108,9 @@ def test_a_trace_says_how_likely_a_reply_was_only_where_it_was_told(store, tmp_p
 
 def test_a_recorded_reply_is_given_back_as_likely_as_it_was_and_only_to_who_asks_so(store, tmp_path):
     llm = Holding(Scripted(lambda prompt: "London"))
-    steps = ask_reply(a_loop(llm, store), "answer", MESSAGES, How("parse", likelihood=True))
+    steps = ask_reply(a_loop(llm, store), "answer", MESSAGES, CallOptions("parse", likelihood=True))
     (event,), _ = asked(record(steps, tmp_path / "run.jsonl"))
-    for again_from in (RememberedLLM(Recording.of([event]), llm.name), Recorded(tmp_path / "run.jsonl")):
+    for again_from in (ReplayLLM(Recording.from_events([event]), llm.name), Recorded(tmp_path / "run.jsonl")):
         assert again_from(event.prompt).logprob == -1 / 3
     with pytest.raises(ReplayMiss):
         Recorded(tmp_path / "run.jsonl")(replace(event.prompt, likelihood=False))
@@ -145,7 +152,7 @@ def test_a_line_whose_logprob_is_none_is_damage(store):
             a_loop(Holding(Scripted(lambda prompt: "x"), always=True), store),
             "answer",
             MESSAGES,
-            How("parse"),
+            CallOptions("parse"),
         )
     )
     line = to_json(event)

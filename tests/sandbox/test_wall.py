@@ -146,7 +146,7 @@ def thread():
     told.append(attempt(lambda: socket.socket()))
 early = threading.Thread(target=thread)
 early.start()
-seccomp.confine_threads(seccomp.engine_program())
+seccomp.install_filter_for_threads(seccomp.engine_filter_program())
 go.set()
 early.join()
 late = threading.Thread(target=thread)

@@ -7,10 +7,10 @@ from support.every import every
 from threadpoolctl import threadpool_info
 
 from kgot_lab.errors import BadInput
-from kgot_lab.similarity.approximate import IndexEffort, approximate, approximate_delta
-from kgot_lab.similarity.blocks import WantedPairs
+from kgot_lab.similarity.approximate import IndexEffort, approximate_delta_pairs, approximate_nearest
+from kgot_lab.similarity.blocks import PairSelection
 from kgot_lab.similarity.delta import Thresholds
-from kgot_lab.similarity.join import Effort, Stopped, delta_pairs, nearest, similar_pairs
+from kgot_lab.similarity.join import Effort, JoinInterrupted, delta_pairs, nearest, similar_pairs
 
 # --- vectors of chance, and what a search without blocks finds among them ---
 
@@ -250,12 +250,12 @@ def test_the_old_pairs_and_those_with_a_new_row_are_all_pairs(seed):
 @every("side", [16, 100, 1024])
 def test_the_blocks_hold_each_pair_once(size, side):
     for new in (None, np.unique(np.random.default_rng(size).integers(0, size, 9))):
-        asked = WantedPairs.of([np.ones((size, 1), np.float32)], new)
+        asked = PairSelection.of([np.ones((size, 1), np.float32)], new)
         seen = np.zeros((size, size), int)
-        for tile in asked.tiles(side):
+        for tile in asked.plan_tiles(side):
             assert tile.area <= side * side
             rows, columns = asked.pairs_at(tile, np.arange(tile.area))
-            wanted = asked.wanted(rows, columns)
+            wanted = asked.pair_mask(rows, columns)
             np.add.at(seen, (np.minimum(rows, columns)[wanted], np.maximum(rows, columns)[wanted]), 1)
         assert np.array_equal(seen, countable([np.ones((size, 1))], new).astype(int))
 
@@ -332,7 +332,7 @@ def test_a_row_that_is_not_finite_is_named(wrong):
         lambda: nearest(matrix, 3),
         lambda: delta_pairs(matrix, fine),
         lambda: delta_pairs(fine, matrix),
-        lambda: approximate(matrix, 3),
+        lambda: approximate_nearest(matrix, 3),
     ):
         with pytest.raises(BadInput, match=r"2 of 50 rows hold NaN or infinity; the first is row 17\b"):
             join()
@@ -360,9 +360,9 @@ FINE = unit(np.eye(4))
         (lambda: similar_pairs(FINE, 0.5, groups=[1, 2]), "2 numbers for 4 rows"),
         (lambda: delta_pairs(FINE[:3], FINE), "4 and 3 rows"),
         (lambda: nearest(FINE, 0), "1 or more, not 0"),
-        (lambda: approximate(FINE, 0), "1 or more"),
-        (lambda: approximate(FINE, 1, effort=IndexEffort(weighed=0)), "1 or more"),
-        (lambda: approximate_delta(FINE[:3], FINE), "4 and 3 rows"),
+        (lambda: approximate_nearest(FINE, 0), "1 or more"),
+        (lambda: approximate_nearest(FINE, 1, effort=IndexEffort(weighed=0)), "1 or more"),
+        (lambda: approximate_delta_pairs(FINE[:3], FINE), "4 and 3 rows"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_the_reason(join, reason):
@@ -414,11 +414,11 @@ def test_an_interrupted_join_keeps_its_blocks_and_goes_on(join):
     with pytest.raises(KeyboardInterrupt) as interrupted:
         join(matrix, effort=Effort(threads=1, progress=pressed))
     stopped = interrupted.value
-    assert isinstance(stopped, Stopped) and "after 3 of" in str(stopped) and blas_limits() == limits
-    assert len(stopped.so_far()) <= len(whole)
-    with pytest.raises(Stopped, match="after 8 of"):
-        stopped.go_on()
-    assert identical(stopped.go_on(), whole) and identical(stopped.so_far(), whole)
+    assert isinstance(stopped, JoinInterrupted) and "after 3 of" in str(stopped) and blas_limits() == limits
+    assert len(stopped.partial_result()) <= len(whole)
+    with pytest.raises(JoinInterrupted, match="after 8 of"):
+        stopped.resume()
+    assert identical(stopped.resume(), whole) and identical(stopped.partial_result(), whole)
     total = pressed.told[0][1]
     assert pressed.told == [(done, total) for done in range(1, total + 1)]
 
@@ -452,15 +452,15 @@ def test_an_interrupted_join_of_workers_goes_on(client):
         if done < total:
             signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(Stopped) as interrupted:
+    with pytest.raises(JoinInterrupted) as interrupted:
         similar_pairs(matrix, 0.3, effort=Effort(client=client, progress=stop_soon))
     stopped = interrupted.value
     for _ in range(20):
         try:
-            assert identical(stopped.go_on(), similar_pairs(matrix, 0.3))
+            assert identical(stopped.resume(), similar_pairs(matrix, 0.3))
             return
-        except Stopped as again:
-            assert len(again.so_far()) >= len(stopped.so_far())
+        except JoinInterrupted as again:
+            assert len(again.partial_result()) >= len(stopped.partial_result())
     pytest.fail("it never came to an end")
 
 
@@ -478,7 +478,7 @@ def clustered(seed, size=1500, dimension=24):
 def test_the_approximately_nearest_have_exact_similarities_and_a_true_recall():
     matrix = clustered(1)
     matrix[[4, 90]] = 0
-    found = approximate(matrix, 8, effort=IndexEffort(sample=1500))
+    found = approximate_nearest(matrix, 8, effort=IndexEffort(sample=1500))
     exact = nearest(matrix, 8)
     values = cosines(matrix)
     assert np.array_equal(found.pairs.similarity, values[found.pairs.rows, found.pairs.columns])
@@ -490,7 +490,9 @@ def test_the_approximately_nearest_have_exact_similarities_and_a_true_recall():
 
 def test_more_effort_misses_less_and_two_runs_are_the_same():
     matrix = clustered(3)
-    little, again, much = (approximate(matrix, 8, effort=IndexEffort(effort, 1500)) for effort in (2, 2, 100))
+    little, again, much = (
+        approximate_nearest(matrix, 8, effort=IndexEffort(effort, 1500)) for effort in (2, 2, 100)
+    )
     assert little.recall < much.recall and identical(little.pairs, again.pairs)
 
 
@@ -498,14 +500,14 @@ def test_approximate_delta_pairs_are_delta_pairs_and_their_recall_is_true():
     skeleton = clustered(4)
     raw = shaken(skeleton, 4, 1.5)
     exact, groups = delta_pairs(raw, skeleton), np.arange(1500) // 2
-    found = approximate_delta(raw, skeleton, k=30, effort=IndexEffort(sample=1500))
+    found = approximate_delta_pairs(raw, skeleton, k=30, effort=IndexEffort(sample=1500))
     values = dict(zip(listed(exact), exact.delta.tolist(), strict=True))
     assert all(
         values[pair] == delta
         for pair, delta in zip(listed(found.pairs), found.pairs.delta.tolist(), strict=True)
     )
     assert (found.found, found.expected) == (len(found.pairs), len(exact)) and 0.3 < found.recall < 1
-    apart = approximate_delta(raw, skeleton, k=30, effort=IndexEffort(sample=1500), groups=groups)
+    apart = approximate_delta_pairs(raw, skeleton, k=30, effort=IndexEffort(sample=1500), groups=groups)
     assert apart.expected == len(delta_pairs(raw, skeleton, groups=groups))
     assert (apart.pairs.rows // 2 != apart.pairs.columns // 2).all()
 
@@ -513,7 +515,7 @@ def test_approximate_delta_pairs_are_delta_pairs_and_their_recall_is_true():
 @every("size", [0, 1, 2])
 def test_approximately_nothing_one_row_and_two_rows_are_fine(size):
     matrix, told = FINE[:size], []
-    found = approximate(matrix, 3, effort=IndexEffort(progress=lambda *counts: told.append(counts)))
+    found = approximate_nearest(matrix, 3, effort=IndexEffort(progress=lambda *counts: told.append(counts)))
     assert listed(found.pairs) == [(0, 1), (1, 0)] * (size == 2)
     assert told[-1:] == [(2 * size, 2 * size)] * (size > 0)
     assert found.recall == 1 if size == 2 else np.isnan(found.recall)
@@ -526,9 +528,9 @@ def test_rows_of_one_group_are_no_pair():
 
 def test_what_an_interrupted_join_has_found_is_right_as_far_as_it_goes():
     matrix = chance_vectors(4, 1100, 20)
-    with pytest.raises(Stopped) as interrupted:
+    with pytest.raises(JoinInterrupted) as interrupted:
         similar_pairs(matrix, 0.4, effort=Effort(progress=Interrupting(12)))
-    so_far = listed(interrupted.value.so_far())
+    so_far = listed(interrupted.value.partial_result())
     assert so_far and set(so_far) < set(listed(similar_pairs(matrix, 0.4)))
 
 

@@ -16,8 +16,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled_path
-from kgot_lab.loop.render import rendered
-from kgot_lab.loop.retrieve import facts_in
+from kgot_lab.loop.render import render_graph
+from kgot_lab.loop.retrieve import flatten_facts
 from kgot_lab.stores import edges_between, holds_value
 from kgot_lab.stores.lookup import shortest_path
 from kgot_lab.stores.protocol import Schema
@@ -150,7 +150,7 @@ def test_facts_are_added_and_found_by_the_statements_of_the_dialect(store):
         (fact.subject, fact.relation, fact.object): dict(properties) for fact, properties in facts
     }
     assert not store.write(store.dialect.add(facts[:1]))
-    rows = facts_in(store.read(store.dialect.about(["ada lovelace"], 2)))
+    rows = flatten_facts(store.read(store.dialect.about(["ada lovelace"], 2)))
     assert {(row["subject"], row["relation"], row["object"]) for row in rows} == set(edges)
     assert {row.get("sentence") for row in rows} == {told["sentence"], None}
     assert len(store.read(store.dialect.about(["Ada Lovelace"], 1))) == 1
@@ -507,7 +507,7 @@ def test_python_takes_as_long_as_it_is_told_it_may(store, said):
 def test_a_prompt_shows_the_schema_first_and_keeps_to_its_budget(store):
     graph = random_graph(4, nodes=300, edges=600)
     store.apply(PropertyGraph.of().diff(graph))
-    text, cut = rendered(store, "Who knows whom in the Big City?", 300)
+    text, cut = render_graph(store, "Who knows whom in the Big City?", 300)
     assert text.splitlines()[0].startswith(f"{len(graph)} nodes (")
     assert cut is not None and cut.left_out > 0 and len(text) < 300 * 6
 

@@ -9,7 +9,7 @@ from support.every import every
 from support.store_kinds import KINDS, opened
 
 from kgot_lab.errors import BadInput
-from kgot_lab.loop.run_context import constants
+from kgot_lab.loop.run_context import constant_rows
 from kgot_lab.stores import open_store
 from kgot_lab.stores.opening import Fused
 from kgot_lab.stores.protocol import readers
@@ -165,10 +165,12 @@ def empty(request, tmp_path):
         yield store
 
 
-@pytest.fixture
-def store(empty):
-    empty.apply(WORLD)
-    return empty
+@pytest.fixture(scope="module", params=KINDS, ids=str)
+def store(request, tmp_path_factory):
+    """A store with the paths of WORLD, which no test changes."""
+    with opened(request.param.open(tmp_path_factory.mktemp("store"), request)) as store:
+        store.apply(WORLD)
+        yield store
 
 
 def test_every_store_reads_the_rows_that_are_defined_in_their_order(store):
@@ -251,18 +253,25 @@ def test_what_is_worth_the_same_comes_in_the_order_of_the_ids(store):
     assert paths(store, list(PASSAGES), negative) == by_definition(WORLD, list(PASSAGES), negative, 100)
 
 
-def test_names_of_every_sign_are_read_as_they_are_written_and_sorted(empty):
+@pytest.fixture(scope="module")
+def nasty_paths():
+    """A graph with names of every sign, and cases of names, relevance scores and the rows they lead to."""
     passages = {name: ((f"Of {name}, said {name}.", [*NASTY]), ("No more.", [])) for name in NASTY}
     # a server refuses a ~ there
     relations = [name for name in NASTY if name not in ("says", "mentions", "A~b")]
     diff = graph_of(passages, [(NASTY[0], relation, NASTY[1]) for relation in relations])
-    empty.apply(diff)
-    worth = {f"{name} §1": 0.5 for name in NASTY[:12]}
-    for names in (NASTY[:12], NASTY[12:]):
-        assert paths(empty, names, worth, 400) == by_definition(diff, names, worth, 400)
+    sentences = {f"{name} §1": 0.5 for name in NASTY[:12]}
+    cases = [(names, sentences) for names in (NASTY[:12], NASTY[12:])]
     for few in (NASTY[12:24], NASTY[24:36], NASTY[36:]):
-        worth = {f"{name} §1": 0.1 for name in few}
-        assert paths(empty, few, worth, 400) == by_definition(diff, few, worth, 400)
+        cases.append((few, {f"{name} §1": 0.1 for name in few}))
+    return diff, [(names, scores, by_definition(diff, names, scores, 400)) for names, scores in cases]
+
+
+def test_names_of_every_sign_are_read_as_they_are_written_and_sorted(empty, nasty_paths):
+    diff, cases = nasty_paths
+    empty.apply(diff)
+    for names, scores, rows in cases:
+        assert paths(empty, names, scores, 400) == rows
 
 
 def test_what_a_dialect_adds_is_what_its_paths_read(empty):
@@ -323,7 +332,7 @@ def test_rows_of_paths_count_as_read_and_not_as_said_by_the_statement(store):
         own.reads_graph
         and not {"sentence_1", "sentence_2", "source_1", "source_2", "name", "end"} & own.columns
     )
-    assert constants(store, statement, store.read(statement)) == ()
+    assert constant_rows(store, statement, store.read(statement)) == ()
 
 
 def test_twelve_names_and_eighty_sentences_of_long_titles_pass(empty):

@@ -21,6 +21,7 @@ from kgot_lab.sandbox.python.tracking_graph import TrackedGraph, track
 from kgot_lab.sandbox.python.worker import apply_changes
 from kgot_lab.sandbox.replies import encode_element
 from kgot_lab.sandbox.sparql.rdf import DOUBLE, Literal, iri_of, literal_of, read_contents, value_of
+from kgot_lab.stores.log import record_elements
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.stores.sparql.triples import format_term, to_triples
 from kgot_lab.types import Edge, Node, Triple
@@ -48,15 +49,7 @@ class Here:
         answer = self.holder.answer("write", statement)
         if "error" in answer:
             raise QueryFailed(statement, answer["error"])
-        nodes = {
-            claim[0]: Node(claim[0], tuple(claim[1]), claim[2]) if len(claim) == 3 else None
-            for claim in answer["nodes"]
-        }
-        edges = {
-            tuple(claim[:4]): Edge(*claim[:3], claim[4], claim[3]) if len(claim) == 5 else None
-            for claim in answer["edges"]
-        }
-        diff = self.truth.difference(nodes, edges)
+        diff = self.truth.difference(*record_elements(answer))
         self.truth.apply(diff)
         self.holder.put(answer["nodes"], answer["edges"])
         return diff

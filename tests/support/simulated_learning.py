@@ -12,7 +12,7 @@ import numpy as np
 
 from kgot_lab.experts.learning.contradictions import END_PHRASES, DimensionEnd
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.llm.presets import FREE
 from kgot_lab.types import Json, Prompt, Reply, Usage
 
@@ -76,7 +76,7 @@ def simulated_sayings(
     """What simulated users say of some nodes and dimensions, as (person, sentence): the end at which a graph
     has the value, or, at a rate of `error`, the other one. So many people on average speak of each (Poisson);
     a seed gives the same sayings."""
-    chance, index, said = np.random.default_rng(seed), index_of(graph), []
+    chance, index, said = np.random.default_rng(seed), graph_index(graph), []
     for number, (id, dimension) in enumerate(pairs):
         row = graph.row(id)
         high = float(graph.node_properties[row][dimension]) > 0.5

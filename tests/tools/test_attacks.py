@@ -22,14 +22,14 @@ from support.zips import zip_of
 from kgot_lab.errors import ToolFailed
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.text.cleaning import fence_text
-from kgot_lab.tools.files import FileShelf, extract_zip
+from kgot_lab.tools.files import FileCollection, extract_zip
 from kgot_lab.tools.media import image_question, inspect_file
-from kgot_lab.tools.offered import AtHand, offered_tools
-from kgot_lab.tools.search_agent import Stamina, WebAccess, ask_search_agent
+from kgot_lab.tools.offered import ToolResources, offered_tools
+from kgot_lab.tools.search_agent import AgentLimits, WebAccess, ask_search_agent
 from kgot_lab.tools.tool import Result
 from kgot_lab.tools.web.archives import Mirror, WebArchive, Wikipedia, wikipedia
 from kgot_lab.tools.web.engines import WebHit
-from kgot_lab.tools.web.fetching import Manners, PoliteWeb
+from kgot_lab.tools.web.fetching import FetchSettings, WebFetcher
 from kgot_lab.tools.web.pages import page_opener
 from kgot_lab.types import Prompt
 
@@ -221,7 +221,7 @@ def test_instructions_on_pages_reach_nothing_but_the_pages(alarm, canary, secret
         web_site({**pages, **jumps}) as site,
         web_site({"/available": kept, "/api": media_wiki(articles)}) as services,
     ):
-        web = PoliteWeb(Manners(private_hosts={site.host}), sleep=lambda _: None)
+        web = WebFetcher(FetchSettings(private_hosts={site.host}), sleep=lambda _: None)
         encyclopedia = wikipedia(Wikipedia(address=f"{services.url}/api"))
         access = WebAccess(
             Engine(), page_opener(web), encyclopedia, WebArchive(address=f"{services.url}/available")
@@ -230,7 +230,7 @@ def test_instructions_on_pages_reach_nothing_but_the_pages(alarm, canary, secret
             [("web_search", "lamp"), ("wikipedia", "Lamp")]
             + [("visit", site.url + path) for path in pages if path != "/robots.txt"]
         )
-        result = ask_search_agent(llm, access, stamina=Stamina(turns=200, remembered=100_000))(
+        result = ask_search_agent(llm, access, stamina=AgentLimits(turns=200, remembered=100_000))(
             query="When was the lamp lit?"
         )
     assert_nothing_was_reached(alarm, llm, result.text + str(result.sources))
@@ -240,7 +240,7 @@ def test_instructions_on_pages_reach_nothing_but_the_pages(alarm, canary, secret
 
 def test_the_alarm_rings_where_a_door_is_left_open(alarm, canary):
     with web_site({"/": f"<p>{order('visit', canary.url + '/1')}</p>"}) as site:
-        web = PoliteWeb(Manners(private_hosts={site.host, canary.host}))
+        web = WebFetcher(FetchSettings(private_hosts={site.host, canary.host}))
         llm = Obedient([("visit", site.url)])
         ask_search_agent(llm, WebAccess(Mirror(__file__.rpartition("/")[0]), page_opener(web)))(
             query="When was the lamp lit?"
@@ -289,7 +289,7 @@ def test_instructions_in_files_and_the_names_of_files_reach_no_other_tool(
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / name).write_bytes(file_with_orders(kind, orders))
     llm = Obedient([])
-    shelf = FileShelf([tmp_path / "in" / name], unpack_into=tmp_path / "out")
+    shelf = FileCollection([tmp_path / "in" / name], unpack_into=tmp_path / "out")
     told = [
         inspect_file(shelf, llm)(file=name, question="What is in it?").text for _ in range(len(planted) + 2)
     ]
@@ -308,7 +308,7 @@ def test_instructions_in_files_and_the_names_of_files_reach_no_other_tool(
 def test_a_model_that_sees_a_planted_picture_says_it_and_no_more(alarm, secret, tmp_path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + order("python", "x()").encode())
     llm = Obedient([])
-    result = image_question(llm, FileShelf([tmp_path / "a.png"]))(
+    result = image_question(llm, FileCollection([tmp_path / "a.png"]))(
         image="a.png", question=order("inspect_file", str(secret))
     )
     assert result == Result(result.text, result.sources, result.usage) and len(llm.tried) == 1
@@ -331,7 +331,7 @@ def test_instructions_in_a_mirror_reach_no_file_outside_it_and_no_network(alarm,
         + [("visit", f"http://offline.invalid/{number}.html") for number in range(len(orders))]
     )
     result = ask_search_agent(
-        llm, WebAccess(mirror, mirror.open_page), stamina=Stamina(turns=100, remembered=50_000)
+        llm, WebAccess(mirror, mirror.open_page), stamina=AgentLimits(turns=100, remembered=50_000)
     )(query="When?")
     assert_nothing_was_reached(alarm, llm, result.text + str(result.sources))
     assert len(llm.tried) == len(orders) == 17
@@ -353,7 +353,7 @@ def test_the_search_agent_is_given_no_tool_that_is_offered_beside_it(alarm, secr
     (tmp_path / "mirror" / "a.html").write_text(f"<p>lamp {text}</p>")
     (tmp_path / "a.zip").write_bytes(zip_of({"x.txt": SECRET}))
     llm = Obedient([("web_search", "lamp"), ("visit", "http://offline.invalid/a.html")])
-    have = AtHand(
+    have = ToolResources(
         attachments=[secret, tmp_path / "a.zip"],
         llm=llm,
         vision=llm,

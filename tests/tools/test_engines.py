@@ -11,10 +11,10 @@ from support.wiki_server import Version, media_wiki
 
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, UnknownName
 from kgot_lab.tools.search_agent import WebAccess
-from kgot_lab.tools.tool import sought_by
+from kgot_lab.tools.tool import search_argument
 from kgot_lab.tools.web.archives import Archived, Mirror, WebArchive, Wikipedia, wikipedia
-from kgot_lab.tools.web.engines import Brave, Keyless, SerpApi, Tavily, WebHit, web_engine
-from kgot_lab.tools.web.pages import transcript_page, video_in
+from kgot_lab.tools.web.engines import Brave, Ddgs, SerpApi, Tavily, WebHit, web_engine
+from kgot_lab.tools.web.pages import transcript_page, video_id
 
 KEY = "k3y/with+odd=letters"
 LAMP = WebHit("https://lights.example/grey", "Grey Point", "Its lamp & lens, lit in 1871", "1871-05-01")
@@ -158,7 +158,7 @@ def test_the_keyless_engine_reads_what_its_package_returns_and_adds_the_year_to_
             raise DDGSException("No results found.")
         return [{"title": LAMP.title, "href": LAMP.address, "body": LAMP.words}]
 
-    engine = Keyless(ask=ask)
+    engine = Ddgs(ask=ask)
     assert engine.hits("lamp", 1999)[0].address == LAMP.address
     assert asked == [("lamp 1999", {"max_results": 10})]
     assert engine.hits("nothing") == ()
@@ -293,7 +293,7 @@ def test_an_article_is_read_with_its_tables_and_without_what_is_for_editors(wiki
     assert [(source.id, source.title) for source in result.sources] == [
         ("https://wiki.example/wiki/Grey_Point", "Grey Point")
     ]
-    assert sought_by(wiki) == "article" and wiki.arguments["required"] == ["article"]
+    assert search_argument(wiki) == "article" and wiki.arguments["required"] == ["article"]
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_the_archive_finds_the_copy_nearest_to_a_day():
     ],
 )  # fmt: skip
 def test_a_video_is_known_by_its_address(address, video):
-    assert video_in(address) == video
+    assert video_id(address) == video
 
 
 def test_a_transcript_is_read_with_times_in_english_where_there_is_one():
@@ -420,13 +420,13 @@ def test_a_transcript_is_read_with_times_in_english_where_there_is_one():
         with pytest.raises(ToolFailed, match="no transcript of the video lmnopqrstuv"):
             transcript_page("lmnopqrstuv", session=session)
         with pytest.raises(ToolFailed, match=r"YouTube sent more than 0\.0 MB") as caught:
-            transcript_page("abcdefghijk", session=session, most_bytes=100)
+            transcript_page("abcdefghijk", session=session, max_bytes=100)
         assert not caught.value.again
     with web_site({"/watch": Sent("<p>.</p>", endless=True)}) as site, Near() as session:
         with pytest.raises(
             ToolFailed, match=r"did not hand out the transcript of abcdefghijk \(ReadTimeout\)"
         ) as caught:
-            transcript_page("abcdefghijk", session=session, seconds=0.3, most_bytes=10**12)
+            transcript_page("abcdefghijk", session=session, seconds=0.3, max_bytes=10**12)
         assert caught.value.again
     with Near() as session, pytest.raises(ToolFailed, match="did not hand out the transcript") as caught:
         transcript_page("abcdefghijk", session=session)

@@ -17,9 +17,9 @@ from kgot_lab.documents.archives import UnpackLimits
 from kgot_lab.errors import BadInput, NotInstalled, OverBudget, ToolFailed
 from kgot_lab.llm.budget import Budget, Spending
 from kgot_lab.llm.recorded import Scripted
-from kgot_lab.tools.files import FileShelf, extract_zip
-from kgot_lab.tools.media import Transcriber, data_url, image_question, inspect_file, longest_speech
-from kgot_lab.tools.web.fetching import Manners, PoliteWeb
+from kgot_lab.tools.files import FileCollection, extract_zip
+from kgot_lab.tools.media import Transcriber, data_url, image_question, inspect_file, max_speech_seconds
+from kgot_lab.tools.web.fetching import FetchSettings, WebFetcher
 from kgot_lab.types import Prompt, Reply
 
 pytest.importorskip("markitdown")
@@ -64,7 +64,7 @@ def shelf(tmp_path):
     for name, data in files.items():
         (tmp_path / "files" / name).write_bytes(data)
     (tmp_path / "secret.txt").write_text("secret")
-    return FileShelf([tmp_path / "files" / name for name in files], unpack_into=tmp_path / "unpacked")
+    return FileCollection([tmp_path / "files" / name for name in files], unpack_into=tmp_path / "unpacked")
 
 
 # --- inspect_file ---
@@ -100,7 +100,7 @@ def test_what_cannot_be_read_says_why_and_what_would_help(shelf, file, message):
 
 def test_a_question_is_answered_from_the_first_tokens_of_the_file(shelf):
     llm = Scripted(["In 1871."])
-    result = inspect_file(shelf, llm, most_tokens=3)(file="rows.csv", question="When was it lit?")
+    result = inspect_file(shelf, llm, max_tokens=3)(file="rows.csv", question="When was it lit?")
     assert result.text == "In 1871.\n(From its first 3 of about 7 tokens.)" and len(result.usage) == 1
     asked = llm.asked[0].messages[-1].text
     assert "Question: When was it lit?" in asked and "light,lit" in asked and "1871" not in asked
@@ -129,7 +129,7 @@ def test_a_budget_that_is_used_up_ends_the_run(shelf):
 def test_the_tool_names_its_files_in_one_line(tmp_path):
     for number in range(60):
         (tmp_path / f"{number:02}\n.txt").write_text("x")
-    about = inspect_file(FileShelf(tmp_path)).description
+    about = inspect_file(FileCollection(tmp_path)).description
     assert "\n" not in about and about.endswith("49 .txt and 10 more.")
 
 
@@ -152,7 +152,7 @@ def test_zip_files_in_zip_files_end_somewhere(tmp_path):
     for depth in range(6):
         data = zip_of({f"{depth}.zip" if depth else "bottom.txt": data})
     (tmp_path / "top.zip").write_bytes(data)
-    shelf, name = FileShelf([tmp_path / "top.zip"], unpack_into=tmp_path / "out"), "top.zip"
+    shelf, name = FileCollection([tmp_path / "top.zip"], unpack_into=tmp_path / "out"), "top.zip"
     with pytest.raises(ToolFailed, match="more than 3 deep"):
         for _ in range(9):
             (name,) = shelf.unpack(name)
@@ -161,7 +161,7 @@ def test_zip_files_in_zip_files_end_somewhere(tmp_path):
 
 def test_a_folder_that_nobody_named_goes_with_the_shelf(tmp_path):
     (tmp_path / "a.zip").write_bytes(zip_of({"x.txt": "x"}))
-    shelf = FileShelf([tmp_path / "a.zip"])
+    shelf = FileCollection([tmp_path / "a.zip"])
     shelf.unpack("a.zip")
     file = shelf.path("a.zip/x.txt")
     assert file.read_text() == "x" and tmp_path not in file.parents
@@ -174,7 +174,7 @@ def test_what_an_earlier_shelf_unpacked_is_taken_up_while_it_is_what_the_zip_fil
     (tmp_path / "a.zip").write_bytes(zip_of({"in/x.txt": "x", "y.txt": "y"}))
 
     def again() -> list[str]:
-        return FileShelf([tmp_path / "a.zip"], unpack_into=tmp_path / "out").unpack("a.zip")
+        return FileCollection([tmp_path / "a.zip"], unpack_into=tmp_path / "out").unpack("a.zip")
 
     assert again() == again() == ["a.zip/in/x.txt", "a.zip/y.txt"]
     unpacked = tmp_path / "out" / "a.zip.unpacked"
@@ -203,23 +203,23 @@ def test_a_folder_is_a_shelf_of_its_visible_files(tmp_path):
     for name in ("a.txt", "in/b.txt", ".hidden", "secret.txt"):
         (tmp_path / name).write_text(name)
     (tmp_path / "in" / "link.txt").symlink_to(tmp_path / "secret.txt")
-    assert FileShelf(tmp_path).names == ["a.txt", "in/b.txt", "secret.txt"]
-    assert inspect_file(FileShelf(tmp_path / "in"))(file="b.txt").text == "in/b.txt"
+    assert FileCollection(tmp_path).names == ["a.txt", "in/b.txt", "secret.txt"]
+    assert inspect_file(FileCollection(tmp_path / "in"))(file="b.txt").text == "in/b.txt"
     for wrong, message in (
         (tmp_path / "gone", "not a folder"),
         ([], "must be files"),
         ([3], "a list of paths"),
     ):
         with pytest.raises(BadInput, match=message):
-            FileShelf(wrong)
+            FileCollection(wrong)
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadInput, match="holds no files"):
-        FileShelf(tmp_path / "empty")
+        FileCollection(tmp_path / "empty")
 
 
 def test_a_zip_file_that_means_harm_is_a_failure_of_the_tool(tmp_path):
     (tmp_path / "bad.zip").write_bytes(zip_named("../../out.txt"))
-    shelf = FileShelf([tmp_path / "bad.zip"], unpack_into=tmp_path / "out")
+    shelf = FileCollection([tmp_path / "bad.zip"], unpack_into=tmp_path / "out")
     with pytest.raises(ToolFailed, match="leads elsewhere; nothing was unpacked"):
         extract_zip(shelf)(file="bad.zip")
     assert shelf.names == ["bad.zip"]
@@ -239,13 +239,13 @@ def test_a_question_about_a_picture_goes_to_a_model_that_sees_with_the_picture(s
 
 def test_a_picture_of_the_web_is_fetched_with_the_same_manners(shelf):
     with web_site({"/lamp.png": Sent(PNG, "image/png")}) as site:
-        fetch = PoliteWeb(Manners(private_hosts={site.host})).fetch
+        fetch = WebFetcher(FetchSettings(private_hosts={site.host})).fetch
         tool = image_question(Scripted(["A lamp."]), shelf, fetch=fetch)
         assert tool(image=f"{site.url}/lamp.png", question="What?").text == "A lamp."
         with pytest.raises(ToolFailed, match="image_question: HTTP 404"):
             tool(image=f"{site.url}/none.png", question="What?")
         with pytest.raises(ToolFailed, match="private address"):
-            image_question(Scripted([]), shelf, fetch=PoliteWeb().fetch)(
+            image_question(Scripted([]), shelf, fetch=WebFetcher().fetch)(
                 image=f"{site.url}/lamp.png", question="What?"
             )
         alone = image_question(Scripted(["A lamp."]), None, fetch=fetch)
@@ -255,7 +255,7 @@ def test_a_picture_of_the_web_is_fetched_with_the_same_manners(shelf):
             alone(image="lamp.png", question="What?")
     with pytest.raises(ToolFailed, match="there is no file"):
         image_question(Scripted([]), shelf)(image=f"{site.url}/lamp.png", question="What?")
-    with pytest.raises(BadInput, match="a FileShelf, not None"):
+    with pytest.raises(BadInput, match="a FileCollection, not None"):
         image_question(Scripted([]), None)
 
 
@@ -325,7 +325,7 @@ def test_speech_is_paid_for_by_the_minute_the_service_tells_and_of_the_budget_of
     spending = Spending(Budget(dollars=1))
     with web_site(heard(90)) as site:
         transcribe = Transcriber("key", address=f"{site.url}/v1", price=0.006, spending=spending)
-        result = inspect_file(FileShelf([wav(tmp_path / "talk.wav", 120)]), transcribe=transcribe)(
+        result = inspect_file(FileCollection([wav(tmp_path / "talk.wav", 120)]), transcribe=transcribe)(
             file="talk.wav"
         )
     assert [usage.cost for usage in result.usage] == [pytest.approx(0.009)] and result.usage[0].seconds > 0
@@ -349,7 +349,7 @@ def test_speech_without_words_and_a_service_that_does_not_answer_are_counted_too
     with web_site(heard(60, "")) as site:
         transcribe = Transcriber("key", address=f"{site.url}/v1", price=0.006, spending=spending)
         with pytest.raises(ToolFailed, match="nothing is said") as caught:
-            inspect_file(FileShelf([talk]), transcribe=transcribe)(file="talk.wav")
+            inspect_file(FileCollection([talk]), transcribe=transcribe)(file="talk.wav")
         assert [usage.cost for usage in caught.value.usage] == [pytest.approx(0.006)]
     given_up = threading.Event()
     with web_site({"/v1/audio/transcriptions": lambda _: Sent({"text": str(given_up.wait(60))})}) as site:
@@ -360,10 +360,10 @@ def test_speech_without_words_and_a_service_that_does_not_answer_are_counted_too
 
 
 def test_how_long_a_recording_can_be_is_said_by_its_head_or_reckoned_from_its_bytes(tmp_path):
-    assert longest_speech(wav(tmp_path / "talk.wav", 7)) == 7
+    assert max_speech_seconds(wav(tmp_path / "talk.wav", 7)) == 7
     (tmp_path / "talk.mp3").write_bytes(bytes(8_000))
     (tmp_path / "broken.wav").write_bytes(bytes(8_000))
-    assert longest_speech(tmp_path / "talk.mp3") == longest_speech(tmp_path / "broken.wav") == 8
+    assert max_speech_seconds(tmp_path / "talk.mp3") == max_speech_seconds(tmp_path / "broken.wav") == 8
 
 
 def test_a_missing_converter_is_named(shelf, monkeypatch):
@@ -379,7 +379,7 @@ def test_a_missing_converter_is_named(shelf, monkeypatch):
 def test_zip_files_together_may_fill_only_so_much(tmp_path):
     for name in ("a.zip", "b.zip"):
         (tmp_path / name).write_bytes(zip_of({"x.txt": bytes(600)}))
-    shelf = FileShelf(
+    shelf = FileCollection(
         [tmp_path / "a.zip", tmp_path / "b.zip"],
         unpack_into=tmp_path / "out",
         limits=UnpackLimits(total_bytes=1000),

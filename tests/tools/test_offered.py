@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, ToolFailed
 from kgot_lab.llm.budget import Budget, Spending
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.sandbox import Calculator
-from kgot_lab.tools.offered import ENTRY_POINTS, AtHand, offered_tools
+from kgot_lab.tools.offered import ENTRY_POINTS, ToolResources, offered_tools
 from kgot_lab.types import Document
 
 LLM = Scripted([])
@@ -43,7 +43,7 @@ def attached(tmp_path):
 
 
 def test_with_nothing_at_hand_nothing_is_offered_and_each_tool_says_what_it_needs():
-    offered = offered_tools(AtHand(environment={}), others=())
+    offered = offered_tools(ToolResources(environment={}), others=())
     assert names(offered) == [] and reasons(offered) == {
         "search": "there are no documents to search; give some (--documents DIR)",
         "inspect_file": "no files are attached; attach some (--attach FILE)",
@@ -64,7 +64,8 @@ def test_with_everything_at_hand_every_tool_is_offered(attached, tmp_path, monke
     have = {"llm": LLM, "vision": LLM, "computer": Adder(), "web": True, "unpack_into": tmp_path / "out"}
     with pytest.warns(UserWarning, match="by words alone"):
         offered = offered_tools(
-            AtHand([Document("d", "text")], attached, **have, environment={"BRAVE_API_KEY": "key"}), others=()
+            ToolResources([Document("d", "text")], attached, **have, environment={"BRAVE_API_KEY": "key"}),
+            others=(),
         )
     every = [
         "search",
@@ -78,22 +79,22 @@ def test_with_everything_at_hand_every_tool_is_offered(attached, tmp_path, monke
     ]
     assert names(offered) == every and offered.missing == ()
     assert all(tool.description and tool.arguments["required"] for tool in offered.tools)
-    assert "key" not in repr(AtHand(environment={"BRAVE_API_KEY": "key"}))
+    assert "key" not in repr(ToolResources(environment={"BRAVE_API_KEY": "key"}))
 
 
 def test_the_web_is_not_asked_unless_it_is_allowed_but_a_folder_can_stand_in_for_it(tmp_path):
     (tmp_path / "page.html").write_text("<p>page</p>")
-    closed = offered_tools(AtHand(llm=LLM, environment={"BRAVE_API_KEY": "key"}), others=())
+    closed = offered_tools(ToolResources(llm=LLM, environment={"BRAVE_API_KEY": "key"}), others=())
     assert "a folder that stands in for it" in reasons(closed)["ask_search_agent"]
-    offline = offered_tools(AtHand(llm=LLM, mirror=tmp_path), others=())
+    offline = offered_tools(ToolResources(llm=LLM, mirror=tmp_path), others=())
     assert names(offline) == ["ask_search_agent", "llm_query"]
     (tmp_path / "page.html").unlink()
     with pytest.raises(BadInput, match="holds no files"):
-        offered_tools(AtHand(llm=LLM, mirror=tmp_path), others=())
+        offered_tools(ToolResources(llm=LLM, mirror=tmp_path), others=())
 
 
 def test_a_missing_key_or_package_is_named(monkeypatch):
-    keyless = offered_tools(AtHand(llm=LLM, web=True, engine="serpapi", environment={}), others=())
+    keyless = offered_tools(ToolResources(llm=LLM, web=True, engine="serpapi", environment={}), others=())
     assert (
         reasons(keyless)["ask_search_agent"]
         == "the search engine serpapi needs a key: set the environment variable SERPAPI_API_KEY"
@@ -101,33 +102,38 @@ def test_a_missing_key_or_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ddgs", None)
     assert (
         "ddgs: pip install 'kgot_lab[web]'"
-        in reasons(offered_tools(AtHand(llm=LLM, web=True, environment={}), others=()))["ask_search_agent"]
+        in reasons(offered_tools(ToolResources(llm=LLM, web=True, environment={}), others=()))[
+            "ask_search_agent"
+        ]
     )
     monkeypatch.setitem(sys.modules, "httpx", None)
     assert (
         "httpx: pip install 'kgot_lab[web]'"
-        in reasons(offered_tools(AtHand(web=True, environment={}), others=()))["wikipedia"]
+        in reasons(offered_tools(ToolResources(web=True, environment={}), others=()))["wikipedia"]
     )
 
 
 def test_a_zip_file_needs_no_more_than_itself_and_a_wrong_path_is_the_callers_mistake(attached, tmp_path):
-    offered = offered_tools(AtHand(attachments=attached), others=())
+    offered = offered_tools(ToolResources(attachments=attached), others=())
     read, unzip = offered.tools
     assert unzip(file="b.zip").text == "b.zip holds 1 file:\nb.zip/x.txt"
     assert read(file="b.zip/x.txt").text == "x"
     assert (
-        reasons(offered_tools(AtHand(attachments=attached[:1]), others=()))["extract_zip"]
+        reasons(offered_tools(ToolResources(attachments=attached[:1]), others=()))["extract_zip"]
         == "no zip file is attached"
     )
     with pytest.raises(BadInput, match="not there"):
-        offered_tools(AtHand(attachments=[tmp_path / "gone.txt"]), others=())
+        offered_tools(ToolResources(attachments=[tmp_path / "gone.txt"]), others=())
 
 
 def test_pictures_are_looked_at_where_there_are_files_or_the_web(attached):
     pytest.importorskip("httpx")
-    why = reasons(offered_tools(AtHand(vision=LLM), others=()))["image_question"]
+    why = reasons(offered_tools(ToolResources(vision=LLM), others=()))["image_question"]
     assert "attach files (--attach FILE), or allow the web (--web)" in why
-    for have in (AtHand(vision=LLM, attachments=attached), AtHand(vision=LLM, web=True, environment={})):
+    for have in (
+        ToolResources(vision=LLM, attachments=attached),
+        ToolResources(vision=LLM, web=True, environment={}),
+    ):
         assert "image_question" in names(offered_tools(have, others=()))
 
 
@@ -135,8 +141,8 @@ def test_speech_to_text_is_not_offered_where_dollars_are_limited_and_its_price_i
     (tmp_path / "talk.mp3").write_bytes(b"ID3 sound")
     have = {"attachments": [tmp_path / "talk.mp3"], "web": True, "environment": {"OPENAI_API_KEY": "key"}}
     limited = Spending(Budget(dollars=1))
-    assert "speech to text" not in reasons(offered_tools(AtHand(**have, spending=limited), others=()))
-    offered = offered_tools(AtHand(**have, spending=limited, speech="gpt-next"), others=())
+    assert "speech to text" not in reasons(offered_tools(ToolResources(**have, spending=limited), others=()))
+    offered = offered_tools(ToolResources(**have, spending=limited, speech="gpt-next"), others=())
     why = "what gpt-next charges for writing down speech is not known, so dollars cannot be limited"
     assert "inspect_file" in names(offered) and why in reasons(offered)["speech to text"]
     with pytest.raises(ToolFailed, match=why):
@@ -146,7 +152,7 @@ def test_speech_to_text_is_not_offered_where_dollars_are_limited_and_its_price_i
 def test_speech_goes_out_only_where_the_web_may_be_asked(tmp_path):
     (tmp_path / "talk.mp3").write_bytes(b"ID3 sound")
     (read,) = offered_tools(
-        AtHand(attachments=[tmp_path / "talk.mp3"], environment={"OPENAI_API_KEY": "key"}), others=()
+        ToolResources(attachments=[tmp_path / "talk.mp3"], environment={"OPENAI_API_KEY": "key"}), others=()
     ).tools
     with pytest.raises(ToolFailed, match=r"OPENAI_API_KEY is set and the web may be asked \(--web\)"):
         read(file="talk.mp3")
@@ -154,12 +160,12 @@ def test_speech_goes_out_only_where_the_web_may_be_asked(tmp_path):
 
 def test_python_is_offered_where_a_sandbox_opens_and_else_the_reason_is_told(monkeypatch):
     with closing(Calculator()) as computer:
-        offered = offered_tools(AtHand(computer=computer), others=())
+        offered = offered_tools(ToolResources(computer=computer), others=())
         assert (
             names(offered) == ["python"] or "no sandbox works on this machine" in reasons(offered)["python"]
         )
     monkeypatch.setattr("kgot_lab.sandbox.KINDS", {})
-    nowhere = offered_tools(AtHand(computer=Calculator()), others=())
+    nowhere = offered_tools(ToolResources(computer=Calculator()), others=())
     assert names(nowhere) == [] and reasons(nowhere)["python"].startswith("no sandbox works on this machine")
     assert "apt install bubblewrap" in reasons(nowhere)["python"]
 
@@ -230,7 +236,7 @@ def installed(tmp_path, monkeypatch):
 
 
 def test_a_tool_is_added_by_one_class_and_an_entry_point(installed):
-    offered = offered_tools(AtHand(llm=LLM, environment={"TIDES_KEY": "x"}))
+    offered = offered_tools(ToolResources(llm=LLM, environment={"TIDES_KEY": "x"}))
     assert names(offered) == ["llm_query", "tides", "echo"]
     assert (
         next(tool for tool in offered.tools if tool.name == "tides")(port="Oslo").text
@@ -239,7 +245,7 @@ def test_a_tool_is_added_by_one_class_and_an_entry_point(installed):
 
 
 def test_a_tool_of_another_package_that_fails_is_listed_with_its_error_and_ends_nothing(installed):
-    why = reasons(offered_tools(AtHand(llm=LLM, environment={})))
+    why = reasons(offered_tools(ToolResources(llm=LLM, environment={})))
     assert why["tides"] == "set the environment variable TIDES_KEY"
     assert why["again"] == "there is a tool called 'llm_query' already"
     assert why["nothing"].startswith("what its entry point made is no tool")
@@ -253,6 +259,6 @@ def test_nothing_of_another_package_is_loaded_before_tools_are_asked_for(install
 
 
 def test_the_key_that_a_failing_tool_of_another_package_shows_is_not_told(installed):
-    why = reasons(offered_tools(AtHand(llm=LLM, environment={"TOLD_API_KEY": "zx81-spectrum-key"})))
+    why = reasons(offered_tools(ToolResources(llm=LLM, environment={"TOLD_API_KEY": "zx81-spectrum-key"})))
     assert why["told"].endswith("(RuntimeError: 401 for header Bearer …)")
     assert why["refused"] == "401 for header Bearer …"

@@ -12,11 +12,11 @@ import kgot_lab as lab
 from kgot_lab.errors import LLMError, ToolFailed
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import Asked, ToolReturned
-from kgot_lab.tools.search_agent import Stamina, WebAccess, ask_search_agent
+from kgot_lab.tools.search_agent import AgentLimits, WebAccess, ask_search_agent
 from kgot_lab.tools.web.archives import Mirror
 from kgot_lab.tools.web.engines import WebHit
-from kgot_lab.tools.web.fetching import Manners, PoliteWeb
-from kgot_lab.tools.web.pages import page_of, page_opener
+from kgot_lab.tools.web.fetching import FetchSettings, WebFetcher
+from kgot_lab.tools.web.pages import page_from, page_opener
 from kgot_lab.types import Prompt, Usage
 
 PAGES = {
@@ -52,8 +52,8 @@ def site():
 
 @pytest.fixture
 def reach(site):
-    web = PoliteWeb(Manners(private_hosts={site.host}))
-    yield WebAccess(FrontPage(site.url), lambda address: page_of(web.fetch(address)))
+    web = WebFetcher(FetchSettings(private_hosts={site.host}))
+    yield WebAccess(FrontPage(site.url), lambda address: page_from(web.fetch(address)))
     web.close()
 
 
@@ -143,7 +143,7 @@ def test_after_the_last_turn_the_agent_answers_from_what_it_found(reach):
         '{"found": true, "answer": "by coast"}',
     ]
     llm = Scripted(said)
-    assert ask_search_agent(llm, reach, stamina=Stamina(turns=2))(query="x").text == "by coast"
+    assert ask_search_agent(llm, reach, stamina=AgentLimits(turns=2))(query="x").text == "by coast"
     assert "That was the last turn" in last(llm.asked[2])
 
 
@@ -153,7 +153,7 @@ def test_after_the_last_turn_the_agent_answers_from_what_it_found(reach):
 def test_a_search_that_finds_nothing_fails_and_still_tells_its_cost(reach, end):
     llm = Scripted([move("web_search", query="gulls"), end])
     with pytest.raises(ToolFailed, match=r"ask_search_agent: (nothing that answers it|no answer)") as caught:
-        ask_search_agent(llm, reach, stamina=Stamina(turns=1))(query="x")
+        ask_search_agent(llm, reach, stamina=AgentLimits(turns=1))(query="x")
     assert len(caught.value.usage) == 2 and not caught.value.again
 
 
@@ -179,7 +179,7 @@ def test_a_markdown_link_as_an_address_is_a_failed_move_whose_cost_is_kept(tmp_p
     (tmp_path / "ada.html").write_text("<p>Ada Lovelace</p>")
     mirror = Mirror(tmp_path)
     llm = Scripted([move("visit", address="[Ada](https://x.org/a)"), move("answer", text="none")])
-    with closing(PoliteWeb()) as web:
+    with closing(WebFetcher()) as web:
         result = ask_search_agent(llm, WebAccess(mirror, mirror.open_page if mirrored else page_opener(web)))(
             query="x"
         )
@@ -202,7 +202,7 @@ def test_whatever_breaks_in_a_move_is_a_failed_move_and_the_search_goes_on(tmp_p
 def test_what_was_found_long_ago_is_left_out_of_the_prompt(reach, site):
     visit = move("visit", address=f"{site.url}/coasts/north.html")
     llm = Scripted([visit, visit, visit, visit, move("answer", text="x")])
-    ask_search_agent(llm, reach, stamina=Stamina(remembered=2_700))(query="x")
+    ask_search_agent(llm, reach, stamina=AgentLimits(remembered=2_700))(query="x")
     assert [message.text.count("Rocks and gulls.") > 0 for message in llm.asked[4].messages[3::2]] == [
         False,
         False,

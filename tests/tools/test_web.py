@@ -15,8 +15,8 @@ from support.web_site import Seen, Sent, redirect, web_site, zipped_page
 
 from kgot_lab.errors import BadInput, ToolFailed
 from kgot_lab.tools.web.engines import JsonApi
-from kgot_lab.tools.web.fetching import USER_AGENT, Fetched, Manners, PoliteWeb, destination, is_public
-from kgot_lab.tools.web.pages import Browser, WebPage, page_of, screens
+from kgot_lab.tools.web.fetching import USER_AGENT, Fetched, FetchSettings, WebFetcher, destination, is_public
+from kgot_lab.tools.web.pages import Browser, WebPage, page_from, split_screens
 
 ROBOTS = """User-agent: *
 Disallow: /
@@ -88,8 +88,8 @@ def site():
 
 @pytest.fixture
 def web(site):
-    reader = PoliteWeb(
-        Manners(private_hosts={site.host}, seconds=60, most_bytes=200_000), sleep=lambda _: None
+    reader = WebFetcher(
+        FetchSettings(private_hosts={site.host}, seconds=60, most_bytes=200_000), sleep=lambda _: None
     )
     yield reader
     reader.close()
@@ -97,7 +97,7 @@ def web(site):
 
 @pytest.fixture
 def read(site, web):
-    return lambda path: page_of(web.fetch(site.url + path))
+    return lambda path: page_from(web.fetch(site.url + path))
 
 
 # --- manners ---
@@ -123,7 +123,7 @@ def test_what_robots_txt_forbids_is_not_asked_for_even_after_a_redirect(site, we
 
 def test_what_robots_txt_allows_is_read_and_robots_txt_is_asked_for_once(site, web):
     before = site.visits["/robots.txt"]
-    assert page_of(web.fetch(f"{site.url}/secret/open")).text == "open"
+    assert page_from(web.fetch(f"{site.url}/secret/open")).text == "open"
     web.fetch(f"{site.url}/plain")
     assert site.visits["/robots.txt"] - before == 1
 
@@ -133,8 +133,8 @@ def test_a_site_without_robots_txt_may_be_read_and_one_whose_robots_txt_fails_ma
         web_site({"/a": "<p>a</p>"}) as free,
         web_site({"/robots.txt": Sent(status=500), "/a": "<p>a</p>"}) as broken,
     ):
-        web = PoliteWeb(Manners(private_hosts={free.host, broken.host}), sleep=lambda _: None)
-        assert page_of(web.fetch(f"{free.url}/a")).text == "a"
+        web = WebFetcher(FetchSettings(private_hosts={free.host, broken.host}), sleep=lambda _: None)
+        assert page_from(web.fetch(f"{free.url}/a")).text == "a"
         with pytest.raises(ToolFailed, match="HTTP 500") as caught:
             web.fetch(f"{broken.url}/a")
         assert caught.value.again and not broken.visits["/a"]
@@ -142,7 +142,7 @@ def test_a_site_without_robots_txt_may_be_read_and_one_whose_robots_txt_fails_ma
 
 def test_a_cookie_is_not_kept():
     with web_site({"/a": Sent("<p>a</p>", headers={"set-cookie": "who=you; Path=/"})}) as site:
-        web = PoliteWeb(Manners(private_hosts={site.host}))
+        web = WebFetcher(FetchSettings(private_hosts={site.host}))
         web.fetch(f"{site.url}/a")
         web.fetch(f"{site.url}/a")
     assert site.visits["/a"] == 2 and not any("cookie" in request.headers for request in site.seen)
@@ -155,15 +155,15 @@ def test_manners_that_mean_nothing_are_refused():
         ({"redirects": -1}, "0 or more"),
     ):
         with pytest.raises(BadInput, match=message):
-            Manners(**wrong)
+            FetchSettings(**wrong)
 
 
 def test_a_server_that_fails_once_is_asked_again_after_the_wait_it_asks_for():
     waits: list[float] = []
     flaky = Times(Sent(status=500), Sent(status=503, headers={"retry-after": "3"}), Sent("<p>there</p>"))
     with web_site({"/a": flaky}) as site:
-        web = PoliteWeb(Manners(private_hosts={site.host}), sleep=waits.append)
-        assert page_of(web.fetch(f"{site.url}/a")).text == "there"
+        web = WebFetcher(FetchSettings(private_hosts={site.host}), sleep=waits.append)
+        assert page_from(web.fetch(f"{site.url}/a")).text == "there"
     assert len(waits) == 2 and waits[0] <= 0.5 and waits[1] == 3
 
 
@@ -180,7 +180,7 @@ def test_a_server_that_fails_once_is_asked_again_after_the_wait_it_asks_for():
 )
 def test_a_failure_says_whether_trying_again_may_help(sent, message, again, asked):
     with web_site({"/a": sent}) as site:
-        web = PoliteWeb(Manners(private_hosts={site.host}), sleep=lambda _: None)
+        web = WebFetcher(FetchSettings(private_hosts={site.host}), sleep=lambda _: None)
         with pytest.raises(ToolFailed, match=message) as caught:
             web.fetch(f"{site.url}/a")
         assert (caught.value.again, site.visits["/a"]) == (again, asked)
@@ -194,7 +194,7 @@ def test_a_server_that_never_ends_its_answer_is_left():
         return Sent("late")
 
     with web_site({"/slow": wait}) as site:
-        web = PoliteWeb(Manners(private_hosts={site.host}, seconds=0.3, attempts=1))
+        web = WebFetcher(FetchSettings(private_hosts={site.host}, seconds=0.3, attempts=1))
         with pytest.raises(ToolFailed, match=r"did not answer within 0\.3 s") as caught:
             web.fetch(f"{site.url}/slow")
         ended.set()
@@ -202,7 +202,7 @@ def test_a_server_that_never_ends_its_answer_is_left():
 
 
 def test_what_nobody_holds_any_more_is_closed():
-    web = PoliteWeb()
+    web = WebFetcher()
     client = web._client
     del web
     gc.collect()
@@ -214,7 +214,7 @@ def test_what_nobody_holds_any_more_is_closed():
     [(1000, 60, "answered with more than", False), (10**12, 0.3, r"did not answer within 0\.3 s", True)],
 )
 def test_a_service_that_sends_without_end_is_left(monkeypatch, most, seconds, message, again):
-    monkeypatch.setattr("kgot_lab.tools.web.engines._MOST_BYTES", most)
+    monkeypatch.setattr("kgot_lab.tools.web.engines._MAX_BYTES", most)
     page = Sent('{"a": 1}', "application/json", endless=True)
     with (
         web_site({"/api": page}) as site,
@@ -227,7 +227,7 @@ def test_a_service_that_sends_without_end_is_left(monkeypatch, most, seconds, me
 def test_a_connection_that_is_refused_may_be_tried_again(site):
     with web_site({}) as gone:
         pass
-    web = PoliteWeb(Manners(private_hosts={gone.host}, attempts=2), sleep=lambda _: None)
+    web = WebFetcher(FetchSettings(private_hosts={gone.host}, attempts=2), sleep=lambda _: None)
     with pytest.raises(ToolFailed, match=r"the connection to 127\.0\.0\.1 broke") as caught:
         web.fetch(gone.url)
     assert caught.value.again
@@ -242,8 +242,8 @@ def test_of_a_page_without_end_the_beginning_is_read_and_the_page_says_so(read):
 
 
 def test_a_page_of_more_markup_than_can_be_read_soon_is_cut(monkeypatch):
-    monkeypatch.setattr("kgot_lab.tools.web.pages._MOST_MARKUP", 1000)
-    page = page_of(Fetched("http://a.example/", "text/html", "", b"<p>word</p>" * 1000))
+    monkeypatch.setattr("kgot_lab.tools.web.pages._MAX_MARKUP", 1000)
+    page = page_from(Fetched("http://a.example/", "text/html", "", b"<p>word</p>" * 1000))
     assert len(page.text) < 1000 and page.remark.startswith("only the first")
 
 
@@ -348,10 +348,10 @@ def test_what_is_no_web_address_is_refused_with_the_reason(address, message):
 
 def test_a_private_site_is_reached_only_where_its_host_and_port_were_named(site):
     with pytest.raises(ToolFailed, match="private address"):
-        PoliteWeb().fetch(f"{site.url}/plain")
+        WebFetcher().fetch(f"{site.url}/plain")
     with web_site({"/robots.txt": Sent(status=404), "/x": redirect(f"{site.url}/plain")}) as door:
         before = len(site.seen)
-        web = PoliteWeb(Manners(private_hosts={door.host}))
+        web = WebFetcher(FetchSettings(private_hosts={door.host}))
         with pytest.raises(ToolFailed, match="private address"):
             web.fetch(f"{door.url}/x")
         assert len(site.seen) == before, "a redirect from an allowed host to a private one is not followed"
@@ -370,8 +370,8 @@ def test_a_name_that_changes_its_number_between_two_look_ups_is_connected_to_whe
 
     monkeypatch.setattr("kgot_lab.tools.web.fetching.socket.getaddrinfo", look_up)
     where = destination(f"http://moving.example:{port}/plain", {f"moving.example:{port}"})
-    web = PoliteWeb(Manners(private_hosts={f"moving.example:{port}"}))
-    answer = web._asked(where, 1000, time.monotonic() + AMPLE)
+    web = WebFetcher(FetchSettings(private_hosts={f"moving.example:{port}"}))
+    answer = web._request(where, 1000, time.monotonic() + AMPLE)
     assert (answer.data, where.ip) == (b"Just text.", "127.0.0.1")
     assert asked.count("moving.example") == 1 and site.seen[-1].headers["host"] == f"moving.example:{port}"
 
@@ -406,7 +406,9 @@ def test_a_certificate_is_checked_for_the_name_and_not_for_the_number(tmp_path, 
     look_up = lambda host, port, *_, **__: [(2, 1, 6, "", ("127.0.0.1", port))]  # noqa: E731
     monkeypatch.setattr("kgot_lab.tools.web.fetching.socket.getaddrinfo", look_up)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    web = PoliteWeb(Manners(private_hosts={f"right.example:{port}", f"wrong.example:{port}"}, attempts=1))
+    web = WebFetcher(
+        FetchSettings(private_hosts={f"right.example:{port}", f"wrong.example:{port}"}, attempts=1)
+    )
     try:
         assert web.fetch(f"https://right.example:{port}/").data == b"safe"
         with pytest.raises(ToolFailed, match="certificate"):
@@ -422,11 +424,13 @@ def test_a_certificate_is_checked_for_the_name_and_not_for_the_number(tmp_path, 
 
 def test_screens_joined_are_the_text_and_end_where_words_do():
     text = "\n\n".join(f"Paragraph {number} " + "word " * 40 for number in range(100))
-    parts = screens(text, 1000)
+    parts = split_screens(text, 1000)
     assert "".join(parts) == text
     assert all(len(part) <= 1000 for part in parts)
     assert all(part[-1].isspace() for part in parts[:-1])
-    assert screens("x" * 2500, 1000) == ["x" * 1000, "x" * 1000, "x" * 500] and screens("") == [""]
+    assert split_screens("x" * 2500, 1000) == ["x" * 1000, "x" * 1000, "x" * 500] and split_screens("") == [
+        ""
+    ]
 
 
 def test_a_text_is_found_across_the_end_of_a_screen_and_through_emphasis():
@@ -438,7 +442,7 @@ def test_a_text_is_found_across_the_end_of_a_screen_and_through_emphasis():
     assert browser.find("the grey point lamp").number == 1
     assert browser.find("POINT  lamp").number == 2
     browser.find("grey point")
-    assert browser.find_next().number == len(screens(page.text, 1000))
+    assert browser.find_next().number == len(split_screens(page.text, 1000))
     with pytest.raises(ToolFailed, match="no further"):
         browser.find_next()
 

@@ -15,7 +15,7 @@ from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
-from kgot_lab.loop.formatting import tell
+from kgot_lab.loop.formatting import format_event
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import page, svg, table
@@ -394,7 +394,7 @@ def test_a_fact_whose_node_stands_for_a_sentence_is_told_as_the_title_and_the_se
         and "--[says]--" not in words.partition("Step by step")[0]
     )
     assert "Ada --[met]--&gt; Bob" in words and "Ada: “She wrote programs.”" in "".join(
-        map(str, tell(answered).parts)
+        map(str, format_event(answered).parts)
     )
     (fact, other) = run_data(run, {})["grounds"]["facts"]
     assert fact["sentence_of"] == "Ada" and "sentence_of" not in other

@@ -22,7 +22,7 @@ from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.trace import graph_after, load_run
-from kgot_lab.similarity.delta import Pair, Thresholds, per_band
+from kgot_lab.similarity.delta import TextPair, Thresholds, count_by_band
 from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query
 from kgot_lab.viz import plots
 from kgot_lab.viz.plots.figure import empty_plot, new_figure, plot, short_label
@@ -130,7 +130,7 @@ def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_th
     code = (
         "import sys, matplotlib; matplotlib.rcParams.update({'font.size': 30, 'axes.facecolor': 'black', 'text.usetex': False})\n"
         "from kgot_lab.io.files import bundled; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
-        "sys.stdout.write(plots.ballots(load_run(bundled('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
+        "sys.stdout.write(plots.ballots(load_run(bundled_path('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
     there = subprocess.run(
         [sys.executable, "-c", code],
@@ -319,8 +319,8 @@ def test_what_is_no_run_is_refused_with_what_would_do(verb):
 def test_bands_count_the_delta_edges_of_musique(delta_edges):
     edges, thresholds = delta_edges
     drawn = plots.bands(edges, thresholds=thresholds)
-    counts = per_band(
-        Pair("", "", edge.properties["raw"], edge.properties["skeleton"]).band for edge in edges
+    counts = count_by_band(
+        TextPair("", "", edge.properties["raw"], edge.properties["skeleton"]).band for edge in edges
     )
     assert sum(row["pairs"] for row in drawn.numbers) == len(edges) == 2165 and len(drawn.numbers) < 400
     assert all(
@@ -333,7 +333,7 @@ def test_bands_count_the_delta_edges_of_musique(delta_edges):
 
 
 def test_a_few_pairs_are_drawn_one_by_one_and_vetoed_ones_are_hollow():
-    pairs = [Pair("a", "b", 0.1, 0.5), Pair("c", "d", 0.6, 0.5), Pair("a", "d", 0.3, 0.31)]
+    pairs = [TextPair("a", "b", 0.1, 0.5), TextPair("c", "d", 0.6, 0.5), TextPair("a", "d", 0.3, 0.31)]
     vetoed = Edge("a", "delta", "c", {"raw": 0.2, "skeleton": 0.3, "veto": "roles are turned around"})
     drawn = plots.bands([*pairs, vetoed])
     assert [row["band"] for row in drawn.numbers] == ["negative", "low", "middle", "high"] and [
@@ -349,7 +349,7 @@ def test_pairs_without_similarities_are_refused_and_no_pairs_say_so():
     with pytest.raises(BadInput, match="not finite"):
         plots.bands([Edge("a", "delta", "b", {"raw": float("nan"), "skeleton": 1.0})])
     with pytest.raises(BadInput, match="finite number"):
-        plots.bands([Pair("a", "b", 0.1, float("inf"))])
+        plots.bands([TextPair("a", "b", 0.1, float("inf"))])
     with pytest.raises(BadInput, match="needs pairs"):
         plots.bands(["a"])
     assert plots.bands([]).alt == "Nothing to draw: there are no pairs to draw"

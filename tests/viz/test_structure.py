@@ -10,14 +10,14 @@ import pytest
 from support.every import every
 
 from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.delta_edges import DELTA, FoundEdges, compare_texts, delta_edges
-from kgot_lab.analogy.linguistic import Linguistic
-from kgot_lab.analogy.skeletons import Skeletons, skeletons
+from kgot_lab.analogy.delta_edges import DELTA_EDGE, ComputedEdges, compare_texts, delta_edges
+from kgot_lab.analogy.linguistic import LinguisticSkeletons
+from kgot_lab.analogy.skeletons import Skeletons, make_skeletons
 from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.similarity.delta import BANDS, Pair, Thresholds
+from kgot_lab.similarity.delta import BANDS, TextPair, Thresholds
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.analogy import structure
 from kgot_lab.viz.analogy_picture import COLUMN, FONT, gauge
@@ -53,7 +53,11 @@ def aligner(model):
 def compared(model):
     def made(one, other, verifier=None):
         return compare_texts(
-            one, other, skeletons([one, other], Linguistic(), cache=False), model, verifier=verifier
+            one,
+            other,
+            make_skeletons([one, other], LinguisticSkeletons(), cache=False),
+            model,
+            verifier=verifier,
         )
 
     return made
@@ -65,7 +69,7 @@ def found(model, aligner):
     graph = PropertyGraph.of(
         [Node(name, ("Text",), {"text": text, "name": f"The {name}"}) for name, text in NAMES.items()]
     )
-    made = skeletons(NAMES.values(), Linguistic(), cache=False)
+    made = make_skeletons(NAMES.values(), LinguisticSkeletons(), cache=False)
     return graph, made, delta_edges(graph, made, model, thresholds=Thresholds(-1, -2), verifier=aligner)
 
 
@@ -165,7 +169,7 @@ def test_words_that_leaked_into_a_skeleton_are_named(compared):
 
 @pytest.mark.parametrize("delta", [-0.2, 0.02, 0.1, 0.4])
 def test_the_band_of_the_delta_is_said_in_words_and_framed_in_the_gauge(delta):
-    view = structure(Pair("a text", "another text", 0.4, 0.4 + delta, ("x", "y")))
+    view = structure(TextPair("a text", "another text", 0.4, 0.4 + delta, ("x", "y")))
     assert (
         view.pair.band == BANDS[[-0.2, 0.02, 0.1, 0.4].index(delta)]
         and f"in the {view.pair.band} band" in view.alt
@@ -196,7 +200,7 @@ class Said:
     ],
 )
 def test_the_headline_says_whether_there_is_an_edge_and_who_objects(skeleton, said, headline):
-    view = structure(Pair("a text", "another text", 0.1, skeleton, ("it is x", "it is not y"), said))
+    view = structure(TextPair("a text", "another text", 0.1, skeleton, ("it is x", "it is not y"), said))
     assert drawn(view)[0] == headline and sheet(view, "The verdict").rows[0][1] == headline
     assert said is None or said.veto in view.alt
 
@@ -204,9 +208,9 @@ def test_the_headline_says_whether_there_is_an_edge_and_who_objects(skeleton, sa
 def test_a_threshold_that_is_just_reached_is_reached():
     assert (
         "Both thresholds given are reached"
-        in structure(Pair("a", "b", 0.25, 0.3), thresholds=Thresholds(0.3, 0.05)).alt
+        in structure(TextPair("a", "b", 0.25, 0.3), thresholds=Thresholds(0.3, 0.05)).alt
     )
-    missed = structure(Pair("a", "b", 0.25, 0.299999), thresholds=Thresholds(0.3, 0.05)).alt
+    missed = structure(TextPair("a", "b", 0.25, 0.299999), thresholds=Thresholds(0.3, 0.05)).alt
     assert "the skeletons are not alike enough" in missed and "the delta is too small" in missed
 
 
@@ -235,7 +239,7 @@ def test_where_a_new_verdict_differs_from_the_kept_one_both_are_told(found, mode
 
 def test_of_several_edges_the_largest_delta_is_shown_first_and_another_by_choice(found):
     graph, _, edges = found
-    assert isinstance(edges, FoundEdges) and edges.edges and edges.vetoed
+    assert isinstance(edges, ComputedEdges) and edges.edges and edges.vetoed
     view = structure(edges, graph)
     strongest = max(edges.edges, key=lambda edge: edge.properties["weight"])
     assert (view.pair.source, view.pair.target) == (strongest.source, strongest.target)
@@ -313,12 +317,12 @@ def test_hostile_texts_stay_texts(compared, aligner):
 
 
 def test_a_blank_text_is_called_blank(aligner):
-    view = structure(Pair(" ", DAM, 0.1, 0.2, alignment=aligner.align(" ", DAM)))
+    view = structure(TextPair(" ", DAM, 0.1, 0.2, alignment=aligner.align(" ", DAM)))
     assert "this text is blank" in drawn(view) and "the first text is blank" in view.alt
-    assert "this text is blank" in drawn(structure(Pair(" ", DAM, 0.1, 0.2)))
+    assert "this text is blank" in drawn(structure(TextPair(" ", DAM, 0.1, 0.2)))
 
 
-EDGE = Edge("a", DELTA, "b", {"raw": 0.1, "skeleton": 0.7})
+EDGE = Edge("a", DELTA_EDGE, "b", {"raw": 0.1, "skeleton": 0.7})
 
 
 @every(
@@ -329,17 +333,17 @@ EDGE = Edge("a", DELTA, "b", {"raw": 0.1, "skeleton": 0.7})
         (EDGE, [DAM], "texts is a graph, or the text of each id"),
         (Edge("a", "similarity", "b", {"weight": 0.4}), {"a": DAM, "b": DAM}, "holds no number 'raw'"),
         (
-            Edge("a", DELTA, "b", {"raw": "0.1", "skeleton": True}),
+            Edge("a", DELTA_EDGE, "b", {"raw": "0.1", "skeleton": True}),
             {"a": DAM, "b": DAM},
             "holds no number 'raw'",
         ),
         (
-            Edge("a", DELTA, "b", {"raw": 0.1, "skeleton": float("nan")}),
+            Edge("a", DELTA_EDGE, "b", {"raw": 0.1, "skeleton": float("nan")}),
             {"a": DAM, "b": DAM},
             "holds no number 'skeleton'",
         ),
-        (Pair("a", "b", float("nan"), 0.2), None, "a similarity is a cosine, from -1 to 1"),
-        (Pair("a", "b", 3, 0.2), None, "a similarity is a cosine, from -1 to 1"),
+        (TextPair("a", "b", float("nan"), 0.2), None, "a similarity is a cosine, from -1 to 1"),
+        (TextPair("a", "b", 3, 0.2), None, "a similarity is a cosine, from -1 to 1"),
         ([], None, "no edge to show"),
         ("dam", None, "a delta edge or several, not str"),
         (3, None, "a delta edge or several, not int"),

@@ -51,7 +51,7 @@ def collect_replies(traces: Iterable[Path]) -> dict[str, Reply]:
     found: dict[str, Reply] = {}
     for path in traces:
         for event in read_events(path):
-            if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside "):
+            if isinstance(event, Asked) and not event.is_failed and not event.role.startswith("inside "):
                 found.setdefault(prompt_digest(event.prompt, event.model), event.as_reply)
     return found
 
@@ -157,16 +157,16 @@ def load_system_results(folder: Path, set: str, system: str) -> dict[str, Questi
 
 def missing_answers(design: Design, folder: Path, chosen: ComparisonSlice = WHOLE) -> list[PendingQuestion]:
     """Return the questions without an answer or with an error, in the order in which they are asked."""
-    there: dict[tuple[str, str], dict[str, QuestionResult]] = {}
-    left = []
+    stored: dict[tuple[str, str], dict[str, QuestionResult]] = {}
+    pending = []
     for due in questions_in_turn(design, chosen):
         key = due.set, due.system
-        if key not in there:
-            there[key] = load_system_results(folder, *key)
-        receipt = there[key].get(due.question.id)
-        if receipt is None or receipt.error:
-            left.append(due)
-    return left
+        if key not in stored:
+            stored[key] = load_system_results(folder, *key)
+        result = stored[key].get(due.question.id)
+        if result is None or result.error:
+            pending.append(due)
+    return pending
 
 
 @dataclass(frozen=True)
@@ -198,19 +198,19 @@ class ComparisonRun:
         Everything started is on file and can be resumed.
         """
         self.keep_plan()
-        left = missing_answers(self.design, self.folder, chosen)
-        began, in_a_row = self.clock(), 0
-        for due in left:
-            if minutes is not None and self.clock() - began >= 60 * minutes:
+        pending = missing_answers(self.design, self.folder, chosen)
+        started, in_a_row = self.clock(), 0
+        for due in pending:
+            if minutes is not None and self.clock() - started >= 60 * minutes:
                 return
-            for receipt in self._question_run(due).answer_missing(
+            for result in self._question_run(due).answer_missing(
                 on_event=partial(_report_event, on_event, due)
             ):
-                yield due, receipt
-                in_a_row = in_a_row + 1 if receipt.error else 0
+                yield due, result
+                in_a_row = in_a_row + 1 if result.error else 0
                 if in_a_row == _MAX_FAILURES:
                     raise LLMError(
-                        f"{in_a_row} answers in a row ended in an error, so it stops; the last one: {receipt.error}"
+                        f"{in_a_row} answers in a row ended in an error, so it stops; the last one: {result.error}"
                     )
 
     @property
@@ -302,16 +302,16 @@ def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = W
     results of other systems, or from a 1.5B model on two cores.
     """
     left = Counter((due.set, due.system) for due in missing_answers(design, folder, chosen))
-    there = {
+    stored = {
         (set, system): _completed_results(folder, set, system)
         for set in design.samples
         for system in design.systems
     }
-    rate = _reading_rate([receipt for some in there.values() for receipt in some])
+    rate = _reading_rate([receipt for some in stored.values() for receipt in some])
     rows = []
     for (set, system), count in left.items():
-        elsewhere = [each for (_, other), some in there.items() if other == system for each in some]
-        for some, by in ((there[set, system], MEASURED), (elsewhere, "median of other sets")):
+        elsewhere = [each for (_, other), some in stored.items() if other == system for each in some]
+        for some, by in ((stored[set, system], MEASURED), (elsewhere, "median of other sets")):
             if known := [receipt.seconds for receipt in some if receipt.seconds is not None]:
                 rows.append(RemainingTime(set, system, count, median(known), by))
                 break

@@ -25,8 +25,8 @@ from kgot_lab.evaluation.grading import contains_answer, exact_match
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed, ToolReturned
-from kgot_lab.loop.modes.paths.question_form import form_of
-from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.modes.paths.question_form import classify_question
+from kgot_lab.loop.render import join_lines
 
 RIGHT, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
 NEARLY_RIGHT_F1 = 0.5  # the least F1 of an answer that is nearly right
@@ -64,14 +64,14 @@ def stage_before_reading(question: Question, events: Sequence[Event], f1: float,
     return "" if set(question.gold) <= found else NOT_FOUND
 
 
-def find_loss(question: Question, events: Sequence[Event], receipt: QuestionResult) -> str:
+def find_loss(question: Question, events: Sequence[Event], result: QuestionResult) -> str:
     """Return the first of LOSSES at which an answer was lost, from the events of its run.
 
     The examples of a prompt do not count as shown.
     """
-    if receipt.error:
+    if result.error:
         return FAILED
-    if stage := stage_before_reading(question, events, receipt.f1, receipt.em):
+    if stage := stage_before_reading(question, events, result.f1, result.em):
         return stage
     golds = (question.answer, *question.aliases)
     right = [
@@ -81,7 +81,7 @@ def find_loss(question: Question, events: Sequence[Event], receipt: QuestionResu
     ]
     if right:
         return REFUSED_RIGHT if all(event.problem for event in right) else NOT_CHOSEN
-    if form_of(question.text) != "open" or question.answer.lower() in {"yes", "no"}:
+    if classify_question(question.text) != "open" or question.answer.lower() in {"yes", "no"}:
         return COMPARED
     shown = _shown_text(question, events)
     return MISREAD if any(contains_answer(shown, gold) for gold in golds) else NOT_SHOWN
@@ -89,7 +89,7 @@ def find_loss(question: Question, events: Sequence[Event], receipt: QuestionResu
 
 def _shown_text(question: Question, events: Sequence[Event]) -> str:
     """Return the last message of every prompt, without the question, whose words are not evidence."""
-    return joined_lines(
+    return join_lines(
         event.prompt.messages[-1].text.replace(question.text, " ")
         for event in events
         if isinstance(event, Asked)
@@ -127,10 +127,10 @@ def load_losses(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
     if not path.exists():
         return {}
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if told["kind"] != _KIND:
-            raise ValueError(f"its kind is {told['kind']!r}")
-        for set, systems in told["stages"].items():
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["kind"] != _KIND:
+            raise ValueError(f"its kind is {content['kind']!r}")
+        for set, systems in content["stages"].items():
             for system, ids in systems.items():
                 if set not in plan["sets"] or system not in plan["systems"]:
                     raise ValueError(f"{system} on {set} is not in the plan")
@@ -145,14 +145,14 @@ def load_losses(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
         raise BadInput(
             f"{path} does not say where answers of this comparison were lost ({why}): restore a copy, or put it away"
         ) from None
-    return dict(told["stages"])
+    return dict(content["stages"])
 
 
 def save_losses(folder: Path, stages: LossesBySet) -> Path:
     """Write the stages into FOLDER/lost.json, in the order of the names."""
-    told = {"kind": _KIND, "stages": stages}
+    content = {"kind": _KIND, "stages": stages}
     return write_atomically(
-        folder / LOST_FILE, json.dumps(told, indent=1, sort_keys=True) + "\n", "where answers were lost"
+        folder / LOST_FILE, json.dumps(content, indent=1, sort_keys=True) + "\n", "where answers were lost"
     )
 
 
@@ -203,10 +203,10 @@ def _losses_in_traces(folder: Path, findings: ComparisonResults, set: str, syste
 
 def _is_consistent(stage: str, receipt: QuestionResult) -> bool:
     """Return whether a stored stage is consistent with an answer, which may have been repeated since."""
-    told = (
+    expected = (
         FAILED if receipt.error else RIGHT if receipt.em else NEARLY if receipt.f1 >= NEARLY_RIGHT_F1 else ""
     )
-    return stage == told or not (told or stage in (FAILED, RIGHT, NEARLY))
+    return stage == expected or not (expected or stage in (FAILED, RIGHT, NEARLY))
 
 
 @cache

@@ -20,7 +20,7 @@ from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import BINS, ROUNDS
 from kgot_lab.io.files import write_atomically
-from kgot_lab.loop.trace import made_by
+from kgot_lab.loop.trace import model_metadata
 from kgot_lab.types import LLM, Json
 
 # Pairs and goals: fixed before the run, so that no choice can follow the results.
@@ -167,10 +167,10 @@ class Design:
             for name, chosen in self.samples.items()
         }  # fmt: skip
         digests = prompt_digests()
-        told = {
+        content = {
             "plan": 1, "kind": _KIND, "sets": sets, "sample seed": DRAW_SEED,
             "systems": {name: system.as_json() | {"prompts": digests[system.prompt_source]} for name, system in self.systems.items()},
-            **({} if llm is None else {"model": {"name": llm.name, **made_by(llm)}}), "measures": dict(ANSWER_MEASURES),
+            **({} if llm is None else {"model": {"name": llm.name, **model_metadata(llm)}}), "measures": dict(ANSWER_MEASURES),
             "pairs": [list(pair) for pair in self.pairs], "aims": [aim.as_json() for aim in self.aims],
             "chance": {
                 "p": "paired randomisation, the signs of a group flipped together",
@@ -180,7 +180,7 @@ class Design:
             },
             "made": {"date": str(date.today()), "version": __version__, "machine": platform.machine()},
         }  # fmt: skip
-        return dict(json.loads(json.dumps(told)))
+        return dict(json.loads(json.dumps(content)))
 
     def _tuned_on(self, name: str) -> str:
         """Return the set and part for tuning in place of a set's questions, or "itself" if these are for
@@ -234,14 +234,14 @@ def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
     If `plan` names no model, any model is accepted. Raises BadInput naming the differences.
     """
     if (folder / PLAN_FILE).exists():
-        there = load_comparison_plan(folder)
-        open_yet = _unanswered_systems(there, plan, folder)
-        told = {
+        stored = load_comparison_plan(folder)
+        open_yet = _unanswered_systems(stored, plan, folder)
+        compared = {
             name: value
-            for name, value in _without_systems(there, open_yet).items()
+            for name, value in _without_systems(stored, open_yet).items()
             if name != "model" or name in plan
         }
-        _require_same_plan(told, _without_systems(plan, open_yet), folder)
+        _require_same_plan(compared, _without_systems(plan, open_yet), folder)
 
 
 def _unanswered_systems(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> set[str]:

@@ -165,12 +165,12 @@ class ComparisonResults:
 
     def as_json(self) -> dict[str, Json]:
         """Convert the results to plain values, with reliability tables and risk-coverage curves."""
-        told = {
+        tables = {
             "measured": [asdict(row) for row in self.system_scores],
             "pairs": [asdict(row) for row in self.pairs],
         }
         return {
-            **told,
+            **tables,
             "calibration": [
                 self._curves(row.system, row.on)
                 for row in self.system_scores
@@ -258,8 +258,8 @@ def judge_goals(findings: ComparisonResults) -> list[GoalVerdict]:
     rows = {(row.system, row.on): row for row in findings.system_scores}
     pairs = {(pair.system, pair.other, pair.on): pair for pair in findings.pairs}
     judged = []
-    for told in findings.plan["aims"]:
-        goal = Goal(**told)
+    for aim in findings.plan["aims"]:
+        goal = Goal(**aim)
         own, other = rows.get((goal.system, goal.on)), rows.get((goal.other, goal.on))
         pair = pairs.get((goal.system, goal.other, goal.on))
         verdict = _judge_goal(goal, own, other, pair)

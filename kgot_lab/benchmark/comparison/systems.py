@@ -32,7 +32,7 @@ from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text import words
-from kgot_lab.tools.search import FOLLOWED, search
+from kgot_lab.tools.search import LINKED_PASSAGES, search
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import LLM, Document, Json, Prompt
 
@@ -78,9 +78,9 @@ class AnswerSystem:
     def as_json(self) -> dict[str, Json]:
         """Convert the system to plain values, with the limits of its preset."""
         # they are part of the limits
-        told = {name: value for name, value in asdict(self).items() if name != "changes"}
+        values = {name: value for name, value in asdict(self).items() if name != "changes"}
         limits = self.limits.as_json() if self.preset in PRESETS else None
-        return {**told, **({"limits": limits} if self.preset else {})}
+        return {**values, **({"limits": limits} if self.preset else {})}
 
 
 # Facts are written from a path after the answer was read, for the next question. Here each question has
@@ -93,8 +93,10 @@ ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "rag-few": AnswerSystem("few", "convex", 5),
     "follow-few": AnswerSystem("few", "follow", 5),
     "local": AnswerSystem("loop", "convex", 8, "local", "in_memory", questions=20),
-    "paths": AnswerSystem("loop", "follow", FOLLOWED, "paths", "in_memory", changes=_UNTYPED),
-    "paths-fused": AnswerSystem("loop", "follow", FOLLOWED, "paths", "fused", questions=20, changes=_UNTYPED),
+    "paths": AnswerSystem("loop", "follow", LINKED_PASSAGES, "paths", "in_memory", changes=_UNTYPED),
+    "paths-fused": AnswerSystem(
+        "loop", "follow", LINKED_PASSAGES, "paths", "fused", questions=20, changes=_UNTYPED
+    ),
     "gold": AnswerSystem("few", "gold"),
 }
 
@@ -152,7 +154,7 @@ class PassageSearches:
         found = tuple(
             _titled_fact(fact, [self._by_id[id] for id in question.gold]) for fact in question.facts
         )
-        given = Result(reading.passage_lines(found), found)
+        given = Result(reading.format_passages(found), found)
         return TextTool(
             "gold",
             "The sentences that hold the answer.",
@@ -172,11 +174,11 @@ def _titled_fact(fact: str, gold: Sequence[Document]) -> Document:
 
 
 def _few_prompt(question: str, found: Result | None) -> Prompt:
-    return reading.few_prompt(question, reading.passage_lines(found.sources) if found else "")
+    return reading.answer_prompt(question, reading.format_passages(found.sources) if found else "")
 
 
 def _few_rejection(question: str, answer: str, found: Result) -> str:
-    return reading.checked_answer(question, answer, reading.passage_lines(found.sources))
+    return reading.rejection_reason(question, answer, reading.format_passages(found.sources))
 
 
 def _with_likelihood(call: OneCall) -> OneCall:
@@ -188,7 +190,7 @@ def _with_likelihood(call: OneCall) -> OneCall:
 
 SINGLE_CALLS: Mapping[str, OneCall] = {
     "json": _with_likelihood(JSON_CALL),
-    "few": _with_likelihood(OneCall(_few_prompt, reading.answer_in, _few_rejection)),
+    "few": _with_likelihood(OneCall(_few_prompt, reading.parse_answer, _few_rejection)),
 }
 
 

@@ -18,12 +18,12 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.prompts import Answer
-from kgot_lab.loop.replay.recording import Recording, RememberedLLM
+from kgot_lab.loop.replay.recording import Recording, ReplayLLM
 from kgot_lab.loop.replay.replay import Resources, resume
 from kgot_lab.loop.run_context import Steps
-from kgot_lab.loop.trace import RESTORE, load_run, made_by, record
+from kgot_lab.loop.trace import RESTORE_HINT, load_run, model_metadata, record
 from kgot_lab.stores import empty_store
-from kgot_lab.tools.tool import Result, Tool, sought_by
+from kgot_lab.tools.tool import Result, Tool, search_argument
 from kgot_lab.types import LLM, Json, Message, Prompt
 
 # Baselines without a graph, as runs like the loop's: zero-shot and RAG.
@@ -61,7 +61,7 @@ def plain_rag(
     """
     reading = reading or JSON_CALL
     yield Started(question=question.text, preset=name, planning=llm.name)
-    if not (argument := sought_by(tool)):
+    if not (argument := search_argument(tool)):
         raise BadInput(f"RAG needs a tool that finds documents, which {tool.name} does not")
     call = ToolCall(tool.name, {argument: question.text})
     try:
@@ -174,7 +174,7 @@ def _single_call(question: Question, system: str, equipment: Equipment) -> Calla
         return lambda llm: walk(question, llm, tools)
     if system == "zero-shot":
         return lambda llm: zero_shot(question, llm)
-    finder = next((tool for tool in equipment.tools(question) if sought_by(tool)), None)
+    finder = next((tool for tool in equipment.tools(question) if search_argument(tool)), None)
     if finder is None:
         raise BadInput(
             "RAG needs documents to find passages in, and this question has none: name a folder with --documents DIR"
@@ -216,7 +216,7 @@ def _run_loop(question: Question, equipment: Equipment, path: Path) -> Iterator[
         walk = think(
             question.text, llm, store, tools, equipment.limits, execution=execution, attachments=names
         )
-        yield from record(walk, path, about={"question": question.id, **made_by(llm)})
+        yield from record(walk, path, metadata={"question": question.id, **model_metadata(llm)})
 
 
 def run_or_replay(
@@ -234,9 +234,9 @@ def run_or_replay(
     events = read_events(path)
     if not events:
         path.unlink(missing_ok=True)
-        yield from record(walk(llm), path, about=about)
+        yield from record(walk(llm), path, metadata=about)
         return
-    yield from record(walk(RememberedLLM(Recording.of(events), llm.name, llm)), fresh, about=about)
+    yield from record(walk(ReplayLLM(Recording.from_events(events), llm.name, llm)), fresh, metadata=about)
     fresh.replace(path)
 
 
@@ -251,7 +251,7 @@ def read_events(path: Path) -> tuple[Event, ...]:
         return load_run(path).events
     except TraceError as error:
         again = f"restore a copy of {path.name}, or delete it and it is asked again"
-        raise TraceError(f"{str(error).removesuffix(RESTORE)}: {again}") from error
+        raise TraceError(f"{str(error).removesuffix(RESTORE_HINT)}: {again}") from error
 
 
 def is_damaged(path: Path) -> bool:
@@ -276,7 +276,7 @@ class TimedTool:
         self.name = tool.name
         self.description = tool.description
         self.arguments = tool.arguments
-        self.finds = sought_by(tool)
+        self.finds = search_argument(tool)
         self._tool, self._told, self._lock = tool, on_call, lock or threading.Lock()
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self

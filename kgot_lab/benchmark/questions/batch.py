@@ -140,9 +140,9 @@ class QuestionRun:
 
     def missing(self) -> list[Question]:
         """Return the questions without a result, with an error, or without a grade of this grader."""
-        there = self.results
+        stored = self.results
         return [
-            question for question in self.questions.questions if not self._is_done(there.get(question.id))
+            question for question in self.questions.questions if not self._is_done(stored.get(question.id))
         ]
 
     def answer_missing(
@@ -205,8 +205,8 @@ class QuestionRun:
         seen: list[Event] = []
         receipt = score_answer(question, "", self.questions.scored_by)
         problem: Exception | None = None
-        kept = _stored_events(path)
-        before = Usage.total(event.usage for event in kept if isinstance(event, Asked)).seconds
+        stored_events = _stored_events(path)
+        before = Usage.total(event.usage for event in stored_events if isinstance(event, Asked)).seconds
         began = time.perf_counter()
         try:
             with closing(
@@ -235,7 +235,7 @@ class QuestionRun:
             problem = error
         seconds: float | None = before + time.perf_counter() - began
         # walking a recording again takes another time than the answer took
-        if any(isinstance(event, Answered) for event in kept):
+        if any(isinstance(event, Answered) for event in stored_events):
             seconds = earlier.seconds if earlier else None
         if not self.equipment.clocked:
             seconds = Usage.total(event.usage for event in seen if isinstance(event, Asked)).seconds

@@ -18,8 +18,8 @@ from kgot_lab.llm.budget import Spending
 from kgot_lab.loop.limits import Limits
 from kgot_lab.sandbox import Calculator
 from kgot_lab.tools.files import read_attachment
-from kgot_lab.tools.offered import ENTRY_POINTS, AtHand, offered_tools
-from kgot_lab.tools.search import search_of
+from kgot_lab.tools.offered import ENTRY_POINTS, ToolResources, offered_tools
+from kgot_lab.tools.search import document_search
 from kgot_lab.tools.tool import Tool, ask_model
 from kgot_lab.types import LLM, Document
 
@@ -66,7 +66,9 @@ def web_tools(sources: WebSources) -> ToolFactory:
         with making:
             if id(llm) not in made:
                 offered = offered_tools(
-                    AtHand(llm=llm, web=sources.web, mirror=sources.mirror or None, engine=sources.engine),
+                    ToolResources(
+                        llm=llm, web=sources.web, mirror=sources.mirror or None, engine=sources.engine
+                    ),
                     others=(),
                 )
                 made[id(llm)] = tuple(tool for tool in offered.tools if tool.name in _WEB_TOOLS)
@@ -93,7 +95,7 @@ def all_working_tools(
         files = question.attachments
         zipped = any(file.suffix.lower() == ".zip" for file in files)
         into = Path(mkdtemp(dir=unpack_into)) if zipped else None
-        at_hand = AtHand(
+        at_hand = ToolResources(
             attachments=files,
             llm=behind.llm,
             vision=behind.vision,
@@ -172,7 +174,7 @@ class QuestionTools:
         tools: list[Tool] = []
         if question.documents:
             documents = (*question.documents, *self._documents)
-            tools.append(search_of(documents, follow=self._follow, most=self._k))
+            tools.append(document_search(documents, follow=self._follow, max_passages=self._k))
         elif self._documents:
             tools.append(self._shared_search())
         return [*tools, *self._other_tools(question)] or [ask_model(self._behind.llm)]
@@ -186,7 +188,7 @@ class QuestionTools:
     def _shared_search(self) -> Tool:
         with self._lock:
             if self._shared is None:
-                self._shared = search_of(self._documents, follow=self._follow, most=self._k)
+                self._shared = document_search(self._documents, follow=self._follow, max_passages=self._k)
             return self._shared
 
     def _call_recorder(self, question: Question) -> Callable[[str, float, bool], None]:

@@ -64,7 +64,7 @@ class QuestionSet:
         digest = hashlib.sha256()
         for question in sorted(self.questions, key=lambda each: each.id):
             files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in question.attachments]
-            told = [
+            content = [
                 question.id,
                 question.text,
                 question.answer,
@@ -72,7 +72,7 @@ class QuestionSet:
                 files,
                 _document_rows(question.documents),
             ]
-            digest.update(json.dumps(told).encode())
+            digest.update(json.dumps(content).encode())
         digest.update(json.dumps(_document_rows(sorted(self.documents, key=lambda each: each.id))).encode())
         return digest.hexdigest()
 

@@ -25,7 +25,7 @@ from kgot_lab.evaluation.grading import (
 )
 from kgot_lab.llm.recorded import read_lines, repair_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, ToolReturned
-from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.render import join_lines
 from kgot_lab.loop.retrieve import row_text
 from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import estimate_tokens
@@ -168,14 +168,12 @@ def facts_read(events: Sequence[Event]) -> str:
             for event in events
             if isinstance(event, Asked)
         )
-        return joined_lines(dict.fromkeys(line for text in shown for line in text.splitlines()))
+        return join_lines(dict.fromkeys(line for text in shown for line in text.splitlines()))
     if begun is not None and begun.dialect:
-        return joined_lines(
+        return join_lines(
             dict.fromkeys(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
         )
-    return joined_lines(
-        event.text for event in events if isinstance(event, ToolReturned) and not event.failed
-    )
+    return join_lines(event.text for event in events if isinstance(event, ToolReturned) and not event.failed)
 
 
 def _is_supported(answer: str, facts: str) -> bool | None:
@@ -191,14 +189,16 @@ def _likelihood(events: Sequence[Event], answer: str) -> float | None:
 
     If no reply contains it, the last reply with log-probabilities is used. Returns None if there is none.
     """
-    told = [
+    replies = [
         (event.reply, event.logprob, event.usage)
         for event in events
         if isinstance(event, Asked) and event.logprob is not None
     ]
-    if not told:
+    if not replies:
         return None
-    _, logprob, usage = next((each for each in reversed(told) if contains_answer(each[0], answer)), told[-1])
+    _, logprob, usage = next(
+        (each for each in reversed(replies) if contains_answer(each[0], answer)), replies[-1]
+    )
     return min(1.0, math.exp(logprob / max(1, usage.completion_tokens)))
 
 
@@ -220,19 +220,19 @@ def append_result(path: Path, result: QuestionResult) -> None:
     """
     line = json.dumps(asdict(result), ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
     try:
-        there = path.exists()
-        if there:
+        exists = path.exists()
+        if exists:
             repair_last_line(path)
         before = (
             next((line_seal(each) for each in reversed(read_lines(path)) if each.strip()), "")
-            if there
+            if exists
             else ""
         )
         with path.open("ab") as file:
             file.write(f"{append_seal(line, before)}\n".encode())
     except (OSError, UnicodeDecodeError) as error:
-        told = (error.strerror or error) if isinstance(error, OSError) else error
-        raise TraceError(f"cannot write the receipts {path}: {told}") from error
+        reason = (error.strerror or error) if isinstance(error, OSError) else error
+        raise TraceError(f"cannot write the receipts {path}: {reason}") from error
 
 
 def read_results(path: Path) -> dict[str, QuestionResult]:
@@ -297,11 +297,11 @@ def _impossible_value(row: Mapping[str, Any]) -> str:
         value = row.get(name, 0)
         if value is None and name in _MAY_BE_UNKNOWN:
             continue
-        most = 1 if name in _SHARES else math.inf
+        maximum = 1 if name in _SHARES else math.inf
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
-            or not (0 <= value <= most and math.isfinite(value))
+            or not (0 <= value <= maximum and math.isfinite(value))
         ):
             return f"{name} is {short_repr(value)}"
     for name in ("correct", "close", "forced", "out_of_steps", "rests"):

@@ -77,10 +77,10 @@ def results_json(results: Iterable[QuestionResult]) -> dict[str, Json]:
     """Return the same numbers as plain values."""
     rows = list(results)
     grades = [receipt.grade for receipt in rows if receipt.grade]
-    told: dict[str, Json] = {
+    by_level: dict[str, Json] = {
         level or "no level": _statistics(some) for level, some in group_by_level(rows).items()
     } | {"all": _statistics(rows)}
-    return {"by level": told, **({"graded": asdict(graded_scores(grades))} if grades else {})}
+    return {"by level": by_level, **({"graded": asdict(graded_scores(grades))} if grades else {})}
 
 
 def _statistics(rows: Sequence[QuestionResult]) -> dict[str, Json]:
@@ -106,13 +106,13 @@ def _cells(name: str, rows: Sequence[QuestionResult]) -> tuple[Cell, ...]:
         _mean_interval([row.f1 for row in rows]),
     )
     ends = [row.end for row in rows]
-    told = (
+    texts = (
         name, str(len(rows)), f"{format_decimal(correct.mean)} {span(correct)}", str(ends.count("close call")), str(ends.count("error")),
         format_decimal(fmean(row.em for row in rows) if rows else 0.0), f"{format_decimal(words.mean)} {span(words)}",
         f"{sum(row.calls for row in rows):,}", _dollars(rows),
         _median_seconds(rows),
     )  # fmt: skip
-    return tuple(map(Cell, told))
+    return tuple(map(Cell, texts))
 
 
 def _dollars(rows: Sequence[QuestionResult]) -> str:
@@ -127,8 +127,8 @@ def _median_seconds(rows: Sequence[QuestionResult]) -> str:
     """Format the median of the known seconds, and the number of questions without a known time."""
     known = [row.seconds for row in rows if row.seconds is not None]
     unknown = len(rows) - len(known)
-    told = f"{median(known):.1f}" if known else "" if rows else "0.0"
-    return ", ".join(filter(None, (told, f"{unknown} unknown" if unknown else "")))
+    text = f"{median(known):.1f}" if known else "" if rows else "0.0"
+    return ", ".join(filter(None, (text, f"{unknown} unknown" if unknown else "")))
 
 
 def _lacks_usage(row: QuestionResult) -> bool:

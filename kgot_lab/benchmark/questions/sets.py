@@ -324,14 +324,12 @@ def user_hub() -> Hub:
 
 def _advice(dataset: str, status: int, token: bool) -> str:
     if status in {401, 403}:
-        told = (
+        reason = (
             f"the token in {TOKEN_VARIABLE} may not read it"
             if token
             else f"it needs a token in {TOKEN_VARIABLE}"
         )
-        return (
-            f"{dataset} was refused (HTTP {status}): {told}; agree to its terms on its page on huggingface.co"
-        )
+        return f"{dataset} was refused (HTTP {status}): {reason}; agree to its terms on its page on huggingface.co"
     return f"{dataset} cannot be fetched: HTTP {status}. Try again later."
 
 

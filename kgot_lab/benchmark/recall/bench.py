@@ -97,23 +97,23 @@ def _bench_folder(
         folder, Plan(BASELINE if BASELINE in known else next(iter(systems)), assumed=True)
     )
     write_plan(folder, plan, {dataset.name: known})
-    left = list(systems)
+    names = list(systems)
 
     def tell(name: str, also: str = "") -> None:
-        progress(left.index(name), len(left), f"{name} on {dataset.name}{also}")
+        progress(names.index(name), len(names), f"{name} on {dataset.name}{also}")
 
     if client is None:
-        told = run_missing(folder, dataset, systems, plan, tell, on_note=tell)
+        outcome = run_missing(folder, dataset, systems, plan, tell, on_note=tell)
     else:
-        told = run_missing_on_workers(client, folder, [(dataset, systems)], plan, progress)[dataset.name]
-    progress(len(left), len(left), "the report")
-    return build_report(folder, dataset, plan, told)
+        outcome = run_missing_on_workers(client, folder, [(dataset, systems)], plan, progress)[dataset.name]
+    progress(len(names), len(names), "the report")
+    return build_report(folder, dataset, plan, outcome)
 
 
-def build_report(folder: Path, dataset: Dataset, plan: Plan, told: FillOutcome) -> Report:
+def build_report(folder: Path, dataset: Dataset, plan: Plan, outcome: FillOutcome) -> Report:
     """Build the report on the results of a data set in a folder, with notes on its systems."""
     made = report(load_stored_runs(folder, dataset), dataset, plan)
-    return replace(made, left_out=told.left_out, again=told.again, notes=embedder_notes(made.runs))
+    return replace(made, left_out=outcome.left_out, again=outcome.again, notes=embedder_notes(made.runs))
 
 
 def embedder_notes(runs: Iterable[Run]) -> tuple[str, ...]:
@@ -265,24 +265,25 @@ def run_benchmark(
         what = f"{system} on {data}"
         progress(steps.index(what), len(steps), what + also)
 
-    told = dict[str, FillOutcome]()
+    outcomes = dict[str, FillOutcome]()
     if client is not None:
         ours = {name: systems(dataset, embedder) for name, dataset in opened.items()}
         shared = [
             (dataset, {system: ours[name][system] for system in wanted[name]})
             for name, dataset in opened.items()
         ]
-        told = run_missing_on_workers(client, folder, shared, plan, progress)
+        outcomes = run_missing_on_workers(client, folder, shared, plan, progress)
     for name, dataset in opened.items() if client is None else ():
         made = systems(dataset, embedder)  # lets go of what was built for the data set before
         some = {system: made[system] for system in wanted[name]}
-        told[name] = run_missing(
+        outcomes[name] = run_missing(
             folder, dataset, some, plan, partial(tell, name), on_note=partial(tell, name)
         )
     progress(len(steps), len(steps), "the report")
     found = {dataset.name: dataset for dataset in (*opened.values(), *beside)}
     return [
-        build_report(folder, dataset, plan, told.get(name, FillOutcome())) for name, dataset in found.items()
+        build_report(folder, dataset, plan, outcomes.get(name, FillOutcome()))
+        for name, dataset in found.items()
     ]
 
 
@@ -407,13 +408,13 @@ def family_table(reports: Sequence[Report], measure: str = "recall@5", part: str
 
 def _family_row(report: Report, measure: str, part: str) -> tuple[Cell, ...]:
     part = part if part in report.parts else report.parts[0]
-    there = {name: report.row(name, measure, part) for name in FAMILY_SYSTEMS if name in report.scores}
-    best = max(there[name].mean for name in FAMILIES.values() if name in there)
+    rows = {name: report.row(name, measure, part) for name in FAMILY_SYSTEMS if name in report.scores}
+    best = max(rows[name].mean for name in FAMILIES.values() if name in rows)
     name = report.dataset.name
     cells = [Cell(FAMILY_SETS.get(name, name)), Cell(f"{len(report.dataset.documents):,}")]
-    cells.append(Cell(str(there[BASELINE].n)))
+    cells.append(Cell(str(rows[BASELINE].n)))
     for name in FAMILIES.values():
-        row = there.get(name)
+        row = rows.get(name)
         cells.append(_interval_cell(row.mean, row.low, row.high, row.mean == best) if row else Cell(""))
     return *cells, *(_gain_cell(report, name, measure, part) for name in (WITH_EDGES, SHUFFLED))
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from kgot_lab.analogy.delta_edges import DELTA
+from kgot_lab.analogy.delta_edges import DELTA_EDGE
 from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.evaluation.dataset import (
     Dataset,
@@ -21,7 +21,7 @@ from kgot_lab.evaluation.dataset import (
     musique_steps,
 )
 from kgot_lab.io.files import bundled_path
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Document, Edge, Json, Query, Triple
 
@@ -61,7 +61,7 @@ def load_curated_graph() -> Dataset:
         locked |= {row["id"] for row in answered if half == "locked"}
     return Dataset(
         "cookbook",
-        index_of(cookbook()).documents,
+        graph_index(cookbook()).documents,
         tuple(Query(row["text"], row["id"]) for row in rows),
         {row["id"]: dict.fromkeys(sorted(row["strict"]), 1) for row in rows},
         {row["id"]: row["level"] for row in rows},
@@ -342,7 +342,12 @@ def _delta_edges(folder: str) -> tuple[Edge, ...]:
         return ()
     _, *rows = _read_rows(f"{folder}/delta_edges.jsonl.gz")  # the first line says how they were made
     return tuple(
-        Edge(row["source"], DELTA, row["target"], {name: row[name] for name in ("weight", "raw", "skeleton")})
+        Edge(
+            row["source"],
+            DELTA_EDGE,
+            row["target"],
+            {name: row[name] for name in ("weight", "raw", "skeleton")},
+        )
         for row in rows
     )
 

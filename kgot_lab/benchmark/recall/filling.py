@@ -62,12 +62,12 @@ def run_missing(
     except that for the plan's baseline the error is raised. Hits are stored to the depth of the deepest
     measure of the plan, and at least `keep`.
     """
-    keep, told = result_depth(plan, keep), FillOutcome()
+    keep, outcome = result_depth(plan, keep), FillOutcome()
     for name, system in systems.items():
         on_start(name)
         path, planned = results_path(folder, dataset, name), tuned_by_plan(system, plan)
         if why := rerun_reason(path, planned, dataset):
-            told.again[name] = why
+            outcome.again[name] = why
             on_note(name, rerun_note(why))
         try:
             run_and_store(
@@ -82,9 +82,9 @@ def run_missing(
         except InsufficientData as error:
             if name == plan.baseline:
                 raise
-            told.left_out[name] = str(error)
-            told.again.pop(name, None)
-    return told
+            outcome.left_out[name] = str(error)
+            outcome.again.pop(name, None)
+    return outcome
 
 
 def rerun_note(why: str) -> str:
@@ -190,7 +190,7 @@ def run_missing_on_workers(
     version of a system.
     """
     jobs = [_Job(dataset, name, system) for dataset, some in wanted for name, system in some.items()]
-    told = {dataset.name: FillOutcome() for dataset, _ in wanted}
+    outcomes = {dataset.name: FillOutcome() for dataset, _ in wanted}
     with ExitStack() as held:
         left = _open_jobs(held, folder, jobs, plan, progress)
         done = len(jobs) - len(left)
@@ -200,17 +200,17 @@ def run_missing_on_workers(
                 path = results_path(folder, job.dataset, job.name)
                 save_results(made, path, result_depth(plan))
                 path.with_name(f"{path.name}.partial").unlink(missing_ok=True)
-                told[job.dataset.name].again.update({job.name: job.again} if job.again else {})
+                outcomes[job.dataset.name].again.update({job.name: job.again} if job.again else {})
             elif job.name == plan.baseline:
                 raise InsufficientData(made)
             else:
-                told[job.dataset.name].left_out[job.name] = made
+                outcomes[job.dataset.name].left_out[job.name] = made
             progress(
                 done,
                 len(jobs),
                 f"{job.name} on {job.dataset.name}{rerun_note(job.again) if job.again else ''}",
             )
-    return told
+    return outcomes
 
 
 @dataclass(eq=False)
@@ -233,7 +233,7 @@ def _open_jobs(
 
     Locks are acquired in a fixed order, to prevent a deadlock between two processes.
     """
-    left = []
+    jobs_left = []
     for job in sorted(jobs, key=lambda job: results_path(folder, job.dataset, job.name)):
         path, system = results_path(folder, job.dataset, job.name), tuned_by_plan(job.system, plan)
         wanted = results_header(job.dataset, job.name, result_depth(plan))
@@ -249,9 +249,9 @@ def _open_jobs(
             job.errand = WorkerTask(job.name, declared_version(system), result_depth(plan), plan)
             if isinstance(system, BundledSystem) and system.name == job.name:
                 job.embedder = cast(Embedder, next(iter(embedders_in(system)), _ReceivedVectors("", "", 0)))
-            left.append(job)
+            jobs_left.append(job)
     # those of one data set together, whose parts a worker keeps
-    return [_prepare_job(job, left) for job in sorted(left, key=jobs.index)]
+    return [_prepare_job(job, jobs_left) for job in sorted(jobs_left, key=jobs.index)]
 
 
 def _prepare_job(job: _Job, others: Sequence[_Job]) -> _Job:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from kgot_lab.analogy.delta_edges import DELTA, with_edges
+from kgot_lab.analogy.delta_edges import DELTA_EDGE, replace_computed_edges
 from kgot_lab.benchmark.recall.datasets import open_dataset
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.embedding.embedders import embedder, embedder_by_name
@@ -138,7 +138,7 @@ Stages = Mapping[str, Callable[[], Stage]]
 BASELINE = "convex"
 DEFAULT_PLAN = Plan(BASELINE, expected="follow, sentences")
 INTERLEAVED_WALK = Walk(interleaved=True, rest=True)
-INTERLEAVED_DELTA_WALK = replace(INTERLEAVED_WALK, computed=(DELTA,))
+INTERLEAVED_DELTA_WALK = replace(INTERLEAVED_WALK, computed=(DELTA_EDGE,))
 
 
 VERSION = "1"  # version of the bundled systems: increase it when the results of one change
@@ -390,12 +390,12 @@ class _Parts:
 
     @cached_property
     def delta(self) -> PropertyGraph:
-        return with_edges(self.titles, self._dataset.isomorphic)
+        return replace_computed_edges(self.titles, self._dataset.isomorphic)
 
     @cached_property
     def delta_shuffled(self) -> PropertyGraph:
         alone = PropertyGraph.of(self.titles.nodes, self._dataset.isomorphic)
-        return with_edges(self.titles, shuffle_targets(alone).edges)
+        return replace_computed_edges(self.titles, shuffle_targets(alone).edges)
 
     @cached_property
     def triple_name_graph(self) -> PropertyGraph:

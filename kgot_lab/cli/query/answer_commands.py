@@ -67,11 +67,11 @@ def _ask(
     limit: int = _LIMIT_OPTION,
 ) -> None:
     """Answer a question from the graph, and name the nodes that the answer cites."""
-    from kgot_lab.kgos.query.answering import Conversation, answer_in_words
+    from kgot_lab.kgos.query.answering import Conversation, answer_question
 
     conversation = Conversation(session) if session else None
     answer = _answer_and_print(
-        context, output, lambda queried, llm: answer_in_words(queried.graph, question, llm, limit=limit)
+        context, output, lambda queried, llm: answer_question(queried.graph, question, llm, limit=limit)
     )
     if conversation and answer:
         conversation.add(answer)
@@ -88,14 +88,14 @@ def _follow_up(
     limit: int = _LIMIT_OPTION,
 ) -> None:
     """Answer a follow-up question, also using what was found for the questions before."""
-    from kgot_lab.kgos.query.answering import Conversation, answer_in_words
+    from kgot_lab.kgos.query.answering import Conversation, answer_question
 
     conversation = Conversation(session)
     if not conversation.turns:
         raise BadInput(f"{session} holds no question to follow: begin with `ask … --session {session}`")
 
     def following(queried: QueriedGraph, llm: LLM | None) -> TextAnswer:
-        return answer_in_words(queried.graph, question, llm, before=conversation.turns, limit=limit)
+        return answer_question(queried.graph, question, llm, before=conversation.turns, limit=limit)
 
     if answer := _answer_and_print(context, output, following):
         conversation.add(answer)
@@ -110,18 +110,18 @@ def _explain(
     output: _AnswerOptions,
 ) -> None:
     """Explain a node by its properties and edges, in words if a model is given."""
-    from kgot_lab.kgos.query.answering import explained_node
+    from kgot_lab.kgos.query.answering import explain_node
 
-    _answer_and_print(context, output, lambda queried, llm: explained_node(queried.graph, node, llm))
+    _answer_and_print(context, output, lambda queried, llm: explain_node(queried.graph, node, llm))
 
 
 @queries.command("summarize", rich_help_panel=_ANSWER_PANEL)
 @options.with_options
 def _summarize(context: typer.Context, *, output: _AnswerOptions) -> None:
     """Summarize the graph: what it holds, where to begin, its clusters."""
-    from kgot_lab.kgos.query.answering import summarised
+    from kgot_lab.kgos.query.answering import summarise_graph
 
-    _answer_and_print(context, output, lambda queried, llm: summarised(queried.graph, llm))
+    _answer_and_print(context, output, lambda queried, llm: summarise_graph(queried.graph, llm))
 
 
 @queries.command("context", rich_help_panel=_ANSWER_PANEL)
@@ -134,10 +134,10 @@ def _context(
     limit: int = _LIMIT_OPTION,
 ) -> None:
     """Print what the graph says about a question, as context for a model of your own."""
-    from kgot_lab.kgos.query.answering import answer_in_words
+    from kgot_lab.kgos.query.answering import answer_question
 
     _answer_and_print(
-        context, output_options, lambda queried, _: answer_in_words(queried.graph, question, limit=limit)
+        context, output_options, lambda queried, _: answer_question(queried.graph, question, limit=limit)
     )
 
 
@@ -216,7 +216,7 @@ def _concepts(
     command resumes where it was interrupted, without repeating a call.
     """
     from kgot_lab.cli.question_setup import model_rate
-    from kgot_lab.kgos.extraction.concepts import passages_to_read, read_concepts, what_it_takes
+    from kgot_lab.kgos.extraction.concepts import estimate_reading, list_passages, read_concepts
     from kgot_lab.stores.files import check_graph_file, write_graph
 
     queried: QueriedGraph = context.obj
@@ -227,7 +227,7 @@ def _concepts(
     graph = queried.graph
     passages = [
         passage
-        for passage in passages_to_read(graph, folder if folder.is_dir() else None)
+        for passage in list_passages(graph, folder if folder.is_dir() else None)
         if passage.file.startswith(only)
     ][:most]
     if not passages:
@@ -236,7 +236,7 @@ def _concepts(
         )
     budget = terminal.make_budget(cost.max_calls, cost.max_seconds, cost.max_dollars)
     llm = terminal.connect_model(model, budget, models=str(models) if models else None)
-    takes = what_it_takes(passages, about=not relations, rate=model_rate(llm))
+    takes = estimate_reading(passages, about=not relations, rate=model_rate(llm))
     estimate = f"{len(passages)} passages, {takes}; what was read before is not asked again"
     if queried.dry:
         write_answer(estimate, None)

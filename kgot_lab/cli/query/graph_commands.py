@@ -53,7 +53,7 @@ def _batch(
     timeout: float | None = _TIMEOUT_OPTION,
 ) -> None:
     """Answer many questions with a JSON object for each, in order. A failed one does not stop the others."""
-    from kgot_lab.kgos.query.question_arguments import answered_lines
+    from kgot_lab.kgos.query.question_arguments import answer_lines
 
     queried: QueriedGraph = context.obj
     lines = (terminal.standard_input().read() if file == "-" else _read_questions(Path(file))).splitlines()
@@ -64,7 +64,7 @@ def _batch(
         return
     lines_out, failed = [], 0
     with time_limit(timeout):
-        for answer in answered_lines(queried.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
+        for answer in answer_lines(queried.graph, lines, parallel=min(parallel, os.cpu_count() or 1)):
             failed += answer.result is None
             if answer.result is None:
                 row = {"asked": answer.line, "error": answer.error}
@@ -98,7 +98,7 @@ def _pipeline(
     timeout: float | None = _TIMEOUT_OPTION,
 ) -> None:
     """Ask questions in sequence, each about the result of the one before, and show the last answer."""
-    from kgot_lab.kgos.query.question_arguments import piped
+    from kgot_lab.kgos.query.question_arguments import run_pipeline
 
     queried: QueriedGraph = context.obj
     if queried.dry:
@@ -106,7 +106,7 @@ def _pipeline(
         return
     result = None
     with time_limit(timeout):
-        for step, result in piped(queried.graph, questions):
+        for step, result in run_pipeline(queried.graph, questions):
             terminal.say(f"{step} → {result.title}")
     if result is not None:
         print_result(result, OutputOptions(format, output, explain))
@@ -238,13 +238,13 @@ def _estimate_cost(
 ) -> None:
     """Estimate the calls, tokens, seconds and dollars of `ask`, without calling a model."""
     from kgot_lab.cli.question_setup import model_rate
-    from kgot_lab.kgos.query.answering import answer_in_words, prompt_for, prompt_tokens
+    from kgot_lab.kgos.query.answering import answer_prompt, answer_question, count_prompt_tokens
     from kgot_lab.llm.budget import estimate
 
     require_count(times, 1, "times")
     queried: QueriedGraph = context.obj
-    answer = answer_in_words(queried.graph, question)
-    sizes = prompt_tokens(prompt_for(question, answer.context))
+    answer = answer_question(queried.graph, question)
+    sizes = count_prompt_tokens(answer_prompt(question, answer.context))
     llm = terminal.connect_model(model)
     write_answer(str(estimate({"ask": times}, {"ask": sizes}, model_rate(llm))), None)
 
@@ -252,13 +252,13 @@ def _estimate_cost(
 def _print_comparison(
     queried: QueriedGraph, other: str, format: OutputFormat, output: Path | None, timeout: float | None
 ) -> None:
-    from kgot_lab.kgos.methods.selection import what_changed
+    from kgot_lab.kgos.methods.selection import list_changes
 
     if queried.dry:
         terminal.say(f"would compare {queried.where} with {other}")
         return
     with time_limit(timeout):
-        result = what_changed(
+        result = list_changes(
             queried.graph, QueriedGraph(other, queried.namespace, fresh=queried.fresh).graph
         )
     print_result(result, OutputOptions(format, output))

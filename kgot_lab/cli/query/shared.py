@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.kgos.methods.formatting import MethodResult
-    from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
+    from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 
 # exit codes besides 0, 1 for an error, 2 for wrong arguments and 130 for an interruption
 NOTHING_FOUND, RULES_BROKEN, TIMED_OUT = (3, 4, 124)
@@ -60,29 +60,27 @@ class QueriedGraph:
     @property
     def graph(self) -> PropertyGraph:
         """The graph, or all in one with the names of each before its ids."""
-        from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
+        from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 
-        return (
-            self.ranked_graphs.graph if isinstance(self.ranked_graphs, SeveralGraphs) else self.ranked_graphs
-        )
+        return self.ranked_graphs.graph if isinstance(self.ranked_graphs, MultiGraph) else self.ranked_graphs
 
     @cached_property
-    def ranked_graphs(self) -> PropertyGraph | SeveralGraphs:
+    def ranked_graphs(self) -> PropertyGraph | MultiGraph:
         """The graph, or several that are ranked together."""
-        from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
+        from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 
         if not self.beside:
             return self._open(self.where)
         if "graph" in self.beside:
             raise BadInput("--with graph=… : graph is the name of the one that is asked; give another")
-        return SeveralGraphs.of(
+        return MultiGraph.of(
             {"graph": self._open(self.where)}
             | {name: self._open(where) for name, where in self.beside.items()}
         )
 
     def _open(self, where: str) -> PropertyGraph:
         from kgot_lab.io.dask_workers import dask_client
-        from kgot_lab.kgos.query.graph_loading import opened_graph
+        from kgot_lab.kgos.query.graph_loading import load_graph
 
         options: dict[str, Any] = {
             "namespace": self.namespace,
@@ -90,12 +88,12 @@ class QueriedGraph:
             "say": self._say,
         }
         if not Path(where).expanduser().is_dir():
-            return opened_graph(where, **options)
+            return load_graph(where, **options)
         with dask_client(self.dask) if self.dask else nullcontext() as client:
             if self.quiet:
-                return opened_graph(where, client=client, **options)
+                return load_graph(where, client=client, **options)
             with terminal.progress_bar("files") as progress:
-                return opened_graph(where, progress=progress, client=client, **options)
+                return load_graph(where, progress=progress, client=client, **options)
 
     def _say(self, text: str) -> None:
         if not self.quiet:

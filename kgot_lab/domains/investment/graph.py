@@ -30,7 +30,7 @@ from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView,
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
-from kgot_lab.kgos.schemas.check import Fault, faults, refuse_faulty
+from kgot_lab.kgos.schemas.check import Fault, find_faults, refuse_errors
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
 from kgot_lab.memory.claims.claim import to_micros, to_micros_or_none, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
@@ -128,9 +128,9 @@ class InvestmentGraph(TableBacked):
             types = {id: node.labels[0] for id, node in known.items() if len(node.labels) == 1}
             faults_found = [
                 *ownership_faults(nodes, existing, owner),
-                *faults(self.vocabulary, written.values(), edges, types=types),
+                *find_faults(self.vocabulary, written.values(), edges, types=types),
             ]
-            warnings = refuse_faulty(faults_found)
+            warnings = refuse_errors(faults_found)
             changed_nodes = tuple(
                 node.id
                 for node in written.values()

@@ -26,7 +26,7 @@ from kgot_lab.domains.investment.view import (
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary, validate_edge, validate_node, validate_text
-from kgot_lab.kgos.schemas.check import Fault, time_of
+from kgot_lab.kgos.schemas.check import Fault, parse_time
 from kgot_lab.memory.claims.claim import to_micros
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Json, Node
@@ -100,7 +100,8 @@ def edge_expiry(
 
 def _expiry_start(node: Node, at: int) -> int:
     date = next(
-        (time for name in _DATE_PROPERTIES if (time := time_of(node.properties.get(name))) is not None), None
+        (time for name in _DATE_PROPERTIES if (time := parse_time(node.properties.get(name))) is not None),
+        None,
     )
     return at if date is None else min(at, to_micros(date, "the date of a node"))
 

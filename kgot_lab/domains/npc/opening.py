@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, WorldStorage, to_plain_column, to_sqlite
-from kgot_lab.domains.npc.visibility import (
-    VISIBLE,
-    policy_parameters,
-    visible_in_python,
-    visible_world_from_rows,
-)
+from kgot_lab.domains.npc.visibility import VISIBLE, policy_parameters, visible_in_python, world_from_rows
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claim import check_probability, utc_now
@@ -88,7 +83,7 @@ class PostgresWorld(PostgresTables):
         super().__init__(WORLD_LAYOUT, url, namespace=namespace)
 
     def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
-        return visible_world_from_rows(self.rows(VISIBLE, policy_parameters(npc_id, policy)))
+        return world_from_rows(self.rows(VISIBLE, policy_parameters(npc_id, policy)))
 
     def define(self, table: str, statements: Iterable[str]) -> None:
         with self._as_owner() as connection:

@@ -130,18 +130,16 @@ WITH RECURSIVE visible (id) AS (
 SELECT {_ENTITY_COLUMNS} FROM entities e JOIN visible v ON v.id = e.id"""  # as the document has it
 
 
-def select_entities(entity_filter: EntityFilter) -> str:
+def select_entities(criteria: EntityFilter) -> str:
     """Build the statement that reads the entities of the types and the name of a filter.
 
     The rest of the filter is not in the statement.
     """
-    parts = ["e.type = ANY(:types)"] * bool(entity_filter.types) + ["e.name = :name"] * bool(
-        entity_filter.name
-    )
+    parts = ["e.type = ANY(:types)"] * bool(criteria.types) + ["e.name = :name"] * bool(criteria.name)
     return f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE {' AND '.join(['true', *parts])}"
 
 
-def select_relationships(relationship_filter: RelationshipFilter) -> str:
+def select_relationships(criteria: RelationshipFilter) -> str:
     """Build the statement that reads an entity with its relationships that match a filter.
 
     An entity without any has one row.
@@ -151,10 +149,10 @@ def select_relationships(relationship_filter: RelationshipFilter) -> str:
         "in": "r.target_id = e.id",
         "both": "(r.source_id = e.id OR r.target_id = e.id)",
     }
-    conditions = [ends[relationship_filter.direction]]
-    conditions += ["r.rel_type = ANY(:types)"] * bool(relationship_filter.types)
-    conditions += ["r.standing = :standing"] * bool(relationship_filter.standing)
-    conditions += [f"{CONFIDENCE} >= :least"] * bool(relationship_filter.min_confidence)
+    conditions = [ends[criteria.direction]]
+    conditions += ["r.rel_type = ANY(:types)"] * bool(criteria.types)
+    conditions += ["r.standing = :standing"] * bool(criteria.standing)
+    conditions += [f"{CONFIDENCE} >= :least"] * bool(criteria.min_confidence)
     return f"SELECT {_RELATIONSHIP_COLUMNS} FROM entities e LEFT JOIN relationships r ON {' AND '.join(conditions)} WHERE e.id = :id"
 
 

@@ -110,36 +110,34 @@ class CharacterView(EntityReads):
         """
         return _visible_entity(self._visible_world(), check_id(id))
 
-    def find_entities(self, entity_filter: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
+    def find_entities(self, criteria: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """Return the visible entities that match a filter, by name.
 
         The filter is applied to visible attributes only.
         """
         require(
-            entity_filter,
+            criteria,
             EntityFilter,
             "a filter of entities is an EntityFilter(types, name, contains, attributes)",
         )
-        return tuple(entity for entity in self._visible_world().entities if entity_filter.matches(entity))
+        return tuple(entity for entity in self._visible_world().entities if criteria.matches(entity))
 
     def get_relationships(
-        self, entity_id: str, relationship_filter: RelationshipFilter = OUTGOING_RELATIONSHIPS
+        self, entity_id: str, criteria: RelationshipFilter = OUTGOING_RELATIONSHIPS
     ) -> tuple[Relationship, ...]:
         """Return the visible relationships of an entity that match a filter.
 
         Raises BadInput if the entity does not exist or is not visible.
         """
         require(
-            relationship_filter,
+            criteria,
             RelationshipFilter,
             "a filter of relationships is a RelationshipFilter(direction, types, …)",
         )
         seen, id = self._visible_world(), check_id(entity_id)
         _visible_entity(seen, id)
         return tuple(
-            relationship
-            for relationship in seen.relationships
-            if relationship_filter.matches(relationship, id)
+            relationship for relationship in seen.relationships if criteria.matches(relationship, id)
         )
 
     def neighbours(
@@ -361,7 +359,7 @@ def policy_parameters(npc_id: str, policy: VisibilityPolicy) -> dict[str, Any]:
     }
 
 
-def visible_world_from_rows(rows: list[WorldRow]) -> VisibleWorld | None:
+def world_from_rows(rows: list[WorldRow]) -> VisibleWorld | None:
     """Convert the rows of the statement to a visible world.
 
     Returns None if there are none, because then there is no such entity.
@@ -397,13 +395,11 @@ def query_entities(sight: CharacterView, *, most: int = 20) -> TextTool:
     def run(name: str = "", type: str = "", near: str = "") -> Result:
         try:
             seen = sight.visible_subgraph()
-            entity_filter = EntityFilter(types=(type.lower(),) if type else (), contains=name)
+            criteria = EntityFilter(types=(type.lower(),) if type else (), contains=name)
         except LabError as error:
             raise ToolFailed(f"{_TOOL_NAME}: {error}") from None
         nearby = _ids_near(seen, near) if near else {entity.id for entity in seen.entities}
-        matching = [
-            entity for entity in seen.entities if entity.id in nearby and entity_filter.matches(entity)
-        ]
+        matching = [entity for entity in seen.entities if entity.id in nearby and criteria.matches(entity)]
         if not matching:
             raise ToolFailed(f"{_TOOL_NAME}: nothing that is known fits; ask for less, or in other words")
         return Result(_format_entities(seen, matching[:most], len(matching) - most))
@@ -422,10 +418,8 @@ def _ids_near(seen: VisibleWorld, name: str) -> set[str]:
 
 
 def _format_entities(seen: VisibleWorld, entities: list[Entity], omitted: int) -> str:
-    names, listed = (
-        {entity.id: _single_line(entity.name) for entity in seen.entities},
-        {entity.id for entity in entities},
-    )
+    names = {entity.id: _single_line(entity.name) for entity in seen.entities}
+    listed = {entity.id for entity in entities}
     lines = [
         f"{names[entity.id]} ({_single_line(entity.type)}){_format_attributes(entity.attributes)}"
         for entity in entities

@@ -104,9 +104,9 @@ def put_relationships(
             if relationship.provenance.timestamp
             else replace(relationship.provenance, timestamp=at.astimezone(UTC))
         )
-        session_supports = supports.setdefault(relationship.key, {})
-        session_supports[provenance.session_id] = new[relationship.key, provenance.session_id] = (
-            _support_with_standing(provenance, session_supports.get(provenance.session_id), accept_from)
+        by_session = supports.setdefault(relationship.key, {})
+        by_session[provenance.session_id] = new[relationship.key, provenance.session_id] = (
+            _support_with_standing(provenance, by_session.get(provenance.session_id), accept_from)
         )
         attributes[relationship.key] = merged_properties(
             attributes.get(relationship.key, {}), relationship.attributes
@@ -132,22 +132,19 @@ def store_decision(
     session = relationship.provenance.session_id
     for directed in _both_directions(relationship):
         attributes, supports = _read_existing(storage, [directed])
-        session_supports = supports.get(directed.key, {})
-        if session not in session_supports:
+        by_session = supports.get(directed.key, {})
+        if session not in by_session:
             ends = f"from {directed.source_id} to {directed.target_id}"
             raise BadInput(
                 f"the session {short_repr(session)} tells of no relationship {short_repr(directed.type)} {ends}"
             )
-        session_supports[session] = (
-            replace(session_supports[session][0], dm_confirmed=standing == "accepted"),
-            standing,
-        )
+        by_session[session] = (replace(by_session[session][0], dm_confirmed=standing == "accepted"), standing)
         _put_rows(
             storage,
             statements.PUT_RELATIONSHIP,
-            [_relationship_row(directed.key, attributes[directed.key], session_supports, at)],
+            [_relationship_row(directed.key, attributes[directed.key], by_session, at)],
         )
-        _put_rows(storage, statements.PUT_SUPPORT, [_support_row(directed.key, *session_supports[session])])
+        _put_rows(storage, statements.PUT_SUPPORT, [_support_row(directed.key, *by_session[session])])
 
 
 def _put_rows(storage: WorldStorage, statement: str, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -356,50 +353,48 @@ class NpcWorld(TableBacked, EntityGraph):
             return to_entity(row)
         raise missing_entity_error(id)
 
-    def find_entities(self, entity_filter: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
+    def find_entities(self, criteria: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """Return the entities that match a filter, by name."""
         require(
-            entity_filter,
+            criteria,
             EntityFilter,
             "a filter of entities is an EntityFilter(types, name, contains, attributes)",
         )
-        parameters = {"types": entity_filter.types} if entity_filter.types else {}
+        parameters = {"types": criteria.types} if criteria.types else {}
         rows = self.storage.rows(
-            statements.select_entities(entity_filter),
-            {**parameters, **({"name": entity_filter.name} if entity_filter.name else {})},
+            statements.select_entities(criteria),
+            {**parameters, **({"name": criteria.name} if criteria.name else {})},
         )
-        return sort_by_name([entity for entity in map(to_entity, rows) if entity_filter.matches(entity)])
+        return sort_by_name([entity for entity in map(to_entity, rows) if criteria.matches(entity)])
 
     def get_relationships(
-        self, entity_id: str, relationship_filter: RelationshipFilter = OUTGOING_RELATIONSHIPS
+        self, entity_id: str, criteria: RelationshipFilter = OUTGOING_RELATIONSHIPS
     ) -> tuple[Relationship, ...]:
         """Return the relationships of an entity that match a filter, ordered by ends and types.
 
         Raises BadInput if the entity does not exist.
         """
         require(
-            relationship_filter,
+            criteria,
             RelationshipFilter,
             "a filter of relationships is a RelationshipFilter(direction, types, …)",
         )
         id = check_id(entity_id)
         parameters = {
             "id": uuids(id)[0],
-            "types": relationship_filter.types,
-            "standing": relationship_filter.standing,
-            "least": relationship_filter.min_confidence,
+            "types": criteria.types,
+            "standing": criteria.standing,
+            "least": criteria.min_confidence,
         }
         rows = self.storage.rows(
-            statements.select_relationships(relationship_filter),
+            statements.select_relationships(criteria),
             {name: value for name, value in parameters.items() if value},
         )
         if not rows:
             raise missing_entity_error(id)
         found = (to_relationship(row) for row in rows if row[0] is not None)
         return tuple(
-            sorted(
-                (each for each in found if relationship_filter.matches(each, id)), key=lambda each: each.key
-            )
+            sorted((each for each in found if criteria.matches(each, id)), key=lambda each: each.key)
         )
 
     def support(

@@ -15,7 +15,7 @@ from kgot_lab.experts.error_messages import log
 from kgot_lab.experts.federation.delegation import DelegatedAnswer, Federation, delegate_to_all, join_answers
 from kgot_lab.experts.federation.marketplace import PeerOffer, best_match, request_offers
 from kgot_lab.experts.federation.signing import Peer
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.text.words import content_words, stem
 
@@ -154,7 +154,7 @@ def uncovered_words(question: str, found: SearchResult) -> UncoveredWords:
     Words are compared by stem with the names and descriptions of the nodes.
     """
     asked = {stem(told): word for word in _WORD.findall(question) for told in content_words(word)}
-    index = index_of(found.graph)
+    index = graph_index(found.graph)
     covered: set[str] = set()
     for node in found.nodes:
         for id in node.sources:

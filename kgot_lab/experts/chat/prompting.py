@@ -19,11 +19,11 @@ from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.io.files import read_regular_text
 from kgot_lab.kgos.methods.compose_for import Composition
-from kgot_lab.kgos.methods.goals import Limitation, limitations_of
-from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.goals import Limitation, limitations_by_row
+from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.kgos.methods.search.results import SearchResult
-from kgot_lab.kgos.schemas.dimensions import BY_NAME
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.cleaning import FENCES, fence_text, printable_line, truncate_to_tokens
 from kgot_lab.text.words import SEARCH_STOP_WORDS, casefold_words, content_words, stem
@@ -197,7 +197,7 @@ class PromptContext:
 
 def prompt_context(known: KnownGraphs, result: SearchResult) -> PromptContext:
     """Select what a search over the graphs of an expert puts into its prompt."""
-    index = index_of(known.graph)
+    index = graph_index(known.graph)
     result_ids = [id for node in result.nodes for id in node.sources]
     hits = result_ids[:MAX_PROMPT_NODES]
     shown = dict.fromkeys(hits)
@@ -339,7 +339,7 @@ def _collect_limitations(index: GraphIndex, ids: Iterable[str]) -> dict[str, tup
     seen, pending = set[str](), list(dict.fromkeys(ids))
     while pending:
         seen.update(pending)
-        rows = limitations_of(index, [index.graph.row(id) for id in pending])
+        rows = limitations_by_row(index, [index.graph.row(id) for id in pending])
         found = {index.graph.ids[row]: those for row, those in rows.items()}
         limits |= found
         named = dict.fromkeys(
@@ -352,7 +352,7 @@ def _collect_limitations(index: GraphIndex, ids: Iterable[str]) -> dict[str, tup
 def _citable_node(known: KnownGraphs, index: GraphIndex, id: str) -> CitableNode:
     row = known.graph.row(id)
     name, own = known.split_id(id)
-    return CitableNode(name, own, index.names[row], index.kinds[row])
+    return CitableNode(name, own, index.names[row], index.label_texts[row])
 
 
 def _context_lines(
@@ -414,7 +414,7 @@ def _hint_lines(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Seq
         values = {
             name: float(value)
             for name, value in properties.items()
-            if name in BY_NAME and _is_fraction(value)
+            if name in DIMENSIONS_BY_NAME and _is_fraction(value)
         }
         extreme = sorted(values, key=lambda name: (-abs(values[name] - 0.5), name))[:_DIMENSIONS_PER_NODE]
         if extreme:

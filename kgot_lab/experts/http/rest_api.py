@@ -29,7 +29,7 @@ from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.kgos.methods.compose_for import Composition, compose_for
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
@@ -334,7 +334,7 @@ def _graph_routes(service: ExpertService) -> APIRouter:
     def graph_size(who: Caller, db_id: _GraphName) -> Any:
         """Return the size of a graph and its most frequent node types, at most 12."""
         graph = _find_graph(service, db_id)
-        types = dict(Counter(index_of(graph).kinds).most_common(12))
+        types = dict(Counter(graph_index(graph).label_texts).most_common(12))
         return replace_surrogates(
             {"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types}
         )
@@ -407,8 +407,8 @@ def _require_node(graph: PropertyGraph, id: str) -> None:
 
 
 def _node_json(graph: PropertyGraph, id: str, *, properties: bool = False) -> _Json:
-    index, row = index_of(graph), graph.row(id)
-    fields: _Json = {"id": id, "name": index.names[row], "type": index.kinds[row]}
+    index, row = graph_index(graph), graph.row(id)
+    fields: _Json = {"id": id, "name": index.names[row], "type": index.label_texts[row]}
     return fields | {"properties": dict(graph.node_properties[row])} if properties else fields
 
 
@@ -433,6 +433,6 @@ def _plan_json(graph: PropertyGraph, plan: Composition) -> _Json:
 
 def _expert_details(expert: Expert) -> _Json:
     config = expert.search_config()
-    weights = normalised_weights(config.weights, *config.lanes)
+    weights = normalised_weights(config.weights, *config.retrievers)
     effective = {name: getattr(weights, name) for name in ("embedding", "text", "graph", "intent")}
     return {**expert.model_dump(), "effective_weights": effective}

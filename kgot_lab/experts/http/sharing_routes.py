@@ -39,7 +39,7 @@ from kgot_lab.experts.repository import NotFound, StoredTrial
 from kgot_lab.experts.service import PEER_OWNER_PREFIX, ExpertService
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict, trial_with_verdict
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.text.cleaning import printable_line
 
 _Id = Annotated[str, Path(max_length=200)]
@@ -352,6 +352,6 @@ def advertise_experts(service: ExpertService) -> list[AdvertisedExpert]:
 
 def _most_connected_names(graph: PropertyGraph, limit: int) -> list[str]:
     """Return the names of the nodes with the most edges, as the topics of a graph."""
-    index = index_of(graph)
+    index = graph_index(graph)
     rows = sorted(range(len(graph)), key=lambda row: (-int(index.degrees[row]), index.names[row]))[:limit]
     return [printable_line(" ".join(index.names[row].split()))[:200] for row in rows]

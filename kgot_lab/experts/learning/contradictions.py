@@ -18,11 +18,11 @@ from kgot_lab.errors import BadInput, UnknownName, require_count
 from kgot_lab.experts.learning.ledger import GraphProposal, PropertyToChange
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.editing import MADE_BY_HAND
-from kgot_lab.kgos.methods.dimensions import Filters, bounds_of
-from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.kgos.schemas.dimensions import BY_NAME
-from kgot_lab.kgos.schemas.extracted_dimensions import in_stems
+from kgot_lab.kgos.editing import CURATED_PROPERTY
+from kgot_lab.kgos.methods.dimensions import Filters, validate_filters
+from kgot_lab.kgos.methods.index import graph_index
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
+from kgot_lab.kgos.schemas.extracted_dimensions import text_stems
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import name_units, rough_sentences
 
@@ -61,7 +61,7 @@ def _rows_by_name(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
     rows_by_name: dict[tuple[str, ...], list[int]] | None = vars(graph).get(_NAMES_ATTRIBUTE)
     if rows_by_name is None:
         rows_by_name = {}
-        for row, name in enumerate(index_of(graph).names):
+        for row, name in enumerate(graph_index(graph).names):
             if words := name_units(name):
                 rows_by_name.setdefault(words, []).append(row)
         vars(graph)[_NAMES_ATTRIBUTE] = rows_by_name  # cached with the graph, as its index is
@@ -99,7 +99,8 @@ _NEGATION_WINDOW = 4  # words before the end's own in which a negation counts
 
 def _phrases_by_dimension() -> dict[str, dict[DimensionEnd, tuple[str, ...]]]:
     phrases: dict[str, dict[DimensionEnd, tuple[str, ...]]] = {
-        name: {"low": (dimension.low,), "high": (dimension.high,)} for name, dimension in BY_NAME.items()
+        name: {"low": (dimension.low,), "high": (dimension.high,)}
+        for name, dimension in DIMENSIONS_BY_NAME.items()
     }
     for line in _EVERYDAY_PHRASES.strip().splitlines():
         name, low, high = (part.strip() for part in line.split(" | "))
@@ -116,7 +117,7 @@ def _ends_by_stems() -> dict[tuple[str, ...], set[tuple[str, DimensionEnd]]]:
     for name, ends in END_PHRASES.items():
         for end, phrases in ends.items():
             for phrase in phrases:
-                ends_by_stems.setdefault(in_stems(phrase), set()).add((name, end))
+                ends_by_stems.setdefault(text_stems(phrase), set()).add((name, end))
     return ends_by_stems
 
 
@@ -143,12 +144,12 @@ def extract_statements(
     """Extract what a message says about dimensions of nodes that have them, sentence by sentence."""
     statements = []
     for sentence in rough_sentences(text):
-        stems = in_stems(sentence)
-        if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(in_stems(_MONTH.sub("", sentence))):
+        stems = text_stems(sentence)
+        if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(text_stems(_MONTH.sub("", sentence))):
             continue
         phrases = list(_find_phrases(stems))
         names = {
-            row: _name_positions(in_stems(index_of(graph).names[row]), stems)
+            row: _name_positions(text_stems(graph_index(graph).names[row]), stems)
             for row in find_named_nodes(graph, sentence)
         }
         # a name such as "public data" may overlap such a phrase
@@ -184,7 +185,7 @@ def filter_evidence(
     if answer not in graph:
         raise UnknownName("node", answer, ())
     evidence = []
-    for name, (minimum, maximum) in bounds_of(filters).items():
+    for name, (minimum, maximum) in validate_filters(filters).items():
         value = _as_number(graph.node(answer).properties.get(name))
         if value is not None and (
             (maximum is not None and value > maximum) or (minimum is not None and value < minimum)
@@ -403,7 +404,7 @@ def _is_stale(graph: PropertyGraph, statement: DimensionEvidence, since: datetim
         return False
     if since is not None and statement.at < since:
         return True
-    mark = graph.node(statement.node).properties.get(MADE_BY_HAND)
+    mark = graph.node(statement.node).properties.get(CURATED_PROPERTY)
     try:
         changed = datetime.fromisoformat(str(mark["at"])) if isinstance(mark, dict) else None
     except (KeyError, ValueError):

@@ -28,8 +28,8 @@ from kgot_lab.experts.learning.ledger import (
     StoredProposal,
 )
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.kgos.schemas.dimensions import BY_NAME
+from kgot_lab.kgos.methods.index import graph_index
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
 from kgot_lab.llm.structured import compact_schema, structured
 from kgot_lab.text.cleaning import FENCES, fence_text, truncate_to_tokens
 from kgot_lab.text.words import contains_words
@@ -68,7 +68,7 @@ class StatedChanges(BaseModel):
 
 def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
     """Build the prompt that asks a model for the changes in a message."""
-    index = index_of(graph)
+    index = graph_index(graph)
     named = ", ".join(index.names[row] for row in find_named_nodes(graph, message)) or "none"
     vocabulary = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
     quoted = fence_text(truncate_to_tokens(message, MAX_MESSAGE_TOKENS), "a message")
@@ -241,12 +241,13 @@ def _read_values(stated: StatedChange, before: Json) -> Iterator[Json]:
     Properties are dimensions, descriptions, numbers and texts.
     """
     is_number = isinstance(before, int | float) and not isinstance(before, bool)
-    if stated.property in BY_NAME or is_number:
+    if stated.property in DIMENSIONS_BY_NAME or is_number:
         numbers = [float(each) for each in _NUMBER.findall(stated.quote)]
         yield from (
             each
             for each in numbers
-            if _equals_number(stated.value, each) and (stated.property not in BY_NAME or 0 <= each <= 1)
+            if _equals_number(stated.value, each)
+            and (stated.property not in DIMENSIONS_BY_NAME or 0 <= each <= 1)
         )
     elif stated.property == "description" or isinstance(before, str):
         text = " ".join(original_spelling(stated.value, stated.quote).split())

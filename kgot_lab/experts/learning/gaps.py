@@ -363,8 +363,8 @@ def _default_variants(config: RetrievalConfig) -> Iterator[tuple[str, RetrievalC
         yield "edge types", replace(config, boost_types=None)
     if set(config.methods) != set(_DEFAULT_CONFIG.methods):
         yield "methods", replace(config, methods=_DEFAULT_CONFIG.methods)
-    if normalised_weights(config.weights, *config.lanes) != normalised_weights(
-        _DEFAULT_CONFIG.weights, *config.lanes
+    if normalised_weights(config.weights, *config.retrievers) != normalised_weights(
+        _DEFAULT_CONFIG.weights, *config.retrievers
     ):
         yield "weights", replace(config, weights=_DEFAULT_CONFIG.weights)
     if config.limit < _DEFAULT_CONFIG.limit:

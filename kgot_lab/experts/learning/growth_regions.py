@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import slugify
 from kgot_lab.experts.learning.ledger import EdgeToAdd, GraphProposal, NodeToAdd
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.text.words import searched_words, stem
 
 # How well each node of a graph matches a question: by embeddings if there is an embedder, else by shared
@@ -30,8 +30,8 @@ class NodeMatches:
     """
 
     def __init__(self, graph: PropertyGraph, embedder: Embedder | None = None) -> None:
-        self.graph, self._index = graph, index_of(graph)
-        self._dense = self._index.meaning(embedder) if embedder is not None else None
+        self.graph, self._index = graph, graph_index(graph)
+        self._dense = self._index.dense_retriever(embedder) if embedder is not None else None
 
     def scores(self, question: str) -> NDArray[np.float64]:
         """Return the match of each node with a question, shape (nodes,)."""
@@ -42,7 +42,7 @@ class NodeMatches:
             return scores
         total, count = 0.0, len(self.graph)
         for word in {stem(each) for each in searched_words(question)}:
-            rows = self._index.of_stem.get(word, frozenset())
+            rows = self._index.rows_by_stem.get(word, frozenset())
             weight = float(np.log(1 + (count - len(rows) + 0.5) / (len(rows) + 0.5)))
             scores[list(rows)] += weight
             total += weight
@@ -51,7 +51,9 @@ class NodeMatches:
     def unknown_words(self, question: str) -> tuple[str, ...]:
         """Return the words of a question that no node contains, in order."""
         return tuple(
-            dict.fromkeys(word for word in searched_words(question) if stem(word) not in self._index.of_stem)
+            dict.fromkeys(
+                word for word in searched_words(question) if stem(word) not in self._index.rows_by_stem
+            )
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, UnknownName, require_count, short_repr
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.editing import MADE_BY_HAND, Editor
+from kgot_lab.kgos.editing import CURATED_PROPERTY, Editor
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json
 from kgot_lab.memory.claims.claim import check_text, from_micros, to_micros, utc_now
@@ -79,7 +79,7 @@ DELETE_VERDICT = "DELETE FROM verdicts WHERE number = :number"
 # edits.
 
 # the editor treats the second as another type, and writes the third itself
-_RESERVED_PROPERTIES = ("id", "type", MADE_BY_HAND)
+_RESERVED_PROPERTIES = ("id", "type", CURATED_PROPERTY)
 
 
 @dataclass(frozen=True)

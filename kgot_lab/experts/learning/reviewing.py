@@ -22,7 +22,7 @@ from kgot_lab.experts.learning.ledger import (
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.memory.claims.claim import check_text
 from kgot_lab.types import Diff
 
@@ -169,7 +169,7 @@ class GraphReviewer:
                 self.ledger.withdraw(verdict)
         if failure is not None:  # outside the block, so that the withdrawal is committed
             raise failure
-        index_of(self.target.graph())
+        graph_index(self.target.graph())
         return self.ledger.verdict(verdict.number)
 
     def _require_waiting(self, id: str) -> None:
@@ -221,7 +221,7 @@ class ReviewQueue:
             kept = self._cached.get(name)
             if kept is None or kept[:2] != (base.digest, last):
                 kept = base.digest, last, self._with_decisions(name, base)
-                index_of(kept[2])
+                graph_index(kept[2])
                 self._cached[name] = kept
             return kept[2]
 

@@ -28,9 +28,9 @@ from kgot_lab.types import LLM, Edge, Json, Message, Node, Prompt, Reply, Usage
 # Passages to read: paragraphs of Markdown, and the descriptions of functions and classes, with their
 # positions.
 
-_PROSE = (("document",), ("section",))  # read from their files, paragraph by paragraph
-_FEWEST_WORDS = 8  # the fewest words of a passage; a heading or a line of a table states no relation
-_MOST_LETTERS = 1_500
+_PROSE_LABELS = (("document",), ("section",))  # read from their files, paragraph by paragraph
+_MIN_PASSAGE_WORDS = 8  # the fewest words of a passage; a heading or a line of a table states no relation
+_MAX_CHARACTERS = 1_500
 _HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 
@@ -45,7 +45,7 @@ class Passage:
     text: str
 
 
-def passages_to_read(graph: PropertyGraph, folder: Path | None = None) -> list[Passage]:
+def list_passages(graph: PropertyGraph, folder: Path | None = None) -> list[Passage]:
     """List the passages of a graph that was extracted from a folder.
 
     They are descriptions of code and, if the folder is given, paragraphs of its documents.
@@ -58,19 +58,19 @@ def passages_to_read(graph: PropertyGraph, folder: Path | None = None) -> list[P
         if node.labels == ("document",) and folder is not None:
             found += [
                 Passage(node.id, heading or name, file, at, text)
-                for at, heading, text in _paragraphs(folder / file)
+                for at, heading, text in _read_paragraphs(folder / file)
             ]
         elif (
-            node.labels not in _PROSE
-            and len(searched_words(text := str(node.properties.get("description", "")))) >= _FEWEST_WORDS
+            node.labels not in _PROSE_LABELS
+            and len(searched_words(text := str(node.properties.get("description", "")))) >= _MIN_PASSAGE_WORDS
         ):
             found.append(
-                Passage(node.id, name, file, line if isinstance(line, int) else 1, text[:_MOST_LETTERS])
+                Passage(node.id, name, file, line if isinstance(line, int) else 1, text[:_MAX_CHARACTERS])
             )
     return found
 
 
-def _paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
+def _read_paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
     """Yield the paragraphs of a file with their first lines and the headings above them.
 
     Code blocks are left out. A missing or unreadable file yields nothing.
@@ -90,9 +90,9 @@ def _paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
         if title := _HEADING.match(part.strip()):
             heading = title[1].strip()
         for block in blocks(part) if part.strip() else ():
-            said = " ".join(block.split())
-            if len(searched_words(said)) >= _FEWEST_WORDS and "|" not in said:
-                yield line, heading, said[:_MOST_LETTERS]
+            paragraph = " ".join(block.split())
+            if len(searched_words(paragraph)) >= _MIN_PASSAGE_WORDS and "|" not in paragraph:
+                yield line, heading, paragraph[:_MAX_CHARACTERS]
         line += part.count("\n")
 
 
@@ -114,10 +114,10 @@ FIELDS: Mapping[str, tuple[str, str, str, str]] = {
     "alternatives": ("alternative_to", "other things for the same job", "technique", "technique"),
     "causes": ("caused_by", "why a limitation is there", "limitation", "concept"),
 }
-_OF_LIMITATION = ("has_workaround", "caused_by")
-_LONGEST = 20  # words of a phrase at most
-_REPLY = 400
-_SYSTEM = (
+_LIMITATION_RELATIONS = ("has_workaround", "caused_by")
+_MAX_PHRASE_WORDS = 20  # words of a phrase at most
+_REPLY_TOKENS = 400
+_SYSTEM_PROMPT = (
     "You read one paragraph of documentation about a thing and copy short phrases of the paragraph, word for word, into a form. "
     f"{' '.join(f'{name}: {asked}.' for name, (_, asked, *_) in FIELDS.items())} Most fields stay empty. {FENCES}"
 )
@@ -143,12 +143,12 @@ _EXAMPLES: tuple[tuple[str, str, dict[str, list[str]]], ...] = (
     ),
 )
 # Words that express a limitation. A small model calls anything unexpected a limitation.
-_LIMIT = re.compile(
+_LIMITATION_WORDS = re.compile(
     r"\b(no|not|cannot|can't|\w+n't|never|without|only|unless|except|fail|slow|limit|un\w+|expensive|los[est]|error|problem|warn|careful|"
     r"hard|difficult|deprecated|approximat|sub\w+|exponential|very|too)",
     re.IGNORECASE,
 )
-_RATED = {each.name: each for each in DIMENSIONS if each.name in NOT_EXTRACTABLE}
+_RATED_DIMENSIONS = {each.name: each for each in DIMENSIONS if each.name in NOT_EXTRACTABLE}
 
 
 class PassageForm(BaseModel):
@@ -163,7 +163,7 @@ class PassageForm(BaseModel):
     causes: list[str] = Field(max_length=3)
 
 
-class Stated(NamedTuple):
+class StatedRelation(NamedTuple):
     """A relation that a passage states, and the sentence that states it."""
 
     subject: str
@@ -192,7 +192,7 @@ class ReadPassage:
     """The accepted statements of a passage, and the refused ones with the reasons."""
 
     passage: Passage
-    relations: tuple[Stated, ...] = ()
+    relations: tuple[StatedRelation, ...] = ()
     keywords: tuple[str, ...] = ()
     dimensions: tuple[Rated, ...] = ()
     refused: tuple[str, ...] = ()
@@ -200,29 +200,33 @@ class ReadPassage:
 
 def relations_prompt(passage: Passage) -> Prompt:
     """Build the prompt that asks a model for the relations in a passage."""
-    turns = [Message("system", _SYSTEM)]
+    turns = [Message("system", _SYSTEM_PROMPT)]
     for name, text, filled in _EXAMPLES:
         reply = json.dumps({field: filled.get(field, []) for field in FIELDS})
         turns += [Message("user", fence_text(text, f"a paragraph about {name}")), Message("assistant", reply)]
     turns.append(Message("user", fence_text(passage.text, f"a paragraph about {passage.name}")))
-    return Prompt(tuple(turns), compact_schema(PassageForm), max_tokens=_REPLY)
+    return Prompt(tuple(turns), compact_schema(PassageForm), max_tokens=_REPLY_TOKENS)
 
 
 def about_prompt(passage: Passage) -> Prompt:
     """Build the prompt that asks a model for the keywords and dimensions of a passage."""
-    told = "; ".join(f"{name}: 0 is {each.low}, 1 is {each.high}" for name, each in _RATED.items())
+    scales = "; ".join(
+        f"{name}: 0 is {each.low}, 1 is {each.high}" for name, each in _RATED_DIMENSIONS.items()
+    )
     system = (
         "You read one paragraph of documentation. List up to eight keywords, words of the paragraph by which somebody would look for what "
         "it is about, and rate it on those dimensions of which the paragraph says something, with the words that say so, each from 0 to 1. "
-        f"The dimensions are: {told}. Rate nothing that the paragraph does not say; empty lists are good answers. {FENCES}"
+        f"The dimensions are: {scales}. Rate nothing that the paragraph does not say; empty lists are good answers. {FENCES}"
     )
-    asked = fence_text(passage.text, f"a paragraph about {passage.name}")
+    question = fence_text(passage.text, f"a paragraph about {passage.name}")
     return Prompt(
-        (Message("system", system), Message("user", asked)), compact_schema(About), max_tokens=_REPLY
+        (Message("system", system), Message("user", question)),
+        compact_schema(About),
+        max_tokens=_REPLY_TOKENS,
     )
 
 
-def read_relations(passage: Passage, reply: str) -> ReadPassage:
+def parse_relations(passage: Passage, reply: str) -> ReadPassage:
     """Parse a model's form and accept the relations that the passage supports.
 
     Each phrase must occur in the passage word for word, and a limitation must be worded as one. A workaround
@@ -230,28 +234,29 @@ def read_relations(passage: Passage, reply: str) -> ReadPassage:
     reply is not a form.
     """
     form = parse(reply, PassageForm)
-    kept: dict[tuple[str, str, str], Stated] = {}
+    accepted: dict[tuple[str, str, str], StatedRelation] = {}
     refused: list[str] = []
     limitation = ""
     for part, (relation, *_) in FIELDS.items():
-        for said in getattr(form, part):
-            phrase = " ".join(said.split()).strip(" .,;:")
-            subject = limitation if relation in _OF_LIMITATION else passage.name
-            if why := _why_not(phrase, relation, subject, passage):
+        for answer in getattr(form, part):
+            phrase = " ".join(answer.split()).strip(" .,;:")
+            subject = limitation if relation in _LIMITATION_RELATIONS else passage.name
+            if why := _refusal_reason(phrase, relation, subject, passage):
                 refused.append(f"{relation} {phrase!r}: {why}")
                 continue
             quote = next(
                 (each for each in rough_sentences(passage.text) if contains_words(phrase, each)), phrase
             )
-            kept.setdefault(
-                (subject.casefold(), relation, phrase.casefold()), Stated(subject, relation, phrase, quote)
+            accepted.setdefault(
+                (subject.casefold(), relation, phrase.casefold()),
+                StatedRelation(subject, relation, phrase, quote),
             )
             if relation == "has_limitation" and not limitation:
                 limitation = phrase
-    return ReadPassage(passage, tuple(kept.values()), refused=tuple(refused))
+    return ReadPassage(passage, tuple(accepted.values()), refused=tuple(refused))
 
 
-def read_about(passage: Passage, reply: str) -> ReadPassage:
+def parse_about(passage: Passage, reply: str) -> ReadPassage:
     """Parse a model's reply and accept the keywords and dimensions that the passage supports.
 
     Raises BadReply if the reply cannot be parsed.
@@ -264,7 +269,7 @@ def read_about(passage: Passage, reply: str) -> ReadPassage:
     ]
     rated: dict[str, Rated] = {}
     for each in about.dimensions:
-        if each.dimension not in _RATED:
+        if each.dimension not in _RATED_DIMENSIONS:
             refused.append(f"dimension {each.dimension}: there is none of this name that has to be read")
         elif not _is_span(each.quote, passage.text):
             refused.append(f"dimension {each.dimension}: its quotation is not in the passage")
@@ -276,16 +281,16 @@ def read_about(passage: Passage, reply: str) -> ReadPassage:
     return ReadPassage(passage, (), keywords, tuple(rated.values()), tuple(refused))
 
 
-def _why_not(phrase: str, relation: str, subject: str, passage: Passage) -> str:
+def _refusal_reason(phrase: str, relation: str, subject: str, passage: Passage) -> str:
     if not searched_words(phrase) or not contains_words(phrase, passage.text):
         return "it does not stand in the passage"
-    if len(phrase.split()) > _LONGEST:
+    if len(phrase.split()) > _MAX_PHRASE_WORDS:
         return "it is no phrase"
     if not subject:
         return "no limitation is said that it belongs to"
     if phrase.casefold() == subject.casefold():
         return "both ends are the same"
-    if relation == "has_limitation" and not _LIMIT.search(phrase):
+    if relation == "has_limitation" and not _LIMITATION_WORDS.search(phrase):
         return "it says no limit"
     return ""
 
@@ -295,16 +300,16 @@ def _is_span(quote: str, text: str) -> bool:
     return len(quote.split()) > 1 and contains_words(quote, text)
 
 
-_REPLIES = CacheTable("read_concepts.sqlite", "replies", "json", "TEXT", "json")
-_USUAL_REPLY = 180  # tokens
-_Ask = tuple[Callable[[Passage], Prompt], Callable[[Passage, str], ReadPassage]]
-_RELATIONS: _Ask = (relations_prompt, read_relations)
+_REPLY_TABLE = CacheTable("read_concepts.sqlite", "replies", "json", "TEXT", "json")
+_USUAL_REPLY_TOKENS = 180  # tokens
+_PromptAndParser = tuple[Callable[[Passage], Prompt], Callable[[Passage, str], ReadPassage]]
+_RELATIONS: _PromptAndParser = (relations_prompt, parse_relations)
 _TYPES = {relation: types for relation, _, *types in FIELDS.values()}
-_ABOUT: _Ask = (about_prompt, read_about)
+_ABOUT: _PromptAndParser = (about_prompt, parse_about)
 
 
 @dataclass(frozen=True)
-class Grown:
+class ConceptGraph:
     """A graph with the statements of passages added, the numbers of calls, of cached and of unusable replies,
     and the cost.
     """
@@ -321,18 +326,18 @@ class Grown:
         refused = sum(len(each.refused) for each in self.read)
         passages = len({id(each.passage) for each in self.read})
         keywords = sum(len(each.keywords) for each in self.read)
-        said = f"{passages} passages: {relations} relations, {keywords} keywords"
-        return f"<{said}; {refused} refused, {self.unusable} replies were no list; {self.calls} calls, {self.reused} kept replies>"
+        counts = f"{passages} passages: {relations} relations, {keywords} keywords"
+        return f"<{counts}; {refused} refused, {self.unusable} replies were no list; {self.calls} calls, {self.reused} kept replies>"
 
 
-def what_it_takes(
+def estimate_reading(
     passages: Sequence[Passage], *, about: bool = True, rate: Rate | None = None
 ) -> CostEstimate:
     """Estimate the calls, tokens, seconds and dollars to read some passages, if none was read before."""
-    asked = [ask(each) for ask, _ in _asks(about) for each in passages]
+    prompts = [ask(each) for ask, _ in _prompts_and_parsers(about) for each in passages]
     sizes = {
-        str(number): (sum(estimate_tokens(message.text) for message in prompt.messages), _USUAL_REPLY)
-        for number, prompt in enumerate(asked)
+        str(number): (sum(estimate_tokens(message.text) for message in prompt.messages), _USUAL_REPLY_TOKENS)
+        for number, prompt in enumerate(prompts)
     }
     return estimate(dict.fromkeys(sizes, 1), sizes, rate or Rate())
 
@@ -345,7 +350,7 @@ def read_concepts(
     about: bool = True,
     cache: Path | Literal[False] | None = None,
     progress: Callable[[int, int, str], object] | None = None,
-) -> Grown:
+) -> ConceptGraph:
     """Add the concepts that a model reads in some passages, each with its quotation, file and line.
 
     Each reply is cached when it arrives, under its prompt and the model's name. An interrupted run therefore
@@ -353,11 +358,15 @@ def read_concepts(
     LLMError if the model fails or the budget is used up; the cached replies remain.
     """
     without = "passages are read again"
-    kept = None if cache is False else CacheFile(cache, _REPLIES, label="concept", fallback=without)
-    state = _Reading(llm, kept)
+    reply_cache = (
+        None if cache is False else CacheFile(cache, _REPLY_TABLE, label="concept", fallback=without)
+    )
+    state = _CachedModel(llm, reply_cache)
     read = []
-    total = len(passages) * len(_asks(about))
-    for number, (ask, passage) in enumerate((ask, passage) for passage in passages for ask in _asks(about)):
+    total = len(passages) * len(_prompts_and_parsers(about))
+    for number, (ask, passage) in enumerate(
+        (ask, passage) for passage in passages for ask in _prompts_and_parsers(about)
+    ):
         if progress is not None:
             progress(number, total, f"{passage.file}:{passage.line}")
         try:
@@ -365,18 +374,18 @@ def read_concepts(
         except BadReply:
             state.unusable += 1
     counts = (state.calls, state.reused, state.unusable, state.usage)
-    return Grown(with_concepts(graph, read, llm.name), tuple(read), *counts)
+    return ConceptGraph(add_concepts(graph, read, llm.name), tuple(read), *counts)
 
 
-def _asks(about: bool) -> tuple[_Ask, ...]:
+def _prompts_and_parsers(about: bool) -> tuple[_PromptAndParser, ...]:
     return (_RELATIONS, _ABOUT) if about else (_RELATIONS,)
 
 
-class _Reading:
+class _CachedModel:
     """A model with a cache of its replies."""
 
-    def __init__(self, llm: LLM, kept: CacheFile | None):
-        self.llm, self.kept = llm, kept
+    def __init__(self, llm: LLM, cache: CacheFile | None):
+        self.llm, self.kept = llm, cache
         self.calls = self.reused = self.unusable = 0
         self.usage = Usage()
 
@@ -384,7 +393,7 @@ class _Reading:
         key = hashlib.sha256(prompt_digest(prompt, self.llm.name).encode()).digest()
         for rows in self.kept.read([key]) if self.kept else ():
             for _, value in rows:
-                if (found := _reply(value)) is not None:
+                if (found := _reply_from_cache(value)) is not None:
                     self.reused += 1
                     return found
         reply = checked_reply(self.llm, prompt)
@@ -395,14 +404,14 @@ class _Reading:
         return reply
 
 
-def _reply(value: object) -> Reply | None:
+def _reply_from_cache(value: object) -> Reply | None:
     try:
         return reply_from_json(json.loads(str(value)))
     except (ValueError, KeyError, TypeError):
         return None  # damaged, so the model is called again
 
 
-def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) -> PropertyGraph:
+def add_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) -> PropertyGraph:
     """Add nodes for concepts, edges for relations, and keywords and dimensions to a graph.
 
     Each edge has the quotations, file, line and model. An end whose name matches one node of the graph is
@@ -411,7 +420,7 @@ def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str)
     named: dict[str, list[str]] = {}
     for node in graph.nodes:
         for name in {str(node.properties.get("name", node.id)), node.id}:
-            named.setdefault(_folded(name), []).append(node.id)
+            named.setdefault(_fold_name(name), []).append(node.id)
     nodes: dict[str, Node] = {}
     edges: dict[tuple[str, str, str], dict[str, Any]] = {}
     properties: dict[str, dict[str, Json]] = {}
@@ -420,7 +429,7 @@ def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str)
         for stated in each.relations:
             subject_type, object_type = _TYPES[stated.relation]
             ends = [
-                _end(text, type, passage, named, nodes, graph)
+                _resolve_end(text, type, passage, named, nodes, graph)
                 for text, type in ((stated.subject, subject_type), (stated.object, object_type))
             ]
             if ends[0] == ends[1]:
@@ -437,22 +446,22 @@ def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str)
                         (pair[0], type, pair[1]), {"file": passage.file, "line": passage.line, "model": model}
                     )
         if passage.node in graph and (each.keywords or each.dimensions):
-            held = properties.setdefault(passage.node, {})
-            words = held.get("intent_keywords", [])
+            node_properties = properties.setdefault(passage.node, {})
+            words = node_properties.get("intent_keywords", [])
             before = words if isinstance(words, list) else []
-            held["intent_keywords"] = list(dict.fromkeys([*before, *each.keywords]))
+            node_properties["intent_keywords"] = list(dict.fromkeys([*before, *each.keywords]))
             for rated in each.dimensions:
-                held.setdefault(rated.dimension, rated.value)
-                held.setdefault(f"{rated.dimension}_said", rated.quote)
-    kept = [
+                node_properties.setdefault(rated.dimension, rated.value)
+                node_properties.setdefault(f"{rated.dimension}_said", rated.quote)
+    merged_nodes = [
         Node(node.id, node.labels, {**properties.get(node.id, {}), **node.properties}) for node in graph.nodes
     ]
     known = {(edge.source, edge.type, edge.target) for edge in graph.edges}
     new = (Edge(*ends, about) for ends, about in sorted(edges.items()) if ends not in known)
-    return PropertyGraph.of([*kept, *nodes.values()], [*graph.edges, *new])
+    return PropertyGraph.of([*merged_nodes, *nodes.values()], [*graph.edges, *new])
 
 
-def _end(
+def _resolve_end(
     text: str,
     type: str,
     passage: Passage,
@@ -460,10 +469,10 @@ def _end(
     nodes: dict[str, Node],
     graph: PropertyGraph,
 ) -> str:
-    folded = _folded(text)
+    folded = _fold_name(text)
     found = named.get(folded, [])
     if passage.node in found or (
-        folded == _folded(passage.name)
+        folded == _fold_name(passage.name)
         and passage.node in graph
         and graph.node(passage.node).labels != ("document",)
     ):
@@ -476,6 +485,6 @@ def _end(
     return id
 
 
-def _folded(text: str) -> str:
+def _fold_name(text: str) -> str:
     words = " ".join(text.casefold().replace("`", "").removesuffix("()").split())
     return re.sub(r"^(the|a|an|this) ", "", words)

@@ -32,13 +32,15 @@ class Definition:
     marks: tuple[str, ...] = ()  # what templates need and structure does not show, such as "abstract"
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Definition:
+    def from_json(cls, values: Mapping[str, Any]) -> Definition:
         """Rebuild a definition from the output of `asdict`."""
-        return cls(**{**kept, **{name: tuple(kept[name]) for name in ("decorators", "attributes", "marks")}})
+        return cls(
+            **{**values, **{name: tuple(values[name]) for name in ("decorators", "attributes", "marks")}}
+        )
 
 
 @dataclass(frozen=True)
-class Mention:
+class Reference:
     """A reference from one thing to another. `target` is an id, or a name that is resolved when all files are
     read.
     """
@@ -60,7 +62,7 @@ class FileFacts:
     path: str  # relative to the folder
     language: str
     definitions: tuple[Definition, ...]
-    references: tuple[Mention, ...] = ()
+    references: tuple[Reference, ...] = ()
     remark: str = ""  # what was guessed or left out
     flow: Mapping[str, Json] | None = None
 
@@ -74,11 +76,13 @@ class FileFacts:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> FileFacts:
+    def from_json(cls, values: Mapping[str, Any]) -> FileFacts:
         """Rebuild facts from the output of `to_json`."""
-        definitions = tuple(Definition.from_json(each) for each in kept["definitions"])
-        references = tuple(Mention(**each) for each in kept["references"])
-        return cls(kept["path"], kept["language"], definitions, references, kept["remark"], kept["flow"])
+        definitions = tuple(Definition.from_json(item) for item in values["definitions"])
+        references = tuple(Reference(**item) for item in values["references"])
+        return cls(
+            values["path"], values["language"], definitions, references, values["remark"], values["flow"]
+        )
 
 
 # Module names from file paths, and the file that an import means.
@@ -101,7 +105,7 @@ class ModuleNames:
         paths = sorted(paths)
         packages = {str(PurePosixPath(path).parent) for path in paths if PurePosixPath(path).stem == INIT}
         for path in paths:
-            name = _dotted(PurePosixPath(path), packages, prefix)
+            name = _dotted_name(PurePosixPath(path), packages, prefix)
             if name in self.package_of:
                 name = f"{name} ({path})"
             self._of_path[path] = name
@@ -117,7 +121,7 @@ class ModuleNames:
             for length in range(1, name.count(".") + 1)
         }
 
-    def of(self, path: str) -> str:
+    def name_of(self, path: str) -> str:
         """Return the dotted name of the module in a file."""
         return self._of_path[path]
 
@@ -145,7 +149,7 @@ class ModuleNames:
         return ends[0] if len(ends) == 1 and "." in name else None
 
 
-def _dotted(path: PurePosixPath, packages: set[str], prefix: str) -> str:
+def _dotted_name(path: PurePosixPath, packages: set[str], prefix: str) -> str:
     folder = path.parent
     if str(folder) in packages:
         top = folder

@@ -25,66 +25,66 @@ from kgot_lab.kgos.extraction.facts import (
     Definition,
     FileFacts,
 )
-from kgot_lab.kgos.extraction.linking import Joined
+from kgot_lab.kgos.extraction.linking import LinkedGraph
 from kgot_lab.kgos.extraction.python.statements import python_facts
 from kgot_lab.kgos.extraction.texts import prose_facts, settings_facts
 from kgot_lab.types import Edge, Json, Node
 
 # The cache of this computer: facts of files by their bytes, and graphs of folders by their files.
 
-_FACTS = CacheTable("extracted_files.sqlite", "facts", "json", "BLOB", "json")
-_GRAPHS = CacheTable("extracted_graphs.sqlite", "graphs", "json", "BLOB", "json")
+_FACTS_TABLE = CacheTable("extracted_files.sqlite", "facts", "json", "BLOB", "json")
+_GRAPHS_TABLE = CacheTable("extracted_graphs.sqlite", "graphs", "json", "BLOB", "json")
 
 
-class CachedExtraction:
+class ExtractionCache:
     """A cache of facts and graphs under digests of their input and of the version of the code."""
 
     def __init__(self, folder: Path | None):
-        self._facts = CacheFile(folder, _FACTS, label="extraction", fallback="files are read again")
-        self._graphs = CacheFile(folder, _GRAPHS, label="graph", fallback="the files are joined again")
+        self._facts = CacheFile(folder, _FACTS_TABLE, label="extraction", fallback="files are read again")
+        self._graphs = CacheFile(folder, _GRAPHS_TABLE, label="graph", fallback="the files are joined again")
 
-    def facts(self, keys: Iterable[bytes]) -> Mapping[bytes, FileFacts]:
+    def read_facts(self, keys: Iterable[bytes]) -> Mapping[bytes, FileFacts]:
         """Return the cached facts for some keys.
 
         Missing and damaged entries are left out.
         """
         rows = (row for rows in self._facts.read(list(keys)) for row in rows)
-        return {key: facts for key, value in rows if (facts := _facts_from(_unpacked(value))) is not None}
+        return {key: facts for key, value in rows if (facts := _facts_from_json(_unpack(value))) is not None}
 
-    def keep_facts(self, facts: Mapping[bytes, FileFacts]) -> None:
+    def store_facts(self, facts: Mapping[bytes, FileFacts]) -> None:
         """Store the facts of some files."""
         if facts:
-            self._facts.write((key, _packed(each.to_json())) for key, each in facts.items())
+            self._facts.write((key, _pack(each.to_json())) for key, each in facts.items())
 
-    def graph(self, key: bytes) -> Joined | None:
+    def read_graph(self, key: bytes) -> LinkedGraph | None:
         """Return the graph cached under a key, or None."""
         for rows in self._graphs.read([key]):
             for _, value in rows:
-                return _graph_from(_unpacked(value))
+                return _graph_from_json(_unpack(value))
         return None
 
-    def keep_graph(self, key: bytes, found: Joined) -> None:
+    def store_graph(self, key: bytes, linked: LinkedGraph) -> None:
         """Store a graph."""
-        nodes = [[each.id, list(each.labels), each.properties] for each in found.graph.nodes]
-        edges = [[each.source, each.type, each.target, each.properties] for each in found.graph.edges]
-        kept = {"nodes": nodes, "edges": edges, "sites": found.sites, "resolved": found.resolved}
-        self._graphs.write([(key, _packed(kept))])
+        nodes = [[each.id, list(each.labels), each.properties] for each in linked.graph.nodes]
+        edges = [[each.source, each.type, each.target, each.properties] for each in linked.graph.edges]
+        values = {"nodes": nodes, "edges": edges, "sites": linked.sites, "resolved": linked.resolved}
+        self._graphs.write([(key, _pack(values))])
 
 
-def key_of_parts(*parts: str | bytes) -> bytes:
+def cache_key(*parts: str | bytes) -> bytes:
     """Return a digest of some parts and of the version of the extraction code."""
-    digest = hashlib.sha256(reading_version())
+    digest = hashlib.sha256(extraction_version())
     for part in parts:
         data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "big") + data)
     return digest.digest()
 
 
-def _packed(value: Json | dict[str, Any]) -> bytes:
+def _pack(value: Json | dict[str, Any]) -> bytes:
     return zlib.compress(json.dumps(value).encode(), 1)
 
 
-def _unpacked(value: object) -> Any:
+def _unpack(value: object) -> Any:
     if not isinstance(value, bytes):
         return None
     try:
@@ -93,24 +93,26 @@ def _unpacked(value: object) -> Any:
         return None
 
 
-def _facts_from(kept: Any) -> FileFacts | None:
+def _facts_from_json(values: Any) -> FileFacts | None:
     try:
-        return FileFacts.from_json(kept)
+        return FileFacts.from_json(values)
     except (TypeError, KeyError):
         return None
 
 
-def _graph_from(kept: Any) -> Joined | None:
+def _graph_from_json(values: Any) -> LinkedGraph | None:
     try:
-        nodes = (Node(id, tuple(labels), properties) for id, labels, properties in kept["nodes"])
-        edges = (Edge(source, type, target, properties) for source, type, target, properties in kept["edges"])
-        return Joined(PropertyGraph.of(nodes, edges), kept["sites"], kept["resolved"])
+        nodes = (Node(id, tuple(labels), properties) for id, labels, properties in values["nodes"])
+        edges = (
+            Edge(source, type, target, properties) for source, type, target, properties in values["edges"]
+        )
+        return LinkedGraph(PropertyGraph.of(nodes, edges), values["sites"], values["resolved"])
     except (TypeError, KeyError, ValueError):
         return None
 
 
 @cache
-def reading_version() -> bytes:
+def extraction_version() -> bytes:
     """Return a digest of the code that reads and links files.
 
     Entries cached by another version are not used.
@@ -121,11 +123,11 @@ def reading_version() -> bytes:
     return digest.digest()
 
 
-MOST_TOGETHER, MOST_BYTES_TOGETHER = 16, 2_000_000  # files, and bytes of them, that a worker is sent at once
+MAX_BATCH_FILES, MAX_BATCH_BYTES = 16, 2_000_000  # files, and bytes of them, that a worker is sent at once
 
 
 @dataclass(frozen=True)
-class FileToRead:
+class SourceFile:
     """The path of a file in its folder and its bytes; for Python also its module name, and whether it is a
     package.
     """
@@ -136,7 +138,7 @@ class FileToRead:
     is_package: bool = False
 
 
-class ExtractedFile(NamedTuple):
+class ExtractedBatch(NamedTuple):
     """The output of a worker: the version of its code, and for each file its facts, an error, or None if the
     caller has to read it.
     """
@@ -145,14 +147,14 @@ class ExtractedFile(NamedTuple):
     files: tuple[FileFacts | str | None, ...]
 
 
-def facts_of_file(file: FileToRead) -> FileFacts:
+def extract_file(file: SourceFile) -> FileFacts:
     """Extract the facts of a file.
 
     Raises BadInput if the file cannot be read and NotInstalled if its parser is missing.
     """
     path, data, ending = file.path, file.data, PurePosixPath(file.path).suffix.lower()
     if ending in PYTHON_ENDINGS:
-        return python_facts(_python_text(data), path, file.module, is_package=file.is_package)
+        return python_facts(_decode_python(data), path, file.module, is_package=file.is_package)
     if not data.strip():
         kind = "config" if ending in SETTINGS_ENDINGS else "document"
         return FileFacts(path, ending[1:], (Definition(path, kind, path, 1, 1),), remark="empty")
@@ -171,46 +173,46 @@ def facts_of_file(file: FileToRead) -> FileFacts:
     return replace(facts, remark=found.remark)
 
 
-def read_file_facts(files: Sequence[FileToRead]) -> ExtractedFile:
+def extract_batch(files: Sequence[SourceFile]) -> ExtractedBatch:
     """Extract the facts of some files, as the task of a worker."""
-    return ExtractedFile(reading_version(), tuple(map(_said, files)))
+    return ExtractedBatch(extraction_version(), tuple(map(_facts_or_error, files)))
 
 
-def files_together(files: Mapping[str, FileToRead]) -> list[list[FileToRead]]:
+def split_batches(files: Mapping[str, SourceFile]) -> list[list[SourceFile]]:
     """Split files into the batches that are sent to workers."""
-    lots: list[list[FileToRead]] = []
+    batches: list[list[SourceFile]] = []
     size = 0
-    for each in files.values():
-        if not lots or len(lots[-1]) == MOST_TOGETHER or size + len(each.data) > MOST_BYTES_TOGETHER:
-            lots.append([])
+    for file in files.values():
+        if not batches or len(batches[-1]) == MAX_BATCH_FILES or size + len(file.data) > MAX_BATCH_BYTES:
+            batches.append([])
             size = 0
-        lots[-1].append(each)
-        size += len(each.data)
-    return lots
+        batches[-1].append(file)
+        size += len(file.data)
+    return batches
 
 
-def same_reading(read: ExtractedFile) -> ExtractedFile:
+def check_same_version(batch: ExtractedBatch) -> ExtractedBatch:
     """Return what a worker read, after checking that it runs the same code.
 
     Raises LabError if the versions differ, since another version would produce another graph.
     """
-    if read.version != reading_version():
+    if batch.version != extraction_version():
         raise LabError(
             "a worker reads files by another version of kgot_lab: install the same on each, then ask again"
         )
-    return read
+    return batch
 
 
-def _said(file: FileToRead) -> FileFacts | str | None:
+def _facts_or_error(file: SourceFile) -> FileFacts | str | None:
     try:
-        return facts_of_file(file)
+        return extract_file(file)
     except NotInstalled:
         return None  # the parser may be installed where the request comes from
     except BadInput as error:
         return str(error)
 
 
-def _python_text(data: bytes) -> str:
+def _decode_python(data: bytes) -> str:
     """Decode a Python file by the encoding that it declares, or as UTF-8.
 
     Raises BadInput if it cannot be decoded.
@@ -219,12 +221,12 @@ def _python_text(data: bytes) -> str:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return re.sub(r"\r\n?", "\n", data.decode(encoding))
     except SyntaxError as error:
-        said = (
+        problem = (
             "is not UTF-8, and declares no other encoding"
             if "invalid or missing" in str(error)
             else f"does not parse: {error}"
         )
-        raise BadInput(said) from None
+        raise BadInput(problem) from None
     except LookupError as error:
         raise BadInput(f"does not parse: {error}") from None
     except UnicodeDecodeError as error:

@@ -28,25 +28,25 @@ from kgot_lab.kgos.extraction.facts import (
     ModuleNames,
 )
 from kgot_lab.kgos.extraction.file_facts import (
-    CachedExtraction,
-    FileToRead,
-    facts_of_file,
-    files_together,
-    key_of_parts,
-    read_file_facts,
-    same_reading,
+    ExtractionCache,
+    SourceFile,
+    cache_key,
+    check_same_version,
+    extract_batch,
+    extract_file,
+    split_batches,
 )
-from kgot_lab.kgos.extraction.linking import join_facts
+from kgot_lab.kgos.extraction.linking import link_facts
 from kgot_lab.text.cleaning import format_count
 
-_LARGEST = {
+_MAX_FILE_BYTES = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
     **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
 }  # bytes at most
 # folders of installed packages and of generated files
-_PASSED_OVER = ("node_modules", "__pycache__", "site-packages")
-_LOT = 64  # files cached together; with workers, files per thread, for at most _MOST_LOTS threads
-_MOST_LOTS = 16
+_IGNORED_FOLDERS = ("node_modules", "__pycache__", "site-packages")
+_BATCH_SIZE = 64  # files cached together; with workers, files per thread, for at most _MOST_LOTS threads
+_MAX_THREADS = 16
 # how many of how many files are done, and the next one
 FileProgress = Callable[[int, int, str], object]
 
@@ -97,7 +97,7 @@ class FolderGraph:
         )
 
 
-def graph_of_folder(
+def extract_folder(
     folder: str | Path,
     *,
     cache: Path | Literal[False] | None = None,
@@ -110,7 +110,7 @@ def graph_of_folder(
     installed packages are skipped. `cache` is the folder in which facts of files are cached: None for that of
     the user, False for none. A file that has not changed is not read again, and the graph equals that of a
     full reading. `progress` is called for each file. `client` is a Dask client
-    (`kgot_lab.io.dask_workers.dask_client`). Its workers receive the bytes of files and need no folder; the
+    (`kgot_lab.io.dask_workers.workers_at`). Its workers receive the bytes of files and need no folder; the
     graph is the same.
 
     Raises BadInput if there is no such folder or it has nothing that can be read, and LabError if workers
@@ -122,57 +122,57 @@ def graph_of_folder(
         raise BadInput(
             f"{folder} is not a folder: give one with code, settings or Markdown ({', '.join(READ_ENDINGS)})"
         )
-    walk = _Walk(folder)
-    paths, name = sorted(walk.paths), folder.resolve().name
+    listing = _FolderListing(folder)
+    paths, name = sorted(listing.paths), folder.resolve().name
     names = ModuleNames(
         [each for each in paths if each.endswith(PYTHON_ENDINGS)],
         name if (folder / "__init__.py").is_file() else "",
     )
-    kept = None if cache is False else CachedExtraction(cache)
-    reading = _Reading(folder, names, kept, client)
-    told = progress or (lambda *_: None)
-    files = list(reading.facts_of(paths, told))
-    if not reading.read + reading.reused:
+    extraction_cache = None if cache is False else ExtractionCache(cache)
+    reader = _FactsReader(folder, names, extraction_cache, client)
+    report = progress or (lambda *_: None)
+    files = list(reader.read_files(paths, report))
+    if not reader.read + reader.reused:
         reasons = (
-            "; ".join(map(str, [*walk.skipped, *reading.skipped][:5]))
+            "; ".join(map(str, [*listing.skipped, *reader.skipped][:5]))
             or f"it holds no {', '.join(READ_ENDINGS)}"
         )
         raise BadInput(f"nothing in {folder} could be read ({reasons})")
-    key = key_of_parts(name, *reading.keys)
-    found = kept.graph(key) if kept else None
+    key = cache_key(name, *reader.keys)
+    found = extraction_cache.read_graph(key) if extraction_cache else None
     if found is None:
-        told(len(paths), len(paths), "what calls what")
-        found = join_facts(files, names, name)
-        if kept:
-            kept.keep_graph(key, found)
-    skipped = tuple(sorted((*walk.skipped, *reading.skipped), key=lambda each: each.path))
+        report(len(paths), len(paths), "what calls what")
+        found = link_facts(files, names, name)
+        if extraction_cache:
+            extraction_cache.store_graph(key, found)
+    skipped = tuple(sorted((*listing.skipped, *reader.skipped), key=lambda each: each.path))
     return FolderGraph(
         found.graph,
-        reading.read + reading.reused,
-        reading.read,
-        reading.reused,
+        reader.read + reader.reused,
+        reader.read,
+        reader.reused,
         skipped,
         tuple(Remark(each.path, each.remark) for each in files if each.remark),
         found.sites,
         found.resolved,
-        dict(sorted(walk.passed_over.items())),
+        dict(sorted(listing.passed_over.items())),
     )
 
 
-def folder_stamp(folder: Path) -> str:
+def folder_fingerprint(folder: Path) -> str:
     """Return a hash that changes when the files to read change.
 
     It covers the names, sizes, modification times and inodes of the files.
     """
-    told = []
-    for path in sorted(_Walk(folder).paths):
+    stamps = []
+    for path in sorted(_FolderListing(folder).paths):
         with suppress(OSError):  # removed meanwhile
-            found = (folder / path).stat()
-            told.append(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\0{found.st_ino}")
-    return key_of_parts(*told).hex()
+            status = (folder / path).stat()
+            stamps.append(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}")
+    return cache_key(*stamps).hex()
 
 
-class _Walk:
+class _FolderListing:
     """The files of a folder that are read, and those that are skipped."""
 
     def __init__(self, folder: Path):
@@ -186,134 +186,142 @@ class _Walk:
                 path = Path(parent, name)
                 if (
                     name.startswith(".")
-                    or name in _PASSED_OVER
+                    or name in _IGNORED_FOLDERS
                     or name.endswith(".egg-info")
-                    or _holds(path, "pyvenv.cfg")
+                    or _contains_file(path, "pyvenv.cfg")
                 ):
                     folders.remove(name)
                 elif path.is_symlink():
                     folders.remove(name)
-                    self.skipped.append(Remark(_name(inside / name), "a link to a folder"))
+                    self.skipped.append(Remark(_path_text(inside / name), "a link to a folder"))
             for name in files:
                 ending = PurePosixPath(name).suffix.lower()
                 if name.startswith(".") or ending not in READ_ENDINGS:
                     self.passed_over[ending] += not name.startswith(".")
                 elif Path(parent, name).is_symlink():
-                    self.skipped.append(Remark(_name(inside / name), "a link"))
+                    self.skipped.append(Remark(_path_text(inside / name), "a link"))
                 else:
-                    self.paths.append(_name(inside / name))
+                    self.paths.append(_path_text(inside / name))
         for each in refused:
             why = f"the folder cannot be opened ({each.strerror})"
-            self.skipped.append(Remark(_name(Path(each.filename).relative_to(folder)), why))
+            self.skipped.append(Remark(_path_text(Path(each.filename).relative_to(folder)), why))
 
 
-def _holds(folder: Path, name: str) -> bool:
+def _contains_file(folder: Path, name: str) -> bool:
     with suppress(OSError):
         return (folder / name).exists()
     return False
 
 
-def _name(path: Path) -> str:
+def _path_text(path: Path) -> str:
     return os.fsencode(path.as_posix()).decode("utf-8", "surrogateescape")
 
 
-class _Reading:
+class _FactsReader:
     """A reader of the facts of files, which takes them from the cache if the bytes are the same."""
 
-    def __init__(self, folder: Path, names: ModuleNames, kept: CachedExtraction | None, client: Any = None):
-        self.folder, self.names, self.kept, self.client = folder, names, kept, client
-        self.lot = _LOT if client is None else _LOT * min(max(1, sum(client.nthreads().values())), _MOST_LOTS)
+    def __init__(self, folder: Path, names: ModuleNames, cache: ExtractionCache | None, client: Any = None):
+        self.folder, self.names, self.kept, self.client = folder, names, cache, client
+        self.lot = (
+            _BATCH_SIZE
+            if client is None
+            else _BATCH_SIZE * min(max(1, sum(client.nthreads().values())), _MAX_THREADS)
+        )
         self.read = self.reused = 0
         self.skipped: list[Remark] = []
         self.keys: list[bytes] = []
 
-    def facts_of(self, paths: list[str], progress: FileProgress) -> Iterator[FileFacts]:
+    def read_files(self, paths: list[str], progress: FileProgress) -> Iterator[FileFacts]:
         """Yield the facts of each readable file, in the order of the paths."""
         for start in range(0, len(paths), self.lot):
             data = {
                 path: each
                 for path in paths[start : start + self.lot]
-                if (each := self._bytes(path)) is not None
+                if (each := self._read_bytes(path)) is not None
             }
-            keys = {path: self._key(path, data[path]) for path in data}
-            known = self.kept.facts(keys.values()) if self.kept else {}
+            keys = {path: self._file_key(path, data[path]) for path in data}
+            known = self.kept.read_facts(keys.values()) if self.kept else {}
             new: dict[bytes, FileFacts] = {}
-            files = {path: self._file(path, data[path]) for path in data if keys[path] not in known}
-            far: dict[str, FileFacts | str] = {}
+            files = {path: self._source_file(path, data[path]) for path in data if keys[path] not in known}
+            remote: dict[str, FileFacts | str] = {}
             try:
                 if self.client is not None and files:
-                    there = start + len(data) - len(files)
-                    for path, said in self._read_far(files, progress, there, len(paths)):
-                        far[path] = said
-                        if isinstance(said, FileFacts):
-                            new[keys[path]] = said
-                for place, path in enumerate(data, start + 1):
+                    reused_before = start + len(data) - len(files)
+                    for path, facts_or_error in self._read_on_workers(
+                        files, progress, reused_before, len(paths)
+                    ):
+                        remote[path] = facts_or_error
+                        if isinstance(facts_or_error, FileFacts):
+                            new[keys[path]] = facts_or_error
+                for number, path in enumerate(data, start + 1):
                     if self.client is None:
-                        progress(place, len(paths), path)
+                        progress(number, len(paths), path)
                     if (facts := known.get(keys[path])) is not None:
                         self.reused += 1
-                    elif (facts := self._read(files[path], far)) is not None:
+                    elif (facts := self._read_locally(files[path], remote)) is not None:
                         self.read += 1
                         new[keys[path]] = facts
                     else:
                         continue
                     self.keys.append(keys[path])
                     yield facts
-                yield from self._unread(paths[start : start + self.lot])
+                yield from self._placeholder_modules(paths[start : start + self.lot])
             finally:  # an interrupted run too caches what it read
                 if self.kept:
-                    self.kept.keep_facts(new)
+                    self.kept.store_facts(new)
 
-    def _unread(self, paths: list[str]) -> Iterator[FileFacts]:
+    def _placeholder_modules(self, paths: list[str]) -> Iterator[FileFacts]:
         """Yield a bare module for each Python file that could not be read, since others may import it."""
         skipped = {each.path for each in self.skipped}
         for path in paths:
             if path in skipped and path.endswith(PYTHON_ENDINGS):
-                module = self.names.of(path)
-                self.keys.append(key_of_parts(path, module, "could not be read"))
+                module = self.names.name_of(path)
+                self.keys.append(cache_key(path, module, "could not be read"))
                 itself = Definition(
                     module, "module", module.rpartition(".")[2], 1, 1, "", "could not be read"
                 )
                 yield FileFacts(path, "python", (itself,))
 
-    def _bytes(self, path: str) -> bytes | None:
-        most = _LARGEST[PurePosixPath(path).suffix.lower()]
+    def _read_bytes(self, path: str) -> bytes | None:
+        limit = _MAX_FILE_BYTES[PurePosixPath(path).suffix.lower()]
         try:
-            return read_regular_file(self.folder / path, most)
+            return read_regular_file(self.folder / path, limit)
         except OSError as error:
             self.skipped.append(Remark(path, error.strerror or str(error)))
             return None
 
-    def _key(self, path: str, data: bytes) -> bytes:
-        module = self.names.of(path) if path.endswith(PYTHON_ENDINGS) else ""
-        return key_of_parts(path, module, str(self.names.package_of.get(module, "")), data)
+    def _file_key(self, path: str, data: bytes) -> bytes:
+        module = self.names.name_of(path) if path.endswith(PYTHON_ENDINGS) else ""
+        return cache_key(path, module, str(self.names.package_of.get(module, "")), data)
 
-    def _file(self, path: str, data: bytes) -> FileToRead:
+    def _source_file(self, path: str, data: bytes) -> SourceFile:
         if not path.endswith(PYTHON_ENDINGS):
-            return FileToRead(path, data)
-        module = self.names.of(path)
-        return FileToRead(path, data, module, self.names.package_of[module])
+            return SourceFile(path, data)
+        module = self.names.name_of(path)
+        return SourceFile(path, data, module, self.names.package_of[module])
 
-    def _read_far(
-        self, files: dict[str, FileToRead], progress: FileProgress, done: int, total: int
+    def _read_on_workers(
+        self, files: dict[str, SourceFile], progress: FileProgress, done: int, total: int
     ) -> Iterator[tuple[str, FileFacts | str]]:
         """Yield what workers read of some files, as they finish.
 
         Files for which a worker has no parser are left out.
         """
-        lots = files_together(files)
-        for number, read in run_jobs(self.client, read_file_facts, lots):
-            done += len(lots[number])
-            progress(done, total, lots[number][-1].path)
-            found = zip(lots[number], same_reading(read).files, strict=True)
-            yield from ((file.path, said) for file, said in found if said is not None)
+        batches = split_batches(files)
+        for number, read in run_jobs(self.client, extract_batch, batches):
+            done += len(batches[number])
+            progress(done, total, batches[number][-1].path)
+            found = zip(batches[number], check_same_version(read).files, strict=True)
+            yield from (
+                (file.path, facts_or_error) for file, facts_or_error in found if facts_or_error is not None
+            )
 
-    def _read(self, file: FileToRead, far: dict[str, FileFacts | str]) -> FileFacts | None:
+    def _read_locally(self, file: SourceFile, remote: dict[str, FileFacts | str]) -> FileFacts | None:
         try:
-            said = far[file.path] if file.path in far else facts_of_file(file)
+            facts_or_error = remote[file.path] if file.path in remote else extract_file(file)
         except (BadInput, NotInstalled) as error:
-            said = str(error)
-        if isinstance(said, FileFacts):
-            return said
-        self.skipped.append(Remark(file.path, said))
+            facts_or_error = str(error)
+        if isinstance(facts_or_error, FileFacts):
+            return facts_or_error
+        self.skipped.append(Remark(file.path, facts_or_error))
         return None

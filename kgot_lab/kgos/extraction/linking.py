@@ -20,20 +20,20 @@ from kgot_lab.kgos.extraction.facts import (
     SCRIPT_ENDINGS,
     Definition,
     FileFacts,
-    Mention,
     ModuleNames,
+    Reference,
 )
 from kgot_lab.kgos.extraction.python.points_to import PointsTo
 from kgot_lab.kgos.extraction.python.program import Program
 from kgot_lab.types import Edge, Json, Node
 
-ROOT = "."
-_MOST_NAMES = 40  # names of another package on one edge
-_FEWEST_LETTERS = 4  # of a bare word in prose that may name a class or function
+ROOT_FOLDER = "."
+_MAX_NAMES = 40  # names of another package on one edge
+_MIN_CHARACTERS = 4  # of a bare word in prose that may name a class or function
 
 
 @dataclass(frozen=True)
-class Joined:
+class LinkedGraph:
     """The graph, the number of call sites in Python, and how many of them have a known callee."""
 
     graph: PropertyGraph
@@ -41,28 +41,28 @@ class Joined:
     resolved: int
 
 
-def join_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Joined:
+def link_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> LinkedGraph:
     """Link the facts of some files into one graph in the vocabulary of code.
 
     `root` is the name of the folder.
     """
     files = sorted(files, key=lambda each: each.path)
-    growing = _Growing(files, root)
-    growing.folders()
+    builder = _GraphBuilder(files, root)
+    builder.add_folders()
     program = Program.of(files, names)
     analysis = PointsTo(program)
-    with _uncollected():
+    with _without_garbage_collection():
         analysis.solve()
-    growing.imports(names)
-    growing.scripts()
-    growing.inherits(program.bases)
-    growing.calls(analysis)
-    growing.mentions()
-    return Joined(growing.graph(), analysis.sites, analysis.resolved)
+    builder.add_imports(names)
+    builder.add_script_edges()
+    builder.add_base_classes(program.bases)
+    builder.add_calls(analysis)
+    builder.add_mentions()
+    return LinkedGraph(builder.build(), analysis.sites, analysis.resolved)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """Disable the cyclic garbage collector within a block.
 
     Millions of small sets are created and stay alive, and scanning them takes long.
@@ -76,7 +76,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-class _Growing:
+class _GraphBuilder:
     """A builder of the graph."""
 
     def __init__(self, files: Sequence[FileFacts], root: str):
@@ -89,17 +89,17 @@ class _Growing:
         self.file_of: dict[str, str] = {}  # the file that a node was read from
         modules = {facts.file.id for facts in files}
         for facts in files:
-            self._define(facts.file, facts)
+            self._add_definition(facts.file, facts)
         for facts in files:
             for definition in facts.definitions[1:]:
                 # a package may have a function with the name of one of its modules
                 self.id_of[definition.id] = definition.id + "()" * (definition.id in modules)
         for facts in files:
             for definition in facts.definitions[1:]:
-                self._define(definition, facts)
+                self._add_definition(definition, facts)
         self.by_path = {facts.path: facts.file.id for facts in files}
 
-    def _define(self, definition: Definition, facts: FileFacts) -> None:
+    def _add_definition(self, definition: Definition, facts: FileFacts) -> None:
         id = self.id_of.get(definition.id, definition.id)
         if id in self.nodes:  # defined again, on another branch or as the setter of a property
             self.about[id].setdefault("also_at", []).append(definition.line)
@@ -124,10 +124,12 @@ class _Growing:
         self.nodes[id] = Node(id, (definition.type,), properties)
         self.file_of[id] = facts.path
         if definition.inside:
-            self._add(self.id_of.get(definition.inside, definition.inside), "contains", id, definition.line)
+            self._add_edge(
+                self.id_of.get(definition.inside, definition.inside), "contains", id, definition.line
+            )
 
-    def _add(
-        self, source: str, type: str, target: str, line: int = 0, name: str = "", said: str = ""
+    def _add_edge(
+        self, source: str, type: str, target: str, line: int = 0, name: str = "", quote: str = ""
     ) -> None:
         if source == target:
             return
@@ -136,12 +138,12 @@ class _Growing:
             about["lines"].add(line)
         if name:
             about["names"].add(name)
-        if said:
-            about["said"].add(said)
+        if quote:
+            about["said"].add(quote)
 
     # --- folders ---
 
-    def folders(self) -> None:
+    def add_folders(self) -> None:
         """Add nodes for folders, and `contains` edges from folders and packages to their files.
 
         A package contains the files of its folder. Any other folder has a node of its own.
@@ -155,72 +157,72 @@ class _Growing:
         def holder(folder: str) -> str:
             if folder in packages:
                 return packages[folder]
-            id = ROOT if folder == ROOT else f"{folder}/"
+            id = ROOT_FOLDER if folder == ROOT_FOLDER else f"{folder}/"
             if id not in self.nodes:
-                name = self.root if folder == ROOT else PurePosixPath(folder).name
+                name = self.root if folder == ROOT_FOLDER else PurePosixPath(folder).name
                 self.nodes[id] = Node(id, ("folder",), {"name": name, "file": folder})
-                if folder != ROOT:
-                    self._add(holder(str(PurePosixPath(folder).parent)), "contains", id)
+                if folder != ROOT_FOLDER:
+                    self._add_edge(holder(str(PurePosixPath(folder).parent)), "contains", id)
             return id
 
         for facts in self.files:
             folder = PurePosixPath(facts.path).parent
             if packages.get(str(folder)) != facts.file.id:
-                self._add(holder(str(folder)), "contains", facts.file.id)
-            elif str(folder) != ROOT:
-                self._add(holder(str(folder.parent)), "contains", facts.file.id)
+                self._add_edge(holder(str(folder)), "contains", facts.file.id)
+            elif str(folder) != ROOT_FOLDER:
+                self._add_edge(holder(str(folder.parent)), "contains", facts.file.id)
 
     # --- imports ---
 
-    def imports(self, names: ModuleNames) -> None:
+    def add_imports(self, names: ModuleNames) -> None:
         """Add edges from each module to the modules and external packages that it imports."""
         for facts in self.files:
             for reference in facts.references:
                 if reference.type == "imports":
                     if facts.language == "python":
-                        self._import(facts.file.id, reference, names)
+                        self._add_python_import(facts.file.id, reference, names)
                     else:
-                        self._require(facts, reference)
+                        self._add_script_import(facts, reference)
 
-    def _import(self, module: str, reference: Mention, names: ModuleNames) -> None:
+    def _add_python_import(self, module: str, reference: Reference, names: ModuleNames) -> None:
         found = names.find(reference.target, module)
         if reference.said:
             below = names.find(f"{reference.target}.{reference.said}", module)
             if below is not None and f"{found}.{reference.said}" not in self.id_of:
-                self._add(module, "imports", below, reference.line)
+                self._add_edge(module, "imports", below, reference.line)
                 return
         if found is not None:
-            self._add(module, "imports", found, reference.line, reference.said)
+            self._add_edge(module, "imports", found, reference.line, reference.said)
         elif not names.is_folder(reference.target):
-            package = self._package(reference.target.split(".")[0])
-            self._add(module, "imports", package, reference.line, reference.said)
+            package = self._package_node(reference.target.split(".")[0])
+            self._add_edge(module, "imports", package, reference.line, reference.said)
 
-    def _require(self, facts: FileFacts, reference: Mention) -> None:
+    def _add_script_import(self, facts: FileFacts, reference: Reference) -> None:
         """Add the edge for an import in a script: of another file or of a package."""
-        if target := self._script(reference.target):
-            self._add(facts.file.id, "imports", target, reference.line, reference.said)
+        if target := self._script_target(reference.target):
+            self._add_edge(facts.file.id, "imports", target, reference.line, reference.said)
 
     # --- scripts ---
 
-    def _script(self, target: str) -> str:
+    def _script_target(self, target: str) -> str:
         """Return the node of the file or package that a script imports, or "" if the file is missing."""
         if target.startswith(PACKAGE):
-            return self._package(target.removeprefix(PACKAGE))
+            return self._package_node(target.removeprefix(PACKAGE))
         stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
-        places = (
+        candidates = (
             target,
             *(f"{base}{ending}" for base in (target, stem, f"{target}/index") for ending in SCRIPT_ENDINGS),
         )
-        return next((self.by_path[each] for each in places if each in self.by_path), "")
+        return next((self.by_path[each] for each in candidates if each in self.by_path), "")
 
-    def scripts(self) -> None:
+    def add_script_edges(self) -> None:
         """Add edges for what scripts call and inherit from, resolved through imports and exports."""
         exported: dict[tuple[str, str], str] = {}
         stars: dict[str, list[str]] = defaultdict(list)
         for facts in self.files:
             for reference in facts.references:
                 if reference.type == "exports" and reference.said == "*":
-                    stars[facts.file.id].append(self._script(reference.target.removesuffix("#*")))
+                    stars[facts.file.id].append(self._script_target(reference.target.removesuffix("#*")))
                 elif reference.type == "exports":
                     exported[facts.file.id, reference.said] = reference.target
         for facts in self.files:
@@ -231,7 +233,7 @@ class _Growing:
                     target, name = found
                     if target == reference.source:
                         self.about[target]["calls_itself"] = True
-                    self._add(reference.source, reference.type, target, reference.line, name)
+                    self._add_edge(reference.source, reference.type, target, reference.line, name)
 
     def _lookup_name(
         self,
@@ -250,26 +252,26 @@ class _Growing:
             return None
         seen.add(target)
         path, _, name = target.partition("#")
-        file = self._script(path)
+        file = self._script_target(path)
         if path.startswith(PACKAGE):
             return file, f"{path.removeprefix(PACKAGE)}.{name}".rstrip(".*")
         if not file or not name:
             return None
-        if (here := f"{file}#{name}") in self.nodes:
-            return here, ""
+        if (local_id := f"{file}#{name}") in self.nodes:
+            return local_id, ""
         first, _, rest = name.partition(".")
         if (file, first) in exported:
             return self._lookup_name(
                 exported[file, first] + (f".{rest}" if rest else ""), exported, stars, seen
             )
-        ways = (
+        alternatives = (
             self._lookup_name(f"{other}#{name}", exported, stars, seen)
             for other in stars.get(file, ())
             if other
         )
-        return next(filter(None, ways), None)
+        return next(filter(None, alternatives), None)
 
-    def _package(self, name: str) -> str:
+    def _package_node(self, name: str) -> str:
         id = PACKAGE + name
         if id not in self.nodes:
             about: dict[str, Json] = {"name": name, "description": "a package that is not among the files"}
@@ -280,37 +282,39 @@ class _Growing:
 
     # --- calls in Python ---
 
-    def inherits(self, bases: Mapping[str, Iterable[str]]) -> None:
+    def add_base_classes(self, bases: Mapping[str, Iterable[str]]) -> None:
         """Add edges from each class to its base classes."""
-        for owner, those in bases.items():
-            for base in those:
+        for owner, base_names in bases.items():
+            for base in base_names:
                 external = base.startswith("ext:")
-                target = self._package(base[4:].split(".")[0]) if external else self.id_of.get(base, base)
+                target = (
+                    self._package_node(base[4:].split(".")[0]) if external else self.id_of.get(base, base)
+                )
                 name = base[4:] if external else ""
-                self._add(self.id_of.get(owner, owner), "inherits_from", target, name=name)
+                self._add_edge(self.id_of.get(owner, owner), "inherits_from", target, name=name)
 
-    def calls(self, analysis: PointsTo) -> None:
+    def add_calls(self, analysis: PointsTo) -> None:
         """Add edges from callers to callees.
 
         A lambda counts as part of the enclosing function. A function that calls itself is marked
         `calls_itself`.
         """
         for (caller, (kind, name)), lines in analysis.called.items():
-            source = self._holder(caller)
+            source = self._owner_of_code(caller)
             if kind in ("function", "class"):
                 if name not in self.id_of:  # a lambda
                     continue
-                target, told = self.id_of[name], ""
+                target, external_name = self.id_of[name], ""
             elif kind == "external":
-                target, told = self._package(name.split(".")[0]), name
+                target, external_name = self._package_node(name.split(".")[0]), name
             else:
                 continue
             if source == target:
                 self.about[source]["calls_itself"] = True
             for line in lines:
-                self._add(source, "calls", target, line, told)
+                self._add_edge(source, "calls", target, line, external_name)
 
-    def _holder(self, caller: str) -> str:
+    def _owner_of_code(self, caller: str) -> str:
         """Return the node whose code runs.
 
         Lambdas, and definitions in them, belong to the enclosing definition.
@@ -321,7 +325,7 @@ class _Growing:
 
     # --- settings and prose ---
 
-    def mentions(self) -> None:
+    def add_mentions(self) -> None:
         """Add edges for names in settings and prose that match exactly one node."""
         ends: dict[str, set[str]] = defaultdict(set)
         for id in self.nodes:
@@ -331,15 +335,17 @@ class _Growing:
         for facts in self.files:
             for reference in facts.references:
                 if reference.type in ("configures", "documents") and (
-                    target := self._meant(facts, reference, ends)
+                    target := self._resolve_mention(facts, reference, ends)
                 ):
-                    self._add(facts.file.id, reference.type, target, reference.line, said=reference.said)
+                    self._add_edge(
+                        facts.file.id, reference.type, target, reference.line, quote=reference.said
+                    )
 
-    def _meant(self, facts: FileFacts, reference: Mention, ends: Mapping[str, set[str]]) -> str:
+    def _resolve_mention(self, facts: FileFacts, reference: Reference, ends: Mapping[str, set[str]]) -> str:
         target = reference.target
         if target.startswith(PACKAGE):
             own = target.removeprefix(PACKAGE)
-            return own if own in self.nodes else self._package(own)
+            return own if own in self.nodes else self._package_node(own)
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(facts.path), target))
         for path in (target, beside):
             if path in self.by_path:
@@ -347,12 +353,12 @@ class _Growing:
         name = target.replace(":", ".")
         if name in self.nodes:
             return name
-        fewest = _FEWEST_LETTERS if name[:1].isupper() else 2 * _FEWEST_LETTERS + 1
-        telling = "." in name or "_" in name or len(name) >= fewest
-        found = ends.get(name, set()) if telling else set()
+        fewest = _MIN_CHARACTERS if name[:1].isupper() else 2 * _MIN_CHARACTERS + 1
+        is_distinctive = "." in name or "_" in name or len(name) >= fewest
+        found = ends.get(name, set()) if is_distinctive else set()
         return next(iter(found)) if len(found) == 1 else ""
 
-    def graph(self) -> PropertyGraph:
+    def build(self) -> PropertyGraph:
         """Build the graph from the collected nodes and edges."""
         edges = []
         for (source, type, target), about in sorted(self.edges.items()):
@@ -361,6 +367,6 @@ class _Growing:
             if within in self.file_of and (type != "contains" or about.get("lines")):
                 properties["file"] = self.file_of[within]
             for part, values in about.items():
-                properties[part] = sorted(values)[: None if part == "lines" else _MOST_NAMES]
+                properties[part] = sorted(values)[: None if part == "lines" else _MAX_NAMES]
             edges.append(Edge(source, type, target, properties))
         return PropertyGraph.of((self.nodes[id] for id in sorted(self.nodes)), edges)

@@ -50,15 +50,15 @@ class CodeView:
             if self.graph.node(each).labels == ("method",)
         }
 
-    def functions_of(self, id: str) -> set[str]:
+    def functions_in(self, id: str) -> set[str]:
         """Return the names of the functions defined in a module."""
         return {str(self._property(each, "name")) for each in self._out["contains"][id]}
 
-    def inner(self, id: str) -> list[str]:
+    def inner_functions(self, id: str) -> list[str]:
         """List the functions defined in a function."""
         return list(self._out["contains"][id])
 
-    def heirs(self, id: str) -> list[str]:
+    def subclasses(self, id: str) -> list[str]:
         """List the direct subclasses of a class."""
         return self._in["inherits_from"][id]
 
@@ -75,21 +75,21 @@ class CodeView:
         """Return the ids of what a function calls."""
         return set(self._out["calls"][id])
 
-    def packages_called(self, id: str) -> set[str]:
+    def packages_imported(self, id: str) -> set[str]:
         """Return the names of the external packages that a module imports."""
         return {each.removeprefix(PACKAGE) for each in self._out["imports"][id] if each.startswith(PACKAGE)}
 
     def decorators(self, id: str) -> list[str]:
         """List the decorators of a function or class, as written."""
-        return self._texts(id, "decorators")
+        return self._property_texts(id, "decorators")
 
     def marks(self, id: str) -> list[str]:
         """List the marks of a function."""
-        return self._texts(id, "marks")
+        return self._property_texts(id, "marks")
 
     def attributes(self, id: str) -> list[str]:
         """List the names that a class binds, except its methods."""
-        return self._texts(id, "attributes")
+        return self._property_texts(id, "attributes")
 
     def lines(self, id: str) -> int:
         """Return the number of lines of a function."""
@@ -119,12 +119,12 @@ class CodeView:
     def _property(self, id: str, name: str) -> object:
         return self.graph.node_properties[self.graph.row(id)].get(name) if id in self.graph else None
 
-    def _texts(self, id: str, name: str) -> list[str]:
-        held = self._property(id, name)
-        return [str(each) for each in held] if isinstance(held, list) else []
+    def _property_texts(self, id: str, name: str) -> list[str]:
+        values = self._property(id, name)
+        return [str(each) for each in values] if isinstance(values, list) else []
 
 
-def cycles_of_imports(view: CodeView) -> list[list[str]]:
+def import_cycles(view: CodeView) -> list[list[str]]:
     """Return the groups of modules that import each other, each sorted.
 
     They are the strongly connected components with two or more modules (Tarjan 1972).
@@ -140,19 +140,19 @@ def cycles_of_imports(view: CodeView) -> list[list[str]]:
 # anti-patterns of Fowler's refactoring (1999) and of linters. A template checks structure and reports what it
 # found. It does not know the intention.
 
-_Found = Iterator[tuple[str, str]]  # the id of an instance, and what shows it
-_Find = Callable[["CodeView"], _Found]
+_Instances = Iterator[tuple[str, str]]  # the id of an instance, and what shows it
+_FindInstances = Callable[["CodeView"], _Instances]
 _MANY_METHODS = 25
-_LONG = 150  # lines
-_VISITS = re.compile(r"^visit_?[A-Z_]\w*|^visit_\w+$")
-_OBSERVES = (
+_MAX_LINES = 150  # lines
+_VISIT_METHOD = re.compile(r"^visit_?[A-Z_]\w*|^visit_\w+$")
+_OBSERVER_METHODS = (
     {"subscribe", "unsubscribe"},
     {"attach", "detach"},
     {"add_listener", "remove_listener"},
     {"add_observer", "remove_observer"},
     {"on", "off", "emit"},
 )
-_BASES_OF_ABSTRACT = {"ABC", "abc.ABC", "Protocol", "typing.Protocol", "typing_extensions.Protocol"}
+_ABSTRACT_BASES = {"ABC", "abc.ABC", "Protocol", "typing.Protocol", "typing_extensions.Protocol"}
 
 
 @dataclass(frozen=True)
@@ -163,27 +163,27 @@ class Template:
     type: str
     description: str
     alternatives: tuple[str, ...]
-    find: _Find
+    find: _FindInstances
 
 
-_KNOWN: list[Template] = []
+_TEMPLATES: list[Template] = []
 
 
-def _template(type: str, *alternatives: str) -> Callable[[_Find], _Find]:
+def _template(type: str, *alternatives: str) -> Callable[[_FindInstances], _FindInstances]:
     """Make a template of what finds a pattern: its name is the function's, its description the docstring."""
 
-    def note(find: _Find) -> _Find:
+    def note(find: _FindInstances) -> _FindInstances:
         id, *others = (
             f"pattern:{name.strip('_').replace('_', '-')}" for name in (find.__name__, *alternatives)
         )
-        _KNOWN.append(Template(id, type, find.__doc__ or "", tuple(others), find))
+        _TEMPLATES.append(Template(id, type, find.__doc__ or "", tuple(others), find))
         return find
 
     return note
 
 
 @_template("design_pattern", "registry")
-def _singleton(view: CodeView) -> _Found:
+def _singleton(view: CodeView) -> _Instances:
     """One instance of a class for the whole program."""
     for id, methods in view.classes():
         if "__new__" in methods and any("instance" in name for name in view.attributes(id)):
@@ -194,7 +194,7 @@ def _singleton(view: CodeView) -> _Found:
 
 
 @_template("design_pattern", "registry")
-def _factory_method(view: CodeView) -> _Found:
+def _factory_method(view: CodeView) -> _Instances:
     """A method that makes an instance from something else."""
     for id, methods in view.classes():
         makers = sorted(
@@ -207,20 +207,20 @@ def _factory_method(view: CodeView) -> _Found:
 
 
 @_template("design_pattern", "strategy")
-def _abstract_base(view: CodeView) -> _Found:
+def _abstract_base(view: CodeView) -> _Instances:
     """A class that says what others have to do."""
     for id, _ in view.classes():
-        bases = view.external_bases(id) & _BASES_OF_ABSTRACT
+        bases = view.external_bases(id) & _ABSTRACT_BASES
         abstract = sorted(name for name in view.methods(id) if "abstract" in view.marks(f"{id}.{name}"))
         if bases or abstract:
             yield id, f"inherits {min(bases)}" if bases else f"leaves to others: {', '.join(abstract[:5])}"
 
 
 @_template("design_pattern", "template-method", "visitor")
-def _strategy(view: CodeView) -> _Found:
+def _strategy(view: CodeView) -> _Instances:
     """Classes that do one thing in different ways and can be exchanged."""
     for id, methods in view.classes():
-        heirs = view.heirs(id)
+        heirs = view.subclasses(id)
         public = {name for name in methods if not name.startswith("_")}
         shared = sorted(name for name in public if "abstract" in view.marks(f"{id}.{name}"))
         if len(heirs) >= 2 and shared and sum(bool(set(shared) & view.methods(each)) for each in heirs) >= 2:
@@ -228,7 +228,7 @@ def _strategy(view: CodeView) -> _Found:
 
 
 @_template("design_pattern", "strategy")
-def _template_method(view: CodeView) -> _Found:
+def _template_method(view: CodeView) -> _Instances:
     """A method whose steps are filled in by those who inherit it."""
     for id, methods in view.classes():
         for name in sorted(methods):
@@ -243,25 +243,25 @@ def _template_method(view: CodeView) -> _Found:
 
 
 @_template("design_pattern", "strategy")
-def _visitor(view: CodeView) -> _Found:
+def _visitor(view: CodeView) -> _Instances:
     """A method for each kind of thing in a structure, apart from the structure."""
     for id, methods in view.classes():
-        visits = sorted(name for name in methods if _VISITS.match(name))
+        visits = sorted(name for name in methods if _VISIT_METHOD.match(name))
         if len(visits) >= 2:
             yield id, f"a method for each kind of node: {', '.join(visits[:4])}"
 
 
 @_template("design_pattern", "iterator")
-def _observer(view: CodeView) -> _Found:
+def _observer(view: CodeView) -> _Instances:
     """Others ask to be told of what happens."""
     for id, methods in view.classes():
-        seen = next((each for each in _OBSERVES if each <= methods), None)
+        seen = next((each for each in _OBSERVER_METHODS if each <= methods), None)
         if seen:
             yield id, f"others are told: {', '.join(sorted(seen))}"
 
 
 @_template("design_pattern", "visitor")
-def _iterator(view: CodeView) -> _Found:
+def _iterator(view: CodeView) -> _Instances:
     """Things one after another, whatever keeps them."""
     for id, methods in view.classes():
         if {"__iter__", "__next__"} <= methods:
@@ -269,7 +269,7 @@ def _iterator(view: CodeView) -> _Found:
 
 
 @_template("design_pattern", "decorator")
-def _context_manager(view: CodeView) -> _Found:
+def _context_manager(view: CodeView) -> _Instances:
     """What is opened is closed, whatever happens in between."""
     for id, methods in view.classes():
         if {"__enter__", "__exit__"} <= methods or {"__aenter__", "__aexit__"} <= methods:
@@ -283,16 +283,16 @@ def _context_manager(view: CodeView) -> _Found:
 
 
 @_template("design_pattern", "context-manager")
-def _decorator(view: CodeView) -> _Found:
+def _decorator(view: CodeView) -> _Instances:
     """A function around a function, which it changes without touching it."""
     used = view.used_as_decorators()
     for id in view.functions():
-        if id in used and view.inner(id):
+        if id in used and view.inner_functions(id):
             yield id, f"wraps what it is given, as {used[id]}"
 
 
 @_template("design_pattern")
-def _value_object(view: CodeView) -> _Found:
+def _value_object(view: CodeView) -> _Instances:
     """A value of several parts that never changes."""
     for id, _ in view.classes():
         frozen = [each for each in view.decorators(id) if "dataclass" in each and "frozen=True" in each]
@@ -301,7 +301,7 @@ def _value_object(view: CodeView) -> _Found:
 
 
 @_template("design_pattern", "singleton")
-def _registry(view: CodeView) -> _Found:
+def _registry(view: CodeView) -> _Instances:
     """Things that are found by the name they were registered under."""
     for id, methods in view.classes():
         if {"register", "get"} <= methods or {"register", "unregister"} <= methods:
@@ -309,16 +309,16 @@ def _registry(view: CodeView) -> _Found:
 
 
 @_template("architectural_pattern")
-def _command_line(view: CodeView) -> _Found:
+def _command_line(view: CodeView) -> _Instances:
     """A program that is told by words and options what to do."""
     for id in view.modules():
-        made = view.packages_called(id) & {"argparse", "click", "typer", "fire"}
-        if made and any(name in view.functions_of(id) for name in ("main", "cli", "app")):
+        made = view.packages_imported(id) & {"argparse", "click", "typer", "fire"}
+        if made and any(name in view.functions_in(id) for name in ("main", "cli", "app")):
             yield id, f"main, with {min(made)}"
 
 
 @_template("anti_pattern")
-def _god_class(view: CodeView) -> _Found:
+def _god_class(view: CodeView) -> _Instances:
     """A class that does too much."""
     for id, methods in view.classes():
         if len(methods) > _MANY_METHODS:
@@ -326,24 +326,24 @@ def _god_class(view: CodeView) -> _Found:
 
 
 @_template("anti_pattern")
-def _long_function(view: CodeView) -> _Found:
+def _long_function(view: CodeView) -> _Instances:
     """A function that nobody reads in one go."""
     for id in view.functions():
-        if view.lines(id) > _LONG:
+        if view.lines(id) > _MAX_LINES:
             yield id, f"{view.lines(id)} lines"
 
 
 @_template("anti_pattern", "value-object")
-def _long_parameter_list(view: CodeView) -> _Found:
+def _long_parameter_list(view: CodeView) -> _Instances:
     """A function that is given more than one keeps in mind."""
     for id in view.functions():
-        told = [each for each in view.marks(id) if each.endswith(" parameters")]
-        if told:
-            yield id, told[0]
+        remarks = [each for each in view.marks(id) if each.endswith(" parameters")]
+        if remarks:
+            yield id, remarks[0]
 
 
 @_template("anti_pattern")
-def _mutable_default(view: CodeView) -> _Found:
+def _mutable_default(view: CodeView) -> _Instances:
     """A default that one call changes for the next."""
     for id in view.functions():
         if "mutable default" in view.marks(id):
@@ -351,7 +351,7 @@ def _mutable_default(view: CodeView) -> _Found:
 
 
 @_template("anti_pattern", "context-manager")
-def _bare_except(view: CodeView) -> _Found:
+def _bare_except(view: CodeView) -> _Instances:
     """Errors that nobody hears of."""
     for id in view.functions():
         if "bare except" in view.marks(id):
@@ -359,18 +359,18 @@ def _bare_except(view: CodeView) -> _Found:
 
 
 @_template("anti_pattern", "registry")
-def _circular_import(view: CodeView) -> _Found:
+def _circular_import(view: CodeView) -> _Instances:
     """Modules that cannot be understood, or loaded, one by one."""
-    for cycle in cycles_of_imports(view):
+    for cycle in import_cycles(view):
         for id in cycle:
             others = ", ".join(each for each in cycle[:5] if each != id)
             yield id, f"imports itself through {others or 'itself'}"
 
 
-TEMPLATES: tuple[Template, ...] = tuple(_KNOWN)
+TEMPLATES: tuple[Template, ...] = tuple(_TEMPLATES)
 
 
-def with_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATES) -> PropertyGraph:
+def add_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATES) -> PropertyGraph:
     """Add a node for each pattern that templates find, and edges from its instances and to its alternatives.
 
     Each instance edge has the reason in `why`. Two alternatives are joined only if both patterns are found. A

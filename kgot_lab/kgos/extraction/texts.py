@@ -19,18 +19,18 @@ from urllib.parse import unquote, urlsplit
 import yaml
 
 from kgot_lab.errors import BadInput
-from kgot_lab.kgos.extraction.facts import PACKAGE, Definition, FileFacts, Mention
+from kgot_lab.kgos.extraction.facts import PACKAGE, Definition, FileFacts, Reference
 
 # Markdown sections. Each is a definition with its text, so that it can be found and cited.
 #
 # A long section is cut at sentence ends, since a prompt holds only a limited amount of text from one node.
 
-_MOST_LETTERS = 600  # of a part
-_LONGEST_NAME, _LONGEST_ID = 100, 60  # characters of a heading in the name, and in the id
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_MAX_PART_CHARACTERS = 600  # of a part
+_MAX_NAME_CHARACTERS, _MAX_ID_CHARACTERS = 100, 60  # characters of a heading in the name, and in the id
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
-class _Said(NamedTuple):
+class _TextSpan(NamedTuple):
     text: str
     line: int
     end_line: int
@@ -39,10 +39,10 @@ class _Said(NamedTuple):
 class _Section(NamedTuple):
     heading: str
     above: str  # the heading above
-    said: list[_Said]
+    said: list[_TextSpan]
 
 
-def document_sections(tokens: Sequence[Any], document: Definition, told: str) -> list[Definition]:
+def split_document(tokens: Sequence[Any], document: Definition, description: str) -> list[Definition]:
     """Split the markdown-it tokens of a document into sections, and long sections into parts, in order.
 
     The text `told`, which describes the document, is left out of the first section. Each section is named by
@@ -51,28 +51,36 @@ def document_sections(tokens: Sequence[Any], document: Definition, told: str) ->
     ids: set[str] = set()
     counts = Counter([document.name])  # the document itself is the first part of the text under its title
     found = []
-    for section in _sections(tokens, document.name):
+    for section in _split_sections(tokens, document.name):
         first = not section.above
-        said = section.said[1:] if first and section.said and section.said[0].text == told else section.said
-        name = (
-            document.name if first else f"{section.heading[:_LONGEST_NAME]} ({section.above[:_LONGEST_NAME]})"
+        spans = (
+            section.said[1:]
+            if first and section.said and section.said[0].text == description
+            else section.said
         )
-        for part in _parts(said):
-            id = _free(f"{document.id}#{_slug(section.heading)}", ids)
+        name = (
+            document.name
+            if first
+            else f"{section.heading[:_MAX_NAME_CHARACTERS]} ({section.above[:_MAX_NAME_CHARACTERS]})"
+        )
+        for part in _split_parts(spans):
+            id = _unique_id(f"{document.id}#{_slug(section.heading)}", ids)
             counts[name] += 1
-            called = name if counts[name] == 1 else f"{name}, part {counts[name]}"
-            found.append(Definition(id, "section", called, part.line, part.end_line, document.id, part.text))
+            section_name = name if counts[name] == 1 else f"{name}, part {counts[name]}"
+            found.append(
+                Definition(id, "section", section_name, part.line, part.end_line, document.id, part.text)
+            )
     return found
 
 
-def plain_words(text: str) -> str:
+def plain_text(text: str) -> str:
     """Join Markdown text into one line, without the marks of links, code and bold text."""
     return " ".join(
         re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("**", "").split()
     )
 
 
-def _sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
+def _split_sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
     """Yield the text under each heading.
 
     The first section holds what follows the title, also if there is no heading.
@@ -91,39 +99,39 @@ def _sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
                 continue
             yield section
             above = [each for each in above if each[0] < inside]
-            heading = plain_words(token.content) or "section"
+            heading = plain_text(token.content) or "section"
             section = _Section(heading, above[-1][1] if above else title, [])
             above.append((inside, heading))
-        elif token.type in ("inline", "fence", "code_block") and (words := plain_words(token.content)):
+        elif token.type in ("inline", "fence", "code_block") and (words := plain_text(token.content)):
             line, end = token.map or (0, 1)
-            section.said.append(_Said(words, line + 1, end))
+            section.said.append(_TextSpan(words, line + 1, end))
     yield section
 
 
-def _parts(said: Sequence[_Said]) -> Iterator[_Said]:
+def _split_parts(spans: Sequence[_TextSpan]) -> Iterator[_TextSpan]:
     """Join texts and cut them at sentence ends into parts of bounded length."""
-    held: _Said | None = None
-    for each in said:
-        for sentence in _SENTENCE.split(each.text):
-            for piece in textwrap.wrap(sentence, _MOST_LETTERS):
-                if held is not None and len(held.text) + 1 + len(piece) > _MOST_LETTERS:
-                    yield held
-                    held = None
-                held = (
-                    _Said(piece, each.line, each.end_line)
-                    if held is None
-                    else _Said(f"{held.text} {piece}", held.line, each.end_line)
+    part: _TextSpan | None = None
+    for span in spans:
+        for sentence in _SENTENCE_END.split(span.text):
+            for piece in textwrap.wrap(sentence, _MAX_PART_CHARACTERS):
+                if part is not None and len(part.text) + 1 + len(piece) > _MAX_PART_CHARACTERS:
+                    yield part
+                    part = None
+                part = (
+                    _TextSpan(piece, span.line, span.end_line)
+                    if part is None
+                    else _TextSpan(f"{part.text} {piece}", part.line, span.end_line)
                 )
-    if held is not None:
-        yield held
+    if part is not None:
+        yield part
 
 
 def _slug(heading: str) -> str:
     """Convert a heading to an anchor."""
-    return re.sub(r"[^\w]+", "-", heading.casefold()).strip("-")[:_LONGEST_ID] or "section"
+    return re.sub(r"[^\w]+", "-", heading.casefold()).strip("-")[:_MAX_ID_CHARACTERS] or "section"
 
 
-def _free(id: str, taken: set[str]) -> str:
+def _unique_id(id: str, taken: set[str]) -> str:
     """Return an unused id based on `id`, and mark it as taken."""
     chosen, number = id, 1
     while chosen in taken:
@@ -135,9 +143,9 @@ def _free(id: str, taken: set[str]) -> str:
 
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.(?:py|js|mjs|cjs|jsx|ts|tsx|json|ya?ml|toml|md)\b")
 _NAME = re.compile(r"^([A-Za-z_][\w.]*)(?:\(.*\))?$", re.DOTALL)
-_SAID = 120  # characters of the quotation around a name
-_MOST_HEADINGS = 60
-_MOST_SECTIONS = 400  # nodes of one file
+_QUOTE_CHARACTERS = 120  # characters of the quotation around a name
+_MAX_HEADINGS = 60
+_MAX_SECTIONS = 400  # nodes of one file
 
 
 def prose_facts(text: str, path: str) -> FileFacts:
@@ -148,29 +156,27 @@ def prose_facts(text: str, path: str) -> FileFacts:
     from markdown_it import MarkdownIt
 
     tokens = MarkdownIt("commonmark").parse(text)
-    headings, first, references = [], "", dict[str, Mention]()
+    headings, first, references = [], "", dict[str, Reference]()
     heading = False
     for token in tokens:
         heading = token.type == "heading_open" or (heading and token.type != "heading_close")
         if token.type == "inline":
             if heading:
-                headings.append(plain_words(token.content))
+                headings.append(plain_text(token.content))
             elif not first:
-                first = plain_words(token.content)
+                first = plain_text(token.content)
         line = token.map[0] + 1 if token.map else 1
         if token.type in ("inline", "fence", "code_block"):
             for target in _mentioned_names(token, path):
                 references.setdefault(
-                    target, Mention(path, "documents", target, line, _around(target, token.content))
+                    target, Reference(path, "documents", target, line, _text_around(target, token.content))
                 )
     title = (headings[0] if headings else PurePosixPath(path).stem) or path
-    about = (
-        first if not headings[1:] else f"{first} Sections: {'; '.join(headings[1:_MOST_HEADINGS])}".strip()
-    )
+    about = first if not headings[1:] else f"{first} Sections: {'; '.join(headings[1:_MAX_HEADINGS])}".strip()
     itself = Definition(path, "document", title, 1, text.count("\n") + 1, "", about)
-    sections = document_sections(tokens, itself, first)
-    remark = f"only its first {_MOST_SECTIONS:,} sections were kept" * (len(sections) > _MOST_SECTIONS)
-    definitions = (itself, *sections[:_MOST_SECTIONS])
+    sections = split_document(tokens, itself, first)
+    remark = f"only its first {_MAX_SECTIONS:,} sections were kept" * (len(sections) > _MAX_SECTIONS)
+    definitions = (itself, *sections[:_MAX_SECTIONS])
     return FileFacts(path, "markdown", definitions, tuple(references.values()), remark)
 
 
@@ -191,24 +197,26 @@ def _mentioned_names(token: object, path: str) -> Iterator[str]:
     yield from _PATH.findall(content)
 
 
-def _around(target: str, content: str) -> str:
+def _text_around(target: str, content: str) -> str:
     """Return the text around a name, on one line."""
-    place = content.find(target.rpartition("/")[2])
-    if place < 0:
-        return plain_words(content)[:_SAID]
-    return plain_words(content[max(0, place - _SAID // 2) : place + len(target) + _SAID // 2])
+    position = content.find(target.rpartition("/")[2])
+    if position < 0:
+        return plain_text(content)[:_QUOTE_CHARACTERS]
+    return plain_text(
+        content[max(0, position - _QUOTE_CHARACTERS // 2) : position + len(target) + _QUOTE_CHARACTERS // 2]
+    )
 
 
 # The facts of a settings file: its keys, its required packages, and the names in its values.
 
-_REQUIRING = set(
+_DEPENDENCY_KEYS = set(
     "dependencies devdependencies peerdependencies optionaldependencies optional-dependencies requires".split()
 )
 _REQUIREMENT = re.compile(r"^(@?[A-Za-z0-9][\w.\-/]*)\s*(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ].*)?$")
-_NAMES = re.compile(r"^[A-Za-z0-9_@./\-]+(?::[\w.]+)?$")  # a path, a dotted name, or module:function
-_MOST_KEYS = 40  # in the description
-_MOST_VALUES = 5_000  # a data file has more, and names nothing
-_LONGEST = 200  # characters of a value that may name something
+_NAME_VALUE = re.compile(r"^[A-Za-z0-9_@./\-]+(?::[\w.]+)?$")  # a path, a dotted name, or module:function
+_MAX_KEYS = 40  # in the description
+_MAX_VALUES = 5_000  # a data file has more, and names nothing
+_MAX_VALUE_CHARACTERS = 200  # characters of a value that may name something
 
 
 def settings_facts(text: str, path: str) -> FileFacts:
@@ -217,43 +225,48 @@ def settings_facts(text: str, path: str) -> FileFacts:
     Raises BadInput if it does not parse; the message gives the position.
     """
     form = PurePosixPath(path).suffix.lower()
-    documents = _READERS[form](text)
+    documents = _PARSERS[form](text)
     whole = documents[0] if len(documents) == 1 else documents
     keys = list(map(str, whole)) if isinstance(whole, Mapping) else []
-    told = f"{len(whole)} entries" if isinstance(whole, list) else "one value"
+    description = f"{len(whole)} entries" if isinstance(whole, list) else "one value"
     if keys:
-        told = f"settings: {', '.join(keys[:_MOST_KEYS])}"
-    told += ", …" * (len(keys) > _MOST_KEYS)
-    itself = Definition(path, "config", PurePosixPath(path).name, 1, text.count("\n") + 1, "", told)
-    lines = _Lines(text)
-    references: dict[str, Mention] = {}
-    looked = 0
-    for pointer, value in _values(whole):
-        looked += 1
-        if looked > _MOST_VALUES:
+        description = f"settings: {', '.join(keys[:_MAX_KEYS])}"
+    description += ", …" * (len(keys) > _MAX_KEYS)
+    itself = Definition(path, "config", PurePosixPath(path).name, 1, text.count("\n") + 1, "", description)
+    lines = _LineIndex(text)
+    references: dict[str, Reference] = {}
+    value_count = 0
+    for pointer, value in _iterate_strings(whole):
+        value_count += 1
+        if value_count > _MAX_VALUES:
             break
-        for target in _named(pointer, value):
+        for target in _named_targets(pointer, value):
             references.setdefault(
-                target, Mention(path, "configures", target, lines.of(value), ".".join(map(str, pointer)))
+                target,
+                Reference(path, "configures", target, lines.line_of(value), ".".join(map(str, pointer))),
             )
-    remark = f"only its first {_MOST_VALUES:,} values were looked at" * (looked > _MOST_VALUES)
+    remark = f"only its first {_MAX_VALUES:,} values were looked at" * (value_count > _MAX_VALUES)
     return FileFacts(path, form[1:], (itself,), tuple(references.values()), remark)
 
 
-def _named(pointer: tuple[Any, ...], value: str) -> Iterator[str]:
+def _named_targets(pointer: tuple[Any, ...], value: str) -> Iterator[str]:
     """Yield what a value may name: a required package, or a file, module or function.
 
     Files, modules and functions are resolved when all files are read.
     """
-    if any(str(each).lower() in _REQUIRING for each in pointer):
+    if any(str(each).lower() in _DEPENDENCY_KEYS for each in pointer):
         match = _REQUIREMENT.match(value)
         if match and match[1].lower() != "python":
             yield PACKAGE + match[1]
-    elif len(value) <= _LONGEST and _NAMES.match(value) and ("." in value or "/" in value or ":" in value):
+    elif (
+        len(value) <= _MAX_VALUE_CHARACTERS
+        and _NAME_VALUE.match(value)
+        and ("." in value or "/" in value or ":" in value)
+    ):
         yield value
 
 
-def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
+def _iterate_strings(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
     """Yield each string in some settings with the keys that lead to it, breadth first.
 
     For a mapping of required packages, the strings are its keys.
@@ -265,11 +278,11 @@ def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
             yield pointer, value
         elif isinstance(value, Mapping | list):
             # YAML may refer to one object many times, and to itself
-            if id(value) in seen or len(waiting) > 4 * _MOST_VALUES:
+            if id(value) in seen or len(waiting) > 4 * _MAX_VALUES:
                 continue
             seen.add(id(value))
             if isinstance(value, Mapping):
-                if pointer and str(pointer[-1]).lower() in _REQUIRING:
+                if pointer and str(pointer[-1]).lower() in _DEPENDENCY_KEYS:
                     yield from ((pointer, str(key)) for key, of in value.items() if not isinstance(of, list))
                     waiting.extend(((*pointer, key), of) for key, of in value.items() if isinstance(of, list))
                 else:
@@ -278,33 +291,33 @@ def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
                 waiting.extend((pointer, of) for of in value)
 
 
-class _Lines:
+class _LineIndex:
     """The line numbers of values in a text, as far as they occur literally."""
 
     def __init__(self, text: str):
         self.text = text
 
-    def of(self, value: str) -> int:
+    def line_of(self, value: str) -> int:
         """Return the first line that contains a value, or 1 if the text does not contain it literally."""
-        place = self.text.find(value)
-        return self.text.count("\n", 0, place) + 1 if place >= 0 else 1
+        position = self.text.find(value)
+        return self.text.count("\n", 0, position) + 1 if position >= 0 else 1
 
 
 # --- parsers ---
 
 
-def _json(text: str) -> list[Any]:
+def _parse_json(text: str) -> list[Any]:
     try:
         return [json.loads(text)]
     except json.JSONDecodeError as error:
-        if error.msg == "Extra data" and (rows := _json_lines(text)) is not None:
+        if error.msg == "Extra data" and (rows := _parse_json_lines(text)) is not None:
             return [rows]
         raise BadInput(f"does not parse: {error.msg}, line {error.lineno}") from None
     except RecursionError:
         raise BadInput("does not parse: nested too deep") from None
 
 
-def _json_lines(text: str) -> list[Any] | None:
+def _parse_json_lines(text: str) -> list[Any] | None:
     """Parse one JSON value per line, or return None if a line is not JSON."""
     try:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
@@ -312,7 +325,7 @@ def _json_lines(text: str) -> list[Any] | None:
         return None
 
 
-def _toml(text: str) -> list[Any]:
+def _parse_toml(text: str) -> list[Any]:
     try:
         return [tomllib.loads(text)]
     except tomllib.TOMLDecodeError as error:
@@ -321,11 +334,11 @@ def _toml(text: str) -> list[Any]:
         raise BadInput("does not parse: nested too deep") from None
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _UntaggedLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """The safe loader, which ignores unknown tags and keeps the tagged value."""
 
 
-def _untagged(loader: Any, _: str, node: yaml.Node) -> Any:
+def _construct_untagged(loader: Any, _: str, node: yaml.Node) -> Any:
     if isinstance(node, yaml.MappingNode):
         return loader.construct_mapping(node)
     return (
@@ -335,24 +348,24 @@ def _untagged(loader: Any, _: str, node: yaml.Node) -> Any:
     )
 
 
-_Loader.add_multi_constructor("", _untagged)
+_UntaggedLoader.add_multi_constructor("", _construct_untagged)
 
 
-def _yaml(text: str) -> list[Any]:
+def _parse_yaml(text: str) -> list[Any]:
     try:
-        return [each for each in yaml.load_all(text, _Loader) if each is not None] or [None]
+        return [each for each in yaml.load_all(text, _UntaggedLoader) if each is not None] or [None]
     except yaml.MarkedYAMLError as error:
-        place = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise BadInput(f"does not parse: {error.problem or error.context}{place}") from None
+        location = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise BadInput(f"does not parse: {error.problem or error.context}{location}") from None
     except (yaml.YAMLError, ValueError, TypeError) as error:  # an invalid date, an unhashable key
         raise BadInput(f"does not parse: {error}") from None
     except RecursionError:
         raise BadInput("does not parse: nested too deep") from None
 
 
-_READERS: Mapping[str, Callable[[str], list[Any]]] = {
-    ".json": _json,
-    ".toml": _toml,
-    ".yaml": _yaml,
-    ".yml": _yaml,
+_PARSERS: Mapping[str, Callable[[str], list[Any]]] = {
+    ".json": _parse_json,
+    ".toml": _parse_toml,
+    ".yaml": _parse_yaml,
+    ".yml": _parse_yaml,
 }

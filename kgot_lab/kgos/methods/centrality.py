@@ -12,23 +12,23 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, Ints, build_csr
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
-from kgot_lab.kgos.methods.index import Reals, index_of
+from kgot_lab.kgos.methods.index import Reals, graph_index
 from kgot_lab.text.cleaning import format_count
 
-OUTSIDE = "package"  # the type of packages that are not among the files of a folder
+PACKAGE_LABEL = "package"  # the type of packages that are not among the files of a folder
 DAMPING = 0.85
-_NEAR = 1e-12  # the change of a round, per node, below which PageRank has converged
-_ROUNDS = 200
+_CONVERGENCE_TOLERANCE = 1e-12  # the change of a round, per node, below which PageRank has converged
+_MAX_ITERATIONS = 200
 
 
-def pairs_of(graph: PropertyGraph) -> tuple[Ints, Ints]:
+def distinct_edge_pairs(graph: PropertyGraph) -> tuple[Ints, Ints]:
     """Return the sources and targets of all edges, each ordered pair once, without self-loops."""
     keep = graph.sources != graph.targets
     pairs = np.unique(graph.sources[keep].astype(np.int64) * max(1, len(graph)) + graph.targets[keep])
     return (pairs // max(1, len(graph))).astype(np.int32), (pairs % max(1, len(graph))).astype(np.int32)
 
 
-def pagerank_shares(graph: PropertyGraph) -> Reals:
+def pagerank(graph: PropertyGraph) -> Reals:
     """Compute the PageRank of each node (Page et al. 1999) with damping .85.
 
     The values sum to 1. A node without outgoing edges distributes its rank to all nodes equally.
@@ -36,13 +36,13 @@ def pagerank_shares(graph: PropertyGraph) -> Reals:
     size = len(graph)
     if not size:
         return np.empty(0)
-    sources, targets = pairs_of(graph)
+    sources, targets = distinct_edge_pairs(graph)
     leaving = np.bincount(sources, minlength=size).astype(float)
     rank: Reals = np.full(size, 1 / size)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ITERATIONS):
         passed = np.bincount(targets, weights=(rank / np.maximum(leaving, 1))[sources], minlength=size)
         after: Reals = (1 - DAMPING) / size + DAMPING * (passed + rank[leaving == 0].sum() / size)
-        if np.abs(after - rank).sum() < _NEAR * size:
+        if np.abs(after - rank).sum() < _CONVERGENCE_TOLERANCE * size:
             return after
         rank = after
     return rank
@@ -56,18 +56,18 @@ def betweenness(graph: PropertyGraph, samples: int | None = None, *, seed: int =
     2007).
     """
     size = len(graph)
-    sources, targets = pairs_of(graph)
+    sources, targets = distinct_edge_pairs(graph)
     out = build_csr(sources, targets, size)
     start = np.arange(size)
     if samples is not None and samples < size:
         start = np.sort(np.random.default_rng(seed).choice(size, samples, replace=False))
     found = np.zeros(size)
     for node in start.tolist():
-        found += _dependencies(out, node, size)
+        found += _source_dependencies(out, node, size)
     return found / max(1, (size - 1) * (size - 2)) * (size / max(1, len(start)))
 
 
-def _dependencies(out: Csr, start: int, size: int) -> Reals:
+def _source_dependencies(out: Csr, start: int, size: int) -> Reals:
     """Return the dependency of one source on each node over shortest paths (Brandes' accumulation)."""
     depth = np.full(size, -1, np.int32)
     paths = np.zeros(size)
@@ -76,10 +76,10 @@ def _dependencies(out: Csr, start: int, size: int) -> Reals:
     while len(level):
         begins, counts = out.indptr[level], out.indptr[level + 1] - out.indptr[level]
         parents = np.repeat(level, counts)
-        places = (
+        positions = (
             np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts) + np.repeat(begins, counts)
         )
-        children = out.indices[places]
+        children = out.indices[positions]
         new = depth[children] < 0
         depth[children[new]] = depth[level[0]] + 1
         onward = depth[children] == depth[level[0]] + 1
@@ -95,38 +95,38 @@ def _dependencies(out: Csr, start: int, size: int) -> Reals:
     return needed
 
 
-def cut_nodes(graph: PropertyGraph) -> dict[int, int]:
+def articulation_points(graph: PropertyGraph) -> dict[int, int]:
     """Find the articulation points, ignoring edge direction (Hopcroft & Tarjan 1973).
 
     Returns, by row, how many nodes would be separated from the largest remaining part.
     """
     size = len(graph)
-    sources, targets = pairs_of(graph)
+    sources, targets = distinct_edge_pairs(graph)
     both = build_csr(np.concatenate([sources, targets]), np.concatenate([targets, sources]), size)
     pointers, indices = both.indptr.tolist(), both.indices.tolist()
     order, low, below, parent = [-1] * size, [0] * size, [1] * size, [-1] * size
-    apart: dict[int, list[int]] = {}
-    whole: dict[int, int] = {}
+    separated_sizes: dict[int, list[int]] = {}
+    component_size: dict[int, int] = {}
     count = 0
     for root in range(size):
         if order[root] >= 0:
             continue
-        begun, waiting, places, reached = count, [root], {root: pointers[root]}, []
+        begun, waiting, next_position, reached = count, [root], {root: pointers[root]}, []
         order[root] = low[root] = count
         count += 1
         while waiting:
             node = waiting[-1]
-            if places[node] < pointers[node + 1]:
-                near = indices[places[node]]
-                places[node] += 1
-                if order[near] < 0:
-                    parent[near] = node
-                    order[near] = low[near] = count
+            if next_position[node] < pointers[node + 1]:
+                neighbour = indices[next_position[node]]
+                next_position[node] += 1
+                if order[neighbour] < 0:
+                    parent[neighbour] = node
+                    order[neighbour] = low[neighbour] = count
                     count += 1
-                    places[near] = pointers[near]
-                    waiting.append(near)
-                elif near != parent[node]:
-                    low[node] = min(low[node], order[near])
+                    next_position[neighbour] = pointers[neighbour]
+                    waiting.append(neighbour)
+                elif neighbour != parent[node]:
+                    low[node] = min(low[node], order[neighbour])
                 continue
             waiting.pop()
             reached.append(node)
@@ -135,13 +135,15 @@ def cut_nodes(graph: PropertyGraph) -> dict[int, int]:
                 low[above] = min(low[above], low[node])
                 below[above] += below[node]
                 if low[node] >= order[above]:
-                    apart.setdefault(above, []).append(below[node])
-        if len(apart.get(root, ())) < 2:
-            apart.pop(root, None)
-        whole.update(dict.fromkeys((each for each in reached if each in apart), count - begun))
+                    separated_sizes.setdefault(above, []).append(below[node])
+        if len(separated_sizes.get(root, ())) < 2:
+            separated_sizes.pop(root, None)
+        component_size.update(
+            dict.fromkeys((each for each in reached if each in separated_sizes), count - begun)
+        )
     return {
-        node: (rest := [*parts, whole[node] - 1 - sum(parts)], sum(rest) - max(rest))[1]
-        for node, parts in apart.items()
+        node: (rest := [*parts, component_size[node] - 1 - sum(parts)], sum(rest) - max(rest))[1]
+        for node, parts in separated_sizes.items()
     }
 
 
@@ -149,7 +151,7 @@ def cut_nodes(graph: PropertyGraph) -> dict[int, int]:
 
 Metric = Literal["priority", "degree", "betweenness", "pagerank", "bottleneck", "dependants"]
 METRICS: tuple[Metric, ...] = ("priority", "degree", "betweenness", "pagerank", "bottleneck", "dependants")
-_SAMPLES = 256  # source nodes for betweenness in a larger graph
+_BETWEENNESS_SAMPLES = 256  # source nodes for betweenness in a larger graph
 _COLUMNS = ("id", "name", "type", "priority", "degree", "betweenness", "pagerank", "dependants", "bottleneck")
 
 
@@ -159,7 +161,7 @@ def critical_components(
     metric: Metric = "priority",
     top_k: int = 10,
     types: Collection[str] = (),
-    samples: int = _SAMPLES,
+    samples: int = _BETWEENNESS_SAMPLES,
 ) -> TableFound:
     """Rank the nodes by a measure of how much depends on them.
 
@@ -174,26 +176,28 @@ def critical_components(
         raise UnknownName("measure", str(metric), METRICS)
     require_count(top_k, 1, "top_k")
     require_count(samples, 1, "samples")
-    index = index_of(graph)
+    index = graph_index(graph)
     size = len(graph)
     for type in types:
-        if type not in index.of_label:
-            raise UnknownName("node type", type, index.of_label)
-    sources, targets = pairs_of(graph)
+        if type not in index.rows_by_label:
+            raise UnknownName("node type", type, index.rows_by_label)
+    sources, targets = distinct_edge_pairs(graph)
     ends = [(sources.astype(np.int64), targets), (targets.astype(np.int64), sources)]
     near = np.unique(np.concatenate([one * max(1, size) + other for one, other in ends]))
-    cuts = cut_nodes(graph)
+    cuts = articulation_points(graph)
     measures: dict[str, Reals] = {
         "degree": np.bincount(near // max(1, size), minlength=size) / max(1, size - 1),
         "betweenness": betweenness(graph, samples),
-        "pagerank": _over_largest(pagerank_shares(graph)),
-        "dependants": _dependants(graph),
+        "pagerank": _divide_by_max(pagerank(graph)),
+        "dependants": _count_dependants(graph),
         "bottleneck": np.array([cuts.get(row, 0) for row in range(size)], float),
     }
-    measures["priority"] = np.mean([_over_largest(each) for each in measures.values()], axis=0)
+    measures["priority"] = np.mean([_divide_by_max(each) for each in measures.values()], axis=0)
     order = np.lexsort((index.name_order, -measures[metric])).tolist()
-    told = types or [label for label in index.of_label if label != OUTSIDE] or index.of_label
-    wanted = {row for type in told for row in index.of_label[type].tolist()} | {
+    listed_types = (
+        types or [label for label in index.rows_by_label if label != PACKAGE_LABEL] or index.rows_by_label
+    )
+    wanted = {row for type in listed_types for row in index.rows_by_label[type].tolist()} | {
         row for row in range(size) if not types and not graph.node_labels[row]
     }
     rows = [row for row in order if row in wanted and measures[metric][row] > 0][:top_k]
@@ -215,7 +219,7 @@ def critical_components(
     return TableFound(title, _COLUMNS, shown, tuple(why), tuple(graph.ids[row] for row in rows))
 
 
-def _dependants(graph: PropertyGraph) -> Reals:
+def _count_dependants(graph: PropertyGraph) -> Reals:
     """Count the distinct nodes that depend on each node by the type of an edge."""
     found: set[tuple[int, int]] = set()
     for row, code in enumerate(graph.type_codes.tolist()):
@@ -228,5 +232,5 @@ def _dependants(graph: PropertyGraph) -> Reals:
     return np.bincount(on, minlength=len(graph)).astype(float)
 
 
-def _over_largest(values: Reals) -> Reals:
+def _divide_by_max(values: Reals) -> Reals:
     return values / (values.max(initial=0.0) or 1.0)

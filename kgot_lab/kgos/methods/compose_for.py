@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit
 from kgot_lab.kgos.methods.goals import want_to
-from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import stem
@@ -22,17 +22,17 @@ from kgot_lab.types import Edge
 
 # Split a goal into parts. The split is conservative, since "read and analyse" may be one step or two.
 
-_AFTER = re.compile(r"\bafter (?!that\b|this\b|which\b|wards\b)", re.I)
-_JOINTS = re.compile(
+_AFTER_PATTERN = re.compile(r"\bafter (?!that\b|this\b|which\b|wards\b)", re.I)
+_SEPARATOR_PATTERN = re.compile(
     r"\s*(?:[,;]|\band then\b|\bthen\b|\band\b|\bafter(?: that| this| which|wards)\b|\bbefore\b)\s*", re.I
 )
-_OPENING = re.compile(
+_OPENING_PATTERN = re.compile(
     r"^(?:first(?:ly)?|finally|lastly|next|also|(?:i|we) want(?: to)?|how (?:do|can) (?:i|we)|how to|help me|please|to)\b\s*",
     re.I,
 )
-_ANCHORED = 3  # words at the beginning of a part among which its verb is looked for
+_VERB_POSITIONS = 3  # words at the beginning of a part among which its verb is looked for
 # The verbs that make a part a step of its own (ours). "and JSON files" has none and joins the part before it.
-_ACTIONS = frozenset(
+_ACTION_STEMS = frozenset(
     map(
         stem,
         """
@@ -53,22 +53,24 @@ _ACTIONS = frozenset(
 )
 
 
-def subgoals(goal: str) -> tuple[str, ...]:
+def split_goal(goal: str) -> tuple[str, ...]:
     """Split a goal into its parts, in the order in which they are to be done.
 
     "A and B", "A, then B" and "B after A" are A, B (decision C-M4). The goal is split at commas and at the
     words and, then, after, before. A part without an action verb joins the part before it, or the next one if
     it is the first. If no part has one, each part is a sub-goal.
     """
-    halves = _AFTER.split(goal.strip(" .?!"))
-    said = [part for half in reversed(halves) for part in _JOINTS.split(half)]
-    parts = [part for part in (_OPENING.sub("", each.strip(" .?!")).strip() for each in said) if part]
-    if not any(map(_acts, parts)):
+    halves = _AFTER_PATTERN.split(goal.strip(" .?!"))
+    fragments = [part for half in reversed(halves) for part in _SEPARATOR_PATTERN.split(half)]
+    parts = [
+        part for part in (_OPENING_PATTERN.sub("", each.strip(" .?!")).strip() for each in fragments) if part
+    ]
+    if not any(map(_has_action_verb, parts)):
         return tuple(parts)
     steps: list[str] = []
     waiting = ""
     for part in parts:
-        if _acts(part):
+        if _has_action_verb(part):
             steps.append(f"{waiting} and {part}" if waiting else part)
             waiting = ""
         elif steps:
@@ -78,14 +80,14 @@ def subgoals(goal: str) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def _acts(part: str) -> bool:
-    return any(stem(word) in _ACTIONS for word in re.findall(r"[a-z]+", part.lower())[:_ANCHORED])
+def _has_action_verb(part: str) -> bool:
+    return any(stem(word) in _ACTION_STEMS for word in re.findall(r"[a-z]+", part.lower())[:_VERB_POSITIONS])
 
 
-_CANDIDATES = 3  # candidates for each part
-_BETWEEN = 3  # feeds_into edges that may join two steps
-_MOST_CYCLES = 5  # reported; a dense graph with cyclic requires edges has thousands
-_REQUIRES, _FEEDS, _CONFLICTS = ("requires",), ("feeds_into",), ("conflicts_with",)
+_CANDIDATES_PER_PART = 3  # candidates for each part
+_MAX_CHAIN_LENGTH = 3  # feeds_into edges that may join two steps
+_MAX_CYCLES = 5  # reported; a dense graph with cyclic requires edges has thousands
+_REQUIRES_TYPES, _FEEDS_TYPES, _CONFLICT_TYPES = ("requires",), ("feeds_into",), ("conflicts_with",)
 
 
 class PlanStep(NamedTuple):
@@ -150,30 +152,30 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
     if not goal.strip():
         raise BadInput("the goal is blank; say what is wanted, as in 'read CSV files and analyse trends'")
     require_count(max_tools, 1, "max_tools", "it is how many steps a plan has at most")
-    index, parts = index_of(graph), subgoals(goal)
+    index, parts = graph_index(graph), split_goal(goal)
     why = [f"parts of the goal: {' | '.join(parts)}" if parts else "the goal has no part that says anything"]
-    chosen, lacking = _chosen(graph, parts[:max_tools])
+    chosen, lacking = _choose_nodes(graph, parts[:max_tools])
     why += (
         [f"more than max_tools={max_tools} parts, left out: {' | '.join(parts[max_tools:])}"]
         if len(parts) > max_tools
         else []
     )
-    steps = _filled(index, chosen, max_tools)
+    steps = _insert_between(index, chosen, max_tools)
     rows = [graph.row(step.tool) for step in steps]
-    conflicts = tuple(_joined_by(index, rows, _CONFLICTS))
-    required, cycles = _required(index, rows)
-    cycles = (*cycles, *_cycles_among(index, rows))
+    conflicts = tuple(_pairs_joined_by(index, rows, _CONFLICT_TYPES))
+    required, cycles = _collect_prerequisites(index, rows)
+    cycles = (*cycles, *_find_feed_cycles(index, rows))
     edges = tuple(_edges_between(index, rows))
     warnings = (
         *(f"nothing in the graph says {part!r}" for part in lacking),
         *(
             f"no feeds_into edge leads from {a.tool} to {b.tool}"
             for a, b in pairwise(steps)
-            if not _feeds(edges, a, b)
+            if not _has_feed_edge(edges, a, b)
         ),
         *(_format_conflict(index, pair, steps) for pair in conflicts),
         *(f"cycle: {' → '.join(cycle)}" for cycle in cycles),
-        *_out_of_order(steps, edges),
+        *_order_warnings(steps, edges),
     )
     prerequisites = tuple(graph.ids[row] for row in required if row not in rows)
     why += [f"prerequisites that are no step: {', '.join(prerequisites)}"] if prerequisites else []
@@ -182,15 +184,19 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
     )
 
 
-def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep], list[str]]:
+def _choose_nodes(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep], list[str]]:
     """Choose the best node for each part that no earlier part has, and list the parts without one."""
     steps: list[PlanStep] = []
     lacking = []
-    limiting = {row for found in index_of(graph).leads_to("has_limitation").values() for row in found}
+    limiting = {
+        row for found in graph_index(graph).targets_by_row("has_limitation").values() for row in found
+    }
     for part in parts:
         candidates = [
-            each for each in want_to(graph, part, 3 * _CANDIDATES).nodes if graph.row(each.id) not in limiting
-        ][:_CANDIDATES]
+            each
+            for each in want_to(graph, part, 3 * _CANDIDATES_PER_PART).nodes
+            if graph.row(each.id) not in limiting
+        ][:_CANDIDATES_PER_PART]
         free: list[NodeHit] = [each for each in candidates if each.id not in {step.tool for step in steps}]
         if free:
             steps.append(
@@ -201,27 +207,34 @@ def _chosen(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep],
     return steps, lacking
 
 
-def _filled(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int) -> tuple[PlanStep, ...]:
+def _insert_between(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int) -> tuple[PlanStep, ...]:
     """Insert the nodes between two steps that only a chain of feeds_into joins."""
-    if not set(_FEEDS) & set(index.graph.type_names):
+    if not set(_FEEDS_TYPES) & set(index.graph.type_names):
         return tuple(steps)
-    room, filled, taken = max_tools - len(steps), list(steps[:1]), {step.tool for step in steps}
+    capacity, filled, taken = max_tools - len(steps), list(steps[:1]), {step.tool for step in steps}
     for before, step in pairwise(steps):
         path = trace_path(
-            index.graph, before.tool, step.tool, max_depth=_BETWEEN, types=_FEEDS, directed=True
+            index.graph,
+            before.tool,
+            step.tool,
+            max_depth=_MAX_CHAIN_LENGTH,
+            types=_FEEDS_TYPES,
+            directed=True,
         )
         between = [id for id in path.ids[1:-1] if id not in taken]
-        if 0 < len(between) <= room and len(between) == path.length - 1:
+        if 0 < len(between) <= capacity and len(between) == path.length - 1:
             action = f"between {before.tool} and {step.tool}"
             filled += [
                 PlanStep(id, index.names[index.graph.row(id)], action, 0.0, (), True) for id in between
             ]
-            room, taken = room - len(between), taken | set(between)
+            capacity, taken = capacity - len(between), taken | set(between)
         filled.append(step)
     return tuple(filled)
 
 
-def _joined_by(index: GraphIndex, rows: Sequence[int], types: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _pairs_joined_by(
+    index: GraphIndex, rows: Sequence[int], types: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     """Yield the pairs of nodes that an edge of some types joins, in either direction."""
     ids = index.graph.ids
     for one, other in combinations(rows, 2):
@@ -232,17 +245,21 @@ def _joined_by(index: GraphIndex, rows: Sequence[int], types: Sequence[str]) -> 
 def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
     """Yield the feeds_into, requires and conflicts_with edges between steps, in the order of the steps."""
     for row in rows:
-        for edge in index.graph.neighbours(index.graph.ids[row], "out", (*_FEEDS, *_REQUIRES, *_CONFLICTS)):
+        for edge in index.graph.neighbours(
+            index.graph.ids[row], "out", (*_FEEDS_TYPES, *_REQUIRES_TYPES, *_CONFLICT_TYPES)
+        ):
             if index.graph.row(edge.target) in rows and edge.source != edge.target:
                 yield edge
 
 
-def _required(index: GraphIndex, rows: Sequence[int]) -> tuple[list[int], tuple[tuple[str, ...], ...]]:
+def _collect_prerequisites(
+    index: GraphIndex, rows: Sequence[int]
+) -> tuple[list[int], tuple[tuple[str, ...], ...]]:
     """Return all that some rows require, themselves included, and the first cycles found.
 
     What is needed first is at the front.
     """
-    ids, leads_to = index.graph.ids, index.leads_to(_REQUIRES[0])
+    ids, leads_to = index.graph.ids, index.targets_by_row(_REQUIRES_TYPES[0])
     done: dict[int, None] = {}
     cycles: dict[tuple[str, ...], None] = {}
     for start in (row for row in rows if row not in done):
@@ -250,7 +267,7 @@ def _required(index: GraphIndex, rows: Sequence[int]) -> tuple[list[int], tuple[
         while waiting:
             for row in waiting[-1]:
                 if row in chain:
-                    if len(cycles) < _MOST_CYCLES:
+                    if len(cycles) < _MAX_CYCLES:
                         cycles[(*(ids[each] for each in list(chain)[chain[row] :]), ids[row])] = None
                 elif row not in done:
                     chain[row] = len(chain)
@@ -262,7 +279,7 @@ def _required(index: GraphIndex, rows: Sequence[int]) -> tuple[list[int], tuple[
     return list(done), tuple(cycles)
 
 
-def _cycles_among(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str, ...]]:
+def _find_feed_cycles(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str, ...]]:
     """Yield the shortest feeds_into cycle through each step, within the steps, each cycle once."""
     seen: set[frozenset[int]] = set()
     for start in rows:
@@ -270,7 +287,7 @@ def _cycles_among(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str,
         reached = set()
         while queue:
             path = queue.pop(0)
-            for row in (each for each in index.outgoing(path[-1], _FEEDS) if each in rows):
+            for row in (each for each in index.outgoing(path[-1], _FEEDS_TYPES) if each in rows):
                 if row == start:
                     if frozenset(path) not in seen:
                         yield tuple(index.graph.ids[each] for each in (*path, row))
@@ -282,9 +299,10 @@ def _cycles_among(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[str,
                     queue.append((*path, row))
 
 
-def _feeds(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:
+def _has_feed_edge(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:
     return any(
-        edge.type in _FEEDS and (edge.source, edge.target) == (before.tool, after.tool) for edge in edges
+        edge.type in _FEEDS_TYPES and (edge.source, edge.target) == (before.tool, after.tool)
+        for edge in edges
     )
 
 
@@ -296,7 +314,8 @@ def _format_conflict(index: GraphIndex, pair: tuple[str, str], steps: Sequence[P
         rest = [index.graph.row(tool) for tool in tools if tool != step.tool]
         for other in (each for each in step.alternatives if each not in tools):
             if not any(
-                other in found for found in _joined_by(index, [index.graph.row(other), *rest], _CONFLICTS)
+                other in found
+                for found in _pairs_joined_by(index, [index.graph.row(other), *rest], _CONFLICT_TYPES)
             ):
                 instead.append(f"{other} instead of {step.tool}")
     return f"{pair[0]} conflicts with {pair[1]}" + (
@@ -304,8 +323,8 @@ def _format_conflict(index: GraphIndex, pair: tuple[str, str], steps: Sequence[P
     )
 
 
-def _out_of_order(steps: Sequence[PlanStep], edges: Sequence[Edge]) -> Iterator[str]:
-    place = {step.tool: number for number, step in enumerate(steps)}
+def _order_warnings(steps: Sequence[PlanStep], edges: Sequence[Edge]) -> Iterator[str]:
+    position = {step.tool: number for number, step in enumerate(steps)}
     for edge in edges:
-        if edge.type in _REQUIRES and place[edge.target] > place[edge.source]:
+        if edge.type in _REQUIRES_TYPES and position[edge.target] > position[edge.source]:
             yield f"{edge.source} requires {edge.target}, which comes later"

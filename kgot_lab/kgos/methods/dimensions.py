@@ -11,14 +11,14 @@ import numpy as np
 from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
-from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, index_of
+from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, graph_index
 from kgot_lab.kgos.schemas.dimensions import (
     DIMENSIONS,
     Bounds,
-    as_number,
-    inside,
-    phrase,
-    require_bounds,
+    format_bounds,
+    to_number,
+    validate_bounds,
+    within_bounds,
 )
 from kgot_lab.text.cleaning import format_count
 
@@ -55,9 +55,9 @@ def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20)
     has a dimension, and BadInput if bounds are invalid.
     """
     require_count(limit, 1, "limit", "it is how many nodes are kept")
-    index, bounds = index_of(graph), bounds_of(filters)
-    kept, why = rows_within(index, bounds)
-    rows = np.flatnonzero(kept)
+    index, bounds = graph_index(graph), validate_filters(filters)
+    selected, why = select_rows(index, bounds)
+    rows = np.flatnonzero(selected)
     shown = rows[:limit].tolist()
     if len(rows) > limit:
         why.append(
@@ -65,38 +65,38 @@ def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20)
         )
     columns = [index.dimension(name).values for name in bounds]
     nodes = tuple((*index.identity(row), *(float(column[row]) for column in columns)) for row in shown)
-    phrases = tuple(phrase(name, each) for name, each in bounds.items())
+    phrases = tuple(format_bounds(name, each) for name, each in bounds.items())
     return NodesWithin(phrases, tuple(bounds), nodes, len(rows), tuple(why))
 
 
-def bounds_of(filters: Filters) -> dict[str, Bounds]:
+def validate_filters(filters: Filters) -> dict[str, Bounds]:
     """Return the lowest and the highest value allowed for each dimension.
 
     Raises BadInput if the filters are invalid.
     """
-    return require_bounds(filters, declared=tuple(filters) if isinstance(filters, Mapping) else ())
+    return validate_bounds(filters, declared=tuple(filters) if isinstance(filters, Mapping) else ())
 
 
-def rows_within(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolColumn, list[str]]:
+def select_rows(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolColumn, list[str]]:
     """Return which rows are within all bounds, and what each filter left out."""
-    kept, why = np.ones(len(index.graph), bool), []
+    selected, why = np.ones(len(index.graph), bool), []
     for name, each in bounds.items():
         column = index.dimension(name)
-        lies = inside(column.values, each)
+        is_inside = within_bounds(column.values, each)
         missing = int(np.isnan(column.values).sum()) - len(column.odd)
-        outside = len(lies) - int(lies.sum()) - missing - len(column.odd)
-        told = [f"{outside:,} outside"] + [f"{missing:,} without a value"] * (missing > 0)
+        outside = len(is_inside) - int(is_inside.sum()) - missing - len(column.odd)
+        reasons = [f"{outside:,} outside"] + [f"{missing:,} without a value"] * (missing > 0)
         if column.odd:
             named = ", ".join(
                 f"{index.graph.ids[row]} has {index.graph.node_properties[row][name]!r}"
                 for row in column.odd[:3]
             )
-            told.append(f"{len(column.odd):,} with something else than a number ({named})")
+            reasons.append(f"{len(column.odd):,} with something else than a number ({named})")
         why.append(
-            f"{phrase(name, each)} leaves out {', '.join(told)}; {int((kept & lies).sum()):,} of {int(kept.sum()):,} left"
+            f"{format_bounds(name, each)} leaves out {', '.join(reasons)}; {int((selected & is_inside).sum()):,} of {int(selected.sum()):,} left"
         )
-        kept &= lies
-    return kept, why
+        selected &= is_inside
+    return selected, why
 
 
 # Compare two nodes on each dimension.
@@ -151,8 +151,8 @@ def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionP
     A value that is not a number from 0 to 1 is ignored. Raises UnknownName for an unknown node, with similar
     ids.
     """
-    index = index_of(graph)
-    first, second = _values(index, node), _values(index, other)
+    index = graph_index(graph)
+    first, second = _dimension_values(index, node), _dimension_values(index, other)
     rows = tuple(
         ProfileRow(each.name, each.category, each.low, each.high, first.get(each.name), second.get(each.name))
         for each in DIMENSIONS
@@ -167,7 +167,7 @@ def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionP
     return DimensionProfile(node, other, names, rows, tuple(why))
 
 
-def _values(index: GraphIndex, node: str) -> Mapping[str, float]:
+def _dimension_values(index: GraphIndex, node: str) -> Mapping[str, float]:
     known = index.graph.node_properties[index.row(node)]
-    values = {each.name: as_number(known[each.name]) for each in DIMENSIONS if each.name in known}
+    values = {each.name: to_number(known[each.name]) for each in DIMENSIONS if each.name in known}
     return {name: value for name, value in values.items() if 0 <= value <= 1}

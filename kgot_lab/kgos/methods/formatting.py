@@ -13,8 +13,8 @@ from kgot_lab.text.cleaning import format_count, printable_line
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN = 10  # rows that are printed
-_WIDE = 70  # characters of a cell
+_MAX_ROWS = 10  # rows that are printed
+_MAX_CELL_WIDTH = 70  # characters of a cell
 
 
 class NodeHit(NamedTuple):
@@ -72,16 +72,16 @@ class MethodResult:
         return "".join([self._grid().html, *(f"<div>{escaped_cell(note)}</div>" for note in self._notes())])
 
     def _grid(self) -> Grid:
-        shown = self.rows()[:_SHOWN]
+        shown = self.rows()[:_MAX_ROWS]
         return Grid(
             self.title,
             self.COLUMNS,
-            tuple(tuple(Cell(_told(value)) for value in row) for row in shown),
+            tuple(tuple(Cell(_format_value(value)) for value in row) for row in shown),
             words=True,
         )
 
     def _notes(self) -> list[str]:
-        left = len(self.rows()) - _SHOWN
+        left = len(self.rows()) - _MAX_ROWS
         return [f"… and {format_count(left, 'row')} more; frame() has all"] * (left > 0) + [
             printable_line(each) for each in self.why
         ]
@@ -110,13 +110,13 @@ class NodesFound(MethodResult):
         return self.nodes
 
 
-def _told(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
     if isinstance(value, tuple | list):
         value = ", ".join(map(str, value))
     text = "" if value is None else str(value)
-    return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
+    return text if len(text) <= _MAX_CELL_WIDTH else f"{text[: _MAX_CELL_WIDTH - 1]}…"
 
 
 # A result with rows of one form, as most questions about the structure of a graph have.

@@ -15,15 +15,15 @@ from kgot_lab.errors import BadInput, require, require_amount, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
-from kgot_lab.kgos.methods.index import GraphIndex, Reals, index_of
+from kgot_lab.kgos.methods.index import GraphIndex, Reals, graph_index
 from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, rows_and_scores
 from kgot_lab.retrieval.lexical import INTENT_VERBS
 from kgot_lab.retrieval.neighbours import BOOST_SEEDS, INCOMING_BOOST, OUTGOING_BOOST
 from kgot_lab.text.words import content_words, searched_words, stem
 
 # edges from what helps to what it helps; the last type is ours
-ENABLING = ("enables", "optimizes", "reduces", "contributes_to")
-REQUIRING = ("requires",)  # edges to prerequisites
+ENABLING_TYPES = ("enables", "optimizes", "reduces", "contributes_to")
+PREREQUISITE_TYPES = ("requires",)  # edges to prerequisites
 
 
 def want_to(
@@ -42,48 +42,50 @@ def want_to(
     if not goal.strip():
         raise BadInput("the goal is blank; say what is wanted, as in 'reduce API costs'")
     require_count(k, 1, "k", "it is how many nodes are kept")
-    index = index_of(graph)
-    found, text = rows_and_scores(index.goals.search(goal), graph.ids)
+    index = graph_index(graph)
+    found, text = rows_and_scores(index.goal_retriever.search(goal), graph.ids)
     texts = np.zeros(len(graph))
     texts[found] = text
     seeds = found[:BOOST_SEEDS].astype(np.int32)
-    boosts, first = index.links.boosts(seeds, _worth(index, boost_types))
+    boosts, first = index.links.boosts(seeds, _edge_type_weights(index, boost_types))
     weights = WEIGHT_PRESETS["goal-oriented"]
     scores = (weights.text * texts + weights.graph * boosts) / (weights.text + weights.graph)
     rows = np.flatnonzero(scores)
     order = rows[np.lexsort((index.name_order[rows], -scores[rows]))][:k]
-    told = (_path(index, row, texts, first) for row in order.tolist())
-    nodes = index.hits(order.tolist(), scores[order].tolist(), told)
+    reasons = (_format_reason(index, row, texts, first) for row in order.tolist())
+    nodes = index.hits(order.tolist(), scores[order].tolist(), reasons)
     return NodesFound(
-        f"want to {goal!r}", nodes, tuple(_reasons(index, goal, len(found), boost_types, len(rows) - k))
+        f"want to {goal!r}",
+        nodes,
+        tuple(_explain_ranking(index, goal, len(found), boost_types, len(rows) - k)),
     )
 
 
-def _worth(index: GraphIndex, boost_types: Collection[str] | None) -> Reals:
+def _edge_type_weights(index: GraphIndex, boost_types: Collection[str] | None) -> Reals:
     if boost_types is not None:
-        return index.ways_of(boost_types, along=OUTGOING_BOOST, against=INCOMING_BOOST)
-    return index.ways_of(ENABLING, along=0.0, against=INCOMING_BOOST) + index.ways_of(
-        REQUIRING, along=OUTGOING_BOOST, against=0.0
-    )
+        return index.edge_type_weights(boost_types, along=OUTGOING_BOOST, against=INCOMING_BOOST)
+    return index.edge_type_weights(
+        ENABLING_TYPES, along=0.0, against=INCOMING_BOOST
+    ) + index.edge_type_weights(PREREQUISITE_TYPES, along=OUTGOING_BOOST, against=0.0)
 
 
-def _path(index: GraphIndex, row: int, texts: Reals, first: Ints) -> str:
-    told = [f"text {texts[row]:.2f}"] if texts[row] else []
-    return "; ".join([*told, index.links.path([int(first[row])])] if first[row] >= 0 else told)
+def _format_reason(index: GraphIndex, row: int, texts: Reals, first: Ints) -> str:
+    parts = [f"text {texts[row]:.2f}"] if texts[row] else []
+    return "; ".join([*parts, index.links.path([int(first[row])])] if first[row] >= 0 else parts)
 
 
-def _reasons(
-    index: GraphIndex, goal: str, found: int, boost_types: Collection[str] | None, more: int
+def _explain_ranking(
+    index: GraphIndex, goal: str, found_count: int, boost_types: Collection[str] | None, more: int
 ) -> list[str]:
     words = list(dict.fromkeys(searched_words(goal)))
-    told = ", ".join(f"{word} (5 times as heavy)" if word in INTENT_VERBS else word for word in words)
+    listed_words = ", ".join(f"{word} (5 times as heavy)" if word in INTENT_VERBS else word for word in words)
     why = [
-        f"words looked for: {told}"
+        f"words looked for: {listed_words}"
         if words
         else "no word to look for: stop words and single letters are left out"
     ]
-    types = [*ENABLING, *REQUIRING] if boost_types is None else sorted(boost_types)
-    if not found:
+    types = [*ENABLING_TYPES, *PREREQUISITE_TYPES] if boost_types is None else sorted(boost_types)
+    if not found_count:
         why.append("no node holds one of them")
     elif not set(types) & set(index.graph.type_names):
         why.append(f"no edge of the graph has one of the types {', '.join(types)}")
@@ -95,8 +97,8 @@ def _reasons(
 # Whether something can be done, its limitations, and their workarounds (KG-OS, method 3).
 
 CapabilityStatus = Literal["yes", "yes_with_limitations", "no", "unknown"]
-COVERED = 0.5  # the least share of a question, by word weight, in a node that it is about
-_LOOKED_AT = 5
+MIN_COVERAGE = 0.5  # the least share of a question, by word weight, in a node that it is about
+_MAX_CANDIDATES = 5
 
 
 class Limitation(NamedTuple):
@@ -144,7 +146,7 @@ class Capability(MethodResult):
         return self.limitations
 
 
-def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -> Capability:
+def can_it(graph: PropertyGraph, capability: str, *, covered: float = MIN_COVERAGE) -> Capability:
     """Decide whether something can be done, from the node that best matches the question.
 
     `others` are further nodes that match. yes: the node has no limitation. no: one of its limitations blocks,
@@ -157,9 +159,13 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
     if not capability.strip():
         raise BadInput("nothing is asked; say what it should be able to do, as in 'edit binary files'")
     require_amount(covered, "covered")
-    index = index_of(graph)
-    shares = _matching(index, capability)
-    limited = {each: row for row, those in index.leads_to("has_limitation").items() for each in those}
+    index = graph_index(graph)
+    shares = _best_matches(index, capability)
+    limited = {
+        each: row
+        for row, limitation_rows in index.targets_by_row("has_limitation").items()
+        for each in limitation_rows
+    }
     rows = [row for row, share in shares if share >= covered and row not in limited]
     if not rows:
         who, near = "no node", ", and none holds a word"
@@ -171,7 +177,7 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
         why_unknown = f"{who} holds {covered:g} of what is asked{near}"
         return Capability(capability, "unknown", "", (), (), (), (why_unknown,))
     row, node = rows[0], graph.ids[rows[0]]
-    limitations = limitations_of(index, [row]).get(row, ())
+    limitations = limitations_by_row(index, [row]).get(row, ())
     blocking = [each.id for each in limitations if each.blocking]
     status: CapabilityStatus = "no" if blocking else "yes_with_limitations" if limitations else "yes"
     why = [f"{node} holds {shares[[each for each, _ in shares].index(row)][1]:.2f} of what is asked"]
@@ -183,54 +189,54 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
     return Capability(capability, status, node, limitations, prerequisites, others, tuple(why))
 
 
-def limitations_of(index: GraphIndex, rows: Sequence[int]) -> dict[int, tuple[Limitation, ...]]:
+def limitations_by_row(index: GraphIndex, rows: Sequence[int]) -> dict[int, tuple[Limitation, ...]]:
     """Return the limitations of some nodes with their workarounds, by row.
 
     A node without limitations is left out.
     """
-    graph, limits = index.graph, index.ends_of(rows, ("has_limitation",))
-    around = index.ends_of(
+    graph, limits = index.graph, index.edge_ends(rows, ("has_limitation",))
+    around = index.edge_ends(
         [*limits, *dict.fromkeys(each for found in limits.values() for each in found)], ("has_workaround",)
     )
     found = {}
-    for row, those in limits.items():
-        told = []
-        for each in those:
+    for row, limitation_rows in limits.items():
+        limitations = []
+        for each in limitation_rows:
             helping = dict.fromkeys([*around.get(each, ()), *around.get(row, ())])
             workarounds, known = tuple(graph.ids[other] for other in helping), graph.node_properties[each]
             blocking = not workarounds and known.get("blocking") is not False
             about = str(known.get("description") or "")
-            told.append(Limitation(graph.ids[each], index.names[each], about, workarounds, blocking))
-        found[row] = tuple(told)
+            limitations.append(Limitation(graph.ids[each], index.names[each], about, workarounds, blocking))
+        found[row] = tuple(limitations)
     return found
 
 
-def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
+def _best_matches(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
     """Return the best nodes of text search with the weighted share of query words in each, best first.
 
     The weight of a word is ln(1 + nodes / nodes that have it), so a word that no node has weighs most. A node
     whose whole name, of two words or more, is in the question is what the question is about, whatever else it
     says. Its share is 1, and it precedes other nodes with 1.
     """
-    words = {stem(word) for word in content_words(capability)} - _SAID_OF_ANYTHING
-    holding = {word: index.of_stem.get(word, frozenset()) for word in words}
+    words = {stem(word) for word in content_words(capability)} - _UNINFORMATIVE_STEMS
+    holding = {word: index.rows_by_stem.get(word, frozenset()) for word in words}
     weight = {word: math.log(1 + len(index.graph) / max(len(rows), 1)) for word, rows in holding.items()}
     total = sum(weight.values())
     if not total:
         return []
-    hits = index.text.search(capability).hits[: 4 * _LOOKED_AT]
+    hits = index.text.search(capability).hits[: 4 * _MAX_CANDIDATES]
     rows = [index.graph.row(hit.id) for hit in hits]
-    named = {row for row in rows if _named(index, row, words)}
-    held = {row: sum(weight[word] for word in words if row in holding[word]) / total for row in rows}
-    shares = [(row, 1.0 if row in named else held[row]) for row in rows]
+    named = {row for row in rows if _name_is_in_query(index, row, words)}
+    coverage = {row: sum(weight[word] for word in words if row in holding[word]) / total for row in rows}
+    shares = [(row, 1.0 if row in named else coverage[row]) for row in rows]
     # ties keep the order of text search
-    return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[:_LOOKED_AT]
+    return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[:_MAX_CANDIDATES]
 
 
-def _named(index: GraphIndex, row: int, words: set[str]) -> bool:
+def _name_is_in_query(index: GraphIndex, row: int, words: set[str]) -> bool:
     return len(index.name_stems[row]) > 1 and index.name_stems[row] <= words
 
 
-_SAID_OF_ANYTHING = frozenset(
+_UNINFORMATIVE_STEMS = frozenset(
     map(stem, "can could may it we you i do does will would support able possible is there also".split())
 )

@@ -13,13 +13,13 @@ from kgot_lab.errors import UnknownName, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
-from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, index_of, node_name
+from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, graph_index, node_name
 from kgot_lab.retrieval.neighbours import StepIndices
 from kgot_lab.text.cleaning import format_count
 
-Towards = Literal["forward", "backward", "both"]
-Follow = Literal["arrows", "dependants"]
-_ARROWS = {"forward": (1.0, 0.0), "backward": (0.0, 1.0), "both": (1.0, 1.0)}
+ImpactDirection = Literal["forward", "backward", "both"]
+FollowMode = Literal["arrows", "dependants"]
+_DIRECTION_WEIGHTS = {"forward": (1.0, 0.0), "backward": (0.0, 1.0), "both": (1.0, 1.0)}
 
 # Which end of an edge depends on the other (decision C-M5, ours): A requires B means that a change of B
 # reaches A. An edge of another type, such as relates_to or alternative_to, carries no change.
@@ -53,7 +53,7 @@ class Impact(MethodResult):
     """
 
     node: str
-    direction: Towards
+    direction: ImpactDirection
     nodes: tuple[Impacted, ...]
     critical_path: tuple[str, ...]
     critical_risk: float
@@ -96,9 +96,9 @@ def impact_analysis(
     graph: PropertyGraph,
     node: str,
     *,
-    direction: Towards = "both",
+    direction: ImpactDirection = "both",
     max_depth: int = 3,
-    follow: Follow = "arrows",
+    follow: FollowMode = "arrows",
     weight: str | None = "weight",
 ) -> Impact:
     """Find the nodes that a change of a node reaches within `max_depth` edges, breadth first.
@@ -117,37 +117,37 @@ def impact_analysis(
     """
     require(weight, (str, type(None)), "the weight is the name of a property of edges, or None")
     for name, value, known in (
-        ("direction", direction, tuple(_ARROWS)),
+        ("direction", direction, tuple(_DIRECTION_WEIGHTS)),
         ("way to follow edges", follow, ("arrows", "dependants")),
     ):
         if value not in known:
             raise UnknownName(name, str(value), known)
     require_count(max_depth, 1, "max_depth")
-    index = index_of(graph)
-    worth = _followed(index, direction, follow)
+    index = graph_index(graph)
+    type_weights = _followed_edge_weights(index, direction, follow)
     weights = index.weights(weight) if weight else None
     if weights is None and weight not in (None, "", "weight") and graph.edge_properties:
-        there = {name for known in graph.edge_properties for name in known}
-        raise UnknownName("property of edges", str(weight), there)
-    walk = _Walk(index, index.row(node), worth, max_depth, weights)
-    why = [_told(index, direction, follow, worth)]
-    if not walk.found.size:
+        property_names = {name for known in graph.edge_properties for name in known}
+        raise UnknownName("property of edges", str(weight), property_names)
+    search = _ImpactSearch(index, index.row(node), type_weights, max_depth, weights)
+    why = [_describe_followed_edges(index, direction, follow, type_weights)]
+    if not search.found.size:
         why.append(f"no such edge touches {node}")
-    chain = walk.critical()
+    chain = search.critical_path()
     if len(chain) > 1:
-        told = " → ".join(graph.ids[row] for row in chain)
-        why.append(f"critical path, product of risks {walk.products[chain[-1]]:.3g}: {told}")
+        path_text = " → ".join(graph.ids[row] for row in chain)
+        why.append(f"critical path, product of risks {search.products[chain[-1]]:.3g}: {path_text}")
     path = tuple(graph.ids[row] for row in chain) if len(chain) > 1 else ()
-    risk = float(walk.products[chain[-1]]) if path else 0.0
-    name = node_name(node, graph.node_properties[walk.root])
-    return Impact(node, direction, walk.impacted(), path, risk, walk.edge_types(), tuple(why), name)
+    risk = float(search.products[chain[-1]]) if path else 0.0
+    name = node_name(node, graph.node_properties[search.root])
+    return Impact(node, direction, search.impacted_nodes(), path, risk, search.edge_types(), tuple(why), name)
 
 
-class _Walk:
+class _ImpactSearch:
     """A breadth-first search with the heaviest edge and the best product of risks that lead to each node."""
 
     def __init__(
-        self, index: GraphIndex, root: int, worth: Reals, max_depth: int, weights: Reals | None
+        self, index: GraphIndex, root: int, type_weights: Reals, max_depth: int, weights: Reals | None
     ) -> None:
         size = len(index.graph)
         self.index, self.root = index, root
@@ -158,12 +158,12 @@ class _Walk:
         self.parents, self.ways = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
         self.leads_on, self.types = np.zeros(size, bool), np.zeros(len(index.graph.type_names), bool)
         for depth in range(max_depth):
-            reached = index.reach(self.depths, depth, worth)
+            reached = index.next_level(self.depths, depth, type_weights)
             if not len(reached.children):
                 break
-            self._take(reached, depth + 1, weights)
+            self._record_level(reached, depth + 1, weights)
 
-    def _take(self, reached: LevelEdges, depth: int, weights: Reals | None) -> None:
+    def _record_level(self, reached: LevelEdges, depth: int, weights: Reals | None) -> None:
         """Record a level.
 
         Risks use the heaviest edge. The parent of a node is that of its riskiest chain.
@@ -176,7 +176,7 @@ class _Walk:
             own = weights[self.index.links.edge_rows[reached.places]]
             np.maximum.at(heaviest, children, own)
             products *= own
-        riskiest = _best(children, products, self._rank(reached))
+        riskiest = _best_positions(children, products, self._tie_rank(reached))
         new = children[riskiest]
         self.depths[new], self.products[new] = depth, products[riskiest]
         self.risks[new] = self.index.centrality[new] * heaviest[new] / depth
@@ -184,7 +184,7 @@ class _Walk:
         self.leads_on[reached.parents] = True
         self.types[reached.ways // 2] = True
 
-    def _rank(self, reached: LevelEdges) -> StepIndices:
+    def _tie_rank(self, reached: LevelEdges) -> StepIndices:
         """Return the rank of equal edges: by the parent's id, then by edge type and direction."""
         return self.index.name_order[reached.parents] * (2 * len(self.types)) + reached.ways
 
@@ -194,7 +194,7 @@ class _Walk:
         rows = np.flatnonzero(self.depths > 0)
         return rows[np.lexsort((self.index.name_order[rows], -self.risks[rows], self.depths[rows]))]
 
-    def critical(self) -> list[int]:
+    def critical_path(self) -> list[int]:
         """Return the rows of the riskiest chain from the root to a leaf."""
         leaves = np.flatnonzero((self.depths > 0) & ~self.leads_on)
         if not leaves.size:
@@ -206,7 +206,7 @@ class _Walk:
             chain.append(row)
         return chain[::-1]
 
-    def impacted(self) -> tuple[Impacted, ...]:
+    def impacted_nodes(self) -> tuple[Impacted, ...]:
         """Return the reached nodes as results."""
         graph, rows = self.index.graph, self.found
         ids, types, known = graph.ids, graph.type_names, graph.node_properties
@@ -225,30 +225,34 @@ class _Walk:
         return tuple(sorted(names[code] for code in np.flatnonzero(self.types).tolist()))
 
 
-def _best(children: Ints, values: Reals, rank: StepIndices) -> StepIndices:
+def _best_positions(children: Ints, values: Reals, rank: StepIndices) -> StepIndices:
     """Return the position of the largest value of each child, ties by the lowest rank."""
     size = int(children.max()) + 1
     largest = np.full(size, -np.inf)
     np.maximum.at(largest, children, values)
-    places = np.flatnonzero(values == largest[children])
+    positions = np.flatnonzero(values == largest[children])
     lowest = np.full(size, np.iinfo(np.int64).max)
-    np.minimum.at(lowest, children[places], rank[places])
-    places = places[rank[places] == lowest[children[places]]]
+    np.minimum.at(lowest, children[positions], rank[positions])
+    positions = positions[rank[positions] == lowest[children[positions]]]
     found = np.full(size, -1, np.int64)
-    found[children[places]] = places  # parallel edges of one type may still tie, and any of them will do
+    found[children[positions]] = (
+        positions  # parallel edges of one type may still tie, and any of them will do
+    )
     return found[found >= 0]
 
 
-def _followed(index: GraphIndex, direction: Towards, follow: Follow) -> Reals:
-    along, against = _ARROWS[direction]
+def _followed_edge_weights(index: GraphIndex, direction: ImpactDirection, follow: FollowMode) -> Reals:
+    along, against = _DIRECTION_WEIGHTS[direction]
     if follow == "arrows":
-        return index.ways_of(along=along, against=against)
+        return index.edge_type_weights(along=along, against=against)
     # a dependent target is along the arrow, a dependent source against it
-    targets = index.ways_of(TARGET_DEPENDS, along=along, against=against)
-    return targets + index.ways_of(SOURCE_DEPENDS, along=against, against=along)
+    targets = index.edge_type_weights(TARGET_DEPENDS, along=along, against=against)
+    return targets + index.edge_type_weights(SOURCE_DEPENDS, along=against, against=along)
 
 
-def _told(index: GraphIndex, direction: Towards, follow: Follow, worth: Reals) -> str:
+def _describe_followed_edges(
+    index: GraphIndex, direction: ImpactDirection, follow: FollowMode, type_weights: Reals
+) -> str:
     if follow == "arrows":
         ways = {"forward": "along the arrows", "backward": "against the arrows", "both": "both ways"}
         return f"edges followed {ways[direction]}"
@@ -257,7 +261,7 @@ def _told(index: GraphIndex, direction: Towards, follow: Follow, worth: Reals) -
         "backward": "to what it depends on",
         "both": "to what depends on it and on what it does",
     }
-    followed = (worth[0::2] + worth[1::2]).tolist()
+    followed = (type_weights[0::2] + type_weights[1::2]).tolist()
     left = sorted(
         name for name, is_followed in zip(index.graph.type_names, followed, strict=True) if not is_followed
     )

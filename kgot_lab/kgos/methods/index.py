@@ -39,8 +39,8 @@ class NodeTexts:
 
     def __init__(self, graph: PropertyGraph) -> None:
         self.graph = graph
-        self._meanings: dict[str, Stage] = {}
-        self._of_vectors: dict[tuple[StoredVectors, str], Stage] = {}
+        self._dense_retrievers: dict[str, Stage] = {}
+        self._retrievers_of_vectors: dict[tuple[StoredVectors, str], Stage] = {}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -48,35 +48,42 @@ class NodeTexts:
         return tuple(map(node_name, self.graph.ids, self.graph.node_properties))
 
     @cached_property
-    def kinds(self) -> tuple[str, ...]:
+    def label_texts(self) -> tuple[str, ...]:
         """The labels of each node, as a text."""
         return tuple(map(" ".join, self.graph.node_labels))
 
     @cached_property
     def name_stems(self) -> tuple[frozenset[str], ...]:
         """The stems of the words in each name."""
-        return tuple(frozenset(stem(word) for word in content_words(_spaced(name))) for name in self.names)
+        return tuple(
+            frozenset(stem(word) for word in content_words(_underscores_to_spaces(name)))
+            for name in self.names
+        )
 
     @cached_property
-    def of_stem(self) -> dict[str, frozenset[int]]:
+    def rows_by_stem(self) -> dict[str, frozenset[int]]:
         """The rows of the nodes with a word of each stem."""
         stems = tuple(
             {stem(word) for word in content_words(full_text(document))} for document in self.documents
         )
-        return {word: frozenset(rows.tolist()) for word, rows in rows_by(stems).items()}
+        return {word: frozenset(rows.tolist()) for word, rows in group_rows(stems).items()}
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
         """Each node as a document: its name as the title, then its labels and the texts of its properties."""
         return tuple(
-            Document(id, _spaced(f"{kind}. {' '.join(_texts(known, ('name', 'title')))}"), _spaced(name))
+            Document(
+                id,
+                _underscores_to_spaces(f"{kind}. {' '.join(_property_texts(known, ('name', 'title')))}"),
+                _underscores_to_spaces(name),
+            )
             for id, name, kind, known in zip(
-                self.graph.ids, self.names, self.kinds, self.graph.node_properties, strict=True
+                self.graph.ids, self.names, self.label_texts, self.graph.node_properties, strict=True
             )
         )
 
     @cached_property
-    def substrings(self) -> Stage:
+    def substring_retriever(self) -> Stage:
         """SQL LIKE over names, labels and properties."""
         return like(self.documents)
 
@@ -96,31 +103,31 @@ class NodeTexts:
         return strongest(self.bm25, self.fts5)
 
     @cached_property
-    def goals(self) -> Stage:
+    def goal_retriever(self) -> Stage:
         """The text retriever for goals: BM25 (k1 1.5, b .75, the intent verbs weighted five times) and FTS5.
 
         FTS5 cannot weight words.
         """
         return strongest(bm25(self.documents, k1=1.5, b=0.75, emphasis=INTENT_VERBS), self.fts5)
 
-    def meaning(self, embedder: Embedder) -> Stage:
+    def dense_retriever(self, embedder: Embedder) -> Stage:
         """Return the dense retriever over node texts, which ranks by cosine with the query.
 
         The vectors are computed when an embedder is first used.
         """
         checked_embedder(embedder)
-        if embedder.digest not in self._meanings:
-            self._meanings[embedder.digest] = dense(self.documents, embedder)
-        return self._meanings[embedder.digest]
+        if embedder.digest not in self._dense_retrievers:
+            self._dense_retrievers[embedder.digest] = dense(self.documents, embedder)
+        return self._dense_retrievers[embedder.digest]
 
-    def meaning_of(self, vectors: StoredVectors, embedder: Embedder) -> Stage:
+    def dense_retriever_from_vectors(self, vectors: StoredVectors, embedder: Embedder) -> Stage:
         """Return the dense retriever over stored node vectors, which ranks by cosine with the query.
 
         Raises BadInput if no node has a vector or if the embedder is not that of the vectors.
         """
         checked_embedder(embedder)
-        kept = vectors, embedder.digest
-        if kept not in self._of_vectors:
+        key = vectors, embedder.digest
+        if key not in self._retrievers_of_vectors:
             rows = [row for row, id in enumerate(vectors.ids) if id in self.graph]
             if not rows:
                 near = ", ".join(map(repr, vectors.ids[:3]))
@@ -131,11 +138,11 @@ class NodeTexts:
             of_nodes = StoredVectors(
                 tuple(vectors.ids[row] for row in rows), vectors.matrix[rows], vectors.model, vectors.digest
             )
-            self._of_vectors[kept] = dense_from_vectors(of_nodes, embedder)
-        return self._of_vectors[kept]
+            self._retrievers_of_vectors[key] = dense_from_vectors(of_nodes, embedder)
+        return self._retrievers_of_vectors[key]
 
 
-def rows_by(sets: Sequence[Iterable[str]]) -> dict[str, Ints]:
+def group_rows(sets: Sequence[Iterable[str]]) -> dict[str, Ints]:
     """Map each word to the rows of the sets that contain it."""
     found: dict[str, list[int]] = {}
     for row, each in enumerate(sets):
@@ -144,7 +151,7 @@ def rows_by(sets: Sequence[Iterable[str]]) -> dict[str, Ints]:
     return {word: np.array(rows, np.int32) for word, rows in found.items()}
 
 
-def _texts(value: Json, without: Collection[str] = ()) -> list[str]:
+def _property_texts(value: Json, without: Collection[str] = ()) -> list[str]:
     """Return every text in the properties of a node, without the names of its properties.
 
     A name such as "description" says nothing about the node.
@@ -152,23 +159,25 @@ def _texts(value: Json, without: Collection[str] = ()) -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, Mapping):
-        return [text for key, each in value.items() if key not in without for text in _texts(each)]
-    return [text for each in value for text in _texts(each)] if isinstance(value, list | tuple) else []
+        return [text for key, each in value.items() if key not in without for text in _property_texts(each)]
+    return (
+        [text for each in value for text in _property_texts(each)] if isinstance(value, list | tuple) else []
+    )
 
 
-def _spaced(text: str) -> str:
+def _underscores_to_spaces(text: str) -> str:
     """Replace underscores with spaces, so that query_optimization is two words."""
     return text.replace("_", " ")
 
 
 Reals = NDArray[np.float64]
 BoolColumn = NDArray[np.bool_]
-_KEPT = "_index_of_methods"  # under this name a graph keeps its index
+_INDEX_ATTRIBUTE = "_index_of_methods"  # under this name a graph keeps its index
 
 
 class LevelEdges(NamedTuple):
     """Edges from one level of a search to the next: rows of the parents and children, types with directions
-    (see `Links.step_kinds`), and positions in the links.
+    (see `Links.ways`), and positions in the links.
     """
 
     parents: Ints
@@ -205,7 +214,7 @@ class GraphIndex(NodeTexts):
         except UnknownName:
             pass
         # in foreign files a label may be a name
-        alone = {label: int(rows[0]) for label, rows in self.of_label.items() if len(rows) == 1}
+        alone = {label: int(rows[0]) for label, rows in self.rows_by_label.items() if len(rows) == 1}
         called = alone | {each: row for row, each in reversed(list(enumerate(self.names)))}
         called |= {each: row for row, each in enumerate(self.graph.ids)}
         folded = {each.casefold(): row for each, row in called.items()}
@@ -215,7 +224,7 @@ class GraphIndex(NodeTexts):
 
     def identity(self, row: int) -> tuple[str, str, str]:
         """Return the id, the name and the type of a node."""
-        return self.graph.ids[row], self.names[row], self.kinds[row]
+        return self.graph.ids[row], self.names[row], self.label_texts[row]
 
     @cached_property
     def name_order(self) -> StepIndices:
@@ -225,14 +234,14 @@ class GraphIndex(NodeTexts):
         return order
 
     @cached_property
-    def of_label(self) -> dict[str, Ints]:
+    def rows_by_label(self) -> dict[str, Ints]:
         """The rows of the nodes with each label."""
-        return rows_by(self.graph.node_labels)
+        return group_rows(self.graph.node_labels)
 
     @cached_property
-    def of_name_word(self) -> dict[str, Ints]:
+    def rows_by_name_word(self) -> dict[str, Ints]:
         """The rows of the nodes with each word in their name."""
-        return rows_by(tuple(map(set, map(name_tokens, self.names))))
+        return group_rows(tuple(map(set, map(name_tokens, self.names))))
 
     @cached_property
     def name_lengths(self) -> Ints:
@@ -253,7 +262,7 @@ class GraphIndex(NodeTexts):
     ) -> tuple[NodeHit, ...]:
         """Convert rows with their scores and reasons to hits."""
         ids, names, kinds = (
-            map(column.__getitem__, rows) for column in (self.graph.ids, self.names, self.kinds)
+            map(column.__getitem__, rows) for column in (self.graph.ids, self.names, self.label_texts)
         )
         return tuple(map(NodeHit, ids, names, kinds, scores, repeat("") if why is None else why))
 
@@ -292,7 +301,7 @@ class GraphIndex(NodeTexts):
         )
         return np.bincount(touching // codes, minlength=len(self.graph)) / kinds
 
-    def ways_of(
+    def edge_type_weights(
         self, types: Iterable[str] | None = None, *, along: float = 1.0, against: float = 1.0
     ) -> Reals:
         """Return the weight of each edge type in each direction.
@@ -301,13 +310,13 @@ class GraphIndex(NodeTexts):
         a mapping, its numbers multiply the weights. Raises BadInput for one text in place of a list.
         """
         _require_list(types)
-        worth = np.zeros((len(self.graph.type_names), 2))
+        weights = np.zeros((len(self.graph.type_names), 2))
         names = self.graph.type_names if types is None else types
         wanted = names if isinstance(names, Mapping) else dict.fromkeys(names, 1.0)
         for code, name in enumerate(self.graph.type_names):
             if name in wanted:
-                worth[code] = along * wanted[name], against * wanted[name]
-        return worth.ravel()
+                weights[code] = along * wanted[name], against * wanted[name]
+        return weights.ravel()
 
     def absent_types(self, types: Iterable[str] | None) -> list[str]:
         """Return which of some edge types no edge has, sorted.
@@ -320,7 +329,7 @@ class GraphIndex(NodeTexts):
             raise UnknownName("edge type", min(wanted), known)
         return sorted(wanted - known)
 
-    def reasons_for(self, places: Sequence[int]) -> list[str]:
+    def format_steps(self, places: Sequence[int]) -> list[str]:
         """Format some steps as texts: "a --[requires]--> b"."""
         links, names = self.links, self.names
         arrows = [
@@ -331,13 +340,13 @@ class GraphIndex(NodeTexts):
         steps = zip(*columns, strict=True)
         return [f"{names[start]}{arrows[way]}{names[end]}" for start, way, end in steps]
 
-    def places(self, rows: Ints, worth: Reals) -> tuple[StepIndices, StepIndices]:
+    def steps_from(self, rows: Ints, type_weights: Reals) -> tuple[StepIndices, StepIndices]:
         """Return the steps from some rows over types with a weight above 0, and the row each comes from."""
-        places, owners = neighbour_steps(self.links.ends, rows)
-        kept = worth[self.links.step_kinds[places]] > 0
-        return places[kept], owners[kept]
+        steps, owners = neighbour_steps(self.links.ends, rows)
+        is_followed = type_weights[self.links.step_kinds[steps]] > 0
+        return steps[is_followed], owners[is_followed]
 
-    def reach(self, depths: Ints, depth: int, worth: Reals) -> LevelEdges:
+    def next_level(self, depths: Ints, depth: int, type_weights: Reals) -> LevelEdges:
         """Return all edges from the nodes of one depth to unreached nodes (depth -1), over types with weight.
 
         If fewer edges leave the unreached nodes than the level, the search runs from those. The same edges
@@ -347,35 +356,39 @@ class GraphIndex(NodeTexts):
         ends, ways, size = self.links.ends, self.links.step_kinds, np.diff(self.links.ends.indptr)
         outwards = size[level].sum() <= size[open].sum()
         start, wanted = (level, -1) if outwards else (open, depth)
-        places, owners = neighbour_steps(ends, start)
-        kept = np.flatnonzero(depths[ends.indices[places]] == wanted)
-        places, owners = places[kept], owners[kept]
-        gone = ways[places] if outwards else ways[places] ^ 1
-        if not worth.all():
-            kept = np.flatnonzero(worth[gone])
-            places, owners, gone = places[kept], owners[kept], gone[kept]
-        here, there = start[owners], ends.indices[places]
-        return LevelEdges(here, there, gone, places) if outwards else LevelEdges(there, here, gone, places)
+        steps, owners = neighbour_steps(ends, start)
+        selected = np.flatnonzero(depths[ends.indices[steps]] == wanted)
+        steps, owners = steps[selected], owners[selected]
+        directions = ways[steps] if outwards else ways[steps] ^ 1
+        if not type_weights.all():
+            selected = np.flatnonzero(type_weights[directions])
+            steps, owners, directions = steps[selected], owners[selected], directions[selected]
+        near_rows, far_rows = start[owners], ends.indices[steps]
+        return (
+            LevelEdges(near_rows, far_rows, directions, steps)
+            if outwards
+            else LevelEdges(far_rows, near_rows, directions, steps)
+        )
 
-    def turned(self, place: int) -> int:
+    def reverse_step(self, step: int) -> int:
         """Return the position of the same step in the opposite direction."""
-        links, back = self.links, self.links.ends.indices[place]
+        links, back = self.links, self.links.ends.indices[step]
         first, last = int(links.ends.indptr[back]), int(links.ends.indptr[back + 1])
-        same = (links.edge_rows[first:last] == links.edge_rows[place]) & (
-            links.step_kinds[first:last] == links.step_kinds[place] ^ 1
+        same = (links.edge_rows[first:last] == links.edge_rows[step]) & (
+            links.step_kinds[first:last] == links.step_kinds[step] ^ 1
         )
         return first + int(np.flatnonzero(same)[0])
 
-    def first_neighbours(self, place: int, worth: Reals) -> int:
+    def first_step_between(self, step: int, type_weights: Reals) -> int:
         """Return the first step between the two ends of a step, over types with a weight above 0.
 
         A step along an arrow comes before one against it.
         """
-        links, row = self.links, self.links.origins[place]
+        links, row = self.links, self.links.origins[step]
         # steps along an arrow come first
         first, last = (int(links.ends.indptr[row]), int(links.ends.indptr[row + 1]))
-        same = (links.ends.indices[first:last] == links.ends.indices[place]) & (
-            worth[links.step_kinds[first:last]] > 0
+        same = (links.ends.indices[first:last] == links.ends.indices[step]) & (
+            type_weights[links.step_kinds[first:last]] > 0
         )
         return first + int(np.flatnonzero(same)[0])
 
@@ -388,13 +401,13 @@ class GraphIndex(NodeTexts):
 
         A self-loop leads nowhere.
         """
-        return self.ends_of([row], types).get(row, [])
+        return self.edge_ends([row], types).get(row, [])
 
     def incoming(self, row: int, types: Collection[str]) -> list[int]:
         """Return the sources of edges of these types to a row, each once, in edge order."""
-        return self.ends_of([row], types, along=0.0, against=1.0).get(row, [])
+        return self.edge_ends([row], types, along=0.0, against=1.0).get(row, [])
 
-    def ends_of(
+    def edge_ends(
         self, rows: Sequence[int], types: Collection[str], *, along: float = 1.0, against: float = 0.0
     ) -> dict[int, list[int]]:
         """Map each of some rows to the ends of its edges of these types, each once, in edge order.
@@ -402,19 +415,19 @@ class GraphIndex(NodeTexts):
         A row without such edges is left out.
         """
         some = np.array(rows, np.int32)
-        places, owners = self.places(some, self.ways_of(types, along=along, against=against))
+        steps, owners = self.steps_from(some, self.edge_type_weights(types, along=along, against=against))
         found: dict[int, dict[int, None]] = {}
-        for row, end in zip(some[owners].tolist(), self.links.ends.indices[places].tolist(), strict=True):
+        for row, end in zip(some[owners].tolist(), self.links.ends.indices[steps].tolist(), strict=True):
             found.setdefault(row, {})[end] = None
         return {row: list(ends) for row, ends in found.items()}
 
-    def leads_to(self, type: str) -> dict[int, list[int]]:
+    def targets_by_row(self, type: str) -> dict[int, list[int]]:
         """Map each row to the targets of its edges of one type, each once.
 
         A row without such edges is left out.
         """
         if type not in self._leads_to:
-            self._leads_to[type] = self.ends_of(range(len(self.graph)), (type,))
+            self._leads_to[type] = self.edge_ends(range(len(self.graph)), (type,))
         return self._leads_to[type]
 
     def weights(self, name: str) -> Reals | None:
@@ -423,10 +436,10 @@ class GraphIndex(NodeTexts):
         Raises BadInput if a weight is not above 0.
         """
         if name not in self._weights:
-            self._weights[name] = self._weighed(name)
+            self._weights[name] = self._edge_weights(name)
         return self._weights[name]
 
-    def _weighed(self, name: str) -> Reals | None:
+    def _edge_weights(self, name: str) -> Reals | None:
         if not any(name in known for known in self.graph.edge_properties):
             return None
         values = np.ones(len(self.graph.edge_keys))
@@ -434,9 +447,9 @@ class GraphIndex(NodeTexts):
             value = known.get(name, 1.0)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
                 edge = self.edge(row)
-                told = f"{edge.source!r} --[{edge.type}]--> {edge.target!r}"
+                edge_text = f"{edge.source!r} --[{edge.type}]--> {edge.target!r}"
                 raise BadInput(
-                    f"the {name} of the edge {told} is {value!r}; it must be a number above 0: mend it, or say weight=None"
+                    f"the {name} of the edge {edge_text} is {value!r}; it must be a number above 0: mend it, or say weight=None"
                 )
             values[row] = value
         return values
@@ -447,7 +460,7 @@ def _require_list(types: object) -> None:
         raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
 
 
-def index_of(graph: PropertyGraph) -> GraphIndex:
+def graph_index(graph: PropertyGraph) -> GraphIndex:
     """Return the index of a graph, the same one each time.
 
     Raises BadInput if it is not a graph or has no nodes.
@@ -460,11 +473,11 @@ def index_of(graph: PropertyGraph) -> GraphIndex:
     if not len(graph):
         raise BadInput("the graph is empty: it has no node that a method could find")
     # stored on the graph, as cached_property does, so that both are freed together
-    kept: GraphIndex = vars(graph).setdefault(_KEPT, GraphIndex(graph))
-    return kept
+    index: GraphIndex = vars(graph).setdefault(_INDEX_ATTRIBUTE, GraphIndex(graph))
+    return index
 
 
-def rows_named(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
+def rows_of_ids(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
     """Return the rows of some ids, each once, in their order.
 
     Raises BadInput for one text in place of a list, and UnknownName.
@@ -477,35 +490,35 @@ def rows_named(index: GraphIndex, ids: Iterable[str], what: str) -> Ints:
 
 # Resolve the node that a user names by its id, its name, or the end of its id.
 
-_TOLD = 8  # ids in an error
+_MAX_IDS_IN_ERROR = 8  # ids in an error
 
 
-def meant_node(graph: PropertyGraph, said: str) -> str:
+def resolve_node(graph: PropertyGraph, text: str) -> str:
     """Return the id of the node that a text names by its id, its name, or the end of its id.
 
     An end follows a dot, a slash, a colon or a #. Case is ignored if that leaves one node. Raises BadInput if
     several nodes match, naming some, and UnknownName with similar ids if none does.
     """
-    if said in graph:
-        return said
-    index = index_of(graph)
-    low = said.casefold().removesuffix("()")
-    plain = said.removesuffix("()")
+    if text in graph:
+        return text
+    index = graph_index(graph)
+    low = text.casefold().removesuffix("()")
+    plain = text.removesuffix("()")
     if plain in graph:
         return plain
     ends = tuple(f"{mark}{low}" for mark in ".:/#")
     ways: tuple[Callable[[str, str], bool], ...] = (
-        lambda _, name: name == said,
+        lambda _, name: name == text,
         lambda _, name: name.casefold() == low,
         lambda id, _: id.casefold().removesuffix("()").endswith(ends),
     )
-    for way in ways if said.strip() else ():
+    for way in ways if text.strip() else ():
         found = [id for id, name in zip(graph.ids, index.names, strict=True) if way(id, name)]
         if len(found) == 1:
             return found[0]
         if found:
-            more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+            more = f" and {len(found) - _MAX_IDS_IN_ERROR} more" if len(found) > _MAX_IDS_IN_ERROR else ""
             raise BadInput(
-                f"{said!r} may mean {', '.join(found[:_TOLD])}{more}: say its id, or more of its end"
+                f"{text!r} may mean {', '.join(found[:_MAX_IDS_IN_ERROR])}{more}: say its id, or more of its end"
             )
-    return graph.ids[index.row(said)]
+    return graph.ids[index.row(text)]

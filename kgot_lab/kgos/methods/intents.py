@@ -32,98 +32,98 @@ class IntentRule:
     dimensions: Mapping[str, Bounds] | None = None
 
 
-def _phrases(text: str) -> tuple[str, ...]:
+def _split_phrases(text: str) -> tuple[str, ...]:
     return tuple(text.split(", "))
 
 
-def _said(phrases: str, words: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return _phrases(phrases), _phrases(words)
+def _triggers(phrases: str, words: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return _split_phrases(phrases), _split_phrases(words)
 
 
 INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, which breaks ties
     "cost_optimization": IntentRule(
-        *_said("reduce costs, save money, api costs", "cost, expensive, cheap, budget, pricing"),
+        *_triggers("reduce costs, save money, api costs", "cost, expensive, cheap, budget, pricing"),
         purpose="goal",
         types=("cost_strategy",),
         edges=("optimizes", "enables", "reduces"),  # the list of section 6 of the document (C-O9)
         dimensions={"pricing_tier": (None, 0.3)},
     ),
     "coding_help": IntentRule(
-        *_said("write code, fix bug, refactor", "code, function, class, bug, error, debug"),
+        *_triggers("write code, fix bug, refactor", "code, function, class, bug, error, debug"),
         purpose="goal",
         types=("function", "class", "module"),
         edges=("has_limitation", "has_workaround", "caused_by"),
         dimensions={"code_generation_strength": (0.7, None)},
     ),
     "knowledge_graph": IntentRule(
-        *_said("knowledge graph, entity extraction", "knowledge, graph, nodes, edges, entity"),
+        *_triggers("knowledge graph, entity extraction", "knowledge, graph, nodes, edges, entity"),
         purpose="search",
         edges=("relates_to", "part_of"),
         dimensions={"relationship_richness": (0.7, None)},
     ),
     "agent_workflow": IntentRule(
-        *_said("build agent, autonomous workflow", "agent, workflow, pipeline, automate"),
+        *_triggers("build agent, autonomous workflow", "agent, workflow, pipeline, automate"),
         purpose="goal",
         types=("workflow",),
         edges=("feeds_into", "requires", "composes_with"),
         dimensions={"agent_compatibility": (0.7, None)},
     ),
     "prompt_engineering": IntentRule(
-        *_said("system prompt, few-shot", "prompt, instruction, persona, template"),
+        *_triggers("system prompt, few-shot", "prompt, instruction, persona, template"),
         purpose="goal",
         edges=("configures", "enables"),
         dimensions={"system_prompt_control": (0.7, None)},
     ),
     "deployment": IntentRule(
-        *_said("deploy to production, docker", "deploy, production, docker, server, monitor"),
+        *_triggers("deploy to production, docker", "deploy, production, docker, server, monitor"),
         purpose="goal",
         edges=("requires", "enables"),
         dimensions={"maintenance_burden": (None, 0.3)},
     ),
     "embedding_search": IntentRule(
-        *_said("semantic search, vector search", "embedding, search, semantic, vector, similarity"),
+        *_triggers("semantic search, vector search", "embedding, search, semantic, vector, similarity"),
         purpose="search",
         edges=("feeds_into", "enables"),
         dimensions={"rag_suitability": (0.7, None)},
     ),
     "reasoning": IntentRule(
-        *_said("extended thinking, chain of thought", "think, reason, analyze, evaluate, compare"),
+        *_triggers("extended thinking, chain of thought", "think, reason, analyze, evaluate, compare"),
         purpose="goal",
         edges=("enables", "optimizes"),
         dimensions={"analytical_reasoning": (0.7, None)},
     ),
     "security": IntentRule(
-        *_said("security audit, vulnerability scan", "security, vulnerability, auth, encrypt"),
+        *_triggers("security audit, vulnerability scan", "security, vulnerability, auth, encrypt"),
         purpose="goal",
         edges=("requires", "prevents", "has_limitation"),
         dimensions={"data_sensitivity_level": (0.7, None)},
     ),
     "performance": IntentRule(
-        *_said("optimize performance, reduce latency", "performance, optimize, fast, latency, cache"),
+        *_triggers("optimize performance, reduce latency", "performance, optimize, fast, latency, cache"),
         purpose="goal",
         edges=("optimizes", "enables", "reduces"),
         dimensions={"latency_sensitivity": (0.7, None), "cache_effectiveness": (0.7, None)},
     ),
     "composition": IntentRule(
-        *_said("combine tools, multi-step workflow", "compose, combine, chain, pipeline, workflow"),
+        *_triggers("combine tools, multi-step workflow", "compose, combine, chain, pipeline, workflow"),
         purpose="composition",
         types=("workflow", "pattern"),
         edges=("feeds_into", "requires", "composes_with"),
         dimensions={"pipeline_composability": (0.7, None)},
     ),
     "impact": IntentRule(
-        *_said("what depends on, change impact", "impact, depends, dependency, affect, break"),
+        *_triggers("what depends on, change impact", "impact, depends, dependency, affect, break"),
         purpose="impact",
         edges=("requires", "feeds_into"),
         dimensions={"relationship_richness": (0.7, None)},
     ),
     "comparison": IntentRule(
-        *_said("compare options, alternatives", "compare, alternative, versus, better, which"),
+        *_triggers("compare options, alternatives", "compare, alternative, versus, better, which"),
         purpose="comparison",
         edges=("alternative_to", "pattern_alternative_to", "conflicts_with"),
     ),
     "exploration": IntentRule(
-        *_said("explore, what's related, show me", "explore, related, around, nearby, connected"),
+        *_triggers("explore, what's related, show me", "explore, related, around, nearby, connected"),
         purpose="exploration",
         edges=("relates_to", "part_of"),
         dimensions={"relationship_richness": (0.7, None)},
@@ -132,11 +132,11 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
 
 # Phrases that state the purpose of a query, whatever its topic (decision C-O1, ours). The first match counts.
 PURPOSES: Mapping[Purpose, tuple[str, ...]] = {
-    "capability": _phrases(
+    "capability": _split_phrases(
         "can it, can we, can you, can i, could it, could we, does it, do you support, is it able, is it possible, "
         "does it support, will it, would it, is there support"
     ),
-    "goal": _phrases(
+    "goal": _split_phrases(
         "i want, i'd like, i need, we want, we need, how do i, how do we, how can i, how can we, how to, help me"
     ),
 }
@@ -144,8 +144,8 @@ PURPOSES: Mapping[Purpose, tuple[str, ...]] = {
 
 # Classify a query by the phrases and words of fourteen intents (KG-OS, method 8).
 
-_PHRASE, _WORD, _THRESHOLD, _MOST = 1.0, 0.3, 0.3, 3
-_WORDS = re.compile(r"[^\W_]+")
+_PHRASE_SCORE, _WORD_SCORE, _DEFAULT_THRESHOLD, _MAX_INTENTS = 1.0, 0.3, 0.3, 3
+_WORD_PATTERN = re.compile(r"[^\W_]+")
 
 
 class Intent(NamedTuple):
@@ -193,7 +193,11 @@ class Intents(MethodResult):
 
 
 def classify_intent(
-    query: str, *, threshold: float = _THRESHOLD, most: int = _MOST, boosts: Mapping[str, float] | None = None
+    query: str,
+    *,
+    threshold: float = _DEFAULT_THRESHOLD,
+    most: int = _MAX_INTENTS,
+    boosts: Mapping[str, float] | None = None,
 ) -> Intents:
     """Classify a query by intent: 1 for each phrase it holds, .3 for each word, plus boosts.
 
@@ -206,42 +210,53 @@ def classify_intent(
     require_amount(threshold, "threshold")
     require_count(most, 1, "most", "it is how many intents are kept")
     text = query.lower().replace("’", "'")
-    said = dict.fromkeys(known for each in _WORDS.findall(text) for known in (each, each.removesuffix("s")))
-    added = _checked_boosts(boosts) if boosts else {}
+    words_in_query = dict.fromkeys(
+        known for each in _WORD_PATTERN.findall(text) for known in (each, each.removesuffix("s"))
+    )
+    added = _validate_boosts(boosts) if boosts else {}
     scored = []
     for name, rule in INTENTS.items():
         phrases = tuple(phrase for phrase in rule.phrases if phrase in text)
-        words, boost = tuple(word for word in said if word in rule.words), added.get(name, 0.0)
+        words, boost = tuple(word for word in words_in_query if word in rule.words), added.get(name, 0.0)
         if phrases or words or name in added:
-            score = round(_PHRASE * len(phrases) + _WORD * len(words) + boost, 9)
+            score = round(_PHRASE_SCORE * len(phrases) + _WORD_SCORE * len(words) + boost, 9)
             scored.append(Intent(name, score, phrases, words, boost))
-    kept = sorted((each for each in scored if each.score >= threshold), key=lambda each: -each.score)[:most]
-    purpose, told = _purpose(text, kept)
-    return Intents(query, tuple(kept), purpose, (*_reasons(scored, kept, threshold, most), told))
+    selected = sorted((each for each in scored if each.score >= threshold), key=lambda each: -each.score)[
+        :most
+    ]
+    purpose, purpose_reason = _determine_purpose(text, selected)
+    return Intents(
+        query,
+        tuple(selected),
+        purpose,
+        (*_explain_intents(scored, selected, threshold, most), purpose_reason),
+    )
 
 
-def _purpose(text: str, kept: Sequence[Intent]) -> tuple[Purpose, str]:
+def _determine_purpose(text: str, selected: Sequence[Intent]) -> tuple[Purpose, str]:
     """Return the purpose that the query states, else that of the likeliest intent, else a search."""
-    of_intent = INTENTS[kept[0].name].purpose if kept else "search"
+    of_intent = INTENTS[selected[0].name].purpose if selected else "search"
     pairs = ((purpose, phrase) for purpose, phrases in PURPOSES.items() for phrase in phrases)
-    said, phrase = next((each for each in pairs if re.search(rf"\b{each[1]}\b", text)), (of_intent, ""))
-    if phrase and (said == "capability" or of_intent in ("search", "goal")):
-        return said, f"purpose {said}: the query says {phrase!r}"
-    why = f"that of {kept[0].name}" if kept else "no intent, and no phrase that says one"
+    stated, phrase = next((each for each in pairs if re.search(rf"\b{each[1]}\b", text)), (of_intent, ""))
+    if phrase and (stated == "capability" or of_intent in ("search", "goal")):
+        return stated, f"purpose {stated}: the query says {phrase!r}"
+    why = f"that of {selected[0].name}" if selected else "no intent, and no phrase that says one"
     return of_intent, f"purpose {of_intent}: {why}"
 
 
-def _reasons(scored: Sequence[Intent], kept: Sequence[Intent], threshold: float, most: int) -> list[str]:
+def _explain_intents(
+    scored: Sequence[Intent], selected: Sequence[Intent], threshold: float, most: int
+) -> list[str]:
     if not scored:
         return ["no phrase and no word of the fourteen intents is in the query"]
     below = [f"{each.name} {each.score:g}" for each in scored if each.score < threshold]
-    cut = [each.name for each in scored if each.score >= threshold and each not in kept]
+    cut = [each.name for each in scored if each.score >= threshold and each not in selected]
     return [f"below the threshold of {threshold:g}: {', '.join(below)}"] * bool(below) + [
         f"not among the best {most}: {', '.join(cut)}"
     ] * bool(cut)
 
 
-def _checked_boosts(boosts: Mapping[str, float]) -> Mapping[str, float]:
+def _validate_boosts(boosts: Mapping[str, float]) -> Mapping[str, float]:
     require(boosts, Mapping, "boosts are a dictionary of numbers by intent")
     for name, value in boosts.items():
         if name not in INTENTS:

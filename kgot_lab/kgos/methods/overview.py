@@ -11,23 +11,23 @@ import numpy as np
 
 from kgot_lab.errors import UnknownName, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.centrality import OUTSIDE, pagerank_shares, pairs_of
+from kgot_lab.kgos.methods.centrality import PACKAGE_LABEL, distinct_edge_pairs, pagerank
 from kgot_lab.kgos.methods.formatting import TableFound
-from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.index import GraphIndex, graph_index
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import content_words
 
-PATTERNS = ("pattern", "design_pattern", "architectural_pattern", "anti_pattern")
-_TOLD = 5  # names or words of a cluster
+PATTERN_LABELS = ("pattern", "design_pattern", "architectural_pattern", "anti_pattern")
+_MAX_EXAMPLES = 5  # names or words of a cluster
 
 
 def overview(graph: PropertyGraph) -> TableFound:
     """Count nodes and edges by type and connected components, and find the node with most neighbours."""
-    index = index_of(graph)
+    index = graph_index(graph)
     rows: list[tuple[str, object]] = [("nodes", len(graph)), ("edges", len(graph.edge_keys))]
     rows += [(f"nodes of type {name}", number) for name, number in graph.labels().items()]
     rows += [(f"edges of type {name}", number) for name, number in graph.types().items()]
-    parts = list(nx.connected_components(_undirected(graph)))
+    parts = list(nx.connected_components(_undirected_graph(graph)))
     rows.append(("parts that no edge joins", len(parts)))
     rows.append(("nodes of the largest part", max(map(len, parts), default=0)))
     rows.append(("nodes without an edge", int((index.degrees == 0).sum())))
@@ -38,9 +38,9 @@ def overview(graph: PropertyGraph) -> TableFound:
     return TableFound(title, ("measure", "value"), tuple(rows))
 
 
-def types_joined(graph: PropertyGraph) -> TableFound:
+def observed_schema(graph: PropertyGraph) -> TableFound:
     """Count the edges by edge type and the types of both ends: the schema that the graph has in fact."""
-    kinds = index_of(graph).kinds
+    kinds = graph_index(graph).label_texts
     columns = (each.tolist() for each in (graph.type_codes, graph.sources, graph.targets))
     ends = zip(*columns, strict=True)
     counts = Counter((graph.type_names[code], kinds[source], kinds[target]) for code, source, target in ends)
@@ -55,14 +55,20 @@ def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
     Packages that are not among the files of a folder are left out if there are other types.
     """
     require_count(each, 1, "each")
-    index, rank = index_of(graph), pagerank_shares(graph)
+    index, rank = graph_index(graph), pagerank(graph)
     rows = []
-    for label, numbers in index.of_label.items():
-        if label == OUTSIDE and len(index.of_label) > 1:
+    for label, numbers in index.rows_by_label.items():
+        if label == PACKAGE_LABEL and len(index.rows_by_label) > 1:
             continue
         best = sorted(numbers.tolist(), key=lambda row: (-rank[row], graph.ids[row]))[:each]
         rows += [
-            (graph.ids[row], index.names[row], label, round(float(rank[row]), 6), _described(graph, row))
+            (
+                graph.ids[row],
+                index.names[row],
+                label,
+                round(float(rank[row]), 6),
+                _node_description(graph, row),
+            )
             for row in best
         ]
     rows.sort(key=lambda row: (-row[3], row[0]))
@@ -70,21 +76,23 @@ def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
     return TableFound("where to begin", columns, tuple(rows), (), tuple(row[0] for row in rows))
 
 
-def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
+def find_clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     """Find communities (Louvain, Blondel et al. 2008), the largest first, with their typical words."""
     require_count(most, 1, "most")
-    index, rank = index_of(graph), pagerank_shares(graph)
-    found = nx.community.louvain_communities(_undirected(graph), seed=0)
+    index, rank = graph_index(graph), pagerank(graph)
+    found = nx.community.louvain_communities(_undirected_graph(graph), seed=0)
     groups = sorted(
         (sorted(each) for each in found if len(each) > 1), key=lambda each: (-len(each), graph.ids[each[0]])
     )
-    told = [set(content_words(name.replace("_", " "))) for name in index.names]
-    everywhere = Counter(word for words in told for word in words)
+    name_words = [set(content_words(name.replace("_", " "))) for name in index.names]
+    total_counts = Counter(word for words in name_words for word in words)
     rows, about = [], []
     for group in groups[:most]:
-        here = Counter(word for row in group for word in told[row])
-        words = sorted(here, key=lambda word: (-(here[word] ** 2) / everywhere[word], word))[:_TOLD]
-        first = sorted(group, key=lambda row: (-rank[row], graph.ids[row]))[:_TOLD]
+        group_counts = Counter(word for row in group for word in name_words[row])
+        words = sorted(
+            group_counts, key=lambda word: (-(group_counts[word] ** 2) / total_counts[word], word)
+        )[:_MAX_EXAMPLES]
+        first = sorted(group, key=lambda row: (-rank[row], graph.ids[row]))[:_MAX_EXAMPLES]
         rows.append((len(group), ", ".join(words), [graph.ids[row] for row in first]))
         about += [graph.ids[row] for row in first]
     why = (f"{format_count(len(groups), 'cluster')} of two nodes or more",)
@@ -92,7 +100,7 @@ def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     return TableFound(f"clusters: {len(rows)}", columns, tuple(rows), why, tuple(dict.fromkeys(about)))
 
 
-def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
+def find_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     """List what a graph lacks.
 
     The gaps are nodes without an edge or a description, limitations without a workaround, patterns without
@@ -100,19 +108,22 @@ def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     neighbours first; `why` gives the totals.
     """
     require_count(most, 1, "most")
-    index = index_of(graph)
+    index = graph_index(graph)
     by_type: dict[str, set[int]] = defaultdict(set)
     for row, code in enumerate(graph.type_codes.tolist()):
         by_type[f"to {graph.type_names[code]}"].add(int(graph.targets[row]))
         by_type[f"from {graph.type_names[code]}"].add(int(graph.sources[row]))
     limiting = by_type["to has_limitation"]
     helped = by_type["from has_workaround"]
-    limits = index.leads_to("has_limitation")
+    limits = index.targets_by_row("has_limitation")
     relieved = helped.union(*(limits.get(row, ()) for row in helped))
-    patterns, code = rows_of(index, PATTERNS[:3]), rows_of(index, ("function", "method"))
+    patterns, code = (
+        rows_with_labels(index, PATTERN_LABELS[:3]),
+        rows_with_labels(index, ("function", "method")),
+    )
     found = {
         "no edge": {row for row in range(len(graph)) if index.degrees[row] == 0},
-        "no description": {row for row in range(len(graph)) if not _described(graph, row)},
+        "no description": {row for row in range(len(graph)) if not _node_description(graph, row)},
         "a limitation without a workaround": limiting - relieved,
         "a pattern that nothing follows": patterns - by_type["to pattern_instance_of"],
         "nothing is known to call it": code - by_type["to calls"] if by_type["to calls"] else set(),
@@ -127,9 +138,9 @@ def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     return TableFound(f"gaps: {len(rows)}", ("id", "name", "type", "gap"), tuple(rows), tuple(why), about)
 
 
-def coverage(graph: PropertyGraph) -> TableFound:
+def measure_coverage(graph: PropertyGraph) -> TableFound:
     """Measure by type the share of nodes that are described, documented, tested and built after a pattern."""
-    index = index_of(graph)
+    index = graph_index(graph)
     documented, tested, patterned = set[int](), set[int](), set[int]()
     for row, code in enumerate(graph.type_codes.tolist()):
         type, source, target = graph.type_names[code], int(graph.sources[row]), int(graph.targets[row])
@@ -140,24 +151,24 @@ def coverage(graph: PropertyGraph) -> TableFound:
         elif type in ("calls", "imports") and _is_test(graph, source) and not _is_test(graph, target):
             tested.add(target)
     rows: list[tuple[Any, ...]] = []
-    for label, numbers in index.of_label.items():
-        those = set(numbers.tolist())
+    for label, numbers in index.rows_by_label.items():
+        type_rows = set(numbers.tolist())
         shares = (
-            sum(bool(_described(graph, row)) for row in those),
-            len(those & documented),
-            len(those & tested),
-            len(those & patterned),
+            sum(bool(_node_description(graph, row)) for row in type_rows),
+            len(type_rows & documented),
+            len(type_rows & tested),
+            len(type_rows & patterned),
         )
-        rows.append((label, len(those), *(round(each / len(those), 3) for each in shares)))
+        rows.append((label, len(type_rows), *(round(each / len(type_rows), 3) for each in shares)))
     rows.sort(key=lambda row: (-row[1], row[0]))
     why = "a test is code in a file or folder whose name says so; what it runs through other code is not counted"
     columns = ("type", "nodes", "described", "documented", "tested", "after a pattern")
     return TableFound("coverage by type", columns, tuple(rows), (why,))
 
 
-def rows_of(index: GraphIndex, labels: Iterable[str]) -> set[int]:
+def rows_with_labels(index: GraphIndex, labels: Iterable[str]) -> set[int]:
     """Return the rows of the nodes with one of some labels."""
-    return {row for label in labels for row in index.of_label.get(label, np.empty(0, int)).tolist()}
+    return {row for label in labels for row in index.rows_by_label.get(label, np.empty(0, int)).tolist()}
 
 
 def _is_test(graph: PropertyGraph, row: int) -> bool:
@@ -167,21 +178,21 @@ def _is_test(graph: PropertyGraph, row: int) -> bool:
     )
 
 
-def _described(graph: PropertyGraph, row: int) -> str:
+def _node_description(graph: PropertyGraph, row: int) -> str:
     properties = graph.node_properties[row]
     return str(properties.get("description") or properties.get("text") or properties.get("content") or "")
 
 
-def _undirected(graph: PropertyGraph) -> nx.Graph[int]:
+def _undirected_graph(graph: PropertyGraph) -> nx.Graph[int]:
     plain: nx.Graph[int] = nx.Graph()
     plain.add_nodes_from(range(len(graph)))
-    plain.add_edges_from(zip(*(ends.tolist() for ends in pairs_of(graph)), strict=True))
+    plain.add_edges_from(zip(*(ends.tolist() for ends in distinct_edge_pairs(graph)), strict=True))
     return plain
 
 
 # Map patterns to the code that follows them (KG-OS, the pattern mapper).
 
-_EDGE = "pattern_instance_of"
+_INSTANCE_TYPE = "pattern_instance_of"
 
 
 def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str = "") -> TableFound:
@@ -190,8 +201,8 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
     With `source_file`, only code in files whose path ends so, or in a folder of this name, is listed. Raises
     UnknownName for an unknown pattern.
     """
-    index = index_of(graph)
-    patterns = sorted(rows_of(index, PATTERNS), key=lambda row: graph.ids[row])
+    index = graph_index(graph)
+    patterns = sorted(rows_with_labels(index, PATTERN_LABELS), key=lambda row: graph.ids[row])
     if pattern:
         wanted = pattern.casefold()
         named = [
@@ -202,15 +213,20 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
         patterns = named
     rows, followed = [], set()
     for row in patterns:
-        for edge in graph.neighbours(graph.ids[row], "in", (_EDGE,)):
+        for edge in graph.neighbours(graph.ids[row], "in", (_INSTANCE_TYPE,)):
             at = graph.row(edge.source)
-            held = graph.node_properties[at]
-            file = str(held.get("file", ""))
+            code_properties = graph.node_properties[at]
+            file = str(code_properties.get("file", ""))
             if not (file.endswith(source_file) or file.startswith(source_file.rstrip("/") + "/")):
                 continue
             followed.add(row)
-            place, shows = f"{file}:{held.get('line', '')}".strip(":"), str(edge.properties.get("why", ""))
-            rows.append((graph.ids[row], index.names[row], edge.source, index.kinds[at], place, shows))
+            location, shows = (
+                f"{file}:{code_properties.get('line', '')}".strip(":"),
+                str(edge.properties.get("why", "")),
+            )
+            rows.append(
+                (graph.ids[row], index.names[row], edge.source, index.label_texts[at], location, shows)
+            )
     rows.sort(key=lambda each: (each[0], each[4], each[2]))
     why = [f"{len(followed)} of {format_count(len(patterns), 'pattern')} are followed in the code"]
     if missing := [graph.ids[row] for row in patterns if row not in followed]:

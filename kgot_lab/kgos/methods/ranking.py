@@ -11,7 +11,7 @@ import numpy as np
 from kgot_lab.errors import BadInput, require, require_amount, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
-from kgot_lab.kgos.methods.index import GraphIndex, Reals, index_of, rows_named
+from kgot_lab.kgos.methods.index import GraphIndex, Reals, graph_index, rows_of_ids
 from kgot_lab.retrieval.fusion import rows_and_scores
 from kgot_lab.retrieval.neighbours import INCOMING_BOOST, OUTGOING_BOOST, neighbour_steps
 from kgot_lab.retrieval.stage import best
@@ -29,22 +29,22 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
     require(query, str, "a query is a text")
     if k is not None:
         require_count(k, 1, "k", "it is how many nodes are kept")
-    index = index_of(graph)
-    ranking = index.substrings.search(query)
-    kept = ranking if k is None else best(ranking, k)
+    index = graph_index(graph)
+    ranking = index.substring_retriever.search(query)
+    selected = ranking if k is None else best(ranking, k)
     words = list(dict.fromkeys(searched_words(query)))
-    told = (
+    words_text = (
         f"words looked for: {', '.join(words)}"
         if words
         else "no word to look for: stop words and single letters are left out"
     )
-    cut = [f"{len(ranking.hits) - len(kept.hits):,} more hold one, k={k} keeps the best"] * (
-        len(kept.hits) < len(ranking.hits)
+    cut = [f"{len(ranking.hits) - len(selected.hits):,} more hold one, k={k} keeps the best"] * (
+        len(selected.hits) < len(ranking.hits)
     )
     none = ["no name, label or text holds any of them"] * bool(words and not ranking.hits)
-    rows, scores = rows_and_scores(kept, graph.ids)
+    rows, scores = rows_and_scores(selected, graph.ids)
     return NodesFound(
-        f"keyword match for {query!r}", index.hits(rows.tolist(), scores.tolist()), (told, *cut, *none)
+        f"keyword match for {query!r}", index.hits(rows.tolist(), scores.tolist()), (words_text, *cut, *none)
     )
 
 
@@ -73,15 +73,17 @@ def edge_type_boost(
         raise BadInput(
             "outgoing and incoming are both 0: then no edge boosts anything; one of them must be more"
         )
-    index = index_of(graph)
-    rows = rows_named(index, seeds, "seeds")
+    index = graph_index(graph)
+    rows = rows_of_ids(index, seeds, "seeds")
     for name, value in boost_types.items() if isinstance(boost_types, Mapping) else ():
         require_amount(value, f"the weight of {name}", positive=True)
     absent = index.absent_types(boost_types)
-    boosts, first = index.links.boosts(rows, index.ways_of(boost_types, along=outgoing, against=incoming))
+    boosts, first = index.links.boosts(
+        rows, index.edge_type_weights(boost_types, along=outgoing, against=incoming)
+    )
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
-    nodes = index.hits(order.tolist(), boosts[order].tolist(), index.reasons_for(first[order].tolist()))
+    nodes = index.hits(order.tolist(), boosts[order].tolist(), index.format_steps(first[order].tolist()))
     along = "any type" if boost_types is None else ", ".join(sorted(boost_types))
     why = [f"edges followed: {along}; outgoing +{outgoing:g}, incoming +{incoming:g}, divided by the largest"]
     if absent:
@@ -93,10 +95,10 @@ def edge_type_boost(
 
 # Rank by similarity to a node: neighbours, type and words of the name (KG-OS, method 5).
 
-_JACCARD, _TYPE, _NAME = 0.70, 0.20, 0.10  # KG-OS, section 6
+_JACCARD_WEIGHT, _TYPE_WEIGHT, _NAME_WEIGHT = 0.70, 0.20, 0.10  # KG-OS, section 6
 
 
-class Alike(NamedTuple):
+class SimilarNode(NamedTuple):
     """A similar node, with its score and the three parts of it."""
 
     id: str
@@ -113,7 +115,7 @@ class SimilarNodes(MethodResult):
     """The nodes most like one, best first, ties broken by id."""
 
     node: str
-    nodes: tuple[Alike, ...]
+    nodes: tuple[SimilarNode, ...]
     why: tuple[str, ...]
 
     COLUMNS = ("id", "name", "type", "score", "jaccard", "type match", "name overlap")
@@ -122,7 +124,7 @@ class SimilarNodes(MethodResult):
     def title(self) -> str:
         return f"similar to {self.node}: {format_count(len(self.nodes), 'node')}"
 
-    def rows(self) -> Sequence[Alike]:
+    def rows(self) -> Sequence[SimilarNode]:
         return self.nodes
 
 
@@ -135,26 +137,30 @@ def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
     unknown node, with similar ids, and BadInput.
     """
     require_count(k, 1, "k", "it is how many nodes are kept")
-    index = index_of(graph)
+    index = graph_index(graph)
     row = index.row(node)
-    jaccard, types, names = _shared_neighbours(index, row), _same_type(index, row), _shared_words(index, row)
-    scores = _JACCARD * jaccard + _TYPE * types + _NAME * names
+    jaccard, types, names = _neighbour_jaccard(index, row), _type_match(index, row), _name_overlap(index, row)
+    scores = _JACCARD_WEIGHT * jaccard + _TYPE_WEIGHT * types + _NAME_WEIGHT * names
     scores[row] = 0.0
     found = np.flatnonzero(scores)
     order = found[np.lexsort((index.name_order[found], -scores[found]))]
-    why = [f"score = {_JACCARD:g} * Jaccard + {_TYPE:g} * type match + {_NAME:g} * name overlap"]
+    why = [
+        f"score = {_JACCARD_WEIGHT:g} * Jaccard + {_TYPE_WEIGHT:g} * type match + {_NAME_WEIGHT:g} * name overlap"
+    ]
     if not len(found):
         why.append("no other node shares a neighbour, a label or a word of the name with it")
     elif len(found) > k:
         why.append(f"{len(found) - k:,} more score above 0, k={k} keeps the best")
-    kept = order[:k]
-    parts = (part[kept].tolist() for part in (scores, jaccard, types, names))
-    told = (map(column.__getitem__, kept.tolist()) for column in (graph.ids, index.names, index.kinds))
-    nodes = tuple(map(Alike, *told, *parts))
+    selected = order[:k]
+    parts = (part[selected].tolist() for part in (scores, jaccard, types, names))
+    identities = (
+        map(column.__getitem__, selected.tolist()) for column in (graph.ids, index.names, index.label_texts)
+    )
+    nodes = tuple(map(SimilarNode, *identities, *parts))
     return SimilarNodes(node, nodes, tuple(why))
 
 
-def _shared_neighbours(index: GraphIndex, row: int) -> Reals:
+def _neighbour_jaccard(index: GraphIndex, row: int) -> Reals:
     """Return the Jaccard index of each node's neighbours with those of one node, without the pair."""
     near = index.neighbours
     mine = near.indices[near.indptr[row] : near.indptr[row + 1]]
@@ -167,18 +173,18 @@ def _shared_neighbours(index: GraphIndex, row: int) -> Reals:
     return found
 
 
-def _same_type(index: GraphIndex, row: int) -> Reals:
+def _type_match(index: GraphIndex, row: int) -> Reals:
     same = np.zeros(len(index.graph))
     for label in index.graph.node_labels[row]:
-        same[index.of_label[label]] = 1.0
+        same[index.rows_by_label[label]] = 1.0
     return same
 
 
-def _shared_words(index: GraphIndex, row: int) -> Reals:
+def _name_overlap(index: GraphIndex, row: int) -> Reals:
     words = set(name_tokens(index.names[row]))
     shared = np.zeros(len(index.graph))
     for word in words:
-        shared[index.of_name_word[word]] += 1
+        shared[index.rows_by_name_word[word]] += 1
     united = len(words) + index.name_lengths - shared
     found: Reals = np.divide(shared, united, out=np.zeros(len(index.graph)), where=united > 0)
     return found

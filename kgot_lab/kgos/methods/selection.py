@@ -10,18 +10,18 @@ import numpy as np
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.dimensions import Filters, bounds_of, rows_within
+from kgot_lab.kgos.methods.dimensions import Filters, select_rows, validate_filters
 from kgot_lab.kgos.methods.formatting import TableFound
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Node
 
-ALTERNATIVES = ("alternative_to", "pattern_alternative_to")
-_IDENTITY = ("id", "name", "type")
+ALTERNATIVE_TYPES = ("alternative_to", "pattern_alternative_to")
+_IDENTITY_COLUMNS = ("id", "name", "type")
 
 
 # one parameter for each filter
-def selected_nodes(
+def select_nodes(
     graph: PropertyGraph,
     *,
     types: Collection[str] = (),
@@ -41,38 +41,43 @@ def selected_nodes(
     as texts without case; `has_property`: these names; `dimensions`: within these bounds. Raises UnknownName
     for what no node or edge has, and BadInput.
     """
-    index = index_of(graph)
-    kept = np.ones(len(graph), bool)
+    index = graph_index(graph)
+    selected = np.ones(len(graph), bool)
     why: list[str] = []
-    _known("node type", types, index.of_label)
-    _known("edge type", edge_types, graph.types())
+    _check_names("node type", types, index.rows_by_label)
+    _check_names("edge type", edge_types, graph.types())
     require_count(min_edges, 0, "min_edges")
     if max_edges is not None:
         require_count(max_edges, min_edges, "max_edges", "it is not below min_edges")
     degrees = np.bincount(np.concatenate([graph.sources, graph.targets]), minlength=len(graph))
     if types:
-        kept &= np.isin(np.arange(len(graph)), np.concatenate([index.of_label[each] for each in types]))
+        selected &= np.isin(
+            np.arange(len(graph)), np.concatenate([index.rows_by_label[each] for each in types])
+        )
     if edge_types:
         chosen = np.isin(
             graph.type_codes, [code for code, name in enumerate(graph.type_names) if name in edge_types]
         )
-        kept &= np.isin(np.arange(len(graph)), np.concatenate([graph.sources[chosen], graph.targets[chosen]]))
-    kept &= degrees >= min_edges
+        selected &= np.isin(
+            np.arange(len(graph)), np.concatenate([graph.sources[chosen], graph.targets[chosen]])
+        )
+    selected &= degrees >= min_edges
     if max_edges is not None:
-        kept &= degrees <= max_edges
+        selected &= degrees <= max_edges
     names = {name for properties_ in graph.node_properties for name in properties_}
-    _known("property", [*has_property, *(properties or {})], names)
-    for row in np.flatnonzero(kept).tolist():
-        held = graph.node_properties[row]
-        wrong = any(held.get(name) in (None, "") for name in has_property)
-        kept[row] = not wrong and all(
-            name in held and _text(held[name]) == _text(value) for name, value in (properties or {}).items()
+    _check_names("property", [*has_property, *(properties or {})], names)
+    for row in np.flatnonzero(selected).tolist():
+        node_properties = graph.node_properties[row]
+        lacks_property = any(node_properties.get(name) in (None, "") for name in has_property)
+        selected[row] = not lacks_property and all(
+            name in node_properties and _folded_text(node_properties[name]) == _folded_text(value)
+            for name, value in (properties or {}).items()
         )
     if dimensions:
-        within, told = rows_within(index, bounds_of(dimensions))
-        kept &= within
-        why += told
-    rows = np.flatnonzero(kept).tolist()
+        within, reasons = select_rows(index, validate_filters(dimensions))
+        selected &= within
+        why += reasons
+    rows = np.flatnonzero(selected).tolist()
     passing = len(rows)
     if sample is not None:
         require_count(sample, 1, "sample")
@@ -82,15 +87,15 @@ def selected_nodes(
         rows = rows[:limit]
     if len(rows) < passing:
         why.append(f"{len(rows)} of {format_count(passing, 'node')} that pass")
-    found = tuple((*index.identity(row), int(degrees[row]), _about(graph, row)) for row in rows)
+    found = tuple((*index.identity(row), int(degrees[row]), _node_description(graph, row)) for row in rows)
     title, columns = (
         f"{format_count(passing, 'node')} of {len(graph):,}",
-        (*_IDENTITY, "edges", "description"),
+        (*_IDENTITY_COLUMNS, "edges", "description"),
     )
     return TableFound(title, columns, found, tuple(why), tuple(graph.ids[row] for row in rows))
 
 
-def related_nodes(
+def list_related_nodes(
     graph: PropertyGraph,
     node: str,
     *,
@@ -102,29 +107,29 @@ def related_nodes(
 
     Raises UnknownName for an unknown node, with similar ids, or for an edge type that the graph lacks.
     """
-    index = index_of(graph)
+    index = graph_index(graph)
     row = index.row(node)
-    _known("edge type", edge_types, graph.types())
+    _check_names("edge type", edge_types, graph.types())
     id = graph.ids[row]
     edges = graph.neighbours(id, direction, edge_types or None)
     rows = []
     for edge in edges:
         other = edge.target if edge.source == id else edge.source
         arrow = f"-{edge.type}->" if edge.source == id else f"<-{edge.type}-"
-        rows.append((*index.identity(graph.row(other)), arrow, _where(edge.properties)))
+        rows.append((*index.identity(graph.row(other)), arrow, _format_location(edge.properties)))
     rows.sort(key=lambda each: (each[3], each[0]))
     shown, edges_told = tuple(rows[:limit]), format_count(len(rows), "edge")
     about = (id, *(row[0] for row in shown))
     return TableFound(
         f"related to {id}: {edges_told}",
-        (*_IDENTITY, "edge", "where"),
+        (*_IDENTITY_COLUMNS, "edge", "where"),
         shown,
         (f"{edges_told} of {id}",),
         about,
     )
 
 
-def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFound:
+def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFound:
     """List the alternatives to a node: those that edges state, then nodes with the same edges.
 
     The latter share a label with the node, and edges of the same type to or from the same nodes. Their score
@@ -132,86 +137,91 @@ def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFo
     BadInput.
     """
     require_count(limit, 1, "limit")
-    index = index_of(graph)
+    index = graph_index(graph)
     id = graph.ids[index.row(node)]
-    said = {
+    stated = {
         edge.target if edge.source == id else edge.source: edge.type
-        for edge in graph.neighbours(id, "both", ALTERNATIVES)
+        for edge in graph.neighbours(id, "both", ALTERNATIVE_TYPES)
     }
-    roles = _roles(graph, id)
+    roles = _edge_roles(graph, id)
     scores: dict[str, float] = {}
     for _, type, other, out in roles:
         for edge in graph.neighbours(other, "in" if out else "out", (type,)):
             candidate = edge.source if out else edge.target
             shared = set(graph.node(candidate).labels) & set(graph.node(id).labels)
-            if candidate != id and candidate not in said and shared:
+            if candidate != id and candidate not in stated and shared:
                 scores[candidate] = 0.0
     own = {each[1:] for each in roles}
     for candidate in scores:
-        theirs = {each[1:] for each in _roles(graph, candidate)}
+        theirs = {each[1:] for each in _edge_roles(graph, candidate)}
         scores[candidate] = len(own & theirs) / len(own | theirs)
     best = sorted(scores, key=lambda each: (-scores[each], each))[:limit]
-    reasons = [(each, 1.0, type) for each, type in sorted(said.items())]
+    reasons = [(each, 1.0, type) for each, type in sorted(stated.items())]
     reasons += [(each, round(scores[each], 6), "the same edges") for each in best]
     rows = tuple((*index.identity(graph.row(each)), score, why) for each, score, why in reasons[:limit])
-    why = (f"{format_count(len(said), 'alternative')} said by an edge",)
+    why = (f"{format_count(len(stated), 'alternative')} said by an edge",)
     about = (id, *(row[0] for row in rows))
-    return TableFound(f"alternatives to {id}: {len(reasons)}", (*_IDENTITY, "score", "why"), rows, why, about)
+    return TableFound(
+        f"alternatives to {id}: {len(reasons)}", (*_IDENTITY_COLUMNS, "score", "why"), rows, why, about
+    )
 
 
-def what_changed(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
+def list_changes(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
     """List what was added, removed and changed since an earlier graph: nodes by id, edges by their ends."""
     require(earlier, PropertyGraph, "the earlier graph is a PropertyGraph")
     diff: Diff = earlier.diff(graph)
     rows: list[tuple[str, str, str, str]] = []
     for word, nodes in (("added", diff.added_nodes), ("removed", diff.removed_nodes)):
         rows += [(word, "node", each.id, " ".join(each.labels)) for each in nodes]
-    rows += [("changed", "node", after.id, _changed(before, after)) for before, after in diff.changed_nodes]
-    for word, edges in (("added", diff.added_edges), ("removed", diff.removed_edges)):
-        rows += [(word, "edge", _told(each), "") for each in edges]
     rows += [
-        ("changed", "edge", _told(after), _changed(before, after)) for before, after in diff.changed_edges
+        ("changed", "node", after.id, _changed_names(before, after)) for before, after in diff.changed_nodes
+    ]
+    for word, edges in (("added", diff.added_edges), ("removed", diff.removed_edges)):
+        rows += [(word, "edge", _format_edge(each), "") for each in edges]
+    rows += [
+        ("changed", "edge", _format_edge(after), _changed_names(before, after))
+        for before, after in diff.changed_edges
     ]
     about = tuple(row[2] for row in rows if row[1] == "node" and row[2] in graph)
     columns = ("change", "kind", "what", "how")
     return TableFound(format_count(len(rows), "change"), columns, tuple(rows), (), about)
 
 
-def _roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:
+def _edge_roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:
     """Return the edges of a node as (id, type, other end, whether it is outgoing)."""
     return {(id, each.type, each.target, True) for each in graph.neighbours(id, "out")} | {
         (id, each.type, each.source, False) for each in graph.neighbours(id, "in")
     }
 
 
-def _changed(before: Node | Edge, after: Node | Edge) -> str:
+def _changed_names(before: Node | Edge, after: Node | Edge) -> str:
     one, other = before.properties, after.properties
     names = sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
     labels = isinstance(before, Node) and isinstance(after, Node) and before.labels != after.labels
     return ", ".join(["type"] * labels + names)
 
 
-def _told(edge: Edge) -> str:
+def _format_edge(edge: Edge) -> str:
     return f"{edge.source} -{edge.type}-> {edge.target}"
 
 
-def _known(what: str, names: Collection[str], there: Collection[str]) -> None:
+def _check_names(what: str, names: Collection[str], known: Collection[str]) -> None:
     if isinstance(names, str):
         raise BadInput(f"a list of names is asked for, not one text: [{names!r}]")
     for name in names:
-        if name not in there:
-            raise UnknownName(what, name, there)
+        if name not in known:
+            raise UnknownName(what, name, known)
 
 
-def _text(value: object) -> str:
+def _folded_text(value: object) -> str:
     return str(value).casefold()
 
 
-def _about(graph: PropertyGraph, row: int) -> str:
+def _node_description(graph: PropertyGraph, row: int) -> str:
     return str(graph.node_properties[row].get("description") or "")
 
 
-def _where(properties: Mapping[str, Any]) -> str:
+def _format_location(properties: Mapping[str, Any]) -> str:
     lines = properties.get("lines")
     lines = lines if isinstance(lines, list) else []
     return f"{properties.get('file', '')}:{','.join(map(str, lines[:5]))}".strip(":")

@@ -13,7 +13,7 @@ from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
-from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, index_of
+from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, graph_index
 from kgot_lab.retrieval.neighbours import StepIndices, distinct_integers
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge
@@ -76,42 +76,49 @@ def trace_path(
     node, with similar ids, or if no edge has such a type. Raises BadInput if the depth is below 1.
     """
     require_count(max_depth, 1, "max_depth", "it is how many edges a path may have")
-    index = index_of(graph)
+    index = graph_index(graph)
     start, end = index.row(node_a), index.row(node_b)
     absent = index.absent_types(types)
-    out = index.ways_of(types, against=0.0 if directed else 1.0)
+    out = index.edge_type_weights(types, against=0.0 if directed else 1.0)
     back = out.reshape(-1, 2)[:, ::-1].ravel()  # the same edges from their other ends
-    sides = (_Side(index, start, out), _Side(index, end, back))
+    sides = (_SearchSide(index, start, out), _SearchSide(index, end, back))
     meeting = start if start == end else -1
     for _ in range(max_depth):
-        if meeting >= 0 or any(side.stuck for side in sides):
+        if meeting >= 0 or any(side.is_exhausted for side in sides):
             break
-        here, there = sorted(sides, key=lambda side: side.edges)
-        met = here.advance(there)
-        meeting = met if met is not None else -1
+        smaller_side, other_side = sorted(sides, key=lambda side: side.edges)
+        meeting_row = smaller_side.advance(other_side)
+        meeting = meeting_row if meeting_row is not None else -1
     if meeting < 0:
-        told = [f"no edge of the graph has the type {', '.join(absent)}"] * bool(absent)
-        return PathFound(node_a, node_b, False, (), "", (_why_not(sides, max_depth, types, directed), *told))
+        remarks = [f"no edge of the graph has the type {', '.join(absent)}"] * bool(absent)
+        return PathFound(
+            node_a,
+            node_b,
+            False,
+            (),
+            "",
+            (_explain_missing_path(sides, max_depth, types, directed), *remarks),
+        )
     found = [
-        *reversed(sides[0].back_from(meeting)),
-        *(index.turned(place) for place in sides[1].back_from(meeting)),
+        *reversed(sides[0].steps_back_from(meeting)),
+        *(index.reverse_step(step) for step in sides[1].steps_back_from(meeting)),
     ]
-    places = [index.first_neighbours(place, out) for place in found]
-    steps = tuple(_step(index, place) for place in places)
-    text = index.links.path(places) if places else index.names[start]
+    forward_steps = [index.first_step_between(step, out) for step in found]
+    steps = tuple(_build_step(index, step) for step in forward_steps)
+    text = index.links.path(forward_steps) if forward_steps else index.names[start]
     return PathFound(node_a, node_b, True, steps, text, (text,))
 
 
-class _Side:
+class _SearchSide:
     """A breadth-first search from one end: the depth of every node, -1 if not reached, and the step that led
     to it.
     """
 
-    def __init__(self, index: GraphIndex, row: int, worth: Reals) -> None:
-        self.index, self.worth, self.depth, self.stuck = index, worth, 0, False
+    def __init__(self, index: GraphIndex, row: int, type_weights: Reals) -> None:
+        self.index, self.worth, self.depth, self.is_exhausted = index, type_weights, 0, False
         self.depths: Ints = np.full(len(index.graph), -1, np.int32)
         self.depths[row] = 0
-        self.came = np.full(len(index.graph), -1, np.int64)
+        self.step_into = np.full(len(index.graph), -1, np.int64)
         self.level = np.array([row], np.int32)
 
     @property
@@ -120,48 +127,50 @@ class _Side:
         indptr = self.index.links.ends.indptr
         return int((indptr[self.level + 1] - indptr[self.level]).sum())
 
-    def advance(self, other: _Side) -> int | None:
+    def advance(self, other: _SearchSide) -> int | None:
         """Search one level, and return the node where both searches meet, the first by id."""
-        places, _ = self.index.places(self.level, self.worth)
-        ends = self.index.links.ends.indices[places]
-        places, ends = places[self.depths[ends] < 0], ends[self.depths[ends] < 0]
+        steps, _ = self.index.steps_from(self.level, self.worth)
+        ends = self.index.links.ends.indices[steps]
+        steps, ends = steps[self.depths[ends] < 0], ends[self.depths[ends] < 0]
         self.depth += 1
-        self.came[ends[::-1]] = places[::-1]
+        self.step_into[ends[::-1]] = steps[::-1]
         self.depths[ends] = self.depth
         self.level = distinct_integers(ends, len(self.depths)).astype(np.int32)
-        self.stuck = not len(self.level)
-        met = self.level[other.depths[self.level] >= 0]
-        return int(met[np.argmin(self.index.name_order[met])]) if len(met) else None
+        self.is_exhausted = not len(self.level)
+        meeting_rows = self.level[other.depths[self.level] >= 0]
+        return (
+            int(meeting_rows[np.argmin(self.index.name_order[meeting_rows])]) if len(meeting_rows) else None
+        )
 
-    def back_from(self, row: int) -> list[int]:
+    def steps_back_from(self, row: int) -> list[int]:
         """Return the steps that led to a row, the last first."""
-        places = []
+        steps = []
         while self.depths[row] > 0:
-            places.append(int(self.came[row]))
-            row = int(self.index.links.origins[places[-1]])
-        return places
+            steps.append(int(self.step_into[row]))
+            row = int(self.index.links.origins[steps[-1]])
+        return steps
 
 
-def _step(index: GraphIndex, place: int) -> PathStep:
+def _build_step(index: GraphIndex, step: int) -> PathStep:
     ids, links = index.graph.ids, index.links
-    direction: Literal["forward", "backward"] = "backward" if links.step_kinds[place] % 2 else "forward"
+    direction: Literal["forward", "backward"] = "backward" if links.step_kinds[step] % 2 else "forward"
     return PathStep(
-        ids[links.origins[place]],
-        index.edge(links.edge_rows[place]),
+        ids[links.origins[step]],
+        index.edge(links.edge_rows[step]),
         direction,
-        ids[links.ends.indices[place]],
+        ids[links.ends.indices[step]],
     )
 
 
-def _why_not(
-    sides: tuple[_Side, _Side], max_depth: int, types: Collection[str] | None, directed: bool
+def _explain_missing_path(
+    sides: tuple[_SearchSide, _SearchSide], max_depth: int, types: Collection[str] | None, directed: bool
 ) -> str:
     index = sides[0].index
     limits = "" if types is None else f" of the types {', '.join(sorted(types))}"
     limits += " in the direction of the arrows" * directed
     names = [index.graph.ids[int(np.flatnonzero(side.depths == 0)[0])] for side in sides]
     for side, name in zip(sides, names, strict=True):
-        if side.stuck:
+        if side.is_exhausted:
             return f"edges{limits} join {name} with {format_count(int((side.depths > 0).sum()), 'other node')} only; max_depth is not why"
     reached = [int((side.depths >= 0).sum()) for side in sides]
     return f"no path within max_depth={max_depth} edges{limits}: {reached[0]:,} nodes lie near {names[0]}, {reached[1]:,} near {names[1]}"
@@ -169,7 +178,7 @@ def _why_not(
 
 # Explore the neighbourhood of a node by level and importance, with hubs marked (KG-OS, method 10).
 
-_CENTRALITY, _DIVERSITY, _HUB = 0.6, 0.4, 2.0  # KG-OS, section 6
+_CENTRALITY_WEIGHT, _DIVERSITY_WEIGHT, _HUB_FACTOR = 0.6, 0.4, 2.0  # KG-OS, section 6
 
 
 class Explored(NamedTuple):
@@ -226,22 +235,25 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
     unknown node, with similar ids, and BadInput.
     """
     require_count(depth, 1, "depth")
-    index = index_of(graph)
-    root, importance = index.row(start_node), _CENTRALITY * index.centrality + _DIVERSITY * index.diversity
+    index = graph_index(graph)
+    root, importance = (
+        index.row(start_node),
+        _CENTRALITY_WEIGHT * index.centrality + _DIVERSITY_WEIGHT * index.diversity,
+    )
     depths = np.full(len(graph), -1, np.int32)
     depths[root] = 0
-    everywhere = index.ways_of()
+    everywhere = index.edge_type_weights()
     levels: list[tuple[Explored, ...]] = [
         (Explored(graph.ids[root], 0, float(importance[root]), int(index.degrees[root]), False, (), ""),)
     ]
     for level in range(depth):
-        reached = index.reach(depths, level, everywhere)
+        reached = index.next_level(depths, level, everywhere)
         if not len(reached.children):
             break
         depths[reached.children] = level + 1
-        levels.append(_level(index, reached, level + 1, importance))
-    formula = f"importance = {_CENTRALITY:g} * degree centrality + {_DIVERSITY:g} * share of the edge types"
-    why = [f"{formula}; a hub has over {_HUB:g} times the mean neighbours of its level"]
+        levels.append(_explored_level(index, reached, level + 1, importance))
+    formula = f"importance = {_CENTRALITY_WEIGHT:g} * degree centrality + {_DIVERSITY_WEIGHT:g} * share of the edge types"
+    why = [f"{formula}; a hub has over {_HUB_FACTOR:g} times the mean neighbours of its level"]
     hubs = [node.id for level in levels for node in level if node.is_hub]
     more = f" and {len(hubs) - 5:,} more" * (len(hubs) > 5)
     why.append(f"hubs: {', '.join(hubs[:5])}{more}" if hubs else "no hub among them")
@@ -250,12 +262,14 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
     return Exploration(start_node, tuple(levels), tuple(why))
 
 
-def _level(index: GraphIndex, reached: LevelEdges, depth: int, importance: Reals) -> tuple[Explored, ...]:
+def _explored_level(
+    index: GraphIndex, reached: LevelEdges, depth: int, importance: Reals
+) -> tuple[Explored, ...]:
     """Return the nodes of one level, the most important first."""
     graph, children = index.graph, distinct_integers(reached.children, len(index.graph))
     order = children[np.lexsort((index.name_order[children], -importance[children]))]
-    hubs = index.degrees[order] > _HUB * index.degrees[children].mean()
-    parents, types = _parents(index, reached, importance), _types(index, reached)
+    hubs = index.degrees[order] > _HUB_FACTOR * index.degrees[children].mean()
+    parents, types = _best_parents(index, reached, importance), _edge_types_by_child(index, reached)
     rows, size = order.tolist(), len(order)
     return tuple(
         map(
@@ -271,7 +285,7 @@ def _level(index: GraphIndex, reached: LevelEdges, depth: int, importance: Reals
     )
 
 
-def _parents(index: GraphIndex, reached: LevelEdges, importance: Reals) -> StepIndices:
+def _best_parents(index: GraphIndex, reached: LevelEdges, importance: Reals) -> StepIndices:
     """Return the most important parent of each child."""
     in_order, rank = np.lexsort((index.name_order, -importance)), np.empty(len(index.graph), np.int64)
     rank[in_order] = np.arange(len(index.graph))
@@ -280,7 +294,7 @@ def _parents(index: GraphIndex, reached: LevelEdges, importance: Reals) -> StepI
     return np.where(best < len(index.graph), in_order[np.minimum(best, len(index.graph) - 1)], -1)
 
 
-def _types(index: GraphIndex, reached: LevelEdges) -> dict[int, tuple[str, ...]]:
+def _edge_types_by_child(index: GraphIndex, reached: LevelEdges) -> dict[int, tuple[str, ...]]:
     """Return the types of the edges over which each child was reached, in alphabetical order."""
     names = index.graph.type_names
     in_order = sorted(range(len(names)), key=names.__getitem__)

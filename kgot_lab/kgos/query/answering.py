@@ -10,22 +10,22 @@ from pathlib import Path
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_regular_text, write_atomically
-from kgot_lab.kgos.methods.index import index_of, meant_node
-from kgot_lab.kgos.methods.overview import clusters, overview, starting_points
+from kgot_lab.kgos.methods.index import graph_index, resolve_node
+from kgot_lab.kgos.methods.overview import find_clusters, overview, starting_points
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, truncate_to_tokens
 from kgot_lab.types import LLM, Message, Prompt, Usage
 
-_CONTEXT = 3_000  # tokens of a context
-_REPLY = 400
-_SYSTEM = (
+_CONTEXT_TOKENS = 3_000  # tokens of a context
+_REPLY_TOKENS = 400
+_SYSTEM_PROMPT = (
     "You answer from what a knowledge graph says, which follows, and from nothing else. Name the nodes that you rely on by their ids in "
     "square brackets, as in [goal:reduce_costs]. Where the graph does not say it, say so. " + FENCES
 )
-_CITED = re.compile(r"\[([^\[\]\n]{1,300})\]")
-_KEPT = 6  # turns of a conversation in a prompt
+_CITATION = re.compile(r"\[([^\[\]\n]{1,300})\]")
+_MAX_TURNS = 6  # turns of a conversation in a prompt
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ConversationTurn:
     nodes: tuple[str, ...]
 
 
-def answer_in_words(
+def answer_question(
     graph: PropertyGraph,
     question: str,
     llm: LLM | None = None,
@@ -70,77 +70,79 @@ def answer_in_words(
     found = intent_search(graph, looked_for, config=RetrievalConfig(limit=limit))
     context = search_context(found)
     if before and (known := [id for id in before[-1].nodes if id in graph]):
-        context += "\nAsked about before:\n" + _nodes(graph, known)
+        context += "\nAsked about before:\n" + _format_nodes(graph, known)
     nodes = dict.fromkeys([*(node.id for node in found.nodes), *(near.id for near in found.neighbours)])
     nodes |= dict.fromkeys(before[-1].nodes if before else ())
-    return _told(question, context, tuple(nodes), llm, before)
+    return _generate_answer(question, context, tuple(nodes), llm, before)
 
 
-def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> TextAnswer:
+def explain_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> TextAnswer:
     """Explain a node by its properties and edges, in words if there is a model.
 
     Raises UnknownName, BadInput and LLMError.
     """
-    id = meant_node(graph, node)
+    id = resolve_node(graph, node)
     ends = (end for edge in graph.neighbours(id, "both") for end in (edge.source, edge.target))
-    question = f"What is {index_of(graph).names[graph.row(id)]}, and what is it for?"
-    return _told(question, _nodes(graph, [id]), tuple(dict.fromkeys([id, *ends])), llm)
+    question = f"What is {graph_index(graph).names[graph.row(id)]}, and what is it for?"
+    return _generate_answer(question, _format_nodes(graph, [id]), tuple(dict.fromkeys([id, *ends])), llm)
 
 
-def summarised(graph: PropertyGraph, llm: LLM | None = None) -> TextAnswer:
+def summarise_graph(graph: PropertyGraph, llm: LLM | None = None) -> TextAnswer:
     """Summarise a graph: its contents, starting points and clusters, in words if there is a model.
 
     Raises LLMError.
     """
-    parts = [overview(graph), starting_points(graph, each=3), clusters(graph, most=8)]
+    parts = [overview(graph), starting_points(graph, each=3), find_clusters(graph, most=8)]
     lines: list[str] = []
     for part in parts:
-        lines += [f"{part.title}:", *("  " + ", ".join(map(_text, row)) for row in part.rows()[:30])]
+        lines += [f"{part.title}:", *("  " + ", ".join(map(_format_value, row)) for row in part.rows()[:30])]
     nodes = tuple(dict.fromkeys(id for part in parts for id in part.ids))
     question = "What is this graph about? Begin with the whole, then its parts."
-    return _told(question, "\n".join(lines), nodes, llm)
+    return _generate_answer(question, "\n".join(lines), nodes, llm)
 
 
-def prompt_for(question: str, context: str, before: tuple[ConversationTurn, ...] = ()) -> Prompt:
+def answer_prompt(question: str, context: str, before: tuple[ConversationTurn, ...] = ()) -> Prompt:
     """Build the prompt: the context behind a fence, the last turns, and the question."""
-    told = [Message("system", _SYSTEM)]
-    for turn in before[-_KEPT:]:
-        told += [Message("user", turn.question), Message("assistant", turn.text)]
-    told.append(
+    messages = [Message("system", _SYSTEM_PROMPT)]
+    for turn in before[-_MAX_TURNS:]:
+        messages += [Message("user", turn.question), Message("assistant", turn.text)]
+    messages.append(
         Message(
             "user",
-            f"{fence_text(truncate_to_tokens(context, _CONTEXT), 'the graph')}\n\nQuestion: {question}",
+            f"{fence_text(truncate_to_tokens(context, _CONTEXT_TOKENS), 'the graph')}\n\nQuestion: {question}",
         )
     )
-    return Prompt(tuple(told), max_tokens=_REPLY)
+    return Prompt(tuple(messages), max_tokens=_REPLY_TOKENS)
 
 
-def prompt_tokens(prompt: Prompt) -> tuple[int, int]:
+def count_prompt_tokens(prompt: Prompt) -> tuple[int, int]:
     """About how many tokens a prompt has, and how many its reply may have."""
     return sum(estimate_tokens(message.text) for message in prompt.messages), prompt.max_tokens
 
 
-def _told(
+def _generate_answer(
     question: str,
     context: str,
     nodes: tuple[str, ...],
     llm: LLM | None,
     before: tuple[ConversationTurn, ...] = (),
 ) -> TextAnswer:
-    told = TextAnswer(question, context, context, nodes)
+    answer = TextAnswer(question, context, context, nodes)
     if llm is None:
-        return told
-    reply = llm(prompt_for(question, context, before))
+        return answer
+    reply = llm(answer_prompt(question, context, before))
     cited = tuple(
-        dict.fromkeys(each.strip() for match in _CITED.findall(reply.text) for each in match.split(","))
+        dict.fromkeys(each.strip() for match in _CITATION.findall(reply.text) for each in match.split(","))
     )
     known = set(nodes)
     true = tuple(each for each in cited if each in known)
-    false = tuple(each for each in cited if each not in known and _like_an_id(each))
-    return replace(told, text=reply.text.strip(), cited=true, false=false, model=llm.name, usage=reply.usage)
+    false = tuple(each for each in cited if each not in known and _may_be_id(each))
+    return replace(
+        answer, text=reply.text.strip(), cited=true, false=false, model=llm.name, usage=reply.usage
+    )
 
 
-def _like_an_id(text: str) -> bool:
+def _may_be_id(text: str) -> bool:
     """Return whether a text in brackets may be a node id.
 
     A footnote number or several words are not.
@@ -148,19 +150,21 @@ def _like_an_id(text: str) -> bool:
     return not text.isdigit() and " " not in text and len(text) > 1
 
 
-def _nodes(graph: PropertyGraph, ids: list[str]) -> str:
+def _format_nodes(graph: PropertyGraph, ids: list[str]) -> str:
     """Format nodes with their properties and edges as text."""
     lines = []
     for id in ids:
         node = graph.node(id)
         lines.append(f"{node.properties.get('name') or id} (node: {id}; type: {' '.join(node.labels)})")
-        lines += [f"  {name}: {_text(value)}" for name, value in node.properties.items() if name != "name"]
+        lines += [
+            f"  {name}: {_format_value(value)}" for name, value in node.properties.items() if name != "name"
+        ]
         lines += [f"  --[{edge.type}]--> {edge.target}" for edge in graph.neighbours(id, "out")]
         lines += [f"  <--[{edge.type}]-- {edge.source}" for edge in graph.neighbours(id, "in")]
     return "\n".join(lines)
 
 
-def _text(value: object) -> str:
+def _format_value(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
@@ -172,19 +176,19 @@ class Conversation:
         self.turns: tuple[ConversationTurn, ...] = ()
         if path.exists():
             try:
-                kept = json.loads(read_regular_text(path))
+                stored = json.loads(read_regular_text(path))
                 self.turns = tuple(
                     ConversationTurn(each["question"], each["text"], tuple(each["nodes"]))
-                    for each in kept["turns"]
+                    for each in stored["turns"]
                 )
             except (OSError, ValueError, TypeError, KeyError) as error:
                 raise BadInput(
                     f"{path} holds no conversation ({type(error).__name__}): name another file"
                 ) from None
 
-    def add(self, told: TextAnswer) -> None:
+    def add(self, answer: TextAnswer) -> None:
         """Store a question and its answer."""
-        self.turns = (*self.turns, ConversationTurn(told.question, told.text, told.nodes))
+        self.turns = (*self.turns, ConversationTurn(answer.question, answer.text, answer.nodes))
         rows = [
             {"question": turn.question, "text": turn.text, "nodes": list(turn.nodes)} for turn in self.turns
         ]

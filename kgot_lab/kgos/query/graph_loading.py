@@ -13,10 +13,10 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.graph.snapshots import NamedGraph, use_names_as_ids
 from kgot_lab.io.sqlite_snapshot import private_copy
-from kgot_lab.kgos.extraction.folder import FileProgress, graph_of_folder
-from kgot_lab.kgos.extraction.patterns import with_patterns
+from kgot_lab.kgos.extraction.folder import FileProgress, extract_folder
+from kgot_lab.kgos.extraction.patterns import add_patterns
 from kgot_lab.kgos.schemas.foreign_files import read_foreign
-from kgot_lab.loop.evidence import sourced
+from kgot_lab.loop.evidence import add_supports
 from kgot_lab.loop.trace import graph_after, is_trace, load_run
 from kgot_lab.stores.files import read_named_graph
 from kgot_lab.stores.hash_chain import EMPTY_LOG, read_chain
@@ -37,7 +37,7 @@ from kgot_lab.text.cleaning import format_count
 
 # Read the graph in a store's file without opening the store: nothing is locked, repaired or created.
 
-_SQLITE = (".sqlite", ".sqlite3", ".db")
+_SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
 
 
 def is_store_file(path: Path | str) -> bool:
@@ -46,7 +46,7 @@ def is_store_file(path: Path | str) -> bool:
     Raises OSError if it cannot be read.
     """
     path = Path(path)
-    if path.suffix.lower() in (*_SQLITE, ".log"):
+    if path.suffix.lower() in (*_SQLITE_ENDINGS, ".log"):
         return True
     with path.open("rb") as file:
         begins = file.read(len(EMPTY_LOG))
@@ -68,10 +68,10 @@ def read_store_file(path: Path | str) -> NamedGraph:
     path = Path(path)
     if not path.stat().st_size:
         raise BadInput(f"{path} is empty, so it holds no graph: if it held one once, restore a copy")
-    return _of_sqlite(path) if path.suffix.lower() in _SQLITE else _of_log(path)
+    return _read_sqlite(path) if path.suffix.lower() in _SQLITE_ENDINGS else _read_log(path)
 
 
-def _of_log(path: Path) -> NamedGraph:
+def _read_log(path: Path) -> NamedGraph:
     truth, torn = MutableGraph(), read_log(path).torn
     for diff in read_history(path):
         truth.apply(diff)
@@ -81,15 +81,15 @@ def _of_log(path: Path) -> NamedGraph:
     )
 
 
-def _of_sqlite(path: Path) -> NamedGraph:
+def _read_sqlite(path: Path) -> NamedGraph:
     try:
-        with _reading(path) as (connection, lost):
+        with _open_for_reading(path) as (connection, lost):
             if not is_own_file(connection):
-                return _foreign(path)
-            asked = SELECT_SOUND_ROWS if _has_sums(connection, path) else SELECT_ALL
+                return _read_foreign_sqlite(path)
+            queries = SELECT_SOUND_ROWS if _has_checksums(connection, path) else SELECT_ALL
             enable_checksums(connection)
             nodes, edges = (
-                connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall()
+                connection.execute(f"{queries[kind]} ORDER BY row.number").fetchall()
                 for kind in ("nodes", "edges")
             )
             for kind, rows in (("nodes", nodes), ("edges", edges)):
@@ -102,7 +102,7 @@ def _of_sqlite(path: Path) -> NamedGraph:
     return NamedGraph(PropertyGraph.of(map(node_from_row, nodes), map(edge_from_row, edges)), lost)
 
 
-def _foreign(path: Path) -> NamedGraph:
+def _read_foreign_sqlite(path: Path) -> NamedGraph:
     read = read_foreign(path)
     named = use_names_as_ids(read.graph)
     notes = [f"tables of the profile {read.profile}", named.note]
@@ -113,7 +113,7 @@ def _foreign(path: Path) -> NamedGraph:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
+def _open_for_reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
     """Yield a connection in one transaction, and what the log beside the file has lost.
 
     The connection is to a copy, except if a store in this process has the file open.
@@ -129,32 +129,32 @@ def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
         yield connection, lost
 
 
-def _has_sums(connection: sqlite3.Connection, path: Path) -> bool:
+def _has_checksums(connection: sqlite3.Connection, path: Path) -> bool:
     """Return whether the rows of a file have checksums.
 
     Raises BadInput if the file is not a store, and StoreDamaged if a short check finds damage.
     """
     refuse_foreign_head(connection, path)
     version, pages, size = (
-        int(connection.execute(f"PRAGMA {asked}").fetchone()[0])
-        for asked in ("user_version", "page_count", "page_size")
+        int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+        for pragma in ("user_version", "page_count", "page_size")
     )
     if pages * size <= MAX_CHECKED_BYTES:
-        (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-        if said != "ok":
-            raise damaged_error(path, str(said).removeprefix("*** in database main ***\n"))
+        (integrity,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if integrity != "ok":
+            raise damaged_error(path, str(integrity).removeprefix("*** in database main ***\n"))
     return version >= VERSION
 
 
-SayTo = Callable[[str], None]
+NoteCallback = Callable[[str], None]
 
 
-def opened_graph(
+def load_graph(
     where: str,
     *,
     namespace: str | None = None,
     cache: Path | Literal[False] | None = None,
-    say: SayTo | None = None,
+    say: NoteCallback | None = None,
     progress: FileProgress | None = None,
     client: Any = None,
 ) -> PropertyGraph:
@@ -163,19 +163,19 @@ def opened_graph(
     `say` receives what had to be guessed, and `progress` the files of a folder. A Dask `client` distributes
     the reading of a folder. Raises BadInput if nothing can be read, and what opening a store raises.
     """
-    told = say or (lambda _: None)
+    report = say or (lambda _: None)
     if "://" in where:
         if not namespace:
             raise BadInput(
                 f"say which graph of the server: --namespace NAME before its address; kgot-lab namespaces {where} lists them"
             )
-        with closing(open_store(where, namespace=namespace, **environment_login(where))) as kept:
-            return kept.graph()
+        with closing(open_store(where, namespace=namespace, **environment_login(where))) as store:
+            return store.graph()
     path = Path(where).expanduser()
     if path.is_dir():
-        found = graph_of_folder(path, cache=cache, progress=progress, client=client)
-        whole = with_patterns(found.graph)
-        told(
+        found = extract_folder(path, cache=cache, progress=progress, client=client)
+        whole = add_patterns(found.graph)
+        report(
             f"{found.describe(None)}\n  with the patterns in it {len(whole):,} nodes, {len(whole.edge_keys):,} edges"
         )
         return whole
@@ -185,8 +185,8 @@ def opened_graph(
         )
     if is_trace(path):
         events = load_run(path).events
-        return sourced(graph_after(events), events)
+        return add_supports(graph_after(events), events)
     read = read_store_file(path) if is_store_file(path) else read_named_graph(path)
     if read.note:
-        told(f"note: {where}: {read.note}")
+        report(f"note: {where}: {read.note}")
     return read.graph

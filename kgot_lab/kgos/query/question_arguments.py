@@ -20,7 +20,7 @@ from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion, Parameter
 
 
-def question_named(name: str) -> GraphQuestion:
+def get_question(name: str) -> GraphQuestion:
     """Return a question by its name, with dashes or underscores.
 
     Raises UnknownName if there is none.
@@ -36,32 +36,32 @@ def ask_by_name(graph: PropertyGraph, name: str, arguments: Mapping[str, Any]) -
 
     Texts are converted to numbers if the argument is a number. Raises UnknownName and BadInput.
     """
-    question = question_named(name)
-    return question.ask(graph, **fitting(question, arguments))
+    question = get_question(name)
+    return question.ask(graph, **convert_arguments(question, arguments))
 
 
-def fitting(question: GraphQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def convert_arguments(question: GraphQuestion, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Convert arguments to the types that a question takes.
 
     Raises UnknownName for an argument that the question does not have, and BadInput if one is missing or has
     another type.
     """
     known = {each.name: each for each in question.parameters}
-    given = {name.replace("-", "_"): value for name, value in arguments.items()}
-    for name in given:
+    values = {name.replace("-", "_"): value for name, value in arguments.items()}
+    for name in values:
         if name not in known:
             raise UnknownName(f"argument of {question.name}", name, known)
     if missing := [
-        each.name for each in known.values() if each.default is Inspected.empty and each.name not in given
+        each.name for each in known.values() if each.default is Inspected.empty and each.name not in values
     ]:
         raise BadInput(
             f"{question.name} needs {', '.join(missing)}: {'; '.join(known[each].help for each in missing)}"
         )
-    return {name: _value(question, known[name], value) for name, value in given.items()}
+    return {name: _convert_value(question, known[name], value) for name, value in values.items()}
 
 
-def _value(question: GraphQuestion, parameter: Parameter, value: Any) -> Any:
-    if takes_several(parameter.type) and isinstance(value, str):
+def _convert_value(question: GraphQuestion, parameter: Parameter, value: Any) -> Any:
+    if is_list_type(parameter.type) and isinstance(value, str):
         value = [value]
     try:
         return TypeAdapter(parameter.type).validate_python(value)
@@ -71,12 +71,12 @@ def _value(question: GraphQuestion, parameter: Parameter, value: Any) -> Any:
         ) from None
 
 
-def takes_several(type: Any) -> bool:
+def is_list_type(type: Any) -> bool:
     """Return whether an argument is a list."""
     return get_origin(type) is list or any(get_origin(each) is list for each in get_args(type))
 
 
-def parsed_line(line: str) -> tuple[str, dict[str, Any]]:
+def parse_line(line: str) -> tuple[str, dict[str, Any]]:
     """Parse a line into the name and the arguments of a question.
 
     A line is as typed (`want-to "less cost" --limit 5`) or {"ask": name, …}. Raises BadInput if it is
@@ -84,24 +84,24 @@ def parsed_line(line: str) -> tuple[str, dict[str, Any]]:
     """
     if line.lstrip().startswith("{"):
         try:
-            given = json.loads(line)
+            values = json.loads(line)
         except json.JSONDecodeError as error:
             raise BadInput(f"{line.strip()[:80]} is no JSON: {error.msg}") from None
-        if not isinstance(given, dict) or not isinstance(given.get("ask"), str):
+        if not isinstance(values, dict) or not isinstance(values.get("ask"), str):
             raise BadInput(
                 'a question in JSON is an object with its name, as {"ask": "want-to", "goal": "less cost"}'
             )
-        return given.pop("ask"), given
+        return values.pop("ask"), values
     try:
         words = shlex.split(line)
     except ValueError as error:
         raise BadInput(f"{line.strip()[:80]}: {error}") from None
     if not words:
         raise BadInput("a question begins with its name")
-    return words[0], of_words(question_named(words[0]), words[1:])
+    return words[0], parse_words(get_question(words[0]), words[1:])
 
 
-def of_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
+def parse_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
     """Parse command-line words into arguments of a question.
 
     Required arguments come in their order, the others after --name. Raises UnknownName for an option that the
@@ -109,7 +109,7 @@ def of_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
     """
     needed = [each for each in question.parameters if each.default is Inspected.empty]
     known = {each.name: each for each in question.parameters}
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     waiting = list(words)
     while waiting:
         word = waiting.pop(0)
@@ -121,30 +121,32 @@ def of_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]:
                     f"option of {question.name}", word, [f"--{each.replace('_', '-')}" for each in known]
                 )
             if known[name].type is bool:
-                given[name] = value or "true"
+                values[name] = value or "true"
                 continue
             if not sign and not waiting:
                 raise BadInput(f"--{name} of {question.name} needs a value: {known[name].help}")
             value = value if sign else waiting.pop(0)
-            given[name] = [*given.get(name, []), value] if takes_several(known[name].type) else value
+            values[name] = [*values.get(name, []), value] if is_list_type(known[name].type) else value
         else:
-            place = next(
-                (each for each in needed if each.name not in given or takes_several(each.type)), None
+            parameter = next(
+                (each for each in needed if each.name not in values or is_list_type(each.type)), None
             )
-            if place is None:
+            if parameter is None:
                 raise BadInput(
                     f"{question.name} takes {len(needed)} words and options, and {word!r} is one too many: put quotes around a text"
                 )
-            given[place.name] = [*given.get(place.name, []), word] if takes_several(place.type) else word
-    return given
+            values[parameter.name] = (
+                [*values.get(parameter.name, []), word] if is_list_type(parameter.type) else word
+            )
+    return values
 
 
 # Ask many questions: independently, in parallel, or as a pipeline in which each uses what the one before
 # found.
 
-_BETWEEN = re.compile(r"""\|(?=(?:[^"']|"[^"]*"|'[^']*')*$)""")  # a | outside quotes
-_PLACE = re.compile(r"\{(\d+)\}")
-_graph: PropertyGraph | None = None  # of a worker process
+_PIPE = re.compile(r"""\|(?=(?:[^"']|"[^"]*"|'[^']*')*$)""")  # a | outside quotes
+_REFERENCE = re.compile(r"\{(\d+)\}")
+_worker_graph: PropertyGraph | None = None  # of a worker process
 
 
 @dataclass(frozen=True)
@@ -156,74 +158,72 @@ class AnsweredLine:
     error: str = ""
 
 
-def answered_lines(
-    graph: PropertyGraph, lines: Iterable[str], *, parallel: int = 1
-) -> Iterator[AnsweredLine]:
+def answer_lines(graph: PropertyGraph, lines: Iterable[str], *, parallel: int = 1) -> Iterator[AnsweredLine]:
     """Yield the answers to questions, one per line, in their order.
 
     An error is reported in place of its answer, and the other questions go on.
     """
     asked_lines = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if parallel <= 1 or len(asked_lines) < 2:
-        yield from (_one(graph, line) for line in asked_lines)
+        yield from (_answer_line(graph, line) for line in asked_lines)
         return
     context = get_context("spawn")  # forking a process with threads may deadlock
-    with ProcessPoolExecutor(min(parallel, len(asked_lines)), context, _begin, (graph,)) as pool:
-        yield from pool.map(_there, asked_lines)
+    with ProcessPoolExecutor(min(parallel, len(asked_lines)), context, _init_worker, (graph,)) as pool:
+        yield from pool.map(_answer_in_worker, asked_lines)
 
 
-def _begin(graph: PropertyGraph) -> None:
-    global _graph
-    _graph = graph
+def _init_worker(graph: PropertyGraph) -> None:
+    global _worker_graph
+    _worker_graph = graph
 
 
-def _there(line: str) -> AnsweredLine:
-    assert _graph is not None
-    return _one(_graph, line)
+def _answer_in_worker(line: str) -> AnsweredLine:
+    assert _worker_graph is not None
+    return _answer_line(_worker_graph, line)
 
 
-def _one(graph: PropertyGraph, line: str) -> AnsweredLine:
+def _answer_line(graph: PropertyGraph, line: str) -> AnsweredLine:
     try:
-        return AnsweredLine(line, ask_by_name(graph, *parsed_line(line)))
+        return AnsweredLine(line, ask_by_name(graph, *parse_line(line)))
     except LabError as error:
         return AnsweredLine(line, None, str(error))
 
 
-def piped(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodResult]]:
+def run_pipeline(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodResult]]:
     """Yield the answers to questions joined by |.
 
     In a question, {1} is the first node that the one before found, {2} the second. Raises BadInput, before
     the question is asked, if there is no such node.
     """
-    steps = [each.strip() for each in _BETWEEN.split(text)]
+    steps = [each.strip() for each in _PIPE.split(text)]
     if not all(steps):
         raise BadInput(
             'questions in a pipeline have a | between them, as in: want-to "less cost" | impact {1}'
         )
     for step in steps:
-        question_named(parsed_line(step)[0])  # report a wrong name before asking anything
-    found: MethodResult | None = None
+        get_question(parse_line(step)[0])  # report a wrong name before asking anything
+    previous: MethodResult | None = None
     for step in steps:
-        name, arguments = parsed_line(step)
-        filled = {key: _filled(value, found, step) for key, value in arguments.items()}
-        found = question_named(name).ask(graph, **fitting(question_named(name), filled))
-        yield step, found
+        name, arguments = parse_line(step)
+        filled = {key: _fill_references(value, previous, step) for key, value in arguments.items()}
+        previous = get_question(name).ask(graph, **convert_arguments(get_question(name), filled))
+        yield step, previous
 
 
-def _filled(value: Any, found: MethodResult | None, step: str) -> Any:
+def _fill_references(value: Any, previous: MethodResult | None, step: str) -> Any:
     if isinstance(value, list):
-        return [_filled(each, found, step) for each in value]
+        return [_fill_references(each, previous, step) for each in value]
     if not isinstance(value, str):
         return value
 
     def id_at(match: re.Match[str]) -> str:
-        place = int(match[1])
-        if found is None:
+        position = int(match[1])
+        if previous is None:
             raise BadInput(
                 f"{step!r} is the first question, so nothing was found before it that {match[0]} could be"
             )
-        if not 1 <= place <= len(found.ids):
-            raise BadInput(f"{match[0]} in {step!r}: the question before found {len(found.ids)} nodes")
-        return found.ids[place - 1]
+        if not 1 <= position <= len(previous.ids):
+            raise BadInput(f"{match[0]} in {step!r}: the question before found {len(previous.ids)} nodes")
+        return previous.ids[position - 1]
 
-    return _PLACE.sub(id_at, value)
+    return _REFERENCE.sub(id_at, value)

@@ -13,18 +13,18 @@ import numpy as np
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods import overview, selection
-from kgot_lab.kgos.methods.centrality import OUTSIDE, Metric, critical_components
+from kgot_lab.kgos.methods.centrality import PACKAGE_LABEL, Metric, critical_components
 from kgot_lab.kgos.methods.compose_for import compose_for
 from kgot_lab.kgos.methods.dimensions import dimension_filter, dimension_profile
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound, TableFound
 from kgot_lab.kgos.methods.goals import can_it, want_to
-from kgot_lab.kgos.methods.impact_analysis import Follow, Towards, impact_analysis
-from kgot_lab.kgos.methods.index import index_of, meant_node
+from kgot_lab.kgos.methods.impact_analysis import FollowMode, ImpactDirection, impact_analysis
+from kgot_lab.kgos.methods.index import graph_index, resolve_node
 from kgot_lab.kgos.methods.overview import pattern_to_code
 from kgot_lab.kgos.methods.ranking import keyword_match, similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
+from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
 from kgot_lab.kgos.schemas.extracted_dimensions import extract_dimensions
@@ -32,8 +32,8 @@ from kgot_lab.kgos.schemas.extracted_dimensions import extract_dimensions
 AskGraph = Callable[..., MethodResult]
 _Node = Annotated[str, "a node, by its id, its name or the end of its id"]
 _Other = Annotated[str, "the node beside it"]
-_Most = Annotated[int, "how many nodes at most"]
-_First = Annotated[int, "how many nodes"]
+_Limit = Annotated[int, "how many nodes at most"]
+_Count = Annotated[int, "how many nodes"]
 _Depth = Annotated[int, "how many edges away"]
 _Metric = Annotated[Metric, "by which measure"]
 _Types = Annotated[list[str] | None, "only nodes of this type; repeat for more"]
@@ -70,18 +70,18 @@ class GraphQuestion:
         found = []
         for name, parameter in list(inspect.signature(self.ask).parameters.items())[1:]:
             annotated = get_origin(hints[name]) is Annotated
-            type, told = get_args(hints[name])[:2] if annotated else (hints[name], "")
-            found.append(Parameter(name, type, parameter.default, told))
+            type, help_text = get_args(hints[name])[:2] if annotated else (hints[name], "")
+            found.append(Parameter(name, type, parameter.default, help_text))
         return tuple(found)
 
 
-_ALL: dict[str, GraphQuestion] = {}
+_QUESTIONS: dict[str, GraphQuestion] = {}
 
 
-def _in(group: str) -> Callable[[AskGraph], AskGraph]:
+def _question(group: str) -> Callable[[AskGraph], AskGraph]:
     def note(ask: AskGraph) -> AskGraph:
         name = ask.__name__.strip("_").replace("_", "-")
-        _ALL[name] = GraphQuestion(name, group, ask)
+        _QUESTIONS[name] = GraphQuestion(name, group, ask)
         return ask
 
     return note
@@ -90,21 +90,21 @@ def _in(group: str) -> Callable[[AskGraph], AskGraph]:
 # --- discovery ---
 
 
-@_in("discovery")
+@_question("discovery")
 def _find(
     graph: PropertyGraph,
     words: Annotated[str, "words, any of which a text of the node holds"],
-    limit: _Most = 20,
+    limit: _Limit = 20,
 ) -> MethodResult:
     """The nodes whose texts contain some words exactly."""
     return keyword_match(graph, words, limit)
 
 
-@_in("discovery")
+@_question("discovery")
 def _search(
-    graph: PropertyGraph | SeveralGraphs,
+    graph: PropertyGraph | MultiGraph,
     query: Annotated[str, "what is looked for, in plain words"],
-    limit: _Most = 10,
+    limit: _Limit = 10,
     weights: Annotated[
         str, "a preset of the four weights, such as default, balanced or precision"
     ] = "default",
@@ -113,32 +113,32 @@ def _search(
     return intent_search(graph, query, config=RetrievalConfig(limit=limit, weights=weights))
 
 
-@_in("discovery")
+@_question("discovery")
 def _emerge(graph: PropertyGraph, limit: Annotated[int, "how many clusters at most"] = 20) -> MethodResult:
     """The clusters that emerge from the edges, with the words that set each apart."""
-    return overview.clusters(graph, most=limit)
+    return overview.find_clusters(graph, most=limit)
 
 
-@_in("discovery")
+@_question("discovery")
 def _discover(graph: PropertyGraph, each: Annotated[int, "how many nodes of each type"] = 3) -> MethodResult:
     """Where to begin with a graph that one does not know: what most leads to, of each type."""
     return overview.starting_points(graph, each=each)
 
 
-@_in("discovery")
+@_question("discovery")
 def _stats(graph: PropertyGraph) -> MethodResult:
     """How many nodes and edges of each type, how many parts, and the busiest node."""
     return overview.overview(graph)
 
 
-@_in("discovery")
+@_question("discovery")
 def _schema(graph: PropertyGraph) -> MethodResult:
     """Which types of nodes each type of edge joins, and how often."""
-    return overview.types_joined(graph)
+    return overview.observed_schema(graph)
 
 
 # one argument for each filter of the toolkit's --list
-@_in("discovery")
+@_question("discovery")
 def _list(
     graph: PropertyGraph,
     type: _Types = None,
@@ -154,9 +154,9 @@ def _list(
     limit: Annotated[int | None, "how many nodes at most"] = None,
 ) -> MethodResult:
     """The nodes that pass all filters."""
-    pairs = dict(_pair(each, "--property NAME=VALUE") for each in property or ())
-    within = dict(_bounds(each) for each in dimension or ())
-    return selection.selected_nodes(
+    pairs = dict(_parse_pair(each, "--property NAME=VALUE") for each in property or ())
+    within = dict(_parse_bounds(each) for each in dimension or ())
+    return selection.select_nodes(
         graph,
         types=type or (),
         edge_types=edge_type or (),
@@ -169,38 +169,38 @@ def _list(
     )
 
 
-@_in("discovery")
+@_question("discovery")
 def _random(
     graph: PropertyGraph,
-    number: _First = 5,
+    number: _Count = 5,
     type: _Types = None,
     seed: Annotated[int, "another draw"] = 0,
 ) -> MethodResult:
     """Some nodes, drawn at random."""
-    return selection.selected_nodes(graph, types=type or (), sample=number, seed=seed)
+    return selection.select_nodes(graph, types=type or (), sample=number, seed=seed)
 
 
 # --- intent ---
 
 
-@_in("intent")
+@_question("intent")
 def _want_to(
     graph: PropertyGraph,
     goal: Annotated[str, "what is to be reached"],
-    limit: _Most = 10,
+    limit: _Limit = 10,
     follow: Annotated[list[str] | None, "follow this type of edge instead"] = None,
 ) -> MethodResult:
     """What helps to reach a goal, and what that requires."""
     return want_to(graph, goal, limit, boost_types=follow)
 
 
-@_in("intent")
+@_question("intent")
 def _can_it(graph: PropertyGraph, capability: Annotated[str, "what is asked for"]) -> MethodResult:
     """Whether something can be done: yes, yes with limitations, no or unknown, with workarounds."""
     return can_it(graph, capability)
 
 
-@_in("intent")
+@_question("intent")
 def _why_not(graph: PropertyGraph, capability: Annotated[str, "what does not work"]) -> MethodResult:
     """What stands in the way of something: its limitations, the blocking ones first, and what helps in spite
     of them.
@@ -212,13 +212,13 @@ def _why_not(graph: PropertyGraph, capability: Annotated[str, "what does not wor
     return TableFound(title, found.COLUMNS, tuple(rows), why, tuple(found.ids))
 
 
-@_in("intent")
+@_question("intent")
 def _how_does(graph: PropertyGraph, node: _Node, depth: _Depth = 2) -> MethodResult:
     """How something works: what it is joined with, the important first, level by level."""
-    return explore_smart(graph, meant_node(graph, node), depth=depth)
+    return explore_smart(graph, resolve_node(graph, node), depth=depth)
 
 
-@_in("intent")
+@_question("intent")
 def _compose_for(
     graph: PropertyGraph,
     goal: Annotated[str, "what is to be done, in parts"],
@@ -228,17 +228,17 @@ def _compose_for(
     return compose_for(graph, goal, max_tools=limit)
 
 
-@_in("intent")
-def _alternatives(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
+@_question("intent")
+def _alternatives(graph: PropertyGraph, node: _Node, limit: _Limit = 10) -> MethodResult:
     """What may stand in a node's place, because an edge says so or because it does the same."""
-    return selection.alternatives(graph, meant_node(graph, node), limit=limit)
+    return selection.find_alternatives(graph, resolve_node(graph, node), limit=limit)
 
 
-@_in("intent")
+@_question("intent")
 def _optimize_for(
     graph: PropertyGraph,
     goal: Annotated[str, "what is to become better, such as cost or latency"],
-    limit: _Most = 10,
+    limit: _Limit = 10,
 ) -> MethodResult:
     """What makes something better: what optimizes, reduces or enables it."""
     types = [each for each in ("optimizes", "reduces", "enables") if each in graph.types()]
@@ -248,7 +248,7 @@ def _optimize_for(
 # --- exploration ---
 
 
-@_in("exploration")
+@_question("exploration")
 def _trace(
     graph: PropertyGraph,
     node: _Node,
@@ -258,14 +258,14 @@ def _trace(
     directed: Annotated[bool, "only along the arrows"] = False,
 ) -> MethodResult:
     """The shortest path between two nodes; not through packages that both use, which says nothing of the two."""
-    ends = meant_node(graph, node), meant_node(graph, other)
+    ends = resolve_node(graph, node), resolve_node(graph, other)
     labels = zip(graph.ids, graph.node_labels, strict=True)
-    inside = [id for id, those in labels if OUTSIDE not in those or id in ends]
+    inside = [id for id, node_labels in labels if PACKAGE_LABEL not in node_labels or id in ends]
     within = graph if len(inside) == len(graph) else graph.subgraph(inside)
     return trace_path(within, *ends, max_depth=max_depth, types=edge_type, directed=directed)
 
 
-@_in("exploration")
+@_question("exploration")
 def _related(
     graph: PropertyGraph,
     node: _Node,
@@ -273,41 +273,45 @@ def _related(
     limit: Annotated[int | None, "how many edges at most"] = None,
 ) -> MethodResult:
     """The edges of a node, and where in a text or in code each stands."""
-    return selection.related_nodes(graph, meant_node(graph, node), edge_types=edge_type or (), limit=limit)
+    return selection.list_related_nodes(
+        graph, resolve_node(graph, node), edge_types=edge_type or (), limit=limit
+    )
 
 
-@_in("exploration")
+@_question("exploration")
 def _dependencies(graph: PropertyGraph, node: _Node, max_depth: _Depth = 3) -> MethodResult:
     """What a node depends on, level by level."""
     return _impact(graph, node, "backward", max_depth)
 
 
-@_in("exploration")
+@_question("exploration")
 def _used_by(graph: PropertyGraph, node: _Node, max_depth: _Depth = 3) -> MethodResult:
     """What depends on a node, level by level."""
     return _impact(graph, node, "forward", max_depth)
 
 
-@_in("exploration")
+@_question("exploration")
 def _explore(graph: PropertyGraph, node: _Node, depth: _Depth = 2) -> MethodResult:
     """What is around a node, the important first, hubs marked."""
-    return explore_smart(graph, meant_node(graph, node), depth=depth)
+    return explore_smart(graph, resolve_node(graph, node), depth=depth)
 
 
 # --- analysis ---
 
 
-@_in("analysis")
+@_question("analysis")
 def _impact(
     graph: PropertyGraph,
     node: _Node,
-    direction: Annotated[Towards, "what the change reaches, what reaches it, or both"] = "forward",
+    direction: Annotated[ImpactDirection, "what the change reaches, what reaches it, or both"] = "forward",
     max_depth: _Depth = 3,
-    follow: Annotated[Follow, "along arrows, or by what types of edges say depends on what"] = "dependants",
+    follow: Annotated[
+        FollowMode, "along arrows, or by what types of edges say depends on what"
+    ] = "dependants",
     risk_threshold: Annotated[float, "only nodes of at least this risk, from 0 to 1"] = 0.0,
 ) -> MethodResult:
     """What a change of a node reaches, with risks and the riskiest chain."""
-    id = meant_node(graph, node)
+    id = resolve_node(graph, node)
     found = impact_analysis(graph, id, direction=direction, max_depth=max_depth, follow=follow)
     if risk_threshold <= 0:
         return found
@@ -316,42 +320,42 @@ def _impact(
     return TableFound(title, found.COLUMNS, rows, found.why, (id, *(each.id for each in rows)))
 
 
-@_in("analysis")
+@_question("analysis")
 def _critical(
     graph: PropertyGraph,
     metric: _Metric = "priority",
-    top_k: _First = 10,
+    top_k: _Count = 10,
     type: _Types = None,
 ) -> MethodResult:
     """The nodes that most depends on: what to test and review first."""
     return critical_components(graph, metric=metric, top_k=top_k, types=type or ())
 
 
-@_in("analysis")
-def _bottleneck(graph: PropertyGraph, top_k: _First = 10, type: _Types = None) -> MethodResult:
+@_question("analysis")
+def _bottleneck(graph: PropertyGraph, top_k: _Count = 10, type: _Types = None) -> MethodResult:
     """The nodes without which most others would lie apart."""
     return _critical(graph, "bottleneck", top_k, type)
 
 
-@_in("analysis")
-def _risk(graph: PropertyGraph, top_k: _First = 10, type: _Types = None) -> MethodResult:
+@_question("analysis")
+def _risk(graph: PropertyGraph, top_k: _Count = 10, type: _Types = None) -> MethodResult:
     """The nodes whose change most others depend on directly."""
     return _critical(graph, "dependants", top_k, type)
 
 
-@_in("analysis")
+@_question("analysis")
 def _coverage(graph: PropertyGraph) -> MethodResult:
     """Of each type, the share that is described, documented, tested and built after a pattern."""
-    return overview.coverage(graph)
+    return overview.measure_coverage(graph)
 
 
-@_in("analysis")
+@_question("analysis")
 def _gaps(graph: PropertyGraph, limit: Annotated[int, "how many nodes of each kind"] = 20) -> MethodResult:
     """What the graph lacks: descriptions, edges, workarounds, code after a pattern, callers."""
-    return overview.graph_gaps(graph, most=limit)
+    return overview.find_gaps(graph, most=limit)
 
 
-@_in("analysis")
+@_question("analysis")
 def _pattern_code(
     graph: PropertyGraph,
     pattern: Annotated[str, "only this pattern, by id or name"] = "",
@@ -364,15 +368,15 @@ def _pattern_code(
 # --- ranking ---
 
 
-@_in("ranking")
-def _recommend(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
+@_question("ranking")
+def _recommend(graph: PropertyGraph, node: _Node, limit: _Limit = 10) -> MethodResult:
     """What goes with a node and is not joined with it yet: what its neighbours are joined with, rare
     neighbours weighing more.
 
     The score is the sum over common neighbours of 1 / log2(1 + their neighbours) (after Adamic & Adar 2003).
     """
-    index = index_of(graph)
-    id = meant_node(graph, node)
+    index = graph_index(graph)
+    id = resolve_node(graph, node)
     row = graph.row(id)
     near = index.neighbours
 
@@ -396,80 +400,80 @@ def _recommend(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodRe
     return NodesFound(f"recommended beside {id}", hits, (why,))
 
 
-@_in("ranking")
-def _similar_to(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodResult:
+@_question("ranking")
+def _similar_to(graph: PropertyGraph, node: _Node, limit: _Limit = 10) -> MethodResult:
     """The nodes most like one, by neighbours, type and name."""
-    return similar_to(graph, meant_node(graph, node), limit)
+    return similar_to(graph, resolve_node(graph, node), limit)
 
 
-@_in("ranking")
+@_question("ranking")
 def _rank(
     graph: PropertyGraph,
     metric: _Metric = "pagerank",
-    top_k: _First = 10,
+    top_k: _Count = 10,
     type: _Types = None,
 ) -> MethodResult:
     """The nodes in the order of a measure."""
     return _critical(graph, metric, top_k, type)
 
 
-@_in("ranking")
+@_question("ranking")
 def _explore_smart(graph: PropertyGraph, node: _Node, depth: _Depth = 2) -> MethodResult:
     """What is around a node, the important first, hubs marked."""
-    return explore_smart(graph, meant_node(graph, node), depth=depth)
+    return explore_smart(graph, resolve_node(graph, node), depth=depth)
 
 
 # --- dimensions ---
 
 
-@_in("dimensions")
+@_question("dimensions")
 def _score_dimensions(graph: PropertyGraph, node: _Node) -> MethodResult:
     """The values that a node has on the 56 dimensions, with what low and high mean."""
-    index = index_of(graph)
-    id = meant_node(graph, node)
-    held = graph.node_properties[graph.row(id)]
+    index = graph_index(graph)
+    id = resolve_node(graph, node)
+    node_properties = graph.node_properties[graph.row(id)]
     rows = tuple(
         (each.name, each.category, value, each.low, each.high)
         for each in DIMENSIONS
-        if isinstance(value := held.get(each.name), int | float) and not isinstance(value, bool)
+        if isinstance(value := node_properties.get(each.name), int | float) and not isinstance(value, bool)
     )
     why = () if rows else ("it has none; auto-dimensions computes those that texts and edges tell",)
     title = f"dimensions of {index.names[graph.row(id)]}: {len(rows)}"
     return TableFound(title, ("dimension", "category", "value", "low", "high"), rows, why, (id,))
 
 
-@_in("dimensions")
+@_question("dimensions")
 def _dimension_profile(graph: PropertyGraph, node: _Node, other: _Other) -> MethodResult:
     """Two nodes beside each other on all dimensions that one of them has."""
-    return dimension_profile(graph, meant_node(graph, node), meant_node(graph, other))
+    return dimension_profile(graph, resolve_node(graph, node), resolve_node(graph, other))
 
 
-@_in("dimensions")
+@_question("dimensions")
 def _compare_dimensions(graph: PropertyGraph, node: _Node, other: _Other) -> MethodResult:
     """Where two nodes lie farthest apart, of the dimensions that both have."""
-    found = dimension_profile(graph, meant_node(graph, node), meant_node(graph, other))
+    found = dimension_profile(graph, resolve_node(graph, node), resolve_node(graph, other))
     both = (row for row in found.rows() if row[4] is not None)
     rows = sorted(both, key=lambda row: (-abs(float(str(row[4]))), str(row[0])))
     return TableFound(found.title, found.COLUMNS, tuple(rows), found.why, tuple(found.ids))
 
 
-@_in("dimensions")
+@_question("dimensions")
 def _dimension_range(
     graph: PropertyGraph,
     bounds: Annotated[list[str], "NAME=LOW..HIGH, NAME>=LOW or NAME<=HIGH; several are all asked for"],
-    limit: _Most = 20,
+    limit: _Limit = 20,
 ) -> MethodResult:
     """The nodes whose values lie within bounds."""
-    return dimension_filter(graph, dict(map(_bounds, bounds)), limit=limit)
+    return dimension_filter(graph, dict(map(_parse_bounds, bounds)), limit=limit)
 
 
-@_in("dimensions")
+@_question("dimensions")
 def _auto_dimensions(graph: PropertyGraph, node: Annotated[str, "only of this node"] = "") -> MethodResult:
     """The dimensions that texts and edges tell, computed: of one node, or how many nodes have each."""
     found = extract_dimensions(graph)
     silent = f"not extractable: {', '.join(found.not_extractable)}"
     if node:
-        id = meant_node(graph, node)
+        id = resolve_node(graph, node)
         rows: tuple[tuple[Any, ...], ...] = tuple(found.of(id).items())
         title = f"computed dimensions of {id}: {len(rows)}"
         return TableFound(title, ("dimension", "value"), rows, (silent,), (id,))
@@ -478,38 +482,38 @@ def _auto_dimensions(graph: PropertyGraph, node: Annotated[str, "only of this no
     return TableFound(f"computed dimensions: {len(rows)}", ("dimension", "nodes", "mean"), rows, (silent,))
 
 
-QUESTIONS: Mapping[str, GraphQuestion] = _ALL
+QUESTIONS: Mapping[str, GraphQuestion] = _QUESTIONS
 
 
-def of_group(group: str) -> Iterator[GraphQuestion]:
+def questions_in_group(group: str) -> Iterator[GraphQuestion]:
     """Yield the questions of a group."""
-    return (each for each in _ALL.values() if each.group == group)
+    return (each for each in _QUESTIONS.values() if each.group == group)
 
 
-def _pair(text: str, form: str) -> tuple[str, str]:
+def _parse_pair(text: str, form: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
         raise BadInput(f"{form} is asked for, not {text!r}")
     return name.strip(), value.strip()
 
 
-def _bounds(text: str) -> tuple[str, dict[str, float]]:
+def _parse_bounds(text: str) -> tuple[str, dict[str, float]]:
     """Parse the bounds of a dimension as they are typed."""
     for sign, of in ((">=", "min"), ("<=", "max")):
         name, found, value = text.partition(sign)
         if found:
-            return name.strip(), {of: _number(value, text)}
-    name, value = _pair(text, "NAME=LOW..HIGH, NAME>=LOW or NAME<=HIGH")
+            return name.strip(), {of: _parse_number(value, text)}
+    name, value = _parse_pair(text, "NAME=LOW..HIGH, NAME>=LOW or NAME<=HIGH")
     low, between, high = value.partition("..")
     if not between:
-        return name, {"exact": _number(value, text)}
-    given = {of: _number(each, text) for of, each in (("min", low), ("max", high)) if each.strip()}
-    if not given:
+        return name, {"exact": _parse_number(value, text)}
+    bounds = {of: _parse_number(each, text) for of, each in (("min", low), ("max", high)) if each.strip()}
+    if not bounds:
         raise BadInput(f"{text!r} has no bound: write NAME=LOW..HIGH")
-    return name, given
+    return name, bounds
 
 
-def _number(text: str, whole: str) -> float:
+def _parse_number(text: str, whole: str) -> float:
     try:
         return float(text)
     except ValueError:

@@ -29,7 +29,7 @@ def _error(what: str, where: str, do: str) -> Fault:
     return Fault("error", what, where, do)
 
 
-def faults(
+def find_faults(
     vocabulary: Vocabulary,
     nodes: Iterable[Node] = (),
     edges: Iterable[Edge] = (),
@@ -43,15 +43,15 @@ def faults(
     known = dict(types or {})
     found: list[Fault] = []
     for node in nodes:
-        found += node_faults(vocabulary, node)
+        found += check_node(vocabulary, node)
         if len(node.labels) == 1:
             known[node.id] = node.labels[0]
     for edge in edges:
-        found += edge_faults(vocabulary, edge, known)
+        found += check_edge(vocabulary, edge, known)
     return tuple(found)
 
 
-def refuse_faulty(found: Iterable[Fault]) -> tuple[Fault, ...]:
+def refuse_errors(found: Iterable[Fault]) -> tuple[Fault, ...]:
     """Return the faults that are not errors.
 
     Raises BadInput, listing all errors, if there is one.
@@ -62,7 +62,7 @@ def refuse_faulty(found: Iterable[Fault]) -> tuple[Fault, ...]:
     return found
 
 
-def node_faults(vocabulary: Vocabulary, node: Node) -> list[Fault]:
+def check_node(vocabulary: Vocabulary, node: Node) -> list[Fault]:
     """Check a node against a vocabulary."""
     where = f"node {short_repr(node.id)}"
     if len(node.labels) != 1:
@@ -72,18 +72,18 @@ def node_faults(vocabulary: Vocabulary, node: Node) -> list[Fault]:
         rules = vocabulary.node_type(node.labels[0]).properties
     except UnknownName as error:
         return [_error(str(error), where, "give it one of these")]
-    return list(_of_properties(rules, node.properties, where))
+    return list(_check_properties(rules, node.properties, where))
 
 
-def edge_faults(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) -> list[Fault]:
+def check_edge(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) -> list[Fault]:
     """Check an edge against a vocabulary.
 
     `types` maps node ids to types.
     """
     where = f"edge {short_repr(edge.source)} -{edge.type}-> {short_repr(edge.target)}"
     if edge.type in vocabulary.instead:
-        wrong = f"{edge.type!r} is no edge type of {vocabulary.name}"
-        return [_error(wrong, where, vocabulary.instead[edge.type])]
+        problem = f"{edge.type!r} is no edge type of {vocabulary.name}"
+        return [_error(problem, where, vocabulary.instead[edge.type])]
     try:
         kind = vocabulary.edge_type(edge.type)
     except UnknownName as error:
@@ -91,76 +91,81 @@ def edge_faults(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) ->
     if missing := [end for end in (edge.source, edge.target) if end not in types]:
         do = "write the node first, or with the edge"
         return [_error(f"there is no node {short_repr(missing[0])}", where, do)]
-    found = [*_of_ends(kind, edge, types, where), *_of_properties(kind.properties, edge.properties, where)]
+    found = [
+        *_check_ends(kind, edge, types, where),
+        *_check_properties(kind.properties, edge.properties, where),
+    ]
     if kind.symmetric and edge.source >= edge.target:
-        found.append(_order(edge, where))
+        found.append(_direction_fault(edge, where))
     return found
 
 
-def _order(edge: Edge, where: str) -> Fault:
+def _direction_fault(edge: Edge, where: str) -> Fault:
     if edge.source == edge.target:
         return _error(f"{edge.type} joins a node with itself", where, "leave it out")
     swapped = f"{short_repr(edge.target)} -{edge.type}-> {short_repr(edge.source)}"
-    wrong = f"{edge.type} says the same both ways and is stored once, in the order of ids"
-    return _error(wrong, where, f"write {swapped}")
+    problem = f"{edge.type} says the same both ways and is stored once, in the order of ids"
+    return _error(problem, where, f"write {swapped}")
 
 
-def _of_ends(kind: EdgeType, edge: Edge, types: Mapping[str, str], where: str) -> Iterator[Fault]:
+def _check_ends(kind: EdgeType, edge: Edge, types: Mapping[str, str], where: str) -> Iterator[Fault]:
     source, target = types[edge.source], types[edge.target]
-    ends = next((each for each in kind.ends if _fits(each, source, target)), None)
+    ends = next((each for each in kind.ends if _ends_match(each, source, target)), None)
     if ends is None:
         pairs = ", ".join(f"{each.source} to {each.target}" for each in kind.ends)
         allowed = pairs.replace(ANY_TYPE, "any node")
         yield _error(f"{kind.name} does not join {source} to {target}", where, f"it joins {allowed}")
         return
     for name, values in ends.only.items():
-        given = edge.properties.get(name)
-        if given is not None and given not in values:
+        value = edge.properties.get(name)
+        if value is not None and value not in values:
             do = f"write {' or '.join(map(repr, values))}" if values else "leave it out"
-            yield _error(f"{name} is {short_repr(given)} between {source} and {target}", where, do)
+            yield _error(f"{name} is {short_repr(value)} between {source} and {target}", where, do)
 
 
-def _fits(ends: Ends, source: str, target: str) -> bool:
+def _ends_match(ends: Ends, source: str, target: str) -> bool:
     return ends.source in (source, ANY_TYPE) and ends.target in (target, ANY_TYPE)
 
 
-def _of_properties(
+def _check_properties(
     rules: Iterable[PropertyRule], properties: Mapping[str, Json], where: str
 ) -> Iterator[Fault]:
     for rule in rules:
         value = properties.get(rule.name)
-        if rule.goes_with is not None and (told := _company(rule, rule.goes_with, properties, where)):
-            yield told
+        if rule.goes_with is not None and (
+            fault := _check_dependent_property(rule, rule.goes_with, properties, where)
+        ):
+            yield fault
         elif value is None or value == "":
             if rule.required:
                 yield _error(f"it has no {rule.name}", where, f"give it {rule.name}")
-        elif problem := _problem(rule, value):
+        elif problem := _find_problem(rule, value):
             yield _error(f"{rule.name} is {describe_value(value)}", where, problem)
 
 
-def _company(
+def _check_dependent_property(
     rule: PropertyRule, with_: tuple[str, Json], properties: Mapping[str, Json], where: str
 ) -> Fault | None:
     """Check a property that belongs to a value of another property."""
     other, wanted = with_
-    here = properties.get(other) == wanted
-    if not here and properties.get(rule.name) is not None:
+    applies = properties.get(other) == wanted
+    if not applies and properties.get(rule.name) is not None:
         what = f"{rule.name} belongs to {other} {wanted!r}, and this is {other} {properties.get(other)!r}"
         return _error(what, where, f"leave {rule.name} out, or make it null")
-    if here and properties.get(rule.name) is None:
+    if applies and properties.get(rule.name) is None:
         return Fault(
             "warning", f"{other} is {wanted!r} and it has no {rule.name}", where, f"give it {rule.name}"
         )
     return None
 
 
-def _problem(rule: PropertyRule, value: Json) -> str:
+def _find_problem(rule: PropertyRule, value: Json) -> str:
     """Return what a value should be if it breaks a rule, or ""."""
     if rule.kind == "text" and not isinstance(value, str):
         return "write a text"
     if rule.kind == "number" and (isinstance(value, bool) or not isinstance(value, int | float)):
         return "write a number"
-    if rule.kind == "time" and time_of(value) is None:
+    if rule.kind == "time" and parse_time(value) is None:
         return "write a date such as 2026-02-05, or a time with its zone such as 2026-02-05T14:00:00+00:00"
     if rule.values and value not in rule.values:
         return f"write one of {', '.join(rule.values)}"
@@ -169,7 +174,7 @@ def _problem(rule: PropertyRule, value: Json) -> str:
     return ""
 
 
-def time_of(value: Json) -> datetime | None:
+def parse_time(value: Json) -> datetime | None:
     """Parse an ISO 8601 time, or return None.
 
     A date is its first moment in UTC. A time without a zone gives None.

@@ -100,7 +100,7 @@ _TABLE = {  # name | at 0 | at 1
 }
 
 
-def _of_table() -> tuple[Dimension, ...]:
+def _parse_table() -> tuple[Dimension, ...]:
     rows = ((category, line) for category, text in _TABLE.items() for line in text.strip().splitlines())
     return tuple(
         Dimension(name.strip(), category, *ends)
@@ -109,9 +109,9 @@ def _of_table() -> tuple[Dimension, ...]:
     )
 
 
-DIMENSIONS = _of_table()
+DIMENSIONS = _parse_table()
 DIMENSION_CATEGORIES = tuple(_TABLE)
-BY_NAME = MappingProxyType({each.name: each for each in DIMENSIONS})
+DIMENSIONS_BY_NAME = MappingProxyType({each.name: each for each in DIMENSIONS})
 
 
 # Bounds on dimensions: validation, and filters over the columns of a graph and in SQL.
@@ -122,11 +122,11 @@ BY_NAME = MappingProxyType({each.name: each for each in DIMENSIONS})
 
 Bounds = tuple[float | None, float | None]  # low and high, both inclusive, None for no bound
 _TOLERANCE = 1e-9  # so that .1 matches a computed value of about .1
-_MOST = sys.float_info.max  # a number beyond it is infinite to SQLite
-_EXACTLY, _ENDS = {"exact"}, {"min", "max"}
+_SQLITE_MAX = sys.float_info.max  # a number beyond it is infinite to SQLite
+_EXACT_KEYS, _RANGE_KEYS = {"exact"}, {"min", "max"}
 
 
-def require_bounds(filters: Mapping[str, object], declared: Collection[str] = ()) -> dict[str, Bounds]:
+def validate_bounds(filters: Mapping[str, object], declared: Collection[str] = ()) -> dict[str, Bounds]:
     """Validate filters and return (low, high) by dimension.
 
     Each filter is such a pair, {"min": …, "max": …} or {"exact": …}. A name is one of the 56 dimensions or of
@@ -140,10 +140,10 @@ def require_bounds(filters: Mapping[str, object], declared: Collection[str] = ()
         raise BadInput(
             "a filter takes at least one dimension with its bounds, such as {'pricing_tier': (None, 0.3)}"
         )
-    return {_known(name, declared): _pair(name, given) for name, given in filters.items()}
+    return {_validate_name(name, declared): _parse_bounds(name, bounds) for name, bounds in filters.items()}
 
 
-def inside(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
+def within_bounds(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
     """Return a mask of the values within bounds, both inclusive.
 
     Equal bounds have a tolerance of 1e-9 (decision C-D1). NaN is never within bounds.
@@ -169,36 +169,36 @@ def dimension_column(graph: PropertyGraph, name: str) -> DimensionColumn:
 
     Raises UnknownName if no node has the dimension.
     """
-    values = values_of(graph, name)
-    odd = tuple(
+    values = dimension_values(graph, name)
+    non_numeric_rows = tuple(
         row
         for row in np.flatnonzero(np.isnan(values)).tolist()
         if graph.node_properties[row].get(name) is not None
     )
-    if not odd and np.isnan(values).all():
+    if not non_numeric_rows and np.isnan(values).all():
         known = {
             key
             for properties in graph.node_properties
             for key, value in properties.items()
-            if not math.isnan(as_number(value))
+            if not math.isnan(to_number(value))
         }
         raise UnknownName("dimension", name, known)
-    return DimensionColumn(values, odd)
+    return DimensionColumn(values, non_numeric_rows)
 
 
-def values_of(graph: PropertyGraph, name: str) -> NDArray[np.float64]:
+def dimension_values(graph: PropertyGraph, name: str) -> NDArray[np.float64]:
     """Return the value of a dimension for each node, shape (nodes,).
 
     A missing value, or one that is not a finite number, is NaN.
     """
     found = (
-        as_number(properties[name]) if name in properties else math.nan
+        to_number(properties[name]) if name in properties else math.nan
         for properties in graph.node_properties
     )
     return np.fromiter(found, np.float64, len(graph))
 
 
-def as_number(value: Json) -> float:
+def to_number(value: Json) -> float:
     """Convert a JSON number to a float.
 
     Returns NaN for any other value, including True and False, and for a number outside the range of floats.
@@ -224,7 +224,7 @@ def sql_condition(
     quoted = '"' + column.replace('"', '""') + '"'
     conditions: list[str] = []
     parameters: list[object] = []
-    for name, (low, high) in require_bounds(filters, declared).items():
+    for name, (low, high) in validate_bounds(filters, declared).items():
         if '"' in name:
             raise BadInput(
                 f"the dimension {name!r} has a quotation mark in its name, which SQLite cannot look up in JSON: filter in Python"
@@ -238,47 +238,49 @@ def sql_condition(
         parameters += [
             path,
             path,
-            -_MOST if low is None else low - slack,
-            _MOST if high is None else high + slack,
+            -_SQLITE_MAX if low is None else low - slack,
+            _SQLITE_MAX if high is None else high + slack,
         ]
     return " AND ".join(conditions), tuple(parameters)
 
 
-def phrase(name: str, bounds: Bounds) -> str:
+def format_bounds(name: str, bounds: Bounds) -> str:
     """Format bounds for reading: "0.1 <= cost <= 0.3"."""
     low, high = bounds
     return ("" if low is None else f"{low:g} <= ") + name + ("" if high is None else f" <= {high:g}")
 
 
-def _known(name: object, declared: Collection[str]) -> str:
+def _validate_name(name: object, declared: Collection[str]) -> str:
     if isinstance(declared, str):
         raise BadInput(f"the dimensions that are declared are a list: [{declared!r}]")
-    if not isinstance(name, str) or (name not in BY_NAME and name not in declared):
-        raise UnknownName("dimension", name if isinstance(name, str) else repr(name), {*BY_NAME, *declared})
+    if not isinstance(name, str) or (name not in DIMENSIONS_BY_NAME and name not in declared):
+        raise UnknownName(
+            "dimension", name if isinstance(name, str) else repr(name), {*DIMENSIONS_BY_NAME, *declared}
+        )
     return name
 
 
-def _pair(name: str, given: object) -> Bounds:
+def _parse_bounds(name: str, bounds: object) -> Bounds:
     """Parse the bounds of a dimension from any of the accepted forms."""
-    if isinstance(given, Mapping):
-        if set(given) == _EXACTLY:
-            low = high = given["exact"]
-        elif given and set(given) <= _ENDS:
-            low, high = given.get("min"), given.get("max")
+    if isinstance(bounds, Mapping):
+        if set(bounds) == _EXACT_KEYS:
+            low = high = bounds["exact"]
+        elif bounds and set(bounds) <= _RANGE_KEYS:
+            low, high = bounds.get("min"), bounds.get("max")
         else:
             raise BadInput(
-                f"the bounds of {name!r} are {{'min': …, 'max': …}} or {{'exact': …}}, not {dict(given)!r}"
+                f"the bounds of {name!r} are {{'min': …, 'max': …}} or {{'exact': …}}, not {dict(bounds)!r}"
             )
-    elif isinstance(given, tuple | list) and len(given) == 2:
-        low, high = given
+    elif isinstance(bounds, tuple | list) and len(bounds) == 2:
+        low, high = bounds
     else:
         raise BadInput(
-            f"the bounds of {name!r} are a pair (low, high) or {{'min': …, 'max': …}}, not {describe_value(given)}"
+            f"the bounds of {name!r} are a pair (low, high) or {{'min': …, 'max': …}}, not {describe_value(bounds)}"
         )
-    if any(bound is not None and math.isnan(as_number(bound)) for bound in (low, high)):
+    if any(bound is not None and math.isnan(to_number(bound)) for bound in (low, high)):
         raise BadInput(f"the bounds of {name!r} must be numbers or None, not ({low!r}, {high!r})")
     if low is not None and high is not None and low > high:
         raise BadInput(f"no number lies between {low} and {high}, the bounds of {name!r}")
-    if name in BY_NAME and any(bound is not None and not 0 <= bound <= 1 for bound in (low, high)):
+    if name in DIMENSIONS_BY_NAME and any(bound is not None and not 0 <= bound <= 1 for bound in (low, high)):
         raise BadInput(f"{name!r} goes from 0 to 1; its bounds are ({low!r}, {high!r})")
     return (None if low is None else float(low), None if high is None else float(high))

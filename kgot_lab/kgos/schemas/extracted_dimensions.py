@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.schemas.dimensions import DIMENSIONS, as_number
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS, to_number
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.text.words import SEARCH_STOP_WORDS, casefold_words, name_tokens, stem
 from kgot_lab.types import Json, Node
@@ -70,35 +70,37 @@ _TABLE = """
     idempotency_guarantee | side effect | idempotent, repeatable, deterministic"""
 
 
-def in_stems(text: str) -> tuple[str, ...]:
+def text_stems(text: str) -> tuple[str, ...]:
     """Return the stems of the words of a text, with underscores and hyphens read as spaces."""
     return tuple(map(stem, name_tokens(text)))
 
 
-def _cues() -> dict[str, tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]]:
+def _parse_cues() -> dict[str, tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]]:
     rows = (line.split(" | ") for line in _TABLE.strip().splitlines())
-    return {name.strip(): (_phrases(low), _phrases(high)) for name, low, high in rows}
+    return {name.strip(): (_stem_phrases(low), _stem_phrases(high)) for name, low, high in rows}
 
 
-def _phrases(told: str) -> frozenset[tuple[str, ...]]:
-    return frozenset(in_stems(phrase) for phrase in told.split(",") if phrase != "-")
+def _stem_phrases(phrases: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(text_stems(phrase) for phrase in phrases.split(",") if phrase != "-")
 
 
-CUES: Mapping[str, tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]] = MappingProxyType(_cues())
-LONGEST_CUE = max(len(phrase) for ends in CUES.values() for end in ends for phrase in end)
+CUES: Mapping[str, tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]] = MappingProxyType(
+    _parse_cues()
+)
+MAX_CUE_WORDS = max(len(phrase) for ends in CUES.values() for end in ends for phrase in end)
 
 
 _Values = NDArray[np.float64]
-_FEWEST = 5  # words of a text from which on density is meaningful
+_MIN_WORDS = 5  # words of a text from which on density is meaningful
 _DIGITS = 6  # kept of a computed value: more would be noise in a diff
-_PRICED = set(in_stems("price cost"))
-_READ = ("name", "description", "text")
+_PRICE_STEMS = set(text_stems("price cost"))
+_TEXT_PROPERTIES = ("name", "description", "text")
 EXTRACTABLE = ("relationship_richness", "implementation_complexity", "knowledge_density", *CUES)
 NOT_EXTRACTABLE = tuple(each.name for each in DIMENSIONS if each.name not in EXTRACTABLE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Extracted:
+class ExtractedDimensions:
     """Computed values by dimension, shape (nodes,), NaN if nothing indicates one, and the dimensions that
     cannot be computed.
     """
@@ -117,48 +119,51 @@ class Extracted:
             name: float(values[row]) for name, values in self.values.items() if not math.isnan(values[row])
         }
 
-    def filled(self) -> PropertyGraph:
+    def fill_missing(self) -> PropertyGraph:
         """Return the graph with computed values where a node has none of its own."""
         nodes = (
-            Node(node.id, node.labels, self.of(node.id) | _own(node.properties)) for node in self.graph.nodes
+            Node(node.id, node.labels, self.of(node.id) | _without_none(node.properties))
+            for node in self.graph.nodes
         )
         return PropertyGraph.of(nodes, self.graph.edges)
 
     def __repr__(self) -> str:
         filled = {name: int(np.count_nonzero(~np.isnan(values))) for name, values in self.values.items()}
-        there = ", ".join(f"{name} {count:,}" for name, count in filled.items() if count)
+        present = ", ".join(f"{name} {count:,}" for name, count in filled.items() if count)
         silent = [name for name, count in filled.items() if not count]
-        lines = [f"{format_count(len(self.graph), 'node')}; computed: {there or 'nothing'}"]
+        lines = [f"{format_count(len(self.graph), 'node')}; computed: {present or 'nothing'}"]
         lines += [f"nothing in this graph speaks for: {', '.join(silent)}"] * bool(silent)
         return "\n".join([*lines, f"not extractable: {', '.join(self.not_extractable)}"])
 
 
-def extract_dimensions(graph: PropertyGraph) -> Extracted:
+def extract_dimensions(graph: PropertyGraph) -> ExtractedDimensions:
     """Compute the dimensions that the edges and texts of a graph determine.
 
     Values that nodes already have are ignored.
     """
     require(graph, PropertyGraph, "dimensions are extracted from a PropertyGraph")
-    stems = [in_stems(text) for text in _texts(graph)]
-    values = {"relationship_richness": _scaled(_neighbours(graph))}
-    values["implementation_complexity"] = _scaled(edges_at(graph, (("requires", "source"),)))
-    values["knowledge_density"] = np.array([_density(text) for text in _texts(graph)], dtype=np.float64)
-    values |= _leanings(stems)
-    prices = np.array([_price(properties) for properties in graph.node_properties], dtype=np.float64)
-    values["pricing_tier"] = np.where(np.isnan(prices), values["pricing_tier"], _scaled(prices))
-    return Extracted(graph, {name: np.round(values[name], _DIGITS) for name in EXTRACTABLE})
+    stems = [text_stems(text) for text in _node_texts(graph)]
+    values = {"relationship_richness": _divide_by_max(_count_neighbours(graph))}
+    values["implementation_complexity"] = _divide_by_max(count_edges_at(graph, (("requires", "source"),)))
+    values["knowledge_density"] = np.array(
+        [_knowledge_density(text) for text in _node_texts(graph)], dtype=np.float64
+    )
+    values |= _score_cues(stems)
+    prices = np.array([_find_price(properties) for properties in graph.node_properties], dtype=np.float64)
+    values["pricing_tier"] = np.where(np.isnan(prices), values["pricing_tier"], _divide_by_max(prices))
+    return ExtractedDimensions(graph, {name: np.round(values[name], _DIGITS) for name in EXTRACTABLE})
 
 
-def _texts(graph: PropertyGraph) -> Iterator[str]:
+def _node_texts(graph: PropertyGraph) -> Iterator[str]:
     for properties in graph.node_properties:
-        yield ". ".join(text for key in _READ if isinstance(text := properties.get(key), str))
+        yield ". ".join(text for key in _TEXT_PROPERTIES if isinstance(text := properties.get(key), str))
 
 
-def _own(properties: Mapping[str, Json]) -> dict[str, Json]:
+def _without_none(properties: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in properties.items() if value is not None}
 
 
-def _neighbours(graph: PropertyGraph) -> _Values:
+def _count_neighbours(graph: PropertyGraph) -> _Values:
     """Count the distinct other nodes that each node has edges with, in either direction."""
     size = max(len(graph), 1)
     low = np.minimum(graph.sources, graph.targets).astype(np.int64)
@@ -169,7 +174,7 @@ def _neighbours(graph: PropertyGraph) -> _Values:
     ).astype(np.float64)
 
 
-def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
+def count_edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
     """Count the edges of some types at the given end of each node.
 
     All counts are NaN if the graph has no edge of these types.
@@ -185,7 +190,7 @@ def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
     return total if some else np.full(len(graph), math.nan)
 
 
-def _scaled(counts: _Values) -> _Values:
+def _divide_by_max(counts: _Values) -> _Values:
     """Divide counts by their maximum, keeping NaN.
 
     All are 0 if the maximum is 0.
@@ -194,12 +199,12 @@ def _scaled(counts: _Values) -> _Values:
     return counts / greatest if greatest > 0 else counts
 
 
-def _density(text: str) -> float:
+def _knowledge_density(text: str) -> float:
     words = casefold_words(text)
-    return len(set(words) - SEARCH_STOP_WORDS) / len(words) if len(words) >= _FEWEST else math.nan
+    return len(set(words) - SEARCH_STOP_WORDS) / len(words) if len(words) >= _MIN_WORDS else math.nan
 
 
-def _leanings(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
+def _score_cues(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
     """Score each text on each dimension that has cues, from its words for the low and the high end.
 
     The score is NaN if a text has no cue.
@@ -207,7 +212,9 @@ def _leanings(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
     found = {name: np.full(len(texts), math.nan) for name in CUES}
     for row, stems in enumerate(texts):
         phrases = Counter(
-            stems[at : at + size] for size in range(1, LONGEST_CUE + 1) for at in range(len(stems) - size + 1)
+            stems[at : at + size]
+            for size in range(1, MAX_CUE_WORDS + 1)
+            for at in range(len(stems) - size + 1)
         )
         for name, (low, high) in CUES.items():
             against, for_ = sum(phrases[cue] for cue in low), sum(phrases[cue] for cue in high)
@@ -216,7 +223,7 @@ def _leanings(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
     return found
 
 
-def _price(properties: Mapping[str, Json]) -> float:
+def _find_price(properties: Mapping[str, Json]) -> float:
     """Return the first non-negative number under a name with price or cost, or NaN."""
-    named = (as_number(value) for name, value in properties.items() if _PRICED & set(in_stems(name)))
+    named = (to_number(value) for name, value in properties.items() if _PRICE_STEMS & set(text_stems(name)))
     return next((number for number in named if number >= 0), math.nan)

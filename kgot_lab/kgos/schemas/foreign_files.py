@@ -24,17 +24,26 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, make_read_only
 from kgot_lab.graph.validation import Vocabulary, validate_value
 from kgot_lab.io.sqlite_snapshot import private_copy
-from kgot_lab.kgos.schemas.profiles import Profile, Tables, first_named, profile_of, quoted_name, tables_of
-from kgot_lab.kgos.schemas.rules import RuleReport, Unread, check_rules
+from kgot_lab.kgos.schemas.profiles import (
+    Profile,
+    Tables,
+    detect_profile,
+    first_match,
+    list_tables,
+    quote_name,
+)
+from kgot_lab.kgos.schemas.rules import RuleReport, UnreadRow, check_rules
 from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Json
 
 # Read the columns of a table, and the properties of its rows from JSON and other columns.
 
-_RISKY = re.compile(r"\\u|\d[eE]\+?\d{3}")  # what may become half a surrogate pair, or an infinite number
-_LONG = 300  # characters of JSON within which no number is infinite by its digits alone, and nothing nests too deeply
-_Told = Callable[[int], str]  # describes a row in a report, by its position
+_RISKY_JSON = re.compile(
+    r"\\u|\d[eE]\+?\d{3}"
+)  # what may become half a surrogate pair, or an infinite number
+_MAX_PLAIN_JSON = 300  # characters of JSON within which no number is infinite by its digits alone, and nothing nests too deeply
+_DescribeRow = Callable[[int], str]  # describes a row in a report, by its position
 
 
 @dataclass(frozen=True)
@@ -64,74 +73,78 @@ class TableColumns:
         ]
 
 
-class _Replaced(str):
+class _ReplacedText(str):
     """A text with invalid UTF-8 that was replaced."""
 
 
-def table_columns(connection: sqlite3.Connection, table: str) -> TableColumns:
+def read_table(connection: sqlite3.Connection, table: str) -> TableColumns:
     """Read all values of a table, in the order of its rows.
 
     Raises sqlite3.Error if it cannot be read.
     """
-    told = connection.execute(f"PRAGMA table_info({quoted_name(table)})").fetchall()
-    names, keys = [row[1] for row in told], [row for row in told if row[5]]
+    table_info = connection.execute(f"PRAGMA table_info({quote_name(table)})").fetchall()
+    names, keys = [row[1] for row in table_info], [row for row in table_info if row[5]]
     number = keys[0][1] if len(keys) == 1 and keys[0][2].upper() == "INTEGER" else ""
-    asked = f"SELECT {', '.join(map(quoted_name, names))} FROM {quoted_name(table)} NOT INDEXED"  # an index would give them in its own order
+    query = f"SELECT {', '.join(map(quote_name, names))} FROM {quote_name(table)} NOT INDEXED"  # an index would give them in its own order
     replaced: tuple[int, ...] = ()
     try:
-        rows = connection.execute(asked).fetchall()
+        rows = connection.execute(query).fetchall()
     except sqlite3.OperationalError as error:
         if "UTF-8" not in str(error):
             raise
-        connection.text_factory = _decoded
-        rows = connection.execute(asked).fetchall()
+        connection.text_factory = _decode_text
+        rows = connection.execute(query).fetchall()
         connection.text_factory = str
         replaced = tuple(
-            place for place, row in enumerate(rows) if any(type(value) is _Replaced for value in row)
+            position
+            for position, row in enumerate(rows)
+            if any(type(value) is _ReplacedText for value in row)
         )
-        rows = [tuple(str(value) if type(value) is _Replaced else value for value in row) for row in rows]
+        rows = [tuple(str(value) if type(value) is _ReplacedText else value for value in row) for row in rows]
     values = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
     return TableColumns(table, len(rows), values, number, replaced)
 
 
 def row_properties(
-    columns: TableColumns, in_json: str, besides: Collection[str], told: _Told
-) -> tuple[list[dict[str, Json]], list[Unread]]:
+    columns: TableColumns, in_json: str, besides: Collection[str], describe_row: _DescribeRow
+) -> tuple[list[dict[str, Json]], list[UnreadRow]]:
     """Return the properties of each row, and the rows whose JSON is malformed.
 
     Properties are those in the JSON column and the other columns, except `besides`. If both have a name, JSON
     takes precedence, since that is where SQL looks for dimensions. A row with malformed JSON has none of its
     JSON properties. NULL, blank JSON and bytes, which are mostly vectors, are skipped.
     """
-    unread: list[Unread] = []
+    unread: list[UnreadRow] = []
     of_json: list[dict[str, Json]] = [{}] * columns.rows
     if in_json:
         texts = columns.values[in_json]
         table: dict[Json, dict[str, Json]] = {}
-        wrong: dict[Json, str] = {}
+        problems: dict[Json, str] = {}
         for text in set(texts):  # many rows are equal
             try:
-                table[text] = _object(text)
+                table[text] = _parse_object(text)
             except BadInput as error:
-                table[text], wrong[text] = {}, str(error)
+                table[text], problems[text] = {}, str(error)
         of_json = [table[text] for text in texts]
-        if wrong:
-            for place, text in enumerate(texts):
-                if text in wrong:
-                    why = f"its {in_json} {wrong[text]}, so it has none of them"
-                    unread.append(Unread(8, columns.table, place + 1, told(place), why))
+        if problems:
+            for position, text in enumerate(texts):
+                if text in problems:
+                    why = f"its {in_json} {problems[text]}, so it has none of them"
+                    unread.append(UnreadRow(8, columns.table, position + 1, describe_row(position), why))
     left_out = {in_json, *besides}
-    own = {name: _plain(column) for name, column in columns.values.items() if name not in left_out}
+    own = {name: _without_binary(column) for name, column in columns.values.items() if name not in left_out}
     more = {name: column for name, column in own.items() if any(value is not None for value in column)}
     if not more:
         return of_json, unread
-    given = (dict(zip(more, row, strict=True)) for row in zip(*more.values(), strict=True))
+    own_properties = (dict(zip(more, row, strict=True)) for row in zip(*more.values(), strict=True))
     if any(None in column for column in more.values()):
-        given = ({name: value for name, value in each.items() if value is not None} for each in given)
-    return [each | known for each, known in zip(given, of_json, strict=True)], unread
+        own_properties = (
+            {name: value for name, value in each.items() if value is not None} for each in own_properties
+        )
+    return [each | known for each, known in zip(own_properties, of_json, strict=True)], unread
 
 
-def _object(text: Json) -> dict[str, Json]:
+def _parse_object(text: Json) -> dict[str, Json]:
     """Parse a JSON object, or return an empty one for NULL and blanks.
 
     Raises BadInput, saying what is wrong.
@@ -139,9 +152,14 @@ def _object(text: Json) -> dict[str, Json]:
     if text is None:
         return {}
     # the common case, which needs no conversion
-    if type(text) is str and text.startswith("{") and len(text) <= _LONG and not _RISKY.search(text):
+    if (
+        type(text) is str
+        and text.startswith("{")
+        and len(text) <= _MAX_PLAIN_JSON
+        and not _RISKY_JSON.search(text)
+    ):
         try:
-            found, end = _scan(text, 0)
+            found, end = _scan_json(text, 0)
         except (StopIteration, ValueError):
             end = -1
         if end == len(text):
@@ -161,7 +179,7 @@ def _object(text: Json) -> dict[str, Json]:
         raise BadInput(f"cannot be kept ({error})") from None
 
 
-def _plain(column: Sequence[Json]) -> Sequence[Json]:
+def _without_binary(column: Sequence[Json]) -> Sequence[Json]:
     """Replace bytes and infinite numbers, which JSON does not have, with None."""
     if not {float, bytes} & set(map(type, column)):
         return column
@@ -171,30 +189,30 @@ def _plain(column: Sequence[Json]) -> Sequence[Json]:
     ]
 
 
-def _decoded(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        return _Replaced(data.decode(errors="replace"))
+        return _ReplacedText(data.decode(errors="replace"))
 
 
-def _refuse(constant: str) -> Json:
+def _refuse_constant(constant: str) -> Json:
     raise ValueError(f"{constant} is no number of JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 # returns the value at a position of a text and its end; raises StopIteration if there is none
-_scan: Callable[[str, int], tuple[Json, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
+_scan_json: Callable[[str, int], tuple[Json, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 
 
 # Build a graph from two tables, column by column, and report the rows that cannot be taken as they are.
 
-RELATED = "related_to"  # the edge type of a file without a column for it
+DEFAULT_EDGE_TYPE = "related_to"  # the edge type of a file without a column for it
 
 
-def graph_of_tables(
+def build_graph(
     profile: Profile, nodes: TableColumns, edges: TableColumns
-) -> tuple[PropertyGraph, tuple[Unread, ...]]:
+) -> tuple[PropertyGraph, tuple[UnreadRow, ...]]:
     """Build the graph of two tables, and list the rows that were not taken as they are, nodes first.
 
     Nodes without an id or with that of an earlier row are left out, as are edges with an end that is not a
@@ -202,10 +220,10 @@ def graph_of_tables(
     type, all but the first have their number as key. A column that only numbers the edges is not a property.
     """
     ids = nodes.texts(profile.id)
-    kept, unread = _readable_nodes(nodes.table, ids)
-    row_of = {id: row for row, id in enumerate(compress(ids, kept)) if id is not None}
+    is_node, unread = _select_node_rows(nodes.table, ids)
+    row_of = {id: row for row, id in enumerate(compress(ids, is_node)) if id is not None}
     named_columns = (profile.id, profile.called, profile.type)
-    of_nodes, wrong = row_properties(
+    of_nodes, unread_properties = row_properties(
         nodes, profile.properties, named_columns, lambda row: f"node {short_repr(ids[row])}"
     )
     names, types = nodes.texts(profile.called), nodes.texts(profile.type)
@@ -213,11 +231,16 @@ def graph_of_tables(
         known if name is None else {**known, "name": name}
         for name, known in zip(names, of_nodes, strict=True)
     ]
-    unread += [*wrong, *(_replaced(nodes, row, f"node {short_repr(ids[row])}") for row in nodes.replaced)]
+    unread += [
+        *unread_properties,
+        *(_replaced_text_row(nodes, row, f"node {short_repr(ids[row])}") for row in nodes.replaced),
+    ]
 
     sources, targets = edges.texts(profile.source), edges.texts(profile.target)
     relations = (
-        [each or "" for each in edges.texts(profile.relation)] if profile.relation else [RELATED] * edges.rows
+        [each or "" for each in edges.texts(profile.relation)]
+        if profile.relation
+        else [DEFAULT_EDGE_TYPE] * edges.rows
     )
     begin, end = (
         np.array([-1 if id is None else row_of.get(id, -1) for id in each], dtype=np.int32)
@@ -230,48 +253,51 @@ def graph_of_tables(
 
     for row in np.flatnonzero(~whole).tolist():
         ends = (sources[row], begin[row]), (targets[row], end[row])
-        gone = " and no node ".join(short_repr(id) for id, there in ends if there < 0)
+        gone = " and no node ".join(short_repr(id) for id, end_row in ends if end_row < 0)
         why = f"there is no node {gone}, so it is left out"
-        unread.append(Unread(3, edges.table, row + 1, describe_edge(row), why))
+        unread.append(UnreadRow(3, edges.table, row + 1, describe_edge(row), why))
     besides = (profile.source, profile.target, profile.relation, edges.number)
-    of_edges, wrong = row_properties(edges, profile.edge_properties, besides, describe_edge)
-    unread += [*wrong, *(_replaced(edges, row, describe_edge(row)) for row in edges.replaced)]
+    of_edges, unread_properties = row_properties(edges, profile.edge_properties, besides, describe_edge)
+    unread += [
+        *unread_properties,
+        *(_replaced_text_row(edges, row, describe_edge(row)) for row in edges.replaced),
+    ]
 
-    begin, end, here = begin[whole], end[whole], whole.tolist()
-    code_of = {name: code for code, name in enumerate(dict.fromkeys(compress(relations, here)))}
-    codes = np.array([code_of[name] for name in compress(relations, here)], dtype=np.int32)
+    begin, end, has_both_ends = begin[whole], end[whole], whole.tolist()
+    code_of = {name: code for code, name in enumerate(dict.fromkeys(compress(relations, has_both_ends)))}
+    codes = np.array([code_of[name] for name in compress(relations, has_both_ends)], dtype=np.int32)
     graph = PropertyGraph(
         ids=tuple(row_of),
-        node_labels=tuple((each,) if each and each.strip() else () for each in compress(types, kept)),
-        node_properties=tuple(compress(named, kept)),
+        node_labels=tuple((each,) if each and each.strip() else () for each in compress(types, is_node)),
+        node_properties=tuple(compress(named, is_node)),
         sources=make_read_only(begin),
         targets=make_read_only(end),
         type_codes=make_read_only(codes),
         type_names=tuple(code_of),
-        edge_properties=tuple(compress(of_edges, here)),
-        edge_keys=_keys(begin, end, codes, len(row_of)),
+        edge_properties=tuple(compress(of_edges, has_both_ends)),
+        edge_keys=_edge_keys(begin, end, codes, len(row_of)),
     )
     return graph, tuple(sorted(unread, key=lambda each: (each.table != nodes.table, each.row)))
 
 
-def _readable_nodes(table: str, ids: Sequence[str | None]) -> tuple[list[bool], list[Unread]]:
+def _select_node_rows(table: str, ids: Sequence[str | None]) -> tuple[list[bool], list[UnreadRow]]:
     """Return which rows become nodes, and why the others do not."""
     first: dict[str, int] = {}
-    kept, unread = [], []
+    is_node, unread = [], []
     for row, id in enumerate(ids):
-        kept.append(id is not None and first.setdefault(id, row) == row)
-        if not kept[-1]:
+        is_node.append(id is not None and first.setdefault(id, row) == row)
+        if not is_node[-1]:
             why = "it has no id" if id is None else f"row {first[id] + 1:,} has its id already"
-            unread.append(Unread(0, table, row + 1, f"node {short_repr(id)}", f"{why}, so it is left out"))
-    return kept, unread
+            unread.append(UnreadRow(0, table, row + 1, f"node {short_repr(id)}", f"{why}, so it is left out"))
+    return is_node, unread
 
 
-def _replaced(columns: TableColumns, row: int, of: str) -> Unread:
+def _replaced_text_row(columns: TableColumns, row: int, of: str) -> UnreadRow:
     why = "a text in it is not UTF-8; the letters that could not be read were replaced"
-    return Unread(0, columns.table, row + 1, of, why)
+    return UnreadRow(0, columns.table, row + 1, of, why)
 
 
-def _keys(begin: Ints, end: Ints, codes: Ints, nodes: int) -> tuple[str, ...]:
+def _edge_keys(begin: Ints, end: Ints, codes: Ints, nodes: int) -> tuple[str, ...]:
     """Return the key of each edge.
 
     It is "" for the first edge with its ends and type, and "2", "3" … for later ones.
@@ -280,13 +306,13 @@ def _keys(begin: Ints, end: Ints, codes: Ints, nodes: int) -> tuple[str, ...]:
     order = np.argsort(triple, kind="stable")
     begins = np.ones(len(triple), dtype=np.bool_)
     begins[1:] = np.diff(triple[order]) != 0
-    places = np.arange(len(triple))
+    positions = np.arange(len(triple))
     count = np.empty(len(triple), dtype=np.int64)
-    count[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    count[order] = positions - np.maximum.accumulate(np.where(begins, positions, 0))
     return tuple("" if each == 0 else str(each + 1) for each in count.tolist())
 
 
-_SHOWN = 5
+_MAX_ROWS = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -297,7 +323,7 @@ class ForeignGraph:
 
     graph: PropertyGraph
     profile: Profile
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnreadRow, ...] = ()
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -309,14 +335,14 @@ class ForeignGraph:
         return check_rules(self.graph, vocabulary or self.vocabulary, unread=self.unread)
 
     def __repr__(self) -> str:
-        told = [f"<{self.profile}: {self.graph}>"]
+        lines = [f"<{self.profile}: {self.graph}>"]
         if self.unread:
-            told.append(
+            lines.append(
                 f"{format_count(len(self.unread), 'row')} of the file not in the graph as they stand:"
             )
-            told += [f"  {each}" for each in self.unread[:_SHOWN]]
-            told += [f"  … {len(self.unread) - _SHOWN:,} more"] * (len(self.unread) > _SHOWN)
-        return "\n".join(told)
+            lines += [f"  {each}" for each in self.unread[:_MAX_ROWS]]
+            lines += [f"  … {len(self.unread) - _MAX_ROWS:,} more"] * (len(self.unread) > _MAX_ROWS)
+        return "\n".join(lines)
 
 
 def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
@@ -333,10 +359,10 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
         try:
             with closing(sqlite3.connect(copied.path, isolation_level=None)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")  # limits what its schema may call
-                found = profile_of(connection, path, profile)
-                with _uncollected():
-                    graph, unread = graph_of_tables(
-                        found, table_columns(connection, found.nodes), table_columns(connection, found.edges)
+                found = detect_profile(connection, path, profile)
+                with _without_garbage_collection():
+                    graph, unread = build_graph(
+                        found, read_table(connection, found.nodes), read_table(connection, found.edges)
                     )
         except sqlite3.DatabaseError as error:
             raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
@@ -344,7 +370,7 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """Disable the cyclic garbage collector within a block, since nothing built there is cyclic.
 
     Scanning 284,178 dictionaries for cycles takes a quarter of the time.
@@ -360,11 +386,11 @@ def _uncollected() -> Iterator[None]:
 
 # Read the vectors of nodes in an SQLite file of another program.
 
-_VECTORS = tuple("embedding embeddings vector vectors embedding_vector embedding_blob vec emb".split())
-_IDS = ("node_id", "entity_id", "id", "item_id", "key", "uid", "uuid", "name")
-_MODELS = ("embedding_model", "model", "model_name", "embedder", "model_id")
-_SIZES = ("embedding_dim", "dimension", "dimensions", "dim", "dims")
-_BYTES = {2: "<f2", 4: "<f4", 8: "<f8"}  # of a number
+_VECTOR_COLUMNS = tuple("embedding embeddings vector vectors embedding_vector embedding_blob vec emb".split())
+_ID_COLUMNS = ("node_id", "entity_id", "id", "item_id", "key", "uid", "uuid", "name")
+_MODEL_COLUMNS = ("embedding_model", "model", "model_name", "embedder", "model_id")
+_SIZE_COLUMNS = ("embedding_dim", "dimension", "dimensions", "dim", "dims")
+_FLOAT_TYPES = {2: "<f2", 4: "<f4", 8: "<f8"}  # of a number
 
 
 class VectorColumns(NamedTuple):
@@ -377,7 +403,7 @@ class VectorColumns(NamedTuple):
     size: str
 
 
-def vectors_in_file(path: Path | str) -> StoredVectors:
+def read_vectors(path: Path | str) -> StoredVectors:
     """Read the vectors in an SQLite file, by the ids of their rows.
 
     A vector is stored as a JSON list, as bytes of 32-bit numbers, or as bytes whose width follows from a
@@ -391,58 +417,62 @@ def vectors_in_file(path: Path | str) -> StoredVectors:
         try:
             with closing(sqlite3.connect(copied.path)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")
-                columns = _columns(tables_of(connection), path)
-                asked = ", ".join(quoted_name(name) if name else "NULL" for name in columns[1:])
+                columns = _find_vector_columns(list_tables(connection), path)
+                selected = ", ".join(quote_name(name) if name else "NULL" for name in columns[1:])
                 rows = connection.execute(
-                    f"SELECT {asked} FROM {quoted_name(columns.table)} NOT INDEXED"
+                    f"SELECT {selected} FROM {quote_name(columns.table)} NOT INDEXED"
                 ).fetchall()
         except sqlite3.DatabaseError as error:
             raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
-    kept = [row for row in rows if row[0] is not None and row[1] not in (None, "", b"")]
-    if not kept:
+    vector_rows = [row for row in rows if row[0] is not None and row[1] not in (None, "", b"")]
+    if not vector_rows:
         raise BadInput(f"{path}: no row of {columns.table} has a vector in {columns.vector}")
-    model = _only(
-        f"{path}: the vectors in {columns.table} come from several makers", (row[2] for row in kept)
+    model = _single_value(
+        f"{path}: the vectors in {columns.table} come from several makers", (row[2] for row in vector_rows)
     )
     numbers = [
-        _numbers(value, size, f"{path}: the {columns.vector} of {short_repr(str(id))}")
-        for id, value, _, size in kept
+        _parse_vector(value, size, f"{path}: the {columns.vector} of {short_repr(str(id))}")
+        for id, value, _, size in vector_rows
     ]
-    _only(f"{path}: the vectors in {columns.table} have several sizes", map(len, numbers))
-    return StoredVectors.of([str(row[0]) for row in kept], np.stack(numbers), model=model)
+    _single_value(f"{path}: the vectors in {columns.table} have several sizes", map(len, numbers))
+    return StoredVectors.of([str(row[0]) for row in vector_rows], np.stack(numbers), model=model)
 
 
-def _columns(tables: Tables, path: Path) -> VectorColumns:
+def _find_vector_columns(tables: Tables, path: Path) -> VectorColumns:
     for table, names in tables.items():
-        vector, id = first_named(_VECTORS, names), first_named(_IDS, names)
+        vector, id = first_match(_VECTOR_COLUMNS, names), first_match(_ID_COLUMNS, names)
         if vector and id and vector != id:
-            return VectorColumns(table, id, vector, first_named(_MODELS, names), first_named(_SIZES, names))
-    there = "; ".join(f"{name}({', '.join(columns)})" for name, columns in tables.items())
+            return VectorColumns(
+                table, id, vector, first_match(_MODEL_COLUMNS, names), first_match(_SIZE_COLUMNS, names)
+            )
+    tables_text = "; ".join(f"{name}({', '.join(columns)})" for name, columns in tables.items())
     raise BadInput(
-        f"{path}: no table has a column of vectors ({', '.join(_VECTORS)}) beside one of ids ({', '.join(_IDS)}). "
-        f"It has {format_count(len(tables), 'table')}: {there or 'none'}"
+        f"{path}: no table has a column of vectors ({', '.join(_VECTOR_COLUMNS)}) beside one of ids ({', '.join(_ID_COLUMNS)}). "
+        f"It has {format_count(len(tables), 'table')}: {tables_text or 'none'}"
     )
 
 
-def _only(problem: str, values: Iterable[object]) -> str:
+def _single_value(problem: str, values: Iterable[object]) -> str:
     counts = Counter(values)
     if len(counts) > 1:
         common = (
             (value if value is not None else "none said", count) for value, count in counts.most_common(4)
         )
-        told = ", ".join(f"{value} ({count:,})" for value, count in common)
-        raise BadInput(f"{problem}: {told}; vectors of several cannot be compared, so keep those of one")
+        values_text = ", ".join(f"{value} ({count:,})" for value, count in common)
+        raise BadInput(
+            f"{problem}: {values_text}; vectors of several cannot be compared, so keep those of one"
+        )
     (value,) = counts
     return "" if value is None else str(value)
 
 
-def _numbers(value: object, size: object, what: str) -> NDArray[np.float64]:
+def _parse_vector(value: object, size: object, what: str) -> NDArray[np.float64]:
     if isinstance(value, bytes):
         width = len(value) / size if isinstance(size, int) and size > 0 else 4
-        if width not in _BYTES or len(value) % width:
-            told = f"{size} numbers" if size else "numbers of 4 bytes"
-            raise BadInput(f"{what} has {len(value):,} bytes, which are no {told}")
-        return np.frombuffer(value, _BYTES[int(width)]).astype(np.float64)
+        if width not in _FLOAT_TYPES or len(value) % width:
+            expected = f"{size} numbers" if size else "numbers of 4 bytes"
+            raise BadInput(f"{what} has {len(value):,} bytes, which are no {expected}")
+        return np.frombuffer(value, _FLOAT_TYPES[int(width)]).astype(np.float64)
     try:
         found = np.asarray(json.loads(str(value)), np.float64)
     except (ValueError, TypeError, RecursionError):

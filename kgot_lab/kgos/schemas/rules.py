@@ -28,14 +28,14 @@ from kgot_lab.text.cleaning import format_count
 # Rules, their violations, and the report on all rules.
 
 Severity = Literal["error", "warning", "info"]
-On = Literal["nodes", "edges", "rows"]  # rows of a file, for what the graph cannot show
-Find = Callable[[PropertyGraph, Vocabulary], Ints]
-Why = Callable[[PropertyGraph, int], str]
-_SHOWN = 3
+RuleTarget = Literal["nodes", "edges", "rows"]  # rows of a file, for what the graph cannot show
+FindRows = Callable[[PropertyGraph, Vocabulary], Ints]
+DescribeRow = Callable[[PropertyGraph, int], str]
+_MAX_FAULTS = 3
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadRow:
     """A row of a file that was left out or changed: the rule it breaks (3 or 8), its position, and the
     reason.
     """
@@ -62,22 +62,22 @@ class Rule:
     severity: Severity
     says: str
     do: str
-    on: On
-    find: Find | None = None
-    why: Why = lambda graph, row: ""
+    on: RuleTarget
+    find: FindRows | None = None
+    why: DescribeRow = lambda graph, row: ""
 
     def __str__(self) -> str:
         return f"{self.number} {self.severity.upper()}: {self.says}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Broken:
+class RuleViolations:
     """The violations of a rule: rows of nodes or edges of a graph, or rows of the file it was read from."""
 
     rule: Rule
     graph: PropertyGraph
     rows: Ints
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnreadRow, ...] = ()
 
     def __len__(self) -> int:
         return len(self.unread) if self.rule.on == "rows" else len(self.rows)
@@ -85,9 +85,9 @@ class Broken:
     @property
     def faults(self) -> Sequence[Fault]:
         """The violations as texts, formatted when read."""
-        return LazySequence(len(self), self._fault)
+        return LazySequence(len(self), self._build_fault)
 
-    def _fault(self, number: int) -> Fault:
+    def _build_fault(self, number: int) -> Fault:
         rule = self.rule
         if rule.on == "rows":
             row = self.unread[number]
@@ -106,21 +106,21 @@ class Broken:
 
     def __repr__(self) -> str:
         head = f"{self.rule}: {format_count(len(self), self.rule.on[:-1])}"
-        more = [f"  … {len(self) - _SHOWN:,} more"] * (len(self) > _SHOWN)
-        return "\n".join([head, *(f"  {fault}" for fault in self.faults[:_SHOWN]), *more])
+        more = [f"  … {len(self) - _MAX_FAULTS:,} more"] * (len(self) > _MAX_FAULTS)
+        return "\n".join([head, *(f"  {fault}" for fault in self.faults[:_MAX_FAULTS]), *more])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RuleReport:
     """The result of each rule on a graph, in the order of their numbers."""
 
-    found: tuple[Broken, ...]
+    found: tuple[RuleViolations, ...]
 
-    def __getitem__(self, number: int) -> Broken:
+    def __getitem__(self, number: int) -> RuleViolations:
         return next(each for each in self.found if each.rule.number == number)
 
     @property
-    def broken(self) -> tuple[Broken, ...]:
+    def broken(self) -> tuple[RuleViolations, ...]:
         """The rules that are broken, with their violations."""
         return tuple(each for each in self.found if len(each))
 
@@ -140,8 +140,8 @@ class RuleReport:
             for kind in ("error", "warning", "info")
         }
         passed = len(self.found) - len(self.broken)
-        told = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
-        return f"{passed} of {len(self.found)} rules hold{told and f'; found: {told}'}"
+        counts_text = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+        return f"{passed} of {len(self.found)} rules hold{counts_text and f'; found: {counts_text}'}"
 
     def __repr__(self) -> str:
         return "\n".join([str(self), *map(repr, self.broken)])
@@ -150,36 +150,40 @@ class RuleReport:
 # Cycles of edges of one type: the nodes on them, and a shortest one through a node.
 
 
-def rows_of_types(graph: PropertyGraph, *types: str) -> Ints:
+def edge_rows_of_types(graph: PropertyGraph, *types: str) -> Ints:
     """Return the rows of the edges of some types, in edge order."""
     codes = [code for code, name in enumerate(graph.type_names) if name in types]
     return np.flatnonzero(np.isin(graph.type_codes, codes)).astype(np.int32)
 
 
-def on_circles(graph: PropertyGraph, type: str) -> Ints:
+def nodes_on_cycles(graph: PropertyGraph, type: str) -> Ints:
     """Return the rows of the nodes on a cycle of edges of one type, including self-loops.
 
     A graph of dependencies has none. Nodes that no edge enters or leaves are removed in columns, round by
     round; usually nothing remains. The rest is split into strongly connected components, since a node between
     two cycles lies on neither.
     """
-    rows = rows_of_types(graph, type)
+    rows = edge_rows_of_types(graph, type)
     sources, targets = graph.sources[rows], graph.targets[rows]
     left = np.ones(len(graph), dtype=np.bool_)
     for begin, end in ((sources, targets), (targets, sources)):
-        kept = left[begin] & left[end]
-        _peel(
-            build_csr(begin[kept], end[kept], len(graph)), np.bincount(end[kept], minlength=len(graph)), left
+        in_cycle_candidates = left[begin] & left[end]
+        _remove_sources(
+            build_csr(begin[in_cycle_candidates], end[in_cycle_candidates], len(graph)),
+            np.bincount(end[in_cycle_candidates], minlength=len(graph)),
+            left,
         )
-    kept = left[sources] & left[targets]
+    in_cycle_candidates = left[sources] & left[targets]
     loops = sources[sources == targets]
     rest: nx.DiGraph[int] = nx.DiGraph()
-    rest.add_edges_from(zip(sources[kept].tolist(), targets[kept].tolist(), strict=True))
+    rest.add_edges_from(
+        zip(sources[in_cycle_candidates].tolist(), targets[in_cycle_candidates].tolist(), strict=True)
+    )
     found = [row for part in nx.strongly_connected_components(rest) if len(part) > 1 for row in part]
     return np.unique(np.concatenate((np.array(found, dtype=np.int32), loops)))
 
 
-def _peel(follow: Csr, entering: NDArray[np.int64], left: NDArray[np.bool_]) -> None:
+def _remove_sources(follow: Csr, entering: NDArray[np.int64], left: NDArray[np.bool_]) -> None:
     """Remove from `left`, in place, nodes without incoming edges, repeatedly."""
     front = np.flatnonzero(left & (entering == 0))
     while len(front):
@@ -191,12 +195,12 @@ def _peel(follow: Csr, entering: NDArray[np.int64], left: NDArray[np.bool_]) -> 
         front = reached[entering[reached] == 0]
 
 
-def circle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:
+def cycle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:
     """Return the ids along a shortest cycle through a node over edges of one type.
 
     Returns () if the node lies on no cycle.
     """
-    rows = rows_of_types(graph, type)
+    rows = edge_rows_of_types(graph, type)
     follow = build_csr(graph.sources[rows], graph.targets[rows], len(graph))
     came_from: dict[int, int] = {}
     queue = deque([row])
@@ -217,19 +221,19 @@ def circle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]
 # Find the rows of a graph that break each rule.
 
 
-def nameless(graph: PropertyGraph, _: Vocabulary) -> Ints:
+def nodes_without_name(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """Return the nodes whose name is missing, blank or not a text."""
     names = (properties.get("name") for properties in graph.node_properties)
-    return _rows(not (isinstance(name, str) and name.strip()) for name in names)
+    return _matching_rows(not (isinstance(name, str) and name.strip()) for name in names)
 
 
-def of_no_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
+def nodes_without_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
     """Return the nodes that do not have exactly one label, or whose label is no type of the vocabulary."""
     known = {(each.name,) for each in vocabulary.node_types}
-    return _rows(labels not in known for labels in graph.node_labels)
+    return _matching_rows(labels not in known for labels in graph.node_labels)
 
 
-def loops(graph: PropertyGraph, _: Vocabulary) -> Ints:
+def self_loops(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """Return the edges from a node to itself."""
     return np.flatnonzero(graph.sources == graph.targets).astype(np.int32)
 
@@ -245,7 +249,7 @@ def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
     return np.flatnonzero(~first).astype(np.int32)
 
 
-def orphans(graph: PropertyGraph, _: Vocabulary) -> Ints:
+def isolated_nodes(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """Return the nodes without edges."""
     degrees = np.bincount(graph.sources, minlength=len(graph)) + np.bincount(
         graph.targets, minlength=len(graph)
@@ -253,26 +257,26 @@ def orphans(graph: PropertyGraph, _: Vocabulary) -> Ints:
     return np.flatnonzero(degrees == 0).astype(np.int32)
 
 
-def of_unknown_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
+def edges_of_unknown_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
     """Return the edges whose type is not in the vocabulary."""
     known = {each.name for each in vocabulary.edge_types}
-    return rows_of_types(graph, *(set(graph.type_names) - known))
+    return edge_rows_of_types(graph, *(set(graph.type_names) - known))
 
 
-def workaround_of_nothing(graph: PropertyGraph, _: Vocabulary) -> Ints:
+def dangling_workarounds(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """Return the has_workaround edges whose source neither has a limitation nor is one that a node has."""
-    limited, worked = rows_of_types(graph, "has_limitation"), rows_of_types(graph, "has_workaround")
+    limited, worked = edge_rows_of_types(graph, "has_limitation"), edge_rows_of_types(graph, "has_workaround")
     concerned = np.zeros(len(graph), dtype=np.bool_)
     concerned[graph.sources[limited]] = concerned[graph.targets[limited]] = True
     return worked[~concerned[graph.sources[worked]]]
 
 
-def without_way_out(graph: PropertyGraph, _: Vocabulary) -> Ints:
+def nodes_without_workaround(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """Return the nodes that have limitations and no workaround.
 
     A node with the property no_workaround is left out.
     """
-    limited, worked = rows_of_types(graph, "has_limitation"), rows_of_types(graph, "has_workaround")
+    limited, worked = edge_rows_of_types(graph, "has_limitation"), edge_rows_of_types(graph, "has_workaround")
     helped, open_ = np.zeros(len(graph), dtype=np.bool_), np.zeros(len(graph), dtype=np.bool_)
     helped[graph.sources[worked]] = True
     open_[graph.sources[limited]] = True
@@ -283,15 +287,15 @@ def without_way_out(graph: PropertyGraph, _: Vocabulary) -> Ints:
     )
 
 
-def _rows(found: Iterable[bool]) -> Ints:
-    return np.flatnonzero(np.fromiter(found, np.bool_)).astype(np.int32)
+def _matching_rows(matches: Iterable[bool]) -> Ints:
+    return np.flatnonzero(np.fromiter(matches, np.bool_)).astype(np.int32)
 
 
-def _name(graph: PropertyGraph, row: int) -> str:
+def _describe_name(graph: PropertyGraph, row: int) -> str:
     return f"its name is {describe_value(graph.node_properties[row].get('name'))}"
 
 
-def _labels(graph: PropertyGraph, row: int) -> str:
+def _describe_labels(graph: PropertyGraph, row: int) -> str:
     labels = graph.node_labels[row]
     return (
         f"its type is {short_repr(labels[0])}, which is not in the vocabulary"
@@ -300,19 +304,19 @@ def _labels(graph: PropertyGraph, row: int) -> str:
     )
 
 
-def _type(graph: PropertyGraph, row: int) -> str:
+def _describe_edge_type(graph: PropertyGraph, row: int) -> str:
     return (
         f"its type is {short_repr(graph.type_names[graph.type_codes[row]])}, which is not in the vocabulary"
     )
 
 
-def _always(why: str) -> Why:
+def _constant_reason(why: str) -> DescribeRow:
     return lambda graph, row: why
 
 
-def _circle(type: str, verb: str) -> Why:
+def _describe_cycle(type: str, verb: str) -> DescribeRow:
     def why(graph: PropertyGraph, row: int) -> str:
-        return f"it {verb} itself: {f' -{type}-> '.join(map(short_repr, circle_through(graph, type, row)))}"
+        return f"it {verb} itself: {f' -{type}-> '.join(map(short_repr, cycle_through(graph, type, row)))}"
 
     return why
 
@@ -331,36 +335,46 @@ _TABLE = """
     11 | error | nodes | nothing feeds into itself through others | take the edge out that is wrong
     12 | info | nodes | what has a limitation has a workaround, or says that there is none | \
 add an edge has_workaround, or the property no_workaround: true"""
-_FINDS: Mapping[int, tuple[Find, Why]] = {  # what breaks a rule, and a description of one violation
-    1: (nameless, _name),
-    2: (of_no_type, _labels),
-    4: (loops, _always("it joins a node with itself")),
-    5: (repeated_edges, _always("an earlier edge has the same ends and type")),
-    6: (orphans, _always("it has no edge")),
-    7: (of_unknown_type, _type),
-    9: (lambda graph, _: on_circles(graph, "requires"), _circle("requires", "requires")),
-    10: (workaround_of_nothing, _always("neither end of an edge has_limitation is where it begins")),
-    11: (lambda graph, _: on_circles(graph, "feeds_into"), _circle("feeds_into", "feeds into")),
-    12: (without_way_out, _always("it has a limitation, no workaround, and does not say that there is none")),
+_RULE_FUNCTIONS: Mapping[
+    int, tuple[FindRows, DescribeRow]
+] = {  # what breaks a rule, and a description of one violation
+    1: (nodes_without_name, _describe_name),
+    2: (nodes_without_type, _describe_labels),
+    4: (self_loops, _constant_reason("it joins a node with itself")),
+    5: (repeated_edges, _constant_reason("an earlier edge has the same ends and type")),
+    6: (isolated_nodes, _constant_reason("it has no edge")),
+    7: (edges_of_unknown_type, _describe_edge_type),
+    9: (lambda graph, _: nodes_on_cycles(graph, "requires"), _describe_cycle("requires", "requires")),
+    10: (dangling_workarounds, _constant_reason("neither end of an edge has_limitation is where it begins")),
+    11: (lambda graph, _: nodes_on_cycles(graph, "feeds_into"), _describe_cycle("feeds_into", "feeds into")),
+    12: (
+        nodes_without_workaround,
+        _constant_reason("it has a limitation, no workaround, and does not say that there is none"),
+    ),
 }
 
 
-def _twelve() -> Iterator[Rule]:
+def _parse_rules() -> Iterator[Rule]:
     for line in _TABLE.strip().splitlines():
         number, severity, on, says, do = line.strip().split(" | ")
         yield Rule(
-            int(number), cast(Severity, severity), says, do, cast(On, on), *_FINDS.get(int(number), ())
+            int(number),
+            cast(Severity, severity),
+            says,
+            do,
+            cast(RuleTarget, on),
+            *_RULE_FUNCTIONS.get(int(number), ()),
         )
 
 
-TWELVE_RULES = tuple(_twelve())
+TWELVE_RULES = tuple(_parse_rules())
 
 
 def check_rules(
     graph: PropertyGraph,
     vocabulary: Vocabulary = UNIFIED,
     *,
-    unread: Iterable[Unread] = (),
+    unread: Iterable[UnreadRow] = (),
     only: Iterable[int] = (),
 ) -> RuleReport:
     """Check a graph against the twelve rules, or against those in `only`.
@@ -377,6 +391,8 @@ def check_rules(
         if rule.number in wanted:
             breaking = np.empty(0, dtype=np.int32) if rule.find is None else rule.find(graph, vocabulary)
             found.append(
-                Broken(rule, graph, breaking, tuple(each for each in rows if each.rule == rule.number))
+                RuleViolations(
+                    rule, graph, breaking, tuple(each for each in rows if each.rule == rule.number)
+                )
             )
     return RuleReport(tuple(found))

@@ -111,12 +111,12 @@ def _edge_types(table: str) -> tuple[EdgeType, ...]:
     found: dict[str, EdgeType] = {}
     for line in table.strip().splitlines():
         name, meaning, *ends, both = line.strip().split(" |")
-        new = EdgeType(name, meaning.strip(), _ends(*ends), symmetric=both == " =")
+        new = EdgeType(name, meaning.strip(), _parse_ends(*ends), symmetric=both == " =")
         found[name] = replace(found[name], ends=found[name].ends + new.ends) if name in found else new
     return tuple(found.values())
 
 
-def _ends(sources: str, targets: str) -> tuple[Ends, ...]:
+def _parse_ends(sources: str, targets: str) -> tuple[Ends, ...]:
     return tuple(Ends(source, target) for source in sources.split() for target in targets.split())
 
 
@@ -157,7 +157,7 @@ _CODE_EDGES = """
     documents | tells about | document | * |
     pattern_instance_of | is built after | _code _patterns | _patterns |
     pattern_alternative_to | is another pattern for the same job as | _patterns | _patterns | ="""
-_CODE = {
+_CODE_GROUPS = {
     "_code": "module class function method",
     "_patterns": "pattern design_pattern architectural_pattern anti_pattern",
 }
@@ -165,13 +165,13 @@ CODE = Vocabulary(
     "the vocabulary of code",
     _node_types(_CODE_NODES),
     (
-        *_edge_types(re.sub(r"\b_(code|patterns)\b", lambda found: _CODE[found[0]], _CODE_EDGES)),
+        *_edge_types(re.sub(r"\b_(code|patterns)\b", lambda found: _CODE_GROUPS[found[0]], _CODE_EDGES)),
         COMPUTED_SIMILARITY,
     ),
 )
 
 
-def _merged() -> Vocabulary:
+def _merge_vocabularies() -> Vocabulary:
     """Merge both vocabularies, each type once.
 
     Edges join nodes of any type, since those of either vocabulary may meet.
@@ -184,7 +184,7 @@ def _merged() -> Vocabulary:
     return Vocabulary("the unified vocabulary", tuple(nodes.values()), tuple(edges.values()))
 
 
-UNIFIED = _merged()
+UNIFIED = _merge_vocabularies()
 _ANYTHING = ("unified", "hal", "from_node", "entities", "standard", "heuristic")
 VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
     {**dict.fromkeys(_ANYTHING, UNIFIED), "claude": CURATED}
@@ -248,7 +248,7 @@ _NODE_TYPES = (
     ),
 )
 
-_STANDING = ("Asset", "Company", "Sector", "AssetClass")  # what an event or an institution may affect
+_AFFECTED_TYPES = ("Asset", "Company", "Sector", "AssetClass")  # what an event or an institution may affect
 _NO_ROLE: dict[str, tuple[str, ...]] = {"role": ()}
 _DIRECTION = PropertyRule("direction", values=("positive", "negative"))
 _EDGE_TYPES = (
@@ -263,9 +263,9 @@ _EDGE_TYPES = (
         "affects",
         "an event or an institution bears upon something",
         (
-            *(Ends("MarketEvent", each, _NO_ROLE) for each in _STANDING),
+            *(Ends("MarketEvent", each, _NO_ROLE) for each in _AFFECTED_TYPES),
             Ends("MarketEvent", "Institution", {"role": ("issuer",)}),
-            *(Ends("Institution", each, {"role": ("regulates",)}) for each in _STANDING),
+            *(Ends("Institution", each, {"role": ("regulates",)}) for each in _AFFECTED_TYPES),
         ),
         (PropertyRule("role", values=("issuer", "regulates")), _DIRECTION),
     ),

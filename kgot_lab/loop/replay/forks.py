@@ -13,19 +13,19 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
-from kgot_lab.loop.replay.replay import Fork, Resources, fork_events, same_event, without_losses
+from kgot_lab.loop.replay.replay import Fork, Resources, fork_events, same_event, without_failed_calls
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import Trace, graph_after, load_run, record
 from kgot_lab.types import Json
 
-_Pair = tuple[int | None, int | None]
+_IndexPair = tuple[int | None, int | None]
 
 
-def changeable(event: Event) -> str:
+def changeable_part(event: Event) -> str:
     """Return which part of an event a fork may change: "reply", "text" or "statement", or "" if none."""
     match event:
         case Asked(role=role):
-            return "" if role.startswith("inside ") or event.is_loss else "reply"
+            return "" if role.startswith("inside ") or event.is_failed else "reply"
         case ToolReturned():
             return "text"
         case Read(statement=statement) if statement == WHOLE_GRAPH:
@@ -36,9 +36,9 @@ def changeable(event: Event) -> str:
             return ""
 
 
-def change_of(events: Sequence[Event], at: int) -> str:
+def changeable_text(events: Sequence[Event], at: int) -> str:
     """Return the text of an event that a fork may change, or "" if there is no such event or text."""
-    part = changeable(events[at]) if at < len(events) else ""
+    part = changeable_part(events[at]) if at < len(events) else ""
     return str(getattr(events[at], part)) if part else ""
 
 
@@ -51,23 +51,23 @@ def save_fork(
     written.
     """
     at = fork.first_difference
-    if _shared(original.events, fork.events) != at or not (
-        at < len(fork.events) and changeable(fork.events[at])
+    if _shared_length(original.events, fork.events) != at or not (
+        at < len(fork.events) and changeable_part(fork.events[at])
     ):
         raise BadInput(
             f"this is no fork of the run {original.run}: at its first difference, event {at}, nothing was changed by hand"
         )
-    for _ in _recorded(
+    for _ in _write_fork(
         fork.events,
         path,
         original,
         at,
-        {"change": change_of(fork.events, at), "stopped": fork.stopped, **(about or {})},
+        {"change": changeable_text(fork.events, at), "stopped": fork.stopped, **(about or {})},
     ):
         pass
 
 
-def forked(
+def fork_to_file(
     original: Trace,
     at: int,
     change: str,
@@ -81,23 +81,25 @@ def forked(
     The run is replayed up to the change before this returns. Raises BadInput if the replay differs from the
     recording, without leaving a file.
     """
-    walk = fork_events(original, at, change, live=live)
-    recorded = without_losses(original.events[: at + 1])
-    begun: list[Event] = []
-    for was, event in zip(recorded, walk, strict=False):
-        begun.append(event)
-        if same_event(was, event) != (len(begun) < len(recorded)):
+    replayed = fork_events(original, at, change, live=live)
+    recorded = without_failed_calls(original.events[: at + 1])
+    replayed_events: list[Event] = []
+    for recorded_event, event in zip(recorded, replayed, strict=False):
+        replayed_events.append(event)
+        if same_event(recorded_event, event) != (len(replayed_events) < len(recorded)):
             break
     else:
-        if len(begun) == len(recorded):
-            head = {"change": change_of(begun, len(begun) - 1), **(about or {})}
-            return _recorded(chain(begun, walk), path, original, len(begun) - 1, head)
+        if len(replayed_events) == len(recorded):
+            head = {"change": changeable_text(replayed_events, len(replayed_events) - 1), **(about or {})}
+            return _write_fork(
+                chain(replayed_events, replayed), path, original, len(replayed_events) - 1, head
+            )
     raise BadInput(
         f"event {at} cannot be changed: the run is not walked again as it was recorded up to there; `verify` says where"
     )
 
 
-def _recorded(
+def _write_fork(
     events: Iterable[Event], path: str | Path, original: Trace, at: int, about: Mapping[str, Json]
 ) -> Iterator[Event]:
     """Yield the events of a fork, each after it is written to a new file with the origin in its head."""
@@ -105,7 +107,7 @@ def _recorded(
         events,
         path,
         run=f"{original.run}, event {at} changed",
-        about={"fork_of": original.run, "at": at, **about},
+        metadata={"fork_of": original.run, "at": at, **about},
     )
 
 
@@ -121,115 +123,118 @@ def recorded_fork(original: Trace, recorded: Trace) -> Fork:
         raise TraceError(
             f"this trace is a fork of {about.get('fork_of', 'nothing')!r}, not of {original.run!r}: load the run it names"
         )
-    first = _shared(original.events, recorded.events)
-    is_change = first < len(recorded.events) and bool(changeable(recorded.events[first]))
-    if not is_change or (about.get("at"), about.get("change")) != (first, change_of(recorded.events, first)):
+    first = _shared_length(original.events, recorded.events)
+    is_change = first < len(recorded.events) and bool(changeable_part(recorded.events[first]))
+    if not is_change or (about.get("at"), about.get("change")) != (
+        first,
+        changeable_text(recorded.events, first),
+    ):
         raise TraceError(
             f"this fork first differs at event {first}, and not by the change at event {about.get('at')} that its head names"
         )
-    avoided, asked = _calls(original.events, recorded.events, first)
+    avoided, made = _count_calls(original.events, recorded.events, first)
     stopped = "" if recorded.finished else str(about.get("stopped") or "its recording ends here")
-    return Fork(recorded.events, graph_after(recorded.events), first, avoided, asked, stopped)
+    return Fork(recorded.events, graph_after(recorded.events), first, avoided, made, stopped)
 
 
-def forks_on_file(original: Trace, folder: Path) -> list[Fork]:
+def load_forks(original: Trace, folder: Path) -> list[Fork]:
     """Return the forks of a run among the traces of a folder, in the order of their names.
 
     Traces that name the run but are not forks of it are skipped.
     """
-    found = []
+    forks = []
     for path in sorted(folder.glob("*.jsonl")):
         with path.open(encoding="utf-8") as file:
             head = file.readline()  # whole traces are long, and most are no fork
         if json.dumps(original.run, ensure_ascii=False) not in head or '"fork_of"' not in head:
             continue
         with suppress(TraceError):  # of another run of this name, or of an older recording of it
-            found.append(recorded_fork(original, load_run(path)))
-    return found
+            forks.append(recorded_fork(original, load_run(path)))
+    return forks
 
 
-def by_hand(run: Trace) -> int:
+def edited_index(run: Trace) -> int:
     """Return the index of the event of a recorded fork that a person wrote, or -1 if it is not a fork."""
     at = run.about.get("at", -1)
     return at if run.about.get("fork_of") and isinstance(at, int) else -1
 
 
-def origin(run: Trace) -> str:
+def fork_note(run: Trace) -> str:
     """Return a note on the origin of a recorded fork, or "" if the run is not a fork."""
-    if by_hand(run) < 0:
+    if edited_index(run) < 0:
         return ""
     return (
-        f"This is a fork of the run {run.about['fork_of']}: event {by_hand(run)} was written by hand, and the run went on from there. "
+        f"This is a fork of the run {run.about['fork_of']}: event {edited_index(run)} was written by hand, and the run went on from there. "
         + (str(run.about["written"]).capitalize() + "." if run.about.get("written") else "")
     ).strip()
 
 
 def comparable_texts(events: Sequence[Event]) -> list[str]:
     """Convert each event to a text for comparison, without the duration of replies."""
-    return [json.dumps(_untimed(to_json(event)), sort_keys=True, default=dict) for event in events]
+    return [json.dumps(_without_duration(to_json(event)), sort_keys=True, default=dict) for event in events]
 
 
-def aligned(one: Sequence[Event], other: Sequence[Event]) -> list[_Pair]:
+def align_runs(one: Sequence[Event], other: Sequence[Event]) -> list[_IndexPair]:
     """Align two runs as ordered pairs of event indices, with None where an event has no counterpart.
 
     Equal events are paired first, then, between those, events of one kind (and questions of one role).
     """
-    levels = [(comparable_texts(one), comparable_texts(other)), (_kinds(one), _kinds(other))]
-    return list(_pairs(levels, range(len(one)), range(len(other))))
+    levels = [(comparable_texts(one), comparable_texts(other)), (_event_kinds(one), _event_kinds(other))]
+    return list(_align(levels, range(len(one)), range(len(other))))
 
 
-def _pairs(
+def _align(
     levels: Sequence[tuple[Sequence[str], Sequence[str]]], one: range, other: range
-) -> Iterator[_Pair]:
+) -> Iterator[_IndexPair]:
     """Yield pairs by the first level of similarity, and pair the rest by the next levels."""
     if not levels:
         yield from ((number, None) for number in one)
         yield from ((None, number) for number in other)
         return
-    left, right = levels[0]
+    left_texts, right_texts = levels[0]
     matcher = SequenceMatcher(
-        None, left[one.start : one.stop], right[other.start : other.stop], autojunk=False
+        None, left_texts[one.start : one.stop], right_texts[other.start : other.stop], autojunk=False
     )
     done = other_done = 0
     for block in matcher.get_matching_blocks():
-        yield from _pairs(levels[1:], one[done : block.a], other[other_done : block.b])
+        yield from _align(levels[1:], one[done : block.a], other[other_done : block.b])
         done, other_done = block.a + block.size, block.b + block.size
         yield from zip(one[block.a : done], other[block.b : other_done], strict=True)
 
 
-def _shared(one: Sequence[Event], other: Sequence[Event]) -> int:
+def _shared_length(one: Sequence[Event], other: Sequence[Event]) -> int:
     """Return the number of leading events that two runs share."""
-    one, other = without_losses(one), without_losses(other)
+    one, other = without_failed_calls(one), without_failed_calls(other)
     pairs = enumerate(zip(comparable_texts(one), comparable_texts(other), strict=False))
-    return next((number for number, (was, now) in pairs if was != now), min(len(one), len(other)))
+    return next((number for number, (before, after) in pairs if before != after), min(len(one), len(other)))
 
 
-def _calls(was: Sequence[Event], now: Sequence[Event], changed: int) -> tuple[int, int]:
+def _count_calls(original: Sequence[Event], forked: Sequence[Event], changed: int) -> tuple[int, int]:
     """Count the model calls of a fork that were answered from its original, and those made anew.
 
     Calls are matched by the digest of their prompt. Raises TraceError if a recorded reply was changed
     elsewhere.
     """
     replies: dict[str, list[str]] = {}
-    for event in _asked(was).values():
-        replies.setdefault(_key(event), []).append(event.reply)
-    seen: Counter[str] = Counter()
+    for event in _loop_calls(original).values():
+        replies.setdefault(_prompt_key(event), []).append(event.reply)
+    used: Counter[str] = Counter()
     avoided = 0
-    for number, event in _asked(now).items():
-        key = _key(event)
-        known = replies.get(key, [])[seen[key] :]
-        seen[key] += 1
-        if known and number != changed and known[0] != event.reply:
+    for number, event in _loop_calls(forked).items():
+        key = _prompt_key(event)
+        recorded_replies = replies.get(key, [])[used[key] :]
+        used[key] += 1
+        if recorded_replies and number != changed and recorded_replies[0] != event.reply:
             raise TraceError(
                 f"event {number} of this fork is a reply that the run had recorded otherwise: it was not made by `fork`"
             )
-        avoided += bool(known) and number != changed
-    return avoided, len(_asked(now)) - avoided - (changed in _asked(now))
+        avoided += bool(recorded_replies) and number != changed
+    return avoided, len(_loop_calls(forked)) - avoided - (changed in _loop_calls(forked))
 
 
-def _asked(events: Sequence[Event]) -> dict[int, Asked]:
+def _loop_calls(events: Sequence[Event]) -> dict[int, Asked]:
     """Return the calls that the loop itself made, by event index, without those inside tools."""
-    events = without_losses(events)
+    events = without_failed_calls(events)
     return {
         number: event
         for number, event in enumerate(events)
@@ -237,13 +242,13 @@ def _asked(events: Sequence[Event]) -> dict[int, Asked]:
     }
 
 
-def _key(event: Asked) -> str:
+def _prompt_key(event: Asked) -> str:
     return prompt_digest(event.prompt, "")  # for any model
 
 
-def _untimed(data: dict[str, Json]) -> dict[str, Json]:
+def _without_duration(data: dict[str, Json]) -> dict[str, Json]:
     return {**data, "usage": {**data["usage"], "seconds": 0}} if "usage" in data else data
 
 
-def _kinds(events: Sequence[Event]) -> list[str]:
+def _event_kinds(events: Sequence[Event]) -> list[str]:
     return [type(event).__name__ + (f" {event.role}" if isinstance(event, Asked) else "") for event in events]

@@ -19,7 +19,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.budget import Spending, charged_account
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import record_replayed
-from kgot_lab.loop.controller import usually_finds
+from kgot_lab.loop.controller import default_search_argument
 from kgot_lab.loop.events import (
     Asked,
     Computed,
@@ -65,7 +65,7 @@ class Recording:
     made: int = 0
 
     @staticmethod
-    def of(events: Iterable[Event]) -> Recording:
+    def from_events(events: Iterable[Event]) -> Recording:
         """Build a recording from events."""
         recording, graph = Recording(), Fingerprint()
         inside: tuple[Usage, ...] = ()
@@ -73,7 +73,7 @@ class Recording:
             match event:
                 case Started():
                     graph = Fingerprint(event.graph)
-                case Asked() if event.is_loss:
+                case Asked() if event.is_failed:
                     pass  # it was stopped there, and is asked for again
                 case Asked(role=role) if role.startswith("inside "):
                     inside += (event.usage,)
@@ -86,17 +86,17 @@ class Recording:
                     if event.asked:
                         recording.edits[("write", graph.now, event.asked)] = event.statement
                     recording.statements[("write", graph.now, event.statement)] = event.diff
-                    graph.change(event.diff)
+                    graph.update(event.diff)
                 case Read():
                     if event.asked:
                         recording.edits[("read", graph.now, event.asked, event.dialect)] = event.statement
                     recording.statements[("read", graph.now, event.statement, event.dialect)] = event.rows
                 case Failed(statement=statement, reason=reason):
-                    recording._failed(graph, statement, reason)
+                    recording._add_failure(graph, statement, reason)
                 case (
                     Repaired(statement=statement, error=reason) | Refused(statement=statement, reason=reason)
                 ):
-                    recording._failed(graph, statement, reason, event.dialect)
+                    recording._add_failure(graph, statement, reason, event.dialect)
                 case Computed():
                     recording.outputs[(event.code,)] = event
         return recording
@@ -106,24 +106,24 @@ class Recording:
 
         Timeouts are kept, since they do not reproduce.
         """
-        late: dict[Key, Diff | Rows | QueryFailed] = {
+        timeouts: dict[Key, Diff | Rows | QueryFailed] = {
             key: result
             for key, result in self.statements.items()
             if isinstance(result, QueryFailed) and result.timed_out
         }
         outputs = {
-            key: each
-            for key, each in self.outputs.items()
-            if each.failed and QueryFailed(each.code, each.output).timed_out
+            key: output
+            for key, output in self.outputs.items()
+            if output.failed and QueryFailed(output.code, output.output).timed_out
         }
-        return replace(self, statements=late, outputs=outputs)
+        return replace(self, statements=timeouts, outputs=outputs)
 
     def change_result(self, returned: ToolReturned, nth: int) -> None:
         """Replace the result of the nth call of this tool and arguments, counted from 0."""
         results = self.results[_call_key(returned.call)]
         results[nth] = returned, results[nth][1]
 
-    def result_of(self, call: ToolCall) -> tuple[ToolReturned, tuple[Usage, ...]] | None:
+    def next_result(self, call: ToolCall) -> tuple[ToolReturned, tuple[Usage, ...]] | None:
         """Return the next recorded result of a call, or None if nothing is left.
 
         The last result is repeated, unless it is a failure that may be retried.
@@ -133,7 +133,7 @@ class Recording:
             return None
         return results.popleft() if len(results) > 1 or results[0][0].again else results[0]
 
-    def _failed(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
+    def _add_failure(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
         if reason.startswith(ServerLost.MESSAGE):
             self.lost[statement] = ServerLost(statement)
         for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
@@ -146,7 +146,7 @@ class Fingerprint:
     def __init__(self, start: str = "") -> None:
         self.now = start
 
-    def change(self, diff: Diff) -> None:
+    def update(self, diff: Diff) -> None:
         """Update the fingerprint by a change of the graph."""
         plain = json.dumps(to_json(Wrote(statement="", diff=diff))["diff"], sort_keys=True, default=dict)
         self.now = hashlib.sha256((self.now + plain).encode()).hexdigest()[:16]
@@ -157,7 +157,7 @@ def _call_key(call: ToolCall) -> Key:
 
 
 @dataclass
-class RememberedLLM:
+class ReplayLLM:
     """A model that answers from a recording, and calls the live model, if there is one, for the rest."""
 
     recording: Recording
@@ -170,13 +170,13 @@ class RememberedLLM:
         return charged_account(self.live)
 
     def __call__(self, prompt: Prompt) -> Reply:
-        known = self.recording.turns
-        if known is None:
+        replies = self.recording.turns
+        if replies is None:
             # for any model: another one may have continued the run
-            known = self.recording.replies.get((prompt_digest(prompt, ""),))
-        if known:
+            replies = self.recording.replies.get((prompt_digest(prompt, ""),))
+        if replies:
             self.recording.avoided += 1
-            return known.popleft()
+            return replies.popleft()
         if self.live is None:
             last = " ".join(prompt.messages[-1].text.split())[-120:]
             raise ReplayMiss(
@@ -188,7 +188,7 @@ class RememberedLLM:
 
 
 @dataclass
-class RememberedTool:
+class ReplayTool:
     """A tool that answers from the recording the calls made before."""
 
     recording: Recording
@@ -200,17 +200,17 @@ class RememberedTool:
 
     def __post_init__(self) -> None:
         if self.finds is None:
-            self.finds = usually_finds(self.name, self.arguments)
+            self.finds = default_search_argument(self.name, self.arguments)
         # a recording says what the prompts showed, and shows the same again
         if self.live is not None and not self.arguments:
             self.description, self.arguments = self.live.description, self.live.arguments
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
-        known = self.recording.result_of(ToolCall(self.name, arguments))
-        if known is not None:
-            returned, usage = known
-            for each in usage:
-                record_replayed(each)
+        recorded = self.recording.next_result(ToolCall(self.name, arguments))
+        if recorded is not None:
+            returned, usage = recorded
+            for call_usage in usage:
+                record_replayed(call_usage)
             if returned.failed:
                 failure = ToolFailed(returned.text, again=returned.again, usage=usage, wait=0)
                 failure.recorded = True
@@ -224,26 +224,26 @@ class RememberedTool:
 
 
 @dataclass
-class RememberedPython:
+class ReplayPython:
     """A Python executor that answers from a recording what was run before."""
 
     recording: Recording
     live: Callable[[str], str] | None = None
 
     def __call__(self, code: str) -> str:
-        known = self.recording.outputs.get((code,))
-        if known is not None:
-            if known.failed:
-                raise QueryFailed(code, known.output)
-            return known.output
+        computed = self.recording.outputs.get((code,))
+        if computed is not None:
+            if computed.failed:
+                raise QueryFailed(code, computed.output)
+            return computed.output
         if self.live is None:
-            told = "the recorded run holds no output of this Python, and nothing here runs any: "
-            raise ReplayMiss(f"{told}take another store, or give Resources(compute=…)")
+            message = "the recorded run holds no output of this Python, and nothing here runs any: "
+            raise ReplayMiss(f"{message}take another store, or give Resources(compute=…)")
         return self.live(code)
 
 
 @dataclass
-class RememberedStore:
+class ReplayStore:
     """A store that knows the results of statements run before on the same graph, and runs the others."""
 
     recording: Recording
@@ -260,7 +260,7 @@ class RememberedStore:
         return self.spoken or self.store.dialect
 
     @property
-    def readers(self) -> tuple[RememberedStore, ...]:
+    def readers(self) -> tuple[ReplayStore, ...]:
         """The stores asked in other languages, over the same recording."""
         return tuple(
             replace(self, store=reader, reads_in=reader.dialect.name, spoken=None)
@@ -268,18 +268,18 @@ class RememberedStore:
         )
 
     def write(self, statement: str) -> Diff:
-        meant, by_hand = self._meant(("write", self.fingerprint.now, statement))
-        known = self.recording.statements.get(("write", self.fingerprint.now, meant))
-        diff = self._run(self.store.write, meant, known, by_hand)
-        if isinstance(known, Diff):
+        executed, is_edited = self._executed(("write", self.fingerprint.now, statement))
+        recorded = self.recording.statements.get(("write", self.fingerprint.now, executed))
+        diff = self._run(self.store.write, executed, recorded, is_edited)
+        if isinstance(recorded, Diff):
             self.store.apply(diff)
-        self.fingerprint.change(diff)
+        self.fingerprint.update(diff)
         return diff
 
     def read(self, statement: str) -> Rows:
-        meant, by_hand = self._meant(("read", self.fingerprint.now, statement, self.reads_in))
-        known = self.recording.statements.get(("read", self.fingerprint.now, meant, self.reads_in))
-        return self._run(self.store.read, meant, known, by_hand)
+        executed, is_edited = self._executed(("read", self.fingerprint.now, statement, self.reads_in))
+        recorded = self.recording.statements.get(("read", self.fingerprint.now, executed, self.reads_in))
+        return self._run(self.store.read, executed, recorded, is_edited)
 
     def meant(self, statement: str) -> str:
         """Return the statement that was executed for the one requested last."""
@@ -291,15 +291,15 @@ class RememberedStore:
             return replace(event, statement=self.edited.pop(event.statement), asked=event.statement)
         return event
 
-    def _meant(self, key: Key) -> tuple[str, bool]:
+    def _executed(self, key: Key) -> tuple[str, bool]:
         """Return the statement to execute for a requested one, and whether it was edited in this walk."""
-        by_hand = key in self.edits
-        meant = self.edits[key] if by_hand else self.recording.edits.get(key, key[2])
-        if meant != key[2]:
-            self.edited[key[2]] = meant
-        return meant, by_hand
+        is_edited = key in self.edits
+        executed = self.edits[key] if is_edited else self.recording.edits.get(key, key[2])
+        if executed != key[2]:
+            self.edited[key[2]] = executed
+        return executed, is_edited
 
-    def _run(self, act: Callable[[str], _Value], statement: str, known: object, by_hand: bool) -> _Value:
+    def _run(self, act: Callable[[str], _Value], statement: str, recorded: object, is_edited: bool) -> _Value:
         """Return the recorded result of a statement, or execute it now.
 
         Raises BadInput if an edited statement fails.
@@ -307,11 +307,11 @@ class RememberedStore:
         try:
             if statement in self.recording.lost:
                 raise self.recording.lost[statement]
-            if isinstance(known, QueryFailed):
-                raise known
-            return act(statement) if known is None else cast(_Value, known)
+            if isinstance(recorded, QueryFailed):
+                raise recorded
+            return act(statement) if recorded is None else cast(_Value, recorded)
         except QueryFailed as error:
-            if not by_hand:
+            if not is_edited:
                 raise
             raise BadInput(f"the edited statement was refused: {error.reason}") from error
 
@@ -320,7 +320,7 @@ class RememberedStore:
 
     def apply(self, diff: Diff) -> None:
         self.store.apply(diff)
-        self.fingerprint.change(diff)
+        self.fingerprint.update(diff)
 
     def schema(self) -> Schema:
         return self.store.schema()

@@ -25,7 +25,7 @@ from kgot_lab.errors import (
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.llm.recorded import prompt_digest
-from kgot_lab.loop.controller import computing, think
+from kgot_lab.loop.controller import python_executor, think
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -43,10 +43,10 @@ from kgot_lab.loop.replay.recording import (
     Fingerprint,
     Key,
     Recording,
-    RememberedLLM,
-    RememberedPython,
-    RememberedStore,
-    RememberedTool,
+    ReplayLLM,
+    ReplayPython,
+    ReplayStore,
+    ReplayTool,
 )
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.state import State
@@ -55,11 +55,11 @@ from kgot_lab.loop.trace import (
     TraceWriter,
     diffs,
     events_of,
+    first_inconsistent_write,
     graph_after,
+    inconsistency_message,
     load_run,
-    not_following,
-    parted_at,
-    reopened,
+    reopen_trace,
 )
 from kgot_lab.stores import open_for, open_store
 from kgot_lab.stores.embedded_store import InMemory
@@ -70,10 +70,10 @@ from kgot_lab.types import LLM, Json, Reply
 # The store of a stopped run: it holds an earlier graph of the run, or one write more than the trace.
 
 # replays recorded events in a separate store, with nothing live
-WalkBeside = Callable[[Sequence[Event], Store, Dialect], Iterator[Event]]
+SideReplay = Callable[[Sequence[Event], Store, Dialect], Iterator[Event]]
 
 
-def left_behind(events: Sequence[Event], store: Store, walk: WalkBeside) -> tuple[Wrote, ...]:
+def unrecorded_write(events: Sequence[Event], store: Store, walk: SideReplay) -> tuple[Wrote, ...]:
     """Return the write that a store holds but the trace of its run does not, if there is one.
 
     Afterwards the store holds the initial graph of the run. A run is stopped one write ahead if it is killed
@@ -84,54 +84,56 @@ def left_behind(events: Sequence[Event], store: Store, walk: WalkBeside) -> tupl
     """
     if not store.schema().nodes or not events or not isinstance(events[0], Started):
         return ()
-    there, begun = store.graph(), graph_after(events[:1])
-    owed: tuple[Wrote, ...] = ()
-    if not _was_at(there, events):
-        owed = _next_write(events, store, walk)
-        if not owed or graph_after((*events, *owed)) != there:
-            wanted = "empty, or hold just the graph that the run began with, or what it had made (at most one write more than its trace)"
+    present, start = store.graph(), graph_after(events[:1])
+    missing: tuple[Wrote, ...] = ()
+    if not _had_graph(present, events):
+        missing = _next_write(events, store, walk)
+        if not missing or graph_after((*events, *missing)) != present:
+            expected = "empty, or hold just the graph that the run began with, or what it had made (at most one write more than its trace)"
             raise BadInput(
-                f"the store holds another graph, of {len(there)} nodes; to go on with this run it must be {wanted}"
+                f"the store holds another graph, of {len(present)} nodes; to go on with this run it must be {expected}"
             )
-    if there != begun:
-        store.apply(there.diff(begun))
-    return owed
+    if present != start:
+        store.apply(present.diff(start))
+    return missing
 
 
-def _was_at(graph: PropertyGraph, events: Sequence[Event]) -> bool:
+def _had_graph(graph: PropertyGraph, events: Sequence[Event]) -> bool:
     """Return whether a run had this graph at any time so far.
 
     A run that was stopped while it was being rebuilt has an early graph.
     """
-    begun = graph_after(events[:1])
-    truth = MutableGraph(begun.nodes, begun.edges)
-    if graph == begun:
+    start = graph_after(events[:1])
+    truth = MutableGraph(start.nodes, start.edges)
+    if graph == start:
         return True
     for diff in diffs(events):
         truth.apply(diff)
-        alike = len(truth.nodes) == len(graph) and len(truth.edges) == len(graph.edges)
-        if alike and PropertyGraph.of(truth.nodes.values(), truth.edges.values()) == graph:
+        same_size = len(truth.nodes) == len(graph) and len(truth.edges) == len(graph.edges)
+        if same_size and PropertyGraph.of(truth.nodes.values(), truth.edges.values()) == graph:
             return True
     return False
 
 
-def _next_write(events: Sequence[Event], store: Store, walk: WalkBeside) -> tuple[Wrote, ...]:
+def _next_write(events: Sequence[Event], store: Store, walk: SideReplay) -> tuple[Wrote, ...]:
     """Return the write that follows those of a trace before any live call, or none."""
-    begun = events[0]
-    assert isinstance(begun, Started)
+    start = events[0]
+    assert isinstance(start, Started)
     try:
-        beside = (
+        scratch = (
             open_store("sqlite")
-            if begun.dialect.startswith("SQL")
-            else open_for(begun.dialect, *begun.readers)
+            if start.dialect.startswith("SQL")
+            else open_for(start.dialect, *start.readers)
         )
     except UnknownName:  # a query language of a third-party store
         return ()
-    with closing(beside) as apart:
+    with closing(scratch) as scratch_store:
         try:
-            writes = (event for event in walk(events, apart, store.dialect) if isinstance(event, Wrote))
-            known = len(diffs(events))
-            return next(((write,) for number, write in enumerate(writes) if number == known), ())
+            writes = (
+                event for event in walk(events, scratch_store, store.dialect) if isinstance(event, Wrote)
+            )
+            recorded_writes = len(diffs(events))
+            return next(((write,) for number, write in enumerate(writes) if number == recorded_writes), ())
         except (NotInstalled, SandboxError) as error:
             error.add_note(
                 "The store holds more than the trace: whether the run wrote that is found by running its next statement here."
@@ -159,32 +161,35 @@ class Resources:
     compute: Callable[[str], str] | None = None  # runs Python, where not the store is to
 
 
-BY_CTRL_C = "it was interrupted"  # why a fork stopped
-_NOTHING = Resources()
+INTERRUPTED = "it was interrupted"  # why a fork stopped
+_NO_RESOURCES = Resources()
 
 
-def replay_walk(
-    events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources = _NOTHING
+def replay_events(
+    events: Sequence[Event], recording: Recording, store: ReplayStore, live: Resources = _NO_RESOURCES
 ) -> Iterator[Event]:
     """Run the loop over a recording, with the recorded question, limits and tools.
 
     What the recording lacks is passed to the `live` resources, if given. Python runs only if it did in the
     recorded run, in the live resources or else in the store.
     """
-    begun = started(events)
-    tools, limits = {tool.name: tool for tool in live.tools}, limits_of(begun)
-    python = RememberedPython(recording, live.compute or computing(store.store, limits))
-    walk = think(
-        begun.question,
-        RememberedLLM(recording, begun.planning, live.planning),
+    start = start_event(events)
+    tools, limits = {tool.name: tool for tool in live.tools}, recorded_limits(start)
+    python = ReplayPython(recording, live.compute or python_executor(store.store, limits))
+    events_again = think(
+        start.question,
+        ReplayLLM(recording, start.planning, live.planning),
         store,
-        [RememberedTool(recording, name, tools.get(name), **told) for name, told in begun.tools.items()],
+        [
+            ReplayTool(recording, name, tools.get(name), **description)
+            for name, description in start.tools.items()
+        ],
         limits,
-        execution=RememberedLLM(recording, begun.execution, live.execution or live.planning),
-        attachments=begun.attachments,
-        compute=python if begun.computes else None,
+        execution=ReplayLLM(recording, start.execution, live.execution or live.planning),
+        attachments=start.attachments,
+        compute=python if start.computes else None,
     )
-    return map(store.as_edited, walk)
+    return map(store.as_edited, events_again)
 
 
 def replay(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator[Event]:
@@ -193,44 +198,44 @@ def replay(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator
     Every reply, tool result and statement result comes from the run.
     """
     events = events_of(run)
-    recording = Recording.of(events)
-    return replay_walk(events, recording, remembered(recording, events, store or InMemory()))
+    recording = Recording.from_events(events)
+    return replay_events(events, recording, replay_store(recording, events, store or InMemory()))
 
 
-_A_STORE = "a run is walked again in a store, as open_store(…) gives one"
+_EXPECTED_STORE = "a run is walked again in a store, as open_store(…) gives one"
 
 
-def remembered(
+def replay_store(
     recording: Recording, events: Sequence[Event], store: Store, edits: Mapping[Key, str] | None = None
-) -> RememberedStore:
+) -> ReplayStore:
     """Wrap a store with a recording, and load the initial graph of the run into it.
 
     Raises BadInput unless the store is empty or holds just that graph.
     """
-    begun = started(events)
-    require_parts(store, ("write", "read", "schema"), _A_STORE)
+    start = start_event(events)
+    require_parts(store, ("write", "read", "schema"), _EXPECTED_STORE)
     if store.schema().nodes:
-        if not begun.start or store.graph() != begun.start:
-            wanted = "empty, or hold just the graph that the run began with" if begun.start else "empty"
+        if not start.start or store.graph() != start.start:
+            expected = "empty, or hold just the graph that the run began with" if start.start else "empty"
             raise BadInput(
-                f"the store must be {wanted} to walk a run again in it: open a new one, such as InMemory()"
+                f"the store must be {expected} to walk a run again in it: open a new one, such as InMemory()"
             )
-    elif begun.start:
-        store.apply(store.graph().diff(begun.start))
-    return RememberedStore(recording, store, Fingerprint(begun.graph), edits or {})
+    elif start.start:
+        store.apply(store.graph().diff(start.start))
+    return ReplayStore(recording, store, Fingerprint(start.graph), edits or {})
 
 
-def started(events: Sequence[Event]) -> Started:
+def start_event(events: Sequence[Event]) -> Started:
     """Return the first event of a run. Raises TraceError if it is not Started."""
     if not events or not isinstance(events[0], Started):
         raise TraceError("these events do not begin with Started: not a whole run")
     return events[0]
 
 
-def limits_of(begun: Started) -> Limits:
+def recorded_limits(start: Started) -> Limits:
     """Return the limits of a recorded run. Raises TraceError if they are unknown to this version."""
     try:
-        return Limits.of_json(begun.limits)
+        return Limits.of_json(start.limits)
     except TypeError as error:
         raise TraceError(f"the limits of this run are not those of this version: {error}") from error
 
@@ -253,9 +258,11 @@ class Difference:
         kind = type(self.recorded or self.now).__name__
         why = f" ({self.reason})" if self.reason else ""
         if self.recorded is None or self.now is None or type(self.recorded) is not type(self.now):
-            return f"event {self.number} ({kind}) differs: recorded {_short(self.recorded)}; now {_short(self.now)}{why}"
-        where, was, now = _apart(json.loads(_line(self.recorded)), json.loads(_line(self.now)))
-        return f"event {self.number} ({kind}) differs in {where}: recorded {was}; now {now}{why}"
+            return f"event {self.number} ({kind}) differs: recorded {_format_event(self.recorded)}; now {_format_event(self.now)}{why}"
+        path, before, after = _json_difference(
+            json.loads(_to_line(self.recorded)), json.loads(_to_line(self.now))
+        )
+        return f"event {self.number} ({kind}) differs in {path}: recorded {before}; now {after}{why}"
 
 
 def verify(
@@ -269,104 +276,124 @@ def verify(
     `compute` runs Python instead of the store, as in `think`.
     """
     events = events_of(run)
-    recording = Recording.of(events).without_outcomes()
-    with _opened(events, store) as opened:
-        patient = compute or computing(opened, limits_of(started(events)).but(python_seconds=_PATIENCE))
+    recording = Recording.from_events(events).without_outcomes()
+    with _open_store_for(events, store) as opened:
+        executor = compute or python_executor(
+            opened, recorded_limits(start_event(events)).but(python_seconds=_VERIFY_SECONDS)
+        )
         return first_difference(
             events,
-            replay_walk(events, recording, remembered(recording, events, opened), Resources(compute=patient)),
+            replay_events(
+                events, recording, replay_store(recording, events, opened), Resources(compute=executor)
+            ),
         )
 
 
-_PATIENCE = 60.0  # seconds for a statement that was quick when it was recorded, perhaps on an idle machine
+_VERIFY_SECONDS = (
+    60.0  # seconds for a statement that was quick when it was recorded, perhaps on an idle machine
+)
 
 
 @contextmanager
-def _opened(events: Sequence[Event], store: Store | None) -> Iterator[Store]:
+def _open_store_for(events: Sequence[Event], store: Store | None) -> Iterator[Store]:
     """Yield the given store, or open one for the query languages of a run and close it at the end."""
     if store is not None:
         yield store
         return
-    begun = started(events)
-    with closing(open_for(begun.dialect, *begun.readers, seconds=_PATIENCE)) as opened:
+    start = start_event(events)
+    with closing(open_for(start.dialect, *start.readers, seconds=_VERIFY_SECONDS)) as opened:
         yield opened
 
 
-def first_difference(recorded: Sequence[Event], now: Iterator[Event]) -> Difference | None:
+def first_difference(recorded: Sequence[Event], replayed: Iterator[Event]) -> Difference | None:
     """Return the first difference between two runs, as far as the recorded one went.
 
     Times are not compared. Raises SandboxError, NotInstalled and StoreUnavailable, since failing to execute
     is not a difference.
     """
-    for number, was in enumerate(recorded):
+    for number, expected in enumerate(recorded):
         try:
-            event = was if _is_loss(was) else next(now, None)
+            event = expected if _is_failed_call(expected) else next(replayed, None)
         except (SandboxError, NotInstalled, StoreUnavailable):
             raise
         except LabError as error:
-            return None if _cut_inside(recorded, number, error) else Difference(number, was, None, str(error))
-        if event is None or not same_event(was, event):
-            return Difference(number, was, event)
+            return (
+                None
+                if _stopped_in_tool(recorded, number, error)
+                else Difference(number, expected, None, str(error))
+            )
+        if event is None or not same_event(expected, event):
+            return Difference(number, expected, event)
     if not any(isinstance(event, Answered) for event in recorded):  # it was stopped there
         return None
-    extra = next(now, None)
+    extra = next(replayed, None)
     return Difference(len(recorded), None, extra) if extra is not None else None
 
 
-def _is_loss(event: Event) -> bool:
-    return isinstance(event, Asked) and event.is_loss
+def _is_failed_call(event: Event) -> bool:
+    return isinstance(event, Asked) and event.is_failed
 
 
-def without_losses(events: Sequence[Event]) -> tuple[Event, ...]:
+def without_failed_calls(events: Sequence[Event]) -> tuple[Event, ...]:
     """Return the events without failed calls that had a cost, which a replay does not repeat."""
-    return tuple(event for event in events if not _is_loss(event))
+    return tuple(event for event in events if not _is_failed_call(event))
 
 
-def _cut_inside(recorded: Sequence[Event], number: int, error: LabError) -> bool:
+def _stopped_in_tool(recorded: Sequence[Event], number: int, error: LabError) -> bool:
     """Return whether a run was stopped inside a tool, between its model calls and its result."""
-    left = recorded[number:]
+    rest = recorded[number:]
     return isinstance(error, ReplayMiss) and all(
-        isinstance(event, Asked) and event.role.startswith("inside ") for event in left
+        isinstance(event, Asked) and event.role.startswith("inside ") for event in rest
     )
 
 
-def same_event(one: Event, other: Event) -> bool:
+def same_event(first: Event, second: Event) -> bool:
     """Return whether two events are equal, ignoring times and whether they were loaded from a file."""
-    return one == other or from_json(json.loads(_line(one))) == from_json(json.loads(_line(other)))
+    return first == second or from_json(json.loads(_to_line(first))) == from_json(
+        json.loads(_to_line(second))
+    )
 
 
-def _line(event: Event) -> str:
+def _to_line(event: Event) -> str:
     return json.dumps(to_json(event), default=dict)
 
 
-def _short(event: Event | None) -> str:
-    return "nothing" if event is None else _line(event)[:300]
+def _format_event(event: Event | None) -> str:
+    return "nothing" if event is None else _to_line(event)[:300]
 
 
-def _apart(one: Json, other: Json, where: str = "") -> tuple[str, str, str]:
+def _json_difference(first: Json, second: Json, path: str = "") -> tuple[str, str, str]:
     """Return the path of the first difference between two JSON values, and both values there.
 
     The values are cut around the first characters that differ.
     """
-    if isinstance(one, dict) and isinstance(other, dict):
-        names = [*one, *(name for name in other if name not in one)]
+    if isinstance(first, dict) and isinstance(second, dict):
+        names = [*first, *(name for name in second if name not in first)]
         name = next(
-            name for name in names if one.get(name) != other.get(name) or (name in one) != (name in other)
+            name
+            for name in names
+            if first.get(name) != second.get(name) or (name in first) != (name in second)
         )
-        return _apart(one.get(name), other.get(name), f"{where}.{name}" if where else str(name))
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return _json_difference(first.get(name), second.get(name), f"{path}.{name}" if path else str(name))
+    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
         number = next(
-            number for number, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]
+            number for number, pair in enumerate(zip(first, second, strict=True)) if pair[0] != pair[1]
         )
-        return _apart(one[number], other[number], f"{where}[{number}]")
-    texts = [value if isinstance(value, str) else json.dumps(value, default=dict) for value in (one, other)]
+        return _json_difference(first[number], second[number], f"{path}[{number}]")
+    texts = [
+        value if isinstance(value, str) else json.dumps(value, default=dict) for value in (first, second)
+    ]
     pairs = enumerate(zip(*texts, strict=False))
-    same = next((place for place, (was, now) in pairs if was != now), min(map(len, texts)))
-    start = max(0, same - 40)
-    was, now = (
-        repr("…" * bool(start) + text[start : same + 120] + "…" * (len(text) > same + 120)) for text in texts
+    position = next(
+        (index for index, (first_text, second_text) in pairs if first_text != second_text),
+        min(map(len, texts)),
     )
-    return where, was, now
+    start = max(0, position - 40)
+    first_text, second_text = (
+        repr("…" * bool(start) + text[start : position + 120] + "…" * (len(text) > position + 120))
+        for text in texts
+    )
+    return path, first_text, second_text
 
 
 # --- resume ---
@@ -384,44 +411,48 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     require(live, Resources, "what a run may use to go on is Resources(tools, model)")
     require(path, (str, Path), "a run is resumed from the path of its trace")
     load_run(path)  # so that what is no trace is said before anything else
-    writing = reopened(path)  # first, so that no other process appends meanwhile
+    writer = reopen_trace(path)  # first, so that no other process appends meanwhile
     try:
         trace = load_run(path)
-        if (parted := parted_at(trace.events)) is not None:
+        if (inconsistent := first_inconsistent_write(trace.events)) is not None:
             raise TraceError(
-                f"{path} cannot be resumed, for {not_following(parted)}: ask again, in a namespace of its own"
+                f"{path} cannot be resumed, for {inconsistency_message(inconsistent)}: ask again, in a namespace of its own"
             )
-        require_parts(store, ("write", "read", "schema"), _A_STORE)
-        recording = Recording.of((*trace.events, *left_behind(trace.events, store, _replay_side)))
-        walk = replay_walk(trace.events, recording, remembered(recording, trace.events, store), live)
+        require_parts(store, ("write", "read", "schema"), _EXPECTED_STORE)
+        recording = Recording.from_events(
+            (*trace.events, *unrecorded_write(trace.events, store, _replay_aside))
+        )
+        walk = replay_events(trace.events, recording, replay_store(recording, trace.events, store), live)
     except BaseException:
-        writing.close()
+        writer.close()
         raise
-    return _going_on(trace.events, walk, writing)
+    return _continue_run(trace.events, walk, writer)
 
 
-def _replay_side(events: Sequence[Event], apart: Store, spoken: Dialect) -> Iterator[Event]:
+def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialect) -> Iterator[Event]:
     """Replay a run in a separate store, without live resources and whatever its prompts say.
 
     The replies are used in order, since the store may list the graph in another order.
     """
-    asked = (
+    calls = (
         event
         for event in events
-        if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside ")
+        if isinstance(event, Asked) and not event.is_failed and not event.role.startswith("inside ")
     )
-    recording = replace(Recording.of(events), turns=deque(event.as_reply for event in asked))
-    return replay_walk(events, recording, replace(remembered(recording, events, apart), spoken=spoken))
+    recording = replace(Recording.from_events(events), turns=deque(event.as_reply for event in calls))
+    return replay_events(
+        events, recording, replace(replay_store(recording, events, scratch_store), spoken=dialect)
+    )
 
 
-def _going_on(recorded: Sequence[Event], walk: Iterator[Event], writing: TraceWriter) -> Iterator[Event]:
-    with writing:
-        for number, was in enumerate(recorded):
-            event = was if _is_loss(was) else next(walk, None)
-            if event is None or not same_event(was, event):
-                raise TraceError(f"{writing.path} cannot be resumed: {Difference(number, was, event)}")
+def _continue_run(recorded: Sequence[Event], walk: Iterator[Event], writer: TraceWriter) -> Iterator[Event]:
+    with writer:
+        for number, expected in enumerate(recorded):
+            event = expected if _is_failed_call(expected) else next(walk, None)
+            if event is None or not same_event(expected, event):
+                raise TraceError(f"{writer.path} cannot be resumed: {Difference(number, expected, event)}")
             yield event
-        yield from writing.added(walk)
+        yield from writer.write_events(walk)
 
 
 # --- fork ---
@@ -450,7 +481,11 @@ class Fork:
 
 
 def fork(
-    run: Trace | Sequence[Event], at: int, change: str, store: Store | None = None, live: Resources = _NOTHING
+    run: Trace | Sequence[Event],
+    at: int,
+    change: str,
+    store: Store | None = None,
+    live: Resources = _NO_RESOURCES,
 ) -> Fork:
     """Run a recorded run again with event number `at` changed.
 
@@ -459,32 +494,45 @@ def fork(
     the query languages of the run. Without a model, the fork runs to the first missing reply, and its
     `stopped` says so.
     """
-    events, at, recording, edits = _with_change(run, at, change, live)
-    with _opened(events, store) as opened:
-        seen, stopped = _walked_with(events, recording, remembered(recording, events, opened, edits), live)
-    pairs = zip(seen, events, strict=False)
+    events, at, recording, edits = _prepare_fork(run, at, change, live)
+    with _open_store_for(events, store) as opened:
+        forked, stopped = _collect_events(
+            events, recording, replay_store(recording, events, opened, edits), live
+        )
+    pairs = zip(forked, events, strict=False)
     first = next(
-        (number for number, (now, was) in enumerate(pairs) if not same_event(now, was)),
-        min(len(seen), len(events)),
+        (number for number, (actual, expected) in enumerate(pairs) if not same_event(actual, expected)),
+        min(len(forked), len(events)),
     )
     # that reply came from the recording, and is no call that was avoided
-    by_hand = isinstance(events[at], Asked) and len(seen) > at
-    return Fork(tuple(seen), graph_after(seen), first, recording.avoided - by_hand, recording.made, stopped)
+    is_reply_edited = isinstance(events[at], Asked) and len(forked) > at
+    return Fork(
+        tuple(forked),
+        graph_after(forked),
+        first,
+        recording.avoided - is_reply_edited,
+        recording.made,
+        stopped,
+    )
 
 
 def fork_events(
-    run: Trace | Sequence[Event], at: int, change: str, store: Store | None = None, live: Resources = _NOTHING
+    run: Trace | Sequence[Event],
+    at: int,
+    change: str,
+    store: Store | None = None,
+    live: Resources = _NO_RESOURCES,
 ) -> Iterator[Event]:
     """Yield the events of a fork as they happen.
 
     Errors that stop it are raised: LLMError, SandboxError, BadInput.
     """
-    events, _, recording, edits = _with_change(run, at, change, live)
-    with _opened(events, store) as opened:
-        yield from replay_walk(events, recording, remembered(recording, events, opened, edits), live)
+    events, _, recording, edits = _prepare_fork(run, at, change, live)
+    with _open_store_for(events, store) as opened:
+        yield from replay_events(events, recording, replay_store(recording, events, opened, edits), live)
 
 
-def _with_change(
+def _prepare_fork(
     run: Trace | Sequence[Event], at: int, change: str, live: Resources
 ) -> tuple[tuple[Event, ...], int, Recording, dict[Key, str]]:
     """Prepare a fork from a run and one changed event.
@@ -500,47 +548,51 @@ def _with_change(
             f"there is no event {short_repr(at)}: the run has "
             + (f"events 0 to {len(events) - 1}" if events else "no events")
         )
-    if _is_loss(events[at]):
+    if _is_failed_call(events[at]):
         raise BadInput(f"event {at} is a call that failed: it has no reply to change")
-    at -= sum(map(_is_loss, events[:at]))
-    events = without_losses(events)
-    recording = Recording.of(events)
-    return events, at, recording, _changed(recording, events, at, change)
+    at -= sum(map(_is_failed_call, events[:at]))
+    events = without_failed_calls(events)
+    recording = Recording.from_events(events)
+    return events, at, recording, _apply_change(recording, events, at, change)
 
 
-def _walked_with(
-    events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources
+def _collect_events(
+    events: Sequence[Event], recording: Recording, store: ReplayStore, live: Resources
 ) -> tuple[list[Event], str]:
     """Return the events of a run with one change, and why it stopped ("" if it reached its end)."""
-    seen = list[Event]()
+    events_seen = list[Event]()
     try:
-        for event in replay_walk(events, recording, store, live):
-            seen.append(event)
+        for event in replay_events(events, recording, store, live):
+            events_seen.append(event)
     except BadInput:
         raise
     except LabError as error:
-        return seen, str(error)
+        return events_seen, str(error)
     except KeyboardInterrupt:
-        return seen, BY_CTRL_C
-    return seen, ""
+        return events_seen, INTERRUPTED
+    return events_seen, ""
 
 
-def _changed(
+def _apply_change(
     recording: Recording, events: Sequence[Event], at: int, change: str
 ) -> dict[tuple[str, ...], str]:
     """Put the change into the recording, or return it as an edited statement."""
-    event, before = events[at], events[:at]
+    event, earlier = events[at], events[:at]
     match event:
         case Asked() if not event.role.startswith("inside "):
             key = (prompt_digest(event.prompt, ""),)
             nth = sum(
-                isinstance(other, Asked) and (prompt_digest(other.prompt, ""),) == key for other in before
+                isinstance(earlier_event, Asked) and (prompt_digest(earlier_event.prompt, ""),) == key
+                for earlier_event in earlier
             )
             # what a person wrote cost no tokens, and no model held it likely
-            by_hand = Reply(change, model=event.model)
-            recording.replies[key][nth] = event.as_reply if change == event.reply else by_hand
+            edited_reply = Reply(change, model=event.model)
+            recording.replies[key][nth] = event.as_reply if change == event.reply else edited_reply
         case ToolReturned():
-            nth = sum(isinstance(other, ToolReturned) and other.call == event.call for other in before)
+            nth = sum(
+                isinstance(earlier_event, ToolReturned) and earlier_event.call == event.call
+                for earlier_event in earlier
+            )
             recording.change_result(
                 replace(event, text=readable_text(change), sources=(), failed=False, again=False), nth
             )
@@ -549,12 +601,14 @@ def _changed(
                 f"event {at} reads the whole graph, which no statement does: change what was written, or the reply after it"
             )
         case Wrote() | Read():
-            fingerprint = Fingerprint(started(events).graph)
-            for diff in diffs(before):
-                fingerprint.change(diff)
-            where = (fingerprint.now, event.asked or event.statement)
+            fingerprint = Fingerprint(start_event(events).graph)
+            for diff in diffs(earlier):
+                fingerprint.update(diff)
+            location = (fingerprint.now, event.asked or event.statement)
             return {
-                ("write", *where) if isinstance(event, Wrote) else ("read", *where, event.dialect): change
+                ("write", *location)
+                if isinstance(event, Wrote)
+                else ("read", *location, event.dialect): change
             }
         case _:
             kinds = "Asked (its reply), ToolReturned (its text), Wrote or Read (its statement)"

@@ -38,9 +38,7 @@ from kgot_lab.memory.claims.justification import (
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.types import Triple
 
-_MAX_SHARE_SEVERAL = (
-    0.1  # share of subjects with several objects up to which a relation is suggested as single
-)
+_MAX_SHARE = 0.1  # share of subjects with several objects up to which a relation is suggested as single
 
 
 class Beliefs:
@@ -292,10 +290,7 @@ class Beliefs:
         declared = self.declared()
         return tuple(
             CardinalitySuggestion(
-                relation,
-                "single" if several <= _MAX_SHARE_SEVERAL * len(counts) else "many",
-                len(counts),
-                several,
+                relation, "single" if several <= _MAX_SHARE * len(counts) else "many", len(counts), several
             )
             for relation, counts in sorted(objects.items())
             if relation not in declared

@@ -233,10 +233,7 @@ def certificate_to_json(question: str, answer: str, certificate: Certificate) ->
 
     See `Certificate.redacted`. A withheld answer is None.
     """
-    text, shown_answer = (
-        hedge_answer(answer, certificate),
-        answer if certificate.ruling != "withheld" else None,
-    )
+    text, visible = (hedge_answer(answer, certificate), answer if certificate.ruling != "withheld" else None)
     certificate = certificate.redacted(answer)
     facts: list[Json] = [
         {
@@ -248,7 +245,7 @@ def certificate_to_json(question: str, answer: str, certificate: Certificate) ->
     ]  # fmt: skip
     return {
         "question": question,
-        "answer": shown_answer,
+        "answer": visible,
         "ruling": certificate.ruling,
         "told": text,
         "facts": facts,

@@ -373,29 +373,31 @@ class QuestionFeatures:
 
     def choose(self, row: int) -> CandidateEdges:
         """Choose a passage: follow its names, and mark what it says as answered."""
-        index, sure = self._index, self.confidence(row)
-        alike = index.passages @ index.passages[row]
-        joined = scale_by_range(
-            (self._likeness + alike) / (np.linalg.norm(self._vector + index.passages[row]) or 1)
+        index, confidence = self._index, self.confidence(row)
+        similarity = index.passages @ index.passages[row]
+        joint_similarity = scale_by_range(
+            (self._likeness + similarity) / (np.linalg.norm(self._vector + index.passages[row]) or 1)
         )
-        ways = self._candidate_edges(row, sure, joined)
-        for kind, strength in enumerate(ways.strengths):
-            np.maximum.at(self.links[kind], ways.rows, strength)
+        edges = self._candidate_edges(row, confidence, joint_similarity)
+        for kind, strength in enumerate(edges.strengths):
+            np.maximum.at(self.links[kind], edges.rows, strength)
         self._held |= {word for word, (rows, _) in self._words.items() if row in rows}
         self._open = self._lexical_scores(self._held) / (self._by_words.max() or 1)
         start, end = index.mentions.sentence_range(row)
-        said = index.sentences[start + int(np.argmax(self._cosines[start:end]))].astype(np.float64)
-        self._left = self._left - _ANSWERED_SHARE * max(0.0, float(self._left @ said)) * said
+        answer_vector = index.sentences[start + int(np.argmax(self._cosines[start:end]))].astype(np.float64)
+        self._left = (
+            self._left - _ANSWERED_SHARE * max(0.0, float(self._left @ answer_vector)) * answer_vector
+        )
         self._meaning = scale_by_range(
             np.maximum.reduceat(
                 (index.sentences @ self._left.astype(np.float32)).astype(np.float64), index.mentions.starts
             )
         )
-        self._repeated = np.maximum(self._repeated, alike)
-        self._joined = np.maximum(self._joined, joined)
-        return ways
+        self._repeated = np.maximum(self._repeated, similarity)
+        self._joined = np.maximum(self._joined, joint_similarity)
+        return edges
 
-    def _candidate_edges(self, row: int, sure: float, joined: _Floats) -> CandidateEdges:
+    def _candidate_edges(self, row: int, confidence: float, joint_similarity: _Floats) -> CandidateEdges:
         mentions = self._index.mentions
         own = mentions.passage_pairs(row)
         ends = mentions.name_pairs(mentions.name[own].tolist())
@@ -411,18 +413,19 @@ class QuestionFeatures:
         rarity = np.log(self._index.size / holders) / np.log(max(self._index.size, 2))
         many = max(1, len(np.unique(rows[to_title])))
         holding = np.maximum(holders - called, 1)  # passages that mention the chosen one
-        towards = sure * to_title / np.sqrt(np.maximum(called, 1))
-        ambiguous = sure * from_text / np.sqrt(np.maximum(called, 1))
+        towards = confidence * to_title / np.sqrt(np.maximum(called, 1))
+        ambiguous = confidence * from_text / np.sqrt(np.maximum(called, 1))
         likely = (1 + self.likeness[rows]) / 2
         strengths = np.stack(
             [
                 towards,
                 ambiguous / np.sqrt(holding),
-                sure * shared * rarity * self.likeness[rows],
+                confidence * shared * rarity * self.likeness[rows],
                 towards * self._said[first],
                 ambiguous * self._said[last],
-                sure * shared * rarity * self._said[last] * (1 + self._said[first]) / 2,
-                np.maximum(np.maximum(sure * to_title, ambiguous), sure * shared * rarity) * joined[rows],
+                confidence * shared * rarity * self._said[last] * (1 + self._said[first]) / 2,
+                np.maximum(np.maximum(confidence * to_title, ambiguous), confidence * shared * rarity)
+                * joint_similarity[rows],
                 towards / np.sqrt(many) * likely,
                 ambiguous / np.sqrt(holding) * likely,
                 np.maximum(towards * self._near[first], ambiguous * self._near[last]),

@@ -159,7 +159,7 @@ def multihop(
     score = scorer or load_scorer()
     ids = [document.id for document in documents]
     index = build_index(documents, embedder)
-    shown = [
+    labels = [
         document.title or next(iter(index.mentions.named[row]), document.id)
         for row, document in enumerate(documents)
     ]
@@ -168,7 +168,7 @@ def multihop(
         question = ranking.query.text
         if not name_words(question):
             return Ranking(ranking.query, ())
-        clues = QuestionFeatures(
+        features = QuestionFeatures(
             index,
             question,
             normalise_rows(embedder.embed([question]), embedder.name)[0],
@@ -177,15 +177,15 @@ def multihop(
         chosen: list[int] = []
         best = _StrongestLinks(index)
         for _ in range(min(hops, len(ids))):
-            left = score(clues.table())
+            left = score(features.table())
             left[chosen] = -np.inf
             row = int(np.argmax(left))
             chosen.append(row)
-            best.update(chosen, clues.choose(row))
-        scores = score(clues.table())
+            best.update(chosen, features.choose(row))
+        scores = score(features.table())
         scores[chosen] = scores.max() + np.arange(len(chosen), 0, -1)
         return fused_ranking(
-            ranking.query, ids, scores, ((1.0, replace(best.ranking(ranking, ids, shown), system="linked")),)
+            ranking.query, ids, scores, ((1.0, replace(best.ranking(ranking, ids, labels), system="linked")),)
         )
 
     return Stage(
@@ -213,20 +213,20 @@ class _StrongestLinks:
         self._strength = np.zeros(index.size)
         self._from, self._name, self._kind = (np.full(index.size, -1, np.int32) for _ in range(3))
 
-    def update(self, chosen: list[int], ways: CandidateEdges) -> None:
+    def update(self, chosen: list[int], edges: CandidateEdges) -> None:
         """Keep the links from the last chosen passage that are stronger than earlier ones.
 
         Passages that are already chosen get none.
         """
-        new = ~np.isin(ways.rows, chosen)
+        new = ~np.isin(edges.rows, chosen)
         for kind, link in enumerate(_SHOWN_FEATURES):
-            strength = ways.strengths[link] * new
+            strength = edges.strengths[link] * new
             # ascending, so that the strongest link is written last
             order = np.argsort(strength, kind="stable")
-            order = order[strength[order] > self._strength[ways.rows[order]]]
-            rows = ways.rows[order]
+            order = order[strength[order] > self._strength[edges.rows[order]]]
+            rows = edges.rows[order]
             self._strength[rows], self._from[rows] = strength[order], chosen[-1]
-            self._name[rows], self._kind[rows] = ways.names[order], kind
+            self._name[rows], self._kind[rows] = edges.names[order], kind
 
     def ranking(self, earlier: Ranking, ids: list[str], shown: list[str]) -> Ranking:
         """Rank the passages that were reached, with the path to each."""

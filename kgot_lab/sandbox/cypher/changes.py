@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord
-from kgot_lab.sandbox.cypher.loading import DatabaseContents, EdgeGroup
+from kgot_lab.sandbox.cypher.loading import Contents, EdgeGroup
 from kgot_lab.sandbox.cypher.mapping import (
     conflicting_property,
     edge_properties,
@@ -203,7 +203,7 @@ class CypherChanges:
     """
 
     def __init__(
-        self, database: Database, known: DatabaseContents, touched: TouchedRecords, name: Callable[[str], str]
+        self, database: Database, known: Contents, touched: TouchedRecords, name: Callable[[str], str]
     ):
         self._database, self._known, self._touched, self._name = database, known, touched, name
         self._ids: dict[str, str] = {}  # the current ids of nodes, by record number, if changed
@@ -288,17 +288,13 @@ class CypherChanges:
         return ordered_labels(labels, {"_labels": recorded, **node.stored} if recorded else node.stored)
 
     def _record_change(self, id: str, node: NodeRecord, before: str, *, adds: bool = False) -> None:
-        labels, properties = (
-            self._labels(node, before),
-            _check_properties(node_properties(node.stored), f"of {id!r}"),
-        )
+        labels = self._labels(node, before)
+        properties = _check_properties(node_properties(node.stored), f"of {id!r}")
         if adds:
             _, old_labels, old_properties = self.nodes.get(id) or self._stored_change(id)
             base_labels = self._bases.setdefault(id, old_labels)
-            labels, properties = (
-                [*base_labels, *sorted({*old_labels, *labels} - set(base_labels))],
-                {**old_properties, **properties},
-            )
+            labels = [*base_labels, *sorted({*old_labels, *labels} - set(base_labels))]
+            properties = {**old_properties, **properties}
         self.nodes.pop(id, None)  # so that it comes after the removal of the element that had the id before
         self.nodes[id] = [id, labels, properties]
         self._ids[node.rid] = id

@@ -207,7 +207,7 @@ _END_PROPERTIES = frozenset(("_src", "_dst"))  # the bulk loader's names of an e
 
 
 @dataclass
-class DatabaseContents:
+class Contents:
     """The contents of the database between statements.
 
     It maps nodes by id to their record numbers, and pairs of nodes to the keys of the edges between them.
@@ -257,7 +257,7 @@ class DatabaseContents:
 def put(
     database: Database,
     names: TypeNames,
-    known: DatabaseContents,
+    known: Contents,
     nodes: list[ElementChange],
     edges: list[ElementChange],
 ) -> None:
@@ -271,7 +271,7 @@ class _ChangeLoader:
         self,
         database: Database,
         names: TypeNames,
-        known: DatabaseContents,
+        known: Contents,
         nodes: list[ElementChange],
         edges: list[ElementChange],
     ):

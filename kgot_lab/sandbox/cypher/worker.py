@@ -19,7 +19,7 @@ from typing import Any
 
 from kgot_lab.sandbox.cypher.changes import CypherChanges, CypherStatements, TimedOut, WrongKind
 from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord, start_java
-from kgot_lab.sandbox.cypher.loading import DatabaseContents, TypeNames, put
+from kgot_lab.sandbox.cypher.loading import Contents, TypeNames, put
 from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, plain_value
 from kgot_lab.sandbox.worker import seccomp
 from kgot_lab.sandbox.worker.fork_server import (
@@ -80,7 +80,7 @@ class CypherGraph:
         self._open_database(0)
 
     def _open_database(self, number: int) -> None:
-        self._number, self._known = number, DatabaseContents()
+        self._number, self._known = number, Contents()
         self._database = Database(self._folder / str(number))
         self._names, self._statements = TypeNames(self._database), CypherStatements(self._database)
         self._left: set[str] = set()  # types that statements created, which may be empty

@@ -222,17 +222,9 @@ def _split_edge_key(key: str, attributes: Mapping[str, Any]) -> tuple[str, str]:
 def _node_change(id: Hashable, before: Before, after: Any) -> ElementChange | None:
     if after is None:
         return [id] if before is not None else None
-    name, old_attributes = node_id(id), before or {}
-    change = [
-        name,
-        _merged_labels(name, old_attributes, after),
-        _own_properties(after, f"of {name!r}", _NODE_NAMES),
-    ]
-    unchanged = [
-        name,
-        _merged_labels(name, {}, old_attributes),
-        _own_properties(old_attributes, "before", _NODE_NAMES),
-    ]
+    name, old = node_id(id), before or {}
+    change = [name, _merged_labels(name, old, after), _own_properties(after, f"of {name!r}", _NODE_NAMES)]
+    unchanged = [name, _merged_labels(name, {}, old), _own_properties(old, "before", _NODE_NAMES)]
     return None if before is not None and canonical_json(change) == canonical_json(unchanged) else change
 
 
@@ -265,10 +257,8 @@ def _edge_change(
 ) -> ElementChange | None:
     if after is None:
         return [source, *_edge_identity(str(key), before, target)] if before is not None else None
-    ends, description = (
-        [node_id(source), *_edge_identity(str(key), after, node_id(target))],
-        f"of {source} -> {target}",
-    )
+    ends = [node_id(source), *_edge_identity(str(key), after, node_id(target))]
+    description = f"of {source} -> {target}"
     properties = _own_properties(after, description, _EDGE_NAMES)
     if before is not None and canonical_json(properties) == canonical_json(
         _own_properties(before, description, _EDGE_NAMES)

@@ -1,4 +1,4 @@
-"""Write to a namespace of a Bolt server: apply diffs in batches, find additions, take turns."""
+"""Write to a namespace of a Bolt server: apply diffs in batches, find additions, lock the namespace."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class DiffApplication:
     # --- check ---
 
     def _check(self, diff: Diff) -> None:
-        """Check the elements that the diff touches by the rules of `Truth.check`."""
+        """Check the elements that the diff touches by the rules of `MutableGraph.check`."""
         nodes, edges = _touched_keys(diff)
         new = {node.id for node in diff.added_nodes}
         ends = {end for identity in edges for end in (identity[0], identity[2])}
@@ -306,6 +306,18 @@ class NotOnlyAdditions(Exception):
     """A statement did more than add elements, or names of its additions depend on the rest of the graph."""
 
 
+class _NewEdge(NamedTuple):
+    """A row of `_NEW_EDGES`: a new edge, with the element ids of itself and of its ends, and the ids of the ends."""
+
+    source: str
+    source_id: str
+    element_id: str
+    type: str
+    target: str
+    target_id: str
+    properties: dict[str, Any]
+
+
 def has_reliable_counters(transaction: Transaction) -> bool:
     """Return whether the server's counters report correctly what a statement changed.
 
@@ -318,7 +330,7 @@ def has_reliable_counters(transaction: Transaction) -> bool:
 def read_additions(run_query: RunQuery, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
     """Return the additions of the preceding statement as a diff, and the element id of each new node.
 
-    Gives the new nodes and edges their ids and namespace marks. Raises NotOnlyAdded if the statement did
+    Gives the new nodes and edges their ids and namespace marks. Raises NotOnlyAdditions if the statement did
     anything else.
     """
     if not counters.contains_updates:
@@ -331,22 +343,31 @@ def read_additions(run_query: RunQuery, counters: SummaryCounters) -> tuple[Diff
         if counters.nodes_created
         else []
     )
-    edges = run_query(_NEW_EDGES, {}) if counters.relationships_created else []
+    edges = [_NewEdge(*row) for row in run_query(_NEW_EDGES, {})] if counters.relationships_created else []
     _require((counters.nodes_created, counters.relationships_created) == (len(rows), len(edges)))
     _require(counters.labels_added == sum(len(row.labels) for row in rows))
     _require(
         counters.properties_set
-        == sum(len(row.properties) for row in rows) + sum(len(edge[-1]) for edge in edges)
+        == sum(len(row.properties) for row in rows) + sum(len(edge.properties) for edge in edges)
     )
     ids = node_ids(rows, {})
     _require(len(set(ids.values())) == len(ids))
-    ends = {element_id: id for edge in edges for element_id, id in (edge[:2], edge[4:6])} | ids
+    ends = (
+        {edge.source: edge.source_id for edge in edges}
+        | {edge.target: edge.target_id for edge in edges}
+        | ids
+    )
     _mark_nodes(run_query, ids)
     nodes = [
         StoredNode(ids[row.element_id], row.element_id, row.labels, row.properties).to_node() for row in rows
     ]
     new_edges = [
-        Edge(ends[edge[0]], edge[3], ends[edge[4]], edge_properties(temporal_as_text(edge[6])))
+        Edge(
+            ends[edge.source],
+            edge.type,
+            ends[edge.target],
+            edge_properties(temporal_as_text(edge.properties)),
+        )
         for edge in edges
     ]
     _mark_edges(run_query, edges)
@@ -364,15 +385,15 @@ def _mark_nodes(run_query: RunQuery, ids: dict[str, str]) -> None:
         _require(run_query(_COUNT_BY_ID, {"ids": dict.fromkeys(ids.values(), True)}) == [[len(ids)]])
 
 
-def _mark_edges(run_query: RunQuery, edges: list[list[Any]]) -> None:
+def _mark_edges(run_query: RunQuery, edges: list[_NewEdge]) -> None:
     """Mark new edges, none of which may have the source, type and target of another."""
     if edges:
-        triples = {(edge[0], edge[3], edge[4]) for edge in edges}
-        _require(len(triples) == len(edges) and not any("_key" in edge[6] for edge in edges))
+        triples = {(edge.source, edge.type, edge.target) for edge in edges}
+        _require(len(triples) == len(edges) and not any("_key" in edge.properties for edge in edges))
         _require(
             run_query(_COUNT_PARALLELS, {"rows": [list(triple) for triple in triples]}) == [[len(edges)]]
         )
-        run_query(_MARK_EDGES, {"rows": [[edge[0], edge[2]] for edge in edges]})
+        run_query(_MARK_EDGES, {"rows": [[edge.source, edge.element_id] for edge in edges]})
 
 
 def _require(condition: bool) -> None:
@@ -380,7 +401,8 @@ def _require(condition: bool) -> None:
         raise NotOnlyAdditions
 
 
-# Writers of one namespace take turns, because a server cannot lock a node that does not exist yet.
+# Writers of one namespace exclude each other by a lock node, because a server cannot lock a node that does not
+# exist yet.
 #
 # Each namespace has a node of its own without the namespace's mark, so that no statement matches it. A write
 # sets it before it reads anything. A server with locks then blocks the next writer until the commit. One
@@ -400,7 +422,7 @@ class LockedTransaction(NamedTuple):
     """A write transaction with exclusive access to a namespace: if another writer interferes it cannot
     commit.
 
-    `before` holds the values of the turn nodes that it replaced.
+    `before` holds the values of the lock nodes that it replaced.
     """
 
     transaction: Transaction
@@ -408,16 +430,16 @@ class LockedTransaction(NamedTuple):
 
 
 class WriteLock:
-    """The turns in which the writers of a namespace write."""
+    """The lock that the writers of a namespace hold one at a time."""
 
     def __init__(self, link: BoltLink, namespace: str):
         self._link, self._namespace = link, namespace
 
     @contextmanager
     def acquire(self, seconds: float | None = None) -> Iterator[LockedTransaction]:
-        """Open a write transaction (see `BoltLink.write_transaction`) that begins by taking the turn.
+        """Open a write transaction (see `BoltLink.write_transaction`) that begins by taking the lock.
 
-        Raises StoreUnavailable, with nothing changed, if the turn cannot be taken. Raises Overtaken instead
+        Raises StoreUnavailable, with nothing changed, if the lock cannot be taken. Raises WriteConflict instead
         of an error that may come from another writer's change seen in the middle of this one's.
         """
         while True:
@@ -435,7 +457,7 @@ class WriteLock:
                 transaction.run(_CREATE_LOCK, run=self._namespace, start=start).consume()
 
     def require_unwritten(self, locked: LockedTransaction) -> None:
-        """Raise Overtaken if another writer committed since a turn was taken.
+        """Raise WriteConflict if another writer committed since the lock was taken.
 
         Transactions that are still open do not count.
         """
@@ -443,11 +465,11 @@ class WriteLock:
             raise WriteConflict
 
     def lock_values(self) -> list[int]:
-        """Return the values of the turn nodes, which change with each committed write."""
+        """Return the values of the lock nodes, which change with each committed write."""
         return sorted(number for (number,) in self._link.run_query(_READ_LOCK, {"run": self._namespace}))
 
     def delete_lock(self, locked: LockedTransaction) -> None:
-        """Delete the turn nodes when this turn's transaction commits."""
+        """Delete the lock nodes when this transaction commits."""
         locked.transaction.run(_DELETE_LOCK, run=self._namespace).consume()
 
     @contextmanager

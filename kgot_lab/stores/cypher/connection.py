@@ -163,7 +163,7 @@ class BoltLink:
         """Close the connections if a statement takes longer than `seconds`.
 
         Servers differ in whether they enforce a transaction's own timeout, and the driver waits as long as
-        they do. Raises Late after the timeout, and ServerLost if the server goes away during the statement.
+        they do. Raises StatementTimeout after the timeout, and ServerLost if the server goes away during the statement.
         """
         from neo4j.exceptions import ServiceUnavailable, SessionExpired
 

@@ -55,7 +55,7 @@ class ForeignElement(Exception):
 def bolt_rows(transaction: Transaction, statement: str, namespace: str) -> Iterator[dict[str, Json]]:
     """Run a statement and yield its rows, one dict each.
 
-    Raises TooMuch before more than a million characters are read, and NotOurs if the rows contain an element
+    Raises ResultTooLarge before more than a million characters are read, and ForeignElement if the rows contain an element
     of another namespace.
     """
     result = transaction.run(statement)
@@ -206,7 +206,7 @@ class DuplicateId(Exception):
 class StoredNode(NamedTuple):
     """A node as stored in the database.
 
-    `place` is the server's element id, which may change after the transaction.
+    `element_id` is the server's element id, which may change after the transaction.
     """
 
     id: str
@@ -276,8 +276,8 @@ def read_dump(run_query: RunQuery) -> Dump:
             f"the namespace now holds {problem}: somebody else writes to it, and this store needs one for itself"
         )
     edges = (
-        (StoredEdge((ids[row.element_id], type, ids[end], own_key(properties)), place, properties))
-        for row, place, type, end, properties in _outgoing_edges(rows)
+        (StoredEdge((ids[row.element_id], type, ids[end], own_key(properties)), element_id, properties))
+        for row, element_id, type, end, properties in _outgoing_edges(rows)
     )
     return Dump(
         {
@@ -337,9 +337,9 @@ def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
     }
     edges: dict[Identity, Edge] = {}
     taken: dict[tuple[str, str, str], set[str]] = {}
-    for source, place, type, end, stored in _ordered_edges(rows, ids, before):
+    for source, element_id, type, end, stored in _ordered_edges(rows, ids, before):
         ends, properties = (ids[source.element_id], type, ids[end]), edge_properties(temporal_as_text(stored))
-        key = _current_key(place, ends, stored, before)
+        key = _current_key(element_id, ends, stored, before)
         if (*ends, key) in edges and not recreated.isdisjoint((source.element_id, end)):
             edges[(*ends, key)] = Edge(*ends, {**edges[(*ends, key)].properties, **properties}, key)
         else:
@@ -413,8 +413,8 @@ def read_rows(run_query: RunQuery) -> list[BoltRow]:
 
 def _outgoing_edges(rows: Iterable[BoltRow]) -> Iterator[tuple[BoltRow, str, str, str, _Stored]]:
     for row in rows:
-        for place, type, end, properties in row.edges:
-            yield row, place, type, end, properties
+        for element_id, type, end, properties in row.edges:
+            yield row, element_id, type, end, properties
 
 
 def _is_name(value: Any) -> bool:
@@ -433,7 +433,7 @@ def node_ids(rows: Iterable[BoltRow], old_nodes: Mapping[str, StoredNode]) -> di
         row.element_id: stored_id for row in rows if (stored_id := own_id(temporal_as_text(row.properties)))
     }
     taken = set(ids.values())
-    for id, times in Counter(id for place, id in ids.items() if place in old_nodes).items():
+    for id, times in Counter(id for element_id, id in ids.items() if element_id in old_nodes).items():
         if times > 1:
             raise RefusedValue(f"two nodes would have the id {id!r}; give it to one of them only")
     nameless = [row for row in rows if row.element_id not in ids]

@@ -1,7 +1,7 @@
 """Parse Cypher patterns strictly, to mark each node of a statement, and search a namespace.
 
 The search does not read the whole namespace. Brackets in a pattern contain an expression, which may contain
-further patterns. `confined` parses it.
+further patterns. `confine_statement` parses it.
 """
 
 from __future__ import annotations

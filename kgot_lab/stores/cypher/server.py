@@ -72,7 +72,7 @@ class CypherServer:
     """A graph in a namespace of a Bolt server's database.
 
     `kgot_lab.sandbox.cypher.mapping` defines how it is stored. Each of its nodes and edges is marked with the
-    namespace, and a statement is rewritten (`confined`) so that it matches no others: neither those of
+    namespace, and a statement is rewritten (`confine_statement`) so that it matches no others: neither those of
     another namespace nor any other content of the database, which is never changed. A named database that is
     missing is created if the server can create databases over Bolt. `wipe` empties the namespace first.
     `seconds` is the time limit of one statement. Raises BadInput for a namespace with nodes that no store
@@ -249,8 +249,8 @@ class CypherServer:
     ) -> tuple[DiffApplication, dict[str, str]]:
         """Apply a diff.
 
-        Raises Overtaken if another writer committed since the turn in which the diff was found and rolled
-        back.
+        Raises WriteConflict if another writer committed since the transaction in which the diff was found and
+        rolled back.
         """
         with self._write_lock.acquire() as (transaction, _):
             if since is not None:

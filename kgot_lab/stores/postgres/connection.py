@@ -32,8 +32,8 @@ _UNKNOWN_OUTCOME = ", and nobody can tell whether it kept the change, so look be
 class PostgresLink:
     """One connection, for one thread at a time.
 
-    `where` returns the address of the server, and `greet` prepares a new connection. The links of one store
-    share its `circle`: if one finds the server gone, all of them reconnect.
+    `get_address` returns the address of the server, and `prepare` prepares a new connection. The links of one
+    store share a `group`: if one finds the server gone, all of them reconnect.
     """
 
     def __init__(

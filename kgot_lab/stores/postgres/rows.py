@@ -206,7 +206,7 @@ class DiffRows:
         require_fit(self.diff, map(node_from_row, nodes), map(edge_from_row, edges))
 
     def apply(self, connection: Connection) -> None:
-        """Apply the diff, which `refuse_misfit` has checked."""
+        """Apply the diff, which `require_fit` has checked."""
         if self.removed_edges:
             connection.execute(
                 f"DELETE FROM edges USING {_join_rows(4, on='WHERE')}", _transpose(self.removed_edges)

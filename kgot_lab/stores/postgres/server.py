@@ -304,7 +304,7 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # and somebody else's
+        return True  # the process of another user
     return True
 
 

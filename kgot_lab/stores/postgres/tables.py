@@ -14,9 +14,6 @@ from kgot_lab.stores.statements import require_statement
 if TYPE_CHECKING:
     import psycopg
 
-if TYPE_CHECKING:
-    import psycopg
-
     Connection = psycopg.Connection[Any]
 
 _SCHEMA_COMMENT = "graph of kgot_lab, version 1"

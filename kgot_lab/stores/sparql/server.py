@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _MAX_TRIES = 20  # restarts of a write because another writer was faster
 _MAX_PAUSE = 0.2  # seconds: the longest random pause before a restart
-_VERSION_LENGTH = 32  # writes that a version names: whoever was followed by fewer before looking still finds that the own one was done
+# writes that a version names: a writer finds its own among them unless more have followed
+_VERSION_LENGTH = 32
 
 
 class _WriteConflict(Exception):
@@ -413,7 +414,7 @@ class SparqlServer(EmbeddedStore):
     ) -> None:
         """Change the server's graph by exactly these triples.
 
-        Raises _Overtaken, having changed nothing, if the graph is not as expected. Raises StoreUnavailable if
+        Raises _WriteConflict, having changed nothing, if the graph is not as expected. Raises StoreUnavailable if
         the change did not take effect, or if the server went away so that this is unknown.
         """
         write_name = uuid4().hex
@@ -444,7 +445,7 @@ class SparqlServer(EmbeddedStore):
             ) from None
         if write_name not in " ".join(version).split():
             raise failure or _WriteConflict
-        # else somebody followed at once: the change was made, and the copy is not current any more
+        # otherwise another write followed at once: the change was made, and the copy is out of date
         if version == new:
             self._version, self._size = new, self._size + len(added) - len(removed)
 

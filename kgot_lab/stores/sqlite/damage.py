@@ -124,7 +124,7 @@ def enable_checksums(connection: sqlite3.Connection) -> None:
 
 
 def has_valid_checksum(row: Sequence[Any]) -> bool:
-    """Return whether a row, as selected by `SELECTED`, matches its checksum.
+    """Return whether a row, as selected by `SELECT_WITH_CHECKSUM`, matches its checksum.
 
     A row without a checksum counts as sound.
     """
@@ -337,7 +337,7 @@ def warn_of_lost_changes(before: WalFrames | None, connection: sqlite3.Connectio
         # waits for a process that has written its pages and not yet published them
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")
-    except sqlite3.OperationalError:  # one that writes for long: whoever opens the file next looks
+    except sqlite3.OperationalError:  # a long write by another process: the next opening checks
         return
     pages_used = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
     current = read_wal_frames(path)

@@ -18,14 +18,14 @@ from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, short_r
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.tool import Result, TextTool
-from kgot_lab.tools.web.engines import RESULTS, JsonApi, WebHit
+from kgot_lab.tools.web.engines import MAX_RESULTS, JsonApi, WebHit
 from kgot_lab.tools.web.fetching import USER_AGENT, Fetched
-from kgot_lab.tools.web.pages import WebPage, page_of, readable_markup
+from kgot_lab.tools.web.pages import WebPage, page_from, readable_markup
 from kgot_lab.types import Document, Json
 
 OFFLINE = "http://offline.invalid/"  # a reserved name (RFC 2606)
-_LARGEST = 50_000_000  # bytes of a file
-_NEAR = 300  # characters of an excerpt
+_MAX_FILE_BYTES = 50_000_000  # bytes of a file
+_EXCERPT_LENGTH = 300  # characters of an excerpt
 
 
 class Mirror:
@@ -42,7 +42,7 @@ class Mirror:
         self._root = Path(folder).resolve()
         if not self._root.is_dir():
             raise BadInput(f"{folder} is not a folder; a mirror is a folder of pages")
-        self.hosts = not site and _holds_hosts(self._root)
+        self.hosts = not site and _has_host_folders(self._root)
         self.site = "" if self.hosts else _with_slash(site or OFFLINE)
         self._files = dict(_files(self._root))
         if not self._files:
@@ -58,11 +58,16 @@ class Mirror:
 
         Raises ToolFailed if the mirror does not have it.
         """
-        place = self._place(address)
-        tried = [place, f"{place}/index.html".lstrip("/"), f"{place}.html", f"{place}/index.htm".lstrip("/")]
+        file_name = self._file_name(address)
+        candidates = [
+            file_name,
+            f"{file_name}/index.html".lstrip("/"),
+            f"{file_name}.html",
+            f"{file_name}/index.htm".lstrip("/"),
+        ]
         if query := urlsplit(address).query:
-            tried = [f"{place}?{unquote(query)}", f"{place}?{unquote(query)}.html", *tried]
-        for name in tried:
+            candidates = [f"{file_name}?{unquote(query)}", f"{file_name}?{unquote(query)}.html", *candidates]
+        for name in candidates:
             if name in self._files:
                 return self._read(name)
         raise ToolFailed(
@@ -72,31 +77,33 @@ class Mirror:
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
         """Return the pages that match the query best. With a year, only those that mention it."""
         ranking = self._index.search(query)
-        found = [self._pages[hit.id] for hit in ranking.hits]
-        wanted = [
-            page for page in found if not year or re.search(rf"\b{year}\b", f"{page.title} {page.text}")
+        pages = [self._pages[hit.id] for hit in ranking.hits]
+        matching = [
+            page for page in pages if not year or re.search(rf"\b{year}\b", f"{page.title} {page.text}")
         ]
-        return tuple(WebHit(page.address, page.title, _near(page.text, query)) for page in wanted[:RESULTS])
+        return tuple(
+            WebHit(page.address, page.title, _excerpt(page.text, query)) for page in matching[:MAX_RESULTS]
+        )
 
     @cached_property
     def _pages(self) -> dict[str, WebPage]:
         """All readable pages, by address."""
-        found = {}
+        pages = {}
         for name in self._files:
             try:
                 page = self._read(name)
             except (ToolFailed, NotInstalled):
                 continue  # such as an image; the error is raised when it is opened
-            found[page.address] = page
-        if not found:
+            pages[page.address] = page
+        if not pages:
             raise ToolFailed(f"no file in {self.name} can be read as a page")
-        return found
+        return pages
 
     @cached_property
     def _index(self) -> Stage:
         return bm25([Document(address, page.text, page.title) for address, page in self._pages.items()])
 
-    def _place(self, address: str) -> str:
+    def _file_name(self, address: str) -> str:
         """Return the file name in the folder for an address."""
         try:
             parts = urlsplit(address.strip())
@@ -123,10 +130,10 @@ class Mirror:
 
     def _read(self, name: str) -> WebPage:
         path = self._files[name]
-        if path.stat().st_size > _LARGEST:
-            raise ToolFailed(f"{name} is larger than {_LARGEST // 1_000_000} MB")
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            raise ToolFailed(f"{name} is larger than {_MAX_FILE_BYTES // 1_000_000} MB")
         kind = mimetypes.guess_type(name)[0] or ("" if path.suffix else "text/html" if self.hosts else "")
-        return page_of(Fetched(self._address(name), kind, "", path.read_bytes()))
+        return page_from(Fetched(self._address(name), kind, "", path.read_bytes()))
 
     def __repr__(self) -> str:
         return f"<{self.name} in place of the web: {len(self._files)} pages at {self.site or 'its hosts'}>"
@@ -147,7 +154,7 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
                 yield path.relative_to(root).as_posix(), path
 
 
-def _holds_hosts(root: Path) -> bool:
+def _has_host_folders(root: Path) -> bool:
     """Return whether every visible entry of a folder is a folder named like a host."""
     entries = [path for path in root.iterdir() if not path.name.startswith(".")]
     return bool(entries) and all(
@@ -162,15 +169,15 @@ def _with_slash(site: str) -> str:
     return site if site.endswith("/") else f"{site}/"
 
 
-def _near(text: str, query: str) -> str:
+def _excerpt(text: str, query: str) -> str:
     """Return an excerpt around the first query word in a text."""
-    places = [
+    positions = [
         match.start()
         for word in re.findall(r"\w{3,}", query)
         if (match := re.search(rf"\b{re.escape(word)}", text, re.IGNORECASE))
     ]
-    start = max(0, min(places, default=0) - _NEAR // 3)
-    return " ".join(text[start : start + _NEAR].split())
+    start = max(0, min(positions, default=0) - _EXCERPT_LENGTH // 3)
+    return " ".join(text[start : start + _EXCERPT_LENGTH].split())
 
 
 # Past versions of pages, from the Internet Archive.
@@ -200,11 +207,11 @@ class WebArchive:
             raise ToolFailed(f"a date is written YYYYMMDD, as in 20190704, not {short_repr(day)}")
         answer = self._api.get({"url": address, "timestamp": stamp})
         closest = (answer.get("archived_snapshots") or {}).get("closest") or {}
-        kept, when = str(closest.get("url") or ""), str(closest.get("timestamp") or "")
-        if not closest.get("available") or not kept.startswith(("http://", "https://")):
+        copy_address, timestamp = str(closest.get("url") or ""), str(closest.get("timestamp") or "")
+        if not closest.get("available") or not copy_address.startswith(("http://", "https://")):
             raise ToolFailed(f"the web archive holds no copy of {short_repr(address)}")
-        kept = re.sub(r"^http://(web\.archive\.org/)", r"https://\1", kept)
-        return Archived(kept, f"{when[:4]}-{when[4:6]}-{when[6:8]}")
+        copy_address = re.sub(r"^http://(web\.archive\.org/)", r"https://\1", copy_address)
+        return Archived(copy_address, f"{timestamp[:4]}-{timestamp[4:6]}-{timestamp[6:8]}")
 
     def __repr__(self) -> str:
         return f"<web archive at {self._api.address}>"
@@ -212,8 +219,8 @@ class WebArchive:
 
 # Wikipedia articles, in their current or a past version.
 
-_LEFT_OUT = ".mw-editsection, sup.reference, .navbox, .noprint, .mw-empty-elt, .metadata, .sistersitebox"  # for editors, not readers
-_MOST_MEANINGS = 30
+_EDITOR_PARTS = ".mw-editsection, sup.reference, .navbox, .noprint, .mw-empty-elt, .metadata, .sistersitebox"  # for editors, not readers
+_MAX_MEANINGS = 30
 
 
 class Wikipedia:
@@ -231,64 +238,59 @@ class Wikipedia:
         With a day (YYYY-MM-DD), it is the last version up to that day. Raises ToolFailed if there is none,
         with similar titles, or if the title is ambiguous, with its meanings.
         """
-        stamp = _end_of(day) if day.strip() else ""
-        about = self._about(title, stamp)
-        if "disambiguation" in (about.get("pageprops") or {}):
+        stamp = _end_of_day(day) if day.strip() else ""
+        info = self._page_info(title, stamp)
+        if "disambiguation" in (info.get("pageprops") or {}):
             raise ToolFailed(
-                f"{about['title']!r} has several meanings; ask for one of them: {self._meanings(str(about['title']))}"
+                f"{info['title']!r} has several meanings; ask for one of them: {self._meanings(str(info['title']))}"
             )
-        versions = about.get("revisions") or []
+        versions = info.get("revisions") or []
         if not versions:
-            raise ToolFailed(f"the article {about['title']!r} did not exist yet on {day}")
-        return self._page(about, int(versions[0]["revid"]), str(versions[0].get("timestamp", ""))[:10])
+            raise ToolFailed(f"the article {info['title']!r} did not exist yet on {day}")
+        return self._page(info, int(versions[0]["revid"]), str(versions[0].get("timestamp", ""))[:10])
 
-    def _about(self, title: str, stamp: str) -> dict[str, Any]:
+    def _page_info(self, title: str, stamp: str) -> dict[str, Any]:
         """Return the wiki's metadata of a page: its title, address, and the requested version."""
-        query: dict[str, str | int] = {"titles": _one_title(title), "redirects": 1, "inprop": "url"}
+        query: dict[str, str | int] = {"titles": _clean_title(title), "redirects": 1, "inprop": "url"}
         query |= {"prop": "info|pageprops|revisions", "rvprop": "ids|timestamp", "rvlimit": 1}
         query |= {"rvstart": stamp, "rvdir": "older"} if stamp else {}
-        pages = self._asked("query", query).get("pages") or [{}]
-        about = pages[0]
-        if (
-            not isinstance(about, dict)
-            or about.get("missing")
-            or about.get("invalid")
-            or "title" not in about
-        ):
-            raise ToolFailed(f"Wikipedia has no article {short_repr(title)}{self._near(title)}")
-        return about
+        pages = self._query("query", query).get("pages") or [{}]
+        info = pages[0]
+        if not isinstance(info, dict) or info.get("missing") or info.get("invalid") or "title" not in info:
+            raise ToolFailed(f"Wikipedia has no article {short_repr(title)}{self._similar_titles(title)}")
+        return info
 
-    def _page(self, about: dict[str, Any], version: int, when: str) -> WebPage:
-        wanted: dict[str, str | int] = {"action": "parse", "oldid": version, "prop": "text|displaytitle"}
-        parsed = self._api.get(_COMMON | wanted | {"disableeditsection": 1})
-        _refuse(parsed)
+    def _page(self, info: dict[str, Any], version: int, when: str) -> WebPage:
+        parameters: dict[str, str | int] = {"action": "parse", "oldid": version, "prop": "text|displaytitle"}
+        parsed = self._api.get(_COMMON_PARAMETERS | parameters | {"disableeditsection": 1})
+        _raise_service_error(parsed)
         markup = str((parsed.get("parse") or {}).get("text") or "")
-        address = str(about.get("fullurl") or self._api.address)
-        _, data = readable_markup(_without_apparatus(markup), address)
+        address = str(info.get("fullurl") or self._api.address)
+        _, data = readable_markup(_without_editor_parts(markup), address)
         text = extract_text(data, ".html", "utf-8").text.strip()
-        old = "" if version == about.get("lastrevid") else f"{'&' if '?' in address else '?'}oldid={version}"
-        title = str(about["title"])
+        old = "" if version == info.get("lastrevid") else f"{'&' if '?' in address else '?'}oldid={version}"
+        title = str(info["title"])
         return WebPage(address + old, title, f"# {title}\n\n{text}", f"as of {when}")
 
     def _meanings(self, title: str) -> str:
-        answer = self._asked(
-            "query", {"titles": title, "prop": "links", "plnamespace": 0, "pllimit": _MOST_MEANINGS}
+        answer = self._query(
+            "query", {"titles": title, "prop": "links", "plnamespace": 0, "pllimit": _MAX_MEANINGS}
         )
         pages = answer.get("pages") or [{}]
         return (
             "; ".join(str(link.get("title")) for link in pages[0].get("links") or []) or "they are not listed"
         )
 
-    def _near(self, title: str) -> str:
-        answer = self._asked(
-            "query", {"list": "search", "srsearch": _one_title(title), "srlimit": 5, "srprop": ""}
+    def _similar_titles(self, title: str) -> str:
+        answer = self._query(
+            "query", {"list": "search", "srsearch": _clean_title(title), "srlimit": 5, "srprop": ""}
         )
         near = "; ".join(str(hit.get("title")) for hit in answer.get("search") or [])
         return f"; there are: {near}" if near else ""
 
-    def _asked(self, action: str, parameters: dict[str, str | int]) -> dict[str, Json]:
-        answer = self._api.get({**_COMMON, "action": action, **parameters})
-        _refuse(answer)
+    def _query(self, action: str, parameters: dict[str, str | int]) -> dict[str, Json]:
+        answer = self._api.get({**_COMMON_PARAMETERS, "action": action, **parameters})
+        _raise_service_error(answer)
         inside = answer.get(action)
         return inside if isinstance(inside, dict) else {}
 
@@ -296,10 +298,10 @@ class Wikipedia:
         return f"<Wikipedia at {self._api.address}>"
 
 
-_COMMON: dict[str, str | int] = {"format": "json", "formatversion": 2}
+_COMMON_PARAMETERS: dict[str, str | int] = {"format": "json", "formatversion": 2}
 
 
-def _refuse(answer: dict[str, Json]) -> None:
+def _raise_service_error(answer: dict[str, Json]) -> None:
     if isinstance(answer.get("error"), dict):
         code = str(answer["error"].get("code"))
         raise ToolFailed(
@@ -308,12 +310,12 @@ def _refuse(answer: dict[str, Json]) -> None:
         )
 
 
-def _one_title(title: str) -> str:
+def _clean_title(title: str) -> str:
     """Remove characters that would make a title several titles or name a section."""
     return " ".join(re.sub(r"[|\[\]{}<>#\x00-\x1f]", " ", title).split())[:255]
 
 
-def _end_of(day: str) -> str:
+def _end_of_day(day: str) -> str:
     """Return the end of a day as MediaWiki expects it.
 
     Raises ToolFailed for an invalid date.
@@ -324,14 +326,14 @@ def _end_of(day: str) -> str:
         raise ToolFailed(f"a date is written YYYY-MM-DD, as in 2019-07-04, not {short_repr(day)}") from None
 
 
-def _without_apparatus(markup: str) -> str:
+def _without_editor_parts(markup: str) -> str:
     try:
         from bs4 import BeautifulSoup
     except ImportError:
         raise NotInstalled("web", "beautifulsoup4") from None
     soup = BeautifulSoup(markup, "html.parser")
-    for each in soup.select(_LEFT_OUT):
-        each.decompose()
+    for part in soup.select(_EDITOR_PARTS):
+        part.decompose()
     return str(soup)
 
 

@@ -17,7 +17,7 @@ from kgot_lab.types import Json
 
 # JSON APIs with a key that no error and no repr shows.
 
-_MOST_BYTES = 20_000_000
+_MAX_BYTES = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -39,44 +39,46 @@ class JsonApi:
         Raises ToolFailed with the service's message, with `again` for rate limits, time-outs and server
         errors.
         """
-        return self._asked("GET", params=dict(parameters))
+        return self._request("GET", params=dict(parameters))
 
     def post(self, body: Mapping[str, Json]) -> dict[str, Json]:
         """Send a POST request with JSON and return the answer.
 
         Raises as `get` does.
         """
-        return self._asked("POST", json=dict(body))
+        return self._request("POST", json=dict(body))
 
-    def _asked(self, method: str, **what: Json) -> dict[str, Json]:
+    def _request(self, method: str, **content_options: Json) -> dict[str, Json]:
         try:
             import httpx
         except ImportError:
             raise NotInstalled("web", "httpx") from None
         try:
-            way = proxy_options(self.address)
+            client_options = proxy_options(self.address)
         except BadInput as error:
             raise ToolFailed(f"{self.name} cannot be asked: {error}") from None
         headers = {"user-agent": USER_AGENT, "accept": "application/json", **self.headers}
         deadline = time.monotonic() + self.seconds
         try:  # the client's errors contain the request, and so the key
             with (
-                httpx.Client(headers=headers, timeout=self.seconds, follow_redirects=False, **way) as client,
-                client.stream(method, self.address, **what) as answer,
+                httpx.Client(
+                    headers=headers, timeout=self.seconds, follow_redirects=False, **client_options
+                ) as client,
+                client.stream(method, self.address, **content_options) as answer,
             ):
-                content, cut = bounded_body(answer, _MOST_BYTES, deadline)
+                content, cut = bounded_body(answer, _MAX_BYTES, deadline)
         except httpx.TimeoutException:
             raise ToolFailed(f"{self.name} did not answer within {self.seconds:g} s", again=True) from None
         except httpx.HTTPError as error:
-            told = f"{self.name} cannot be reached{describe_proxy(self.address)} ({type(error).__name__}: {error})"
-            raise ToolFailed(self._keyless(told), again=True) from None
+            message = f"{self.name} cannot be reached{describe_proxy(self.address)} ({type(error).__name__}: {error})"
+            raise ToolFailed(self._without_key(message), again=True) from None
         if cut:
             raise ToolFailed(
-                f"{self.name} answered with more than {_MOST_BYTES // 1_000_000} MB, the most that is read"
+                f"{self.name} answered with more than {_MAX_BYTES // 1_000_000} MB, the most that is read"
             )
-        return self._value(answer.status_code, content)
+        return self._checked_value(answer.status_code, content)
 
-    def _value(self, status: int, content: bytes) -> dict[str, Json]:
+    def _checked_value(self, status: int, content: bytes) -> dict[str, Json]:
         import json
 
         try:
@@ -86,15 +88,16 @@ class JsonApi:
         if status != 200:
             again = status in (408, 425, 429) or status >= 500
             raise ToolFailed(
-                self._keyless(f"{self.name} answered HTTP {status}: {_told(value)}"), again=again
+                self._without_key(f"{self.name} answered HTTP {status}: {_service_message(value)}"),
+                again=again,
             )
         if not isinstance(value, dict):
             raise ToolFailed(
-                self._keyless(f"{self.name} did not answer with a JSON object: {str(value)[:200]!r}")
+                self._without_key(f"{self.name} did not answer with a JSON object: {str(value)[:200]!r}")
             )
         return value
 
-    def _keyless(self, text: str) -> str:
+    def _without_key(self, text: str) -> str:
         """Remove the key, plain or URL-encoded, from a text, since services repeat it in their messages."""
         if len(self.key) > 3:
             for spelling in {self.key, quote(self.key), quote(self.key, safe=""), quote_plus(self.key)}:
@@ -102,7 +105,7 @@ class JsonApi:
         return re.sub(r"\s+", " ", text)[:500]
 
 
-def _told(value: Json) -> str:
+def _service_message(value: Json) -> str:
     """Return the error message of a service.
 
     Services put it in `error`, `detail` or `message`, at any depth.
@@ -110,11 +113,11 @@ def _told(value: Json) -> str:
     if isinstance(value, dict):
         for name in ("error", "detail", "message", "info"):
             if value.get(name):
-                return _told(value[name])
+                return _service_message(value[name])
     return str(value)
 
 
-RESULTS = 10
+MAX_RESULTS = 10
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ class SerpApi(_Engine):
         """
         span = {"tbs": f"cdr:1,cd_min:1/1/{year},cd_max:12/31/{year}"} if year else {}
         answer = self._api.get({"engine": "google", "q": query, "api_key": self._key, **span})
-        found = _hits(answer.get("organic_results"), address="link", words="snippet", date="date")
+        found = _parse_hits(answer.get("organic_results"), address="link", excerpt="snippet", date="date")
         if not found and answer.get("error") and "hasn't returned any results" not in str(answer["error"]):
             raise ToolFailed(f"{self.name}: {str(answer['error']).replace(self._key, '…')}", again=True)
         return found
@@ -184,8 +187,8 @@ class Tavily(_Engine):
         Raises ToolFailed if the service fails.
         """
         span = {"start_date": f"{year}-01-01", "end_date": f"{year}-12-31"} if year else {}
-        answer = self._api.post({"query": query, "max_results": RESULTS, **span})
-        return _hits(answer.get("results"), address="url", words="content", date="published_date")
+        answer = self._api.post({"query": query, "max_results": MAX_RESULTS, **span})
+        return _parse_hits(answer.get("results"), address="url", excerpt="content", date="published_date")
 
 
 class Brave(_Engine):
@@ -203,13 +206,13 @@ class Brave(_Engine):
         """
         span = {"freshness": f"{year}-01-01to{year}-12-31"} if year else {}
         # the API refuses longer queries
-        answer = self._api.get({"q": " ".join(query.split()[:50])[:400], "count": RESULTS, **span})
+        answer = self._api.get({"q": " ".join(query.split()[:50])[:400], "count": MAX_RESULTS, **span})
         web = answer.get("web")
         found = web.get("results") if isinstance(web, Mapping) else None
-        return _hits(found, address="url", words="description", date="page_age")
+        return _parse_hits(found, address="url", excerpt="description", date="page_age")
 
 
-class Keyless(_Engine):
+class Ddgs(_Engine):
     """Results from the package ddgs, which queries several public engines without a key.
 
     `ask` takes the query, `max_results` and `timelimit` and returns what ddgs does, which is the default.
@@ -223,7 +226,7 @@ class Keyless(_Engine):
             import ddgs
         except ImportError:
             raise NotInstalled("web", "ddgs") from None
-        self._ask = ask or (lambda query, **how: ddgs.DDGS().text(query, **how))
+        self._ask = ask or (lambda query, **options: ddgs.DDGS().text(query, **options))
 
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
         """Return the best results.
@@ -234,28 +237,28 @@ class Keyless(_Engine):
         from ddgs.exceptions import DDGSException
 
         try:
-            found = self._ask(f"{query} {year}" if year else query, max_results=RESULTS)
+            found = self._ask(f"{query} {year}" if year else query, max_results=MAX_RESULTS)
         except DDGSException as error:
             if "No results" in str(error):
                 return ()
             raise ToolFailed(
                 f"{self.name} got no answer from any engine ({str(error)[:200]})", again=True
             ) from None
-        return _hits(found, address="href", words="body", date="date")
+        return _parse_hits(found, address="href", excerpt="body", date="date")
 
 
-BY_KEY: Mapping[str, Callable[[str], SearchEngine]] = {
+ENGINES: Mapping[str, Callable[[str], SearchEngine]] = {
     "SERPAPI_API_KEY": SerpApi,
     "TAVILY_API_KEY": Tavily,
     "BRAVE_API_KEY": Brave,
 }
-_NAMES = {"serpapi": "SERPAPI_API_KEY", "tavily": "TAVILY_API_KEY", "brave": "BRAVE_API_KEY"}
+_KEY_VARIABLES = {"serpapi": "SERPAPI_API_KEY", "tavily": "TAVILY_API_KEY", "brave": "BRAVE_API_KEY"}
 
 
 def check_engine_name(name: str) -> None:
     """Raise UnknownName for an unknown search engine. "" stands for any."""
-    if name and name not in (*_NAMES, "ddgs"):
-        raise UnknownName("search engine", name, [*_NAMES, "ddgs"])
+    if name and name not in (*_KEY_VARIABLES, "ddgs"):
+        raise UnknownName("search engine", name, [*_KEY_VARIABLES, "ddgs"])
 
 
 def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
@@ -266,29 +269,36 @@ def web_engine(environment: Mapping[str, str], name: str = "") -> SearchEngine:
     """
     check_engine_name(name)
     if name == "ddgs":
-        return Keyless()
-    for variable in [_NAMES[name]] if name else BY_KEY:
+        return Ddgs()
+    for variable in [_KEY_VARIABLES[name]] if name else ENGINES:
         if key := environment.get(variable, "").strip():
-            return BY_KEY[variable](key)
+            return ENGINES[variable](key)
     if name:
-        raise BadInput(f"the search engine {name} needs a key: set the environment variable {_NAMES[name]}")
-    return Keyless()
+        raise BadInput(
+            f"the search engine {name} needs a key: set the environment variable {_KEY_VARIABLES[name]}"
+        )
+    return Ddgs()
 
 
-def _hits(results: Json, *, address: str, words: str, date: str) -> tuple[WebHit, ...]:
+def _parse_hits(results: Json, *, address: str, excerpt: str, date: str) -> tuple[WebHit, ...]:
     """Return the usable results of a service.
 
     No structure is assumed, since services send odd results.
     """
     listed: Iterable[Json] = results if isinstance(results, list) else ()
     usable = [
-        each
-        for each in listed
-        if isinstance(each, Mapping) and str(each.get(address) or "").startswith(("http://", "https://"))
+        entry
+        for entry in listed
+        if isinstance(entry, Mapping) and str(entry.get(address) or "").startswith(("http://", "https://"))
     ]
     return tuple(
-        WebHit(str(each[address]), _plain(each.get("title")), _plain(each.get(words)), _plain(each.get(date)))
-        for each in usable[:RESULTS]
+        WebHit(
+            str(entry[address]),
+            _plain(entry.get("title")),
+            _plain(entry.get(excerpt)),
+            _plain(entry.get(date)),
+        )
+        for entry in usable[:MAX_RESULTS]
     )
 
 

@@ -55,12 +55,12 @@ def destination(address: str, private_hosts: Collection[str] = ()) -> Destinatio
     if url.userinfo:
         raise ToolFailed("an address with a user name or password in it is not visited")
     port = url.port or _PORTS[url.scheme]
-    found = _numbers(url.host, port)
-    if f"{url.host}:{port}" not in private_hosts and not all(map(is_public, found)):
+    addresses = _resolve(url.host, port)
+    if f"{url.host}:{port}" not in private_hosts and not all(map(is_public, addresses)):
         raise ToolFailed(
             f"{url.host}:{port} is a private address, which is not visited; only the public web is"
         )
-    return Destination(url, found[0])
+    return Destination(url, addresses[0])
 
 
 def is_public(number: str) -> bool:
@@ -70,23 +70,23 @@ def is_public(number: str) -> bool:
     except ValueError:
         return False
     if isinstance(ip, ipaddress.IPv6Address):
-        inside = [ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())]
-        inside += [ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)] if ip in _NAT64 else []
-        if not all(each.is_global for each in inside if each is not None):
+        embedded_addresses = [ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())]
+        embedded_addresses += [ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)] if ip in _NAT64 else []
+        if not all(embedded.is_global for embedded in embedded_addresses if embedded is not None):
             return False
     return ip.is_global and not ip.is_multicast
 
 
-def _numbers(host: str, port: int) -> list[str]:
+def _resolve(host: str, port: int) -> list[str]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        passing = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
+        is_temporary = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
         raise ToolFailed(
             f"there is no computer called {short_repr(host)}, or its name cannot be looked up now",
-            again=passing,
+            again=is_temporary,
         ) from None
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 USER_AGENT = f"kgot_lab/{__version__}"
@@ -96,7 +96,7 @@ _WORTH_RETRYING = (408, 425, 429, 500, 502, 503, 504)
 
 
 @dataclass(frozen=True)
-class Manners:
+class FetchSettings:
     """Settings of requests. `user_agent` should contain a contact if many pages are fetched."""
 
     user_agent: str = USER_AGENT
@@ -138,13 +138,15 @@ class _Answer:
     cut: bool
 
 
-class PoliteWeb:
+class WebFetcher:
     """Fetches pages that robots.txt allows. `sleep` waits between attempts.
 
     Raises NotInstalled without httpx or Protego.
     """
 
-    def __init__(self, manners: Manners = Manners(), *, sleep: Callable[[float], None] = time.sleep):
+    def __init__(
+        self, manners: FetchSettings = FetchSettings(), *, sleep: Callable[[float], None] = time.sleep
+    ):
         try:
             import httpx
             import protego  # noqa: F401
@@ -171,8 +173,8 @@ class PoliteWeb:
         """
         for attempt in range(1, self.manners.attempts + 1):
             try:
-                return self._followed(address, obey=True, most=self.manners.most_bytes)
-            except _Passing as error:
+                return self._follow_redirects(address, obey=True, max_bytes=self.manners.most_bytes)
+            except _TransientFailure as error:
                 wait = (
                     error.wait
                     if error.wait is not None
@@ -187,21 +189,21 @@ class PoliteWeb:
         """Close the connections. They are also closed with the last reference to this object."""
         self._closing()
 
-    def _followed(self, address: str, *, obey: bool, most: int) -> Fetched:
+    def _follow_redirects(self, address: str, *, obey: bool, max_bytes: int) -> Fetched:
         deadline = time.monotonic() + self.manners.seconds
         for _ in range(self.manners.redirects + 1):
-            where = destination(address, self.manners.private_hosts)  # again at each redirect
-            if obey and not self._allowed(where.url):
+            target = destination(address, self.manners.private_hosts)  # again at each redirect
+            if obey and not self._is_allowed(target.url):
                 raise ToolFailed(
-                    f"the robots.txt of {where.url.host} asks programs not to visit {where.url.path}; look elsewhere"
+                    f"the robots.txt of {target.url.host} asks programs not to visit {target.url.path}; look elsewhere"
                 )
-            answer = self._asked(where, most, deadline)
+            answer = self._request(target, max_bytes, deadline)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
-                return _judged(str(where.url), answer)
-            address = str(where.url.join(answer.headers["location"]))
-        raise ToolFailed(f"{where.url.host} redirects more than {self.manners.redirects} times")
+                return _checked_answer(str(target.url), answer)
+            address = str(target.url.join(answer.headers["location"]))
+        raise ToolFailed(f"{target.url.host} redirects more than {self.manners.redirects} times")
 
-    def _allowed(self, url: httpx.URL) -> bool:
+    def _is_allowed(self, url: httpx.URL) -> bool:
         """Return whether robots.txt allows an address.
 
         Without one everything is allowed. If the server fails, nothing is (RFC 9309).
@@ -211,53 +213,62 @@ class PoliteWeb:
         origin = f"{url.scheme}://{url.netloc.decode()}"
         if origin not in self._robots:
             try:
-                rules = self._followed(f"{origin}/robots.txt", obey=False, most=_ROBOTS_BYTES).data.decode(
-                    "utf-8", "replace"
-                )
-            except _Passing:
+                rules = self._follow_redirects(
+                    f"{origin}/robots.txt", obey=False, max_bytes=_ROBOTS_BYTES
+                ).data.decode("utf-8", "replace")
+            except _TransientFailure:
                 raise  # it is retried, and nothing is cached
             except ToolFailed:
                 rules = ""
             self._robots[origin] = Protego.parse(rules)
         return bool(self._robots[origin].can_fetch(str(url), self.manners.user_agent))
 
-    def _asked(self, where: Destination, most: int, deadline: float) -> _Answer:
+    def _request(self, target: Destination, max_bytes: int, deadline: float) -> _Answer:
         """Send one request to the resolved IP address, with the original host name."""
         import httpx
 
         headers = {
-            "host": where.url.netloc.decode(),
+            "host": target.url.netloc.decode(),
             "user-agent": self.manners.user_agent,
             "accept": "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.5",
             "accept-encoding": "gzip, deflate",
         }
-        named = {"sni_hostname": where.url.host}
-        left = max(0.01, deadline - time.monotonic())
+        tls_options = {"sni_hostname": target.url.host}
+        seconds_left = max(0.01, deadline - time.monotonic())
         try:
-            url = where.url.copy_with(host=where.ip)
+            url = target.url.copy_with(host=target.ip)
             with self._client.stream(
-                "GET", url, headers=headers, extensions=named, timeout=left, follow_redirects=False
+                "GET",
+                url,
+                headers=headers,
+                extensions=tls_options,
+                timeout=seconds_left,
+                follow_redirects=False,
             ) as response:
-                told = int(length) if (length := response.headers.get("content-length", "")).isdigit() else 0
-                if told > most and not _is_text(response.headers.get("content-type", "")):
+                declared_size = (
+                    int(length) if (length := response.headers.get("content-length", "")).isdigit() else 0
+                )
+                if declared_size > max_bytes and not _is_text(response.headers.get("content-type", "")):
                     raise ToolFailed(
-                        f"{where.url.host} has a file of {told / 1e6:,.0f} MB there; the most is {most / 1e6:,.1f} MB"
+                        f"{target.url.host} has a file of {declared_size / 1e6:,.0f} MB there; the most is {max_bytes / 1e6:,.1f} MB"
                     )
                 return _Answer(
-                    response.status_code, response.headers, *bounded_body(response, most, deadline)
+                    response.status_code, response.headers, *bounded_body(response, max_bytes, deadline)
                 )
         except httpx.TimeoutException:
-            raise _Passing(f"{where.url.host} did not answer within {self.manners.seconds:g} s") from None
+            raise _TransientFailure(
+                f"{target.url.host} did not answer within {self.manners.seconds:g} s"
+            ) from None
         except httpx.HTTPError as error:
-            raise _Passing(
-                f"the connection to {where.url.host} broke ({type(error).__name__}: {str(error)[:200]})"
+            raise _TransientFailure(
+                f"the connection to {target.url.host} broke ({type(error).__name__}: {str(error)[:200]})"
             ) from None
 
     def __repr__(self) -> str:
         return f"<web as {self.manners.user_agent}>"
 
 
-class _Passing(ToolFailed):
+class _TransientFailure(ToolFailed):
     """A transient failure. `wait` is the delay that the server requested, in seconds."""
 
     def __init__(self, message: str, wait: float | None = None):
@@ -265,7 +276,7 @@ class _Passing(ToolFailed):
         self.wait = wait
 
 
-def bounded_body(response: httpx.Response, most: int, deadline: float) -> tuple[bytes, bool]:
+def bounded_body(response: httpx.Response, max_bytes: int, deadline: float) -> tuple[bytes, bool]:
     """Read a body up to `most` bytes, and return it with whether there was more.
 
     Raises httpx.ReadTimeout if it is still arriving at the deadline.
@@ -275,16 +286,16 @@ def bounded_body(response: httpx.Response, most: int, deadline: float) -> tuple[
     data = bytearray()
     for chunk in response.iter_bytes(65_536):
         data += chunk
-        if len(data) > most:
-            return bytes(data[:most]), True
+        if len(data) > max_bytes:
+            return bytes(data[:max_bytes]), True
         if time.monotonic() > deadline:
             raise httpx.ReadTimeout("the page trickles in too slowly")
     return bytes(data), False
 
 
-def _judged(address: str, answer: _Answer) -> Fetched:
+def _checked_answer(address: str, answer: _Answer) -> Fetched:
     if answer.status in _WORTH_RETRYING:
-        raise _Passing(f"HTTP {answer.status} from {address}", requested_wait(answer.headers))
+        raise _TransientFailure(f"HTTP {answer.status} from {address}", requested_wait(answer.headers))
     if answer.status in (404, 410):
         raise ToolFailed(f"HTTP {answer.status}: there is no page at {address}")
     if answer.status != 200:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote, urljoin, urlsplit
 
 from kgot_lab.documents.files import extract_text
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, short_repr
-from kgot_lab.tools.web.fetching import Fetched, PoliteWeb
+from kgot_lab.tools.web.fetching import Fetched, WebFetcher
 from kgot_lab.types import Document
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ _EXTENSIONS = {
     f"{_OFFICE}.spreadsheetml.sheet": ".xlsx",
 }
 _UNKNOWN = ("", "application/octet-stream", "binary/octet-stream")  # default types that say nothing
-_UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
-_LONGEST_TITLE = 200
-_MOST_MARKUP = 1_500_000  # characters of HTML to convert, which takes some seconds
+_HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_MAX_TITLE_LENGTH = 200
+_MAX_MARKUP = 1_500_000  # characters of HTML to convert, which takes some seconds
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class WebPage:
     remark: str = ""
 
 
-def page_of(fetched: Fetched) -> WebPage:
+def page_from(fetched: Fetched) -> WebPage:
     """Convert a fetched file to a page.
 
     Raises ToolFailed, which names the kind, if it holds no text.
@@ -55,19 +55,22 @@ def page_of(fetched: Fetched) -> WebPage:
     title = ""
     cut = f"only the first {len(fetched.data) / 1e6:,.1f} MB were read" if fetched.cut else ""
     if extension == ".html":
-        markup = _decoded_markup(fetched)
-        cut = f"only the first {_MOST_MARKUP / 1e6:,.1f} MB were read" if len(markup) > _MOST_MARKUP else cut
-        title, data = readable_markup(markup[:_MOST_MARKUP], fetched.address)
+        markup = _decode_markup(fetched)
+        cut = f"only the first {_MAX_MARKUP / 1e6:,.1f} MB were read" if len(markup) > _MAX_MARKUP else cut
+        title, data = readable_markup(markup[:_MAX_MARKUP], fetched.address)
     try:
-        found = extract_text(data, extension, "utf-8" if extension == ".html" else fetched.charset)
+        converted = extract_text(data, extension, "utf-8" if extension == ".html" else fetched.charset)
     except BadInput as error:
         raise ToolFailed(
             f"the page at {fetched.address} cannot be read as text ({fetched.kind or 'of no kind'}): {error}"
         ) from None
-    remark = "; ".join(filter(None, (found.remark, cut)))
+    remark = "; ".join(filter(None, (converted.remark, cut)))
     path = PurePosixPath(unquote(urlsplit(fetched.address).path))
     return WebPage(
-        fetched.address, (title or found.title or path.name)[:_LONGEST_TITLE], found.text.strip(), remark
+        fetched.address,
+        (title or converted.title or path.name)[:_MAX_TITLE_LENGTH],
+        converted.text.strip(),
+        remark,
     )
 
 
@@ -93,33 +96,35 @@ def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
         hidden.decompose()
     for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
         comment.extract()
-    _make_whole(soup, address)
+    _make_links_absolute(soup, address)
     return title, str(soup).encode()
 
 
-def _make_whole(soup: BeautifulSoup, address: str) -> None:
+def _make_links_absolute(soup: BeautifulSoup, address: str) -> None:
     """Make links absolute, and turn frames and redirects into links.
 
     Images are replaced by their alternative text.
     """
     for link in soup.find_all("a", href=True):
-        whole = _joined(address, str(link["href"]))
+        whole = _absolute_address(address, str(link["href"]))
         if whole:
             link["href"] = whole
         else:
             del link["href"]
     for picture in soup.find_all("img"):
-        source = _joined(address, str(picture.get("src") or ""))
+        source = _absolute_address(address, str(picture.get("src") or ""))
         picture.attrs = {"alt": str(picture.get("alt") or "picture"), **({"src": source} if source else {})}
     for frame in soup.find_all(["frame", "iframe"], src=True):
-        whole = _joined(address, str(frame["src"]))
+        whole = _absolute_address(address, str(frame["src"]))
         name = str(frame.get("title") or frame.get("name") or "frame")
         _replace_by_link(soup, frame, whole, f"Frame: {name}")
     for meta in soup.find_all("meta", attrs={"http-equiv": re.compile("^refresh$", re.IGNORECASE)}):
         match = re.search(r"url\s*=\s*['\"]?([^'\"]+)", str(meta.get("content") or ""), re.IGNORECASE)
         if match and soup.body:
             soup.body.append(meta.extract())
-            _replace_by_link(soup, meta, _joined(address, match[1].strip()), "This page leads on to")
+            _replace_by_link(
+                soup, meta, _absolute_address(address, match[1].strip()), "This page leads on to"
+            )
     for frames in soup.find_all("frameset"):
         frames.name = "body"  # only the body is converted
 
@@ -132,7 +137,7 @@ def _replace_by_link(soup: BeautifulSoup, tag: object, address: str, text: str) 
     tag.replace_with(paragraph)  # type: ignore[attr-defined]
 
 
-def _joined(address: str, link: str) -> str:
+def _absolute_address(address: str, link: str) -> str:
     """Return the absolute address of a link, or "" if it does not lead to a page."""
     try:
         whole = urljoin(address, link.strip())
@@ -143,25 +148,27 @@ def _joined(address: str, link: str) -> str:
 
 def _is_hidden(attributes: Mapping[str, object] | None) -> bool:
     return attributes is not None and (
-        "hidden" in attributes or bool(_UNSEEN.search(str(attributes.get("style", ""))))
+        "hidden" in attributes or bool(_HIDDEN_STYLE.search(str(attributes.get("style", ""))))
     )
 
 
-def _decoded_markup(fetched: Fetched) -> str:
+def _decode_markup(fetched: Fetched) -> str:
     from bs4.dammit import EncodingDetector, UnicodeDammit
 
-    named = EncodingDetector.find_declared_encoding(fetched.data, is_html=True, search_entire_document=False)
-    # valid UTF-8 is UTF-8, whatever is declared: servers declare Latin-1 by default
-    likely = (
-        [fetched.charset, named]
-        if _escapes(fetched.charset or named or "")
-        else ["utf-8", fetched.charset, named]
+    declared = EncodingDetector.find_declared_encoding(
+        fetched.data, is_html=True, search_entire_document=False
     )
-    found = UnicodeDammit(fetched.data, [name for name in likely if name], is_html=True)
-    return found.unicode_markup or fetched.data.decode("utf-8", "replace")
+    # valid UTF-8 is UTF-8, whatever is declared: servers declare Latin-1 by default
+    candidates = (
+        [fetched.charset, declared]
+        if _is_ambiguous_charset(fetched.charset or declared or "")
+        else ["utf-8", fetched.charset, declared]
+    )
+    decoded = UnicodeDammit(fetched.data, [name for name in candidates if name], is_html=True)
+    return decoded.unicode_markup or fetched.data.decode("utf-8", "replace")
 
 
-def _escapes(charset: str) -> bool:
+def _is_ambiguous_charset(charset: str) -> bool:
     """Return whether text in a character set can be mistaken for UTF-8."""
     return charset.lower().startswith(("utf-16", "utf-32", "iso-2022", "hz"))
 
@@ -236,21 +243,21 @@ class Browser:
 
         Raises ToolFailed if the page cannot be opened.
         """
-        here = self.history[-1].address if self.history else ""
+        base = self.history[-1].address if self.history else ""
         try:
-            whole = urljoin(here, address.strip())
+            target = urljoin(base, address.strip())
         except ValueError:
             raise ToolFailed(f"{short_repr(address)} is not an address") from None
         return self.show(
             self._open_page(
-                whole if re.match(r"[a-zA-Z][\w+.-]*:", whole) else f"https://{whole.lstrip('/')}"
+                target if re.match(r"[a-zA-Z][\w+.-]*:", target) else f"https://{target.lstrip('/')}"
             )
         )
 
     def show(self, page: WebPage) -> Screen:
         """Show a page that was obtained elsewhere and return its first screen."""
         self._trail.append(page)
-        return self._turned_to(page)
+        return self._open(page)
 
     def back(self) -> Screen:
         """Return to the previous page and return its first screen.
@@ -260,7 +267,7 @@ class Browser:
         if len(self._trail) < 2:
             raise ToolFailed("there is no page to go back to")
         self._trail.pop()
-        return self._turned_to(self._trail[-1])
+        return self._open(self._trail[-1])
 
     def page_down(self) -> Screen:
         """Return the next screen.
@@ -268,8 +275,8 @@ class Browser:
         Raises ToolFailed at the end.
         """
         if self._at + 1 >= len(self._screens):
-            raise ToolFailed(f"this is the end of the page, {self._shown().where}")
-        return self._shown(self._at + 1)
+            raise ToolFailed(f"this is the end of the page, {self._show_screen().where}")
+        return self._show_screen(self._at + 1)
 
     def page_up(self) -> Screen:
         """Return the previous screen.
@@ -277,8 +284,8 @@ class Browser:
         Raises ToolFailed at the beginning.
         """
         if self._at == 0:
-            raise ToolFailed(f"this is the beginning of the page, {self._shown().where}")
-        return self._shown(self._at - 1)
+            raise ToolFailed(f"this is the beginning of the page, {self._show_screen().where}")
+        return self._show_screen(self._at - 1)
 
     def find(self, text: str) -> Screen:
         """Return the first screen that contains a text, ignoring case.
@@ -306,56 +313,58 @@ class Browser:
             )
         self._found = match.start()
         ends = accumulate(map(len, self._screens))
-        return self._shown(next(number for number, end in enumerate(ends) if self._found < end))
+        return self._show_screen(next(number for number, end in enumerate(ends) if self._found < end))
 
-    def seen_whole(self, letters: int) -> None:
+    def mark_seen(self, length: int) -> None:
         """Record that the first characters of the open page were read in another way."""
         starts = [0, *accumulate(map(len, self._screens))]
         self._seen[self.page.address][1].update(
-            number for number in range(len(self._screens)) if starts[number] < letters
+            number for number in range(len(self._screens)) if starts[number] < length
         )
 
-    def seen(self) -> tuple[Document, ...]:
+    def seen_documents(self) -> tuple[Document, ...]:
         """Return the screens that were shown, as one document for each page with its address as id."""
-        found = []
+        documents = []
         for address, (page, numbers) in self._seen.items():
-            parts = screens(page.text, self._letters)
-            found.append(
+            page_screens = split_screens(page.text, self._letters)
+            documents.append(
                 Document(
-                    address, "\n\n".join(parts[number].strip() for number in sorted(numbers)), page.title
+                    address,
+                    "\n\n".join(page_screens[number].strip() for number in sorted(numbers)),
+                    page.title,
                 )
             )
-        return tuple(found)
+        return tuple(documents)
 
-    def _turned_to(self, page: WebPage) -> Screen:
+    def _open(self, page: WebPage) -> Screen:
         self.history.append(page)
-        self._screens, self._found, self._sought = screens(page.text, self._letters), -1, ""
-        return self._shown(0)
+        self._screens, self._found, self._sought = split_screens(page.text, self._letters), -1, ""
+        return self._show_screen(0)
 
-    def _shown(self, number: int | None = None) -> Screen:
+    def _show_screen(self, number: int | None = None) -> Screen:
         page = self.page
         self._at = self._at if number is None else number
-        known, numbers = self._seen.get(page.address, (page, set()))
-        if known.text != page.text:  # the page changed between two visits; the last version counts
-            numbers = set()
-        self._seen[page.address] = page, {*numbers, self._at}
+        shown_page, shown_numbers = self._seen.get(page.address, (page, set()))
+        if shown_page.text != page.text:  # the page changed between two visits; the last version counts
+            shown_numbers = set()
+        self._seen[page.address] = page, {*shown_numbers, self._at}
         return Screen(page, self._at + 1, len(self._screens), self._screens[self._at])
 
 
-def screens(text: str, letters: int = SCREEN) -> list[str]:
+def split_screens(text: str, length: int = SCREEN) -> list[str]:
     """Split a text into parts of at most `letters` characters, which join to the text.
 
     Cuts are at the end of a paragraph, line or word if one is near.
     """
     parts, start = [], 0
-    while len(text) - start > letters:
-        window = text[start : start + letters]
+    while len(text) - start > length:
+        window = text[start : start + length]
         ends = (
             window.rfind(mark) + len(mark)
             for mark in ("\n\n", "\n", " ")
-            if window.rfind(mark) > letters * 0.7
+            if window.rfind(mark) > length * 0.7
         )
-        end = start + next(ends, letters)
+        end = start + next(ends, length)
         parts.append(text[start:end])
         start = end
     return [*parts, text[start:]]
@@ -363,16 +372,16 @@ def screens(text: str, letters: int = SCREEN) -> list[str]:
 
 # Transcripts of YouTube videos.
 
-_HOSTS = ("youtube.com", "www.youtube.com", "m.youtube.com", "music.youtube.com", "youtu.be")
+_YOUTUBE_HOSTS = ("youtube.com", "www.youtube.com", "m.youtube.com", "music.youtube.com", "youtu.be")
 
 
-def video_in(address: str) -> str:
+def video_id(address: str) -> str:
     """Return the id of the YouTube video at an address, or ""."""
     try:
         parts = urlsplit(address)
     except ValueError:  # a bracket in place of the host
         return ""
-    if (parts.hostname or "").lower() not in _HOSTS:
+    if (parts.hostname or "").lower() not in _YOUTUBE_HOSTS:
         return ""
     path = parts.path.strip("/").split("/")
     candidate = (
@@ -387,7 +396,7 @@ def video_in(address: str) -> str:
 
 
 def transcript_page(
-    video: str, *, session: Any = None, seconds: float = 20.0, most_bytes: int = 5_000_000
+    video: str, *, session: Any = None, seconds: float = 20.0, max_bytes: int = 5_000_000
 ) -> WebPage:
     """Return the transcript of a video as a page, in English if available, else in the first language.
 
@@ -407,12 +416,15 @@ def transcript_page(
     from requests import RequestException, Session
 
     try:
-        with session or Session() as asking:
+        with session or Session() as client:
             for scheme in ("http://", "https://"):
-                asking.mount(scheme, _bounded_adapter(seconds, most_bytes))
-            listed = list(YouTubeTranscriptApi(http_client=asking).list(video))
-            chosen = next((each for each in listed if each.language_code.startswith("en")), listed[0])
-            said = chosen.fetch()
+                client.mount(scheme, _bounded_adapter(seconds, max_bytes))
+            transcripts = list(YouTubeTranscriptApi(http_client=client).list(video))
+            chosen = next(
+                (candidate for candidate in transcripts if candidate.language_code.startswith("en")),
+                transcripts[0],
+            )
+            transcript = chosen.fetch()
     except (RequestBlocked, YouTubeRequestFailed, RequestException) as error:
         raise ToolFailed(
             f"YouTube did not hand out the transcript of {video} ({type(error).__name__})", again=True
@@ -420,17 +432,18 @@ def transcript_page(
     except (YouTubeTranscriptApiException, IndexError) as error:
         raise ToolFailed(f"there is no transcript of the video {video} ({type(error).__name__})") from None
     lines = (
-        f"[{int(part.start) // 60}:{int(part.start) % 60:02}] {' '.join(part.text.split())}" for part in said
+        f"[{int(part.start) // 60}:{int(part.start) % 60:02}] {' '.join(part.text.split())}"
+        for part in transcript
     )
     return WebPage(
         f"https://www.youtube.com/watch?v={video}",
         f"Transcript of video {video}",
         "\n".join(lines),
-        f"in {said.language}",
+        f"in {transcript.language}",
     )
 
 
-def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
+def _bounded_adapter(seconds: float, max_bytes: int) -> Any:
     """Create a requests adapter with a deadline for all requests and a size limit for each answer."""
     from requests import ReadTimeout
     from requests.adapters import HTTPAdapter
@@ -443,9 +456,9 @@ def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
         with closing(raw):
             while piece := read(1 << 14, decode_content=True):
                 size += len(piece)
-                if size > most_bytes:
+                if size > max_bytes:
                     raise ToolFailed(
-                        f"YouTube sent more than {most_bytes / 1e6:,.1f} MB, the most that is read"
+                        f"YouTube sent more than {max_bytes / 1e6:,.1f} MB, the most that is read"
                     )
                 if time.monotonic() > deadline:
                     raise ReadTimeout("the answer trickles in too slowly")
@@ -464,14 +477,14 @@ def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
     return Bounded()
 
 
-def page_opener(web: PoliteWeb) -> Callable[[str], WebPage]:
+def page_opener(web: WebFetcher) -> Callable[[str], WebPage]:
     """Create a function that opens pages, using the transcript for a YouTube video.
 
     It raises ToolFailed if a page cannot be opened, and NotInstalled if a package is missing.
     """
 
     def open_page(address: str) -> WebPage:
-        video = video_in(address)
-        return transcript_page(video) if video else page_of(web.fetch(address))
+        video = video_id(address)
+        return transcript_page(video) if video else page_from(web.fetch(address))
 
     return open_page

@@ -20,7 +20,7 @@ from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Estimate, intervals, wins_ties_losses
 from kgot_lab.evaluation.tables import format_decimal, format_signed
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.similarity.delta import BANDS, STEPS, Pair, Thresholds, per_band
+from kgot_lab.similarity.delta import BAND_BOUNDARIES, BANDS, TextPair, Thresholds, count_by_band
 from kgot_lab.types import Edge, Query
 from kgot_lab.viz.plots.figure import (
     BASELINE_PEN,
@@ -361,7 +361,7 @@ def _gold_ranks(retriever: Stage, query: Query, data: Dataset, last: int) -> lis
 
 # Similarity of pairs of texts against that of their skeletons, with the bands of the difference (delta).
 
-_Pairs: TypeAlias = Iterable[Pair] | Iterable[Edge]
+_Pairs: TypeAlias = Iterable[TextPair] | Iterable[Edge]
 Corner: TypeAlias = NDArray[np.float64]
 
 BAND_PENS = {
@@ -397,7 +397,7 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
     points = [_checked_pair(pair) for pair in pairs]
     if not points:
         return empty_plot("there are no pairs to draw")
-    counts, vetoed = per_band(pair.band for pair, _ in points), sum(veto for _, veto in points)
+    counts, vetoed = count_by_band(pair.band for pair, _ in points), sum(veto for _, veto in points)
     low, high = _frame_corners(points)
     marks = _make_marks(points, (high - low) / GRID_CELLS if len(points) > _MAX_SINGLE_MARKS else None)
     with new_figure(8.2, 5) as (figure, [axes]):
@@ -424,12 +424,12 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
 # --- parts ---
 
 
-def _checked_pair(pair: Pair | Edge) -> tuple[Pair, bool]:
+def _checked_pair(pair: TextPair | Edge) -> tuple[TextPair, bool]:
     """Return a pair with its similarities, and whether a verifier refused it.
 
     Raises BadInput if the similarities are missing or not finite.
     """
-    if isinstance(pair, Pair):
+    if isinstance(pair, TextPair):
         return pair, bool(pair.veto)
     try:
         raw, skeleton = (float(pair.properties[name]) for name in ("raw", "skeleton"))
@@ -440,21 +440,21 @@ def _checked_pair(pair: Pair | Edge) -> tuple[Pair, bool]:
         ) from None
     if not (math.isfinite(raw) and math.isfinite(skeleton)):
         raise BadInput(f"the similarities of {pair.source} and {pair.target} are not finite numbers")
-    return Pair(pair.source, pair.target, raw, skeleton), bool(pair.properties.get("veto"))
+    return TextPair(pair.source, pair.target, raw, skeleton), bool(pair.properties.get("veto"))
 
 
-def _frame_corners(points: Sequence[tuple[Pair, bool]]) -> tuple[Corner, Corner]:
+def _frame_corners(points: Sequence[tuple[TextPair, bool]]) -> tuple[Corner, Corner]:
     """Return the corners of a frame around the points, with a margin."""
     coordinates = np.array([(pair.raw, pair.skeleton) for pair, _ in points])
     return coordinates.min(axis=0) - 0.04, np.minimum(coordinates.max(axis=0) + 0.04, 1.02)
 
 
-def _make_marks(points: Sequence[tuple[Pair, bool]], cell: Corner | None) -> list[_Mark]:
+def _make_marks(points: Sequence[tuple[TextPair, bool]], cell: Corner | None) -> list[_Mark]:
     """Return a mark for each pair, or for each cell and band.
 
     Vetoed pairs have marks of their own.
     """
-    groups: dict[tuple[float, ...], list[tuple[Pair, bool]]] = {}
+    groups: dict[tuple[float, ...], list[tuple[TextPair, bool]]] = {}
     for number, (pair, veto) in enumerate(points):
         cell_key = (number,) if cell is None else (pair.raw // cell[0], pair.skeleton // cell[1])
         groups.setdefault((BANDS.index(pair.band), veto, *cell_key), []).append((pair, veto))
@@ -468,10 +468,10 @@ def _make_marks(points: Sequence[tuple[Pair, bool]], cell: Corner | None) -> lis
 def _draw_band_lines(axes: Any, low: Corner, high: Corner) -> None:
     """Draw the boundaries between bands, labelled with the delta where they leave the frame."""
     across = np.array([low[0], high[0]])
-    for below, above, name in zip(STEPS, STEPS[1:], BANDS[1:], strict=False):
+    for below, above, name in zip(BAND_BOUNDARIES, BAND_BOUNDARIES[1:], BANDS[1:], strict=False):
         style = {"color": BAND_PENS[name].colour, "alpha": 0.12, "linewidth": 0}
         axes.fill_between(across, across + below, across + above, **style)
-    for step in STEPS:
+    for step in BAND_BOUNDARIES:
         axes.plot(across, across + step, color=MUTED, linewidth=0.9, linestyle=(0, (5, 3)), zorder=1)
         label = f"{step:g}".lstrip("0") or "0"
         if high[1] - step <= high[0]:  # the line leaves the frame at the top
@@ -508,7 +508,7 @@ def _mark_style(pen: Pen, *, hollow: bool) -> dict[str, Any]:
     return {"marker": pen.marker, "facecolors": pen.colour, "edgecolors": INK, "linewidths": 0.4}
 
 
-def _format_bands(points: Sequence[tuple[Pair, bool]], counts: Mapping[str, int], vetoed: int) -> str:
+def _format_bands(points: Sequence[tuple[TextPair, bool]], counts: Mapping[str, int], vetoed: int) -> str:
     by_band = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     middle = format_signed(median(pair.delta for pair, _ in points))
     veto_note = f" {vetoed:,} are vetoed." if vetoed else ""

@@ -26,10 +26,10 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.evidence import FoundSupports
+from kgot_lab.loop.evidence import SupportFinder
 from kgot_lab.loop.formatting import caption
-from kgot_lab.loop.modes.paths.mentions import is_place
-from kgot_lab.loop.replay.forks import aligned, change_of, changeable, comparable_texts
+from kgot_lab.loop.modes.paths.mentions import is_sentence_node
+from kgot_lab.loop.replay.forks import align_runs, changeable_part, changeable_text, comparable_texts
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.state import state_after
 from kgot_lab.loop.trace import Trace, graph_after
@@ -54,10 +54,10 @@ def run_facts(events: Sequence[Event], number: Callable[[str], int]) -> dict[str
     graph began with is present since event 0. A fact that an answer names but no edge says has no edge.
     """
     edge_origins = _edges_with_origin(events)
-    found = FoundSupports(state_after(events))
+    found = SupportFinder(state_after(events))
     passages = _Passages(events, number)
     facts = {
-        fact_of(edge): _fact_data(edge, at, passages.sentences(found.of(edge)))
+        fact_of(edge): _fact_data(edge, at, passages.sentences(found.find(edge)))
         for edge, at in edge_origins.values()
     }
     answer = next((event for event in events if isinstance(event, Answered)), None)
@@ -86,7 +86,9 @@ def _edges_with_origin(events: Sequence[Event]) -> dict[tuple[str, str, str, str
 
 
 def _fact_data(edge: Edge, since: int, sentences: list[Json]) -> dict[str, Json]:
-    extra = {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_place(edge.target) else {}
+    extra = (
+        {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_sentence_node(edge.target) else {}
+    )
     ends = [edge.source, edge.type, edge.target]
     return {"text": fact_of(edge), "edge": ends, "since": since, "said": sentences, **extra}
 
@@ -245,7 +247,7 @@ def run_data(
         "grounds": run_facts(events, texts.number),
         "answer": answer.text if answer else "",
         "forced": bool(answer and answer.forced),
-        "why_guess": answer.why_guess if answer else "",
+        "why_guess": answer.guess_reason if answer else "",
         "finished": answer is not None,
         "texts": list(texts.numbers),
         **graphs.data(),
@@ -263,7 +265,7 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Point
     gained = replace(difference, removed_nodes=(), removed_edges=())
     ends = [graphs.add(original, lost), graphs.add(fork.graph, gained)]
     keys = comparable_texts(events), comparable_texts(fork.events)
-    pairs = aligned(events, fork.events)
+    pairs = align_runs(events, fork.events)
     return {
         **run_data(fork.events, positions, events, by_hand=fork.first_difference),
         "ends": {"of": ends, **graphs.data()},
@@ -300,7 +302,7 @@ class _TextStore:
 
 def _event_data(events: Sequence[Event], number: int, texts: _TextStore, by_hand: int) -> dict[str, Json]:
     """Return an event as JSON: a line for the list, HTML for the page, and the editable text."""
-    event, part = events[number], changeable(events[number])
+    event, part = events[number], changeable_part(events[number])
     markup = _event_markup(events, number, by_hand)
     event_caption = caption(event) + f" {BY_HAND}" * (number == by_hand)
     data: dict[str, Json] = {"kind": type(event).__name__, "step": event.step}
@@ -312,7 +314,7 @@ def _event_data(events: Sequence[Event], number: int, texts: _TextStore, by_hand
         data["reply"] = texts.number(event.reply)
         data["settings"] = format_settings(event.prompt)
     if part:
-        data["part"], data["text"] = part, texts.number(change_of(events, number))
+        data["part"], data["text"] = part, texts.number(changeable_text(events, number))
     return data
 
 
@@ -404,10 +406,10 @@ def _possible_ballots(events: Sequence[Event]) -> int:
 def _describe_change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:
     """Describe what was changed by hand, in words and as a line diff."""
     at = fork.first_difference
-    old, new = change_of(events, at).splitlines(), change_of(fork.events, at).splitlines()
+    old, new = changeable_text(events, at).splitlines(), changeable_text(fork.events, at).splitlines()
     if at >= min(len(events), len(fork.events)):
         return {"words": "nothing: the run says the same again", "lines": ""}
-    words = f"the {changeable(events[at])} of event {at} ({caption(events[at])})"
+    words = f"the {changeable_part(events[at])} of event {at} ({caption(events[at])})"
     return {"words": words, "lines": element("ul", *_diff_lines(old, new), class_="diff")}
 
 

@@ -26,7 +26,7 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.insert import proper
+from kgot_lab.loop.insert import proper_name
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.memory.extraction import EXTRACTION_SYSTEM, parse_triples
@@ -133,7 +133,7 @@ def _tool_questions(events: Sequence[Event]) -> Iterator[Prediction]:
         before = _first_consecutive_call(events, at, "tools")
         looked_up = ["; ".join(map(str, call.arguments.values())) for call in event.calls]
         truth = looked_up[0] if looked_up else _NO_LOOKUP
-        names = (proper(node.id) for node in graph_after(events[:before]).nodes)
+        names = (proper_name(node.id) for node in graph_after(events[:before]).nodes)
         others = [_NO_LOOKUP, *(name for name in names if name and name not in looked_up)]
         more_note = f" It makes {len(looked_up)} calls; which is the first?" if len(looked_up) > 1 else ""
         intro = f"Facts are missing. The model chooses what to look up with {_tool_names(events)}.{more_note}"

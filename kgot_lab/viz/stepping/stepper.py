@@ -15,7 +15,7 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.formatting import caption
 from kgot_lab.loop.replay import replay
-from kgot_lab.loop.replay.forks import by_hand, forks_on_file, origin
+from kgot_lab.loop.replay.forks import edited_index, fork_note, load_forks
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
@@ -62,10 +62,10 @@ class Stepper(LiveOutput):
         data = {
             "view": "stepper",
             "question": self.question,
-            "origin": origin(run),
+            "origin": fork_note(run),
             "height": height,
             "model": live.planning is not None,
-            "run": run_data(self.events, self._positions, by_hand=by_hand(run)),
+            "run": run_data(self.events, self._positions, by_hand=edited_index(run)),
             "forks": [fork_data(self.events, fork, self._positions) for fork in forks],
         }
         self.picture = run_picture(run, forks, graph, self._positions)
@@ -74,7 +74,7 @@ class Stepper(LiveOutput):
     @property
     def question(self) -> str:
         """The question of the run."""
-        return replay.started(self.events).question
+        return replay.start_event(self.events).question
 
     def fork(self, at: int, change: str) -> Fork:
         """Replay the run with event number `at` changed, as `replay.fork` does, and show the fork.
@@ -135,7 +135,7 @@ def stepper(
     run: Trace | Iterable[Event],
     *,
     forks: Iterable[Fork] | None = None,
-    live: replay.Resources = replay._NOTHING,
+    live: replay.Resources = replay._NO_RESOURCES,
     store: Callable[[], Store] | None = None,
     height: int = 440,
 ) -> Stepper:
@@ -159,7 +159,7 @@ def stepper(
         )
     started = events[0]
     if forks is None:
-        forks = forks_on_file(run, bundled_path("traces")) if live.planning is None and run.run else ()
+        forks = load_forks(run, bundled_path("traces")) if live.planning is None and run.run else ()
     return Stepper(
         run, tuple(forks), live, store or (lambda: open_for(started.dialect, *started.readers)), height=height
     )
@@ -227,7 +227,7 @@ def run_picture(
     graph_svg = graph_picture.svg.replace(f' data-picture="{picture_key(graph_picture.svg)}"', "", 1).replace(
         "<svg ", f'<svg y="{top}" ', 1
     )
-    title = f"A run of {len(events)} events: {replay.started(events).question}"
+    title = f"A run of {len(events)} events: {replay.start_event(events).question}"
     description = f"{' '.join(line.text for line in lines)} {graph_picture.alt}"
     height = top + GRAPH_HEIGHT
     background = draw_rect(0, 0, _WIDTH, height, "#fff")
@@ -249,7 +249,7 @@ def _summary_lines(events: Sequence[Event]) -> Iterator[SummaryLine]:
     yield from (
         SummaryLine(line, strong=True)
         for line in textwrap.wrap(
-            shorten(replay.started(events).question, 3 * MAX_STRONG_LENGTH), MAX_STRONG_LENGTH
+            shorten(replay.start_event(events).question, 3 * MAX_STRONG_LENGTH), MAX_STRONG_LENGTH
         )
     )
     steps = step_lines(events)
@@ -259,7 +259,7 @@ def _summary_lines(events: Sequence[Event]) -> Iterator[SummaryLine]:
     if len(steps) > MAX_STEPS_SHOWN:
         yield SummaryLine(f"… and {len(steps) - MAX_STEPS_SHOWN} more steps")
     answer = next((event for event in events if isinstance(event, Answered)), None)
-    guess_note = f" (a guess: {answer.why_guess})" if answer and answer.forced else ""
+    guess_note = f" (a guess: {answer.guess_reason})" if answer and answer.forced else ""
     ending = (
         f"Answer: {answer.text}{guess_note}"
         if answer
@@ -272,11 +272,11 @@ def _summary_lines(events: Sequence[Event]) -> Iterator[SummaryLine]:
 
 
 def _fork_lines(run: Trace, forks: Sequence[Fork]) -> Iterator[SummaryLine]:
-    """Yield the origin of a run that is a fork, and a line on each fork of it.
+    """Yield the fork_note of a run that is a fork, and a line on each fork of it.
 
     A fork's line has the change, its cost and its answer.
     """
-    yield from (SummaryLine(line) for line in textwrap.wrap(origin(run), _MAX_LINE_LENGTH))
+    yield from (SummaryLine(line) for line in textwrap.wrap(fork_note(run), _MAX_LINE_LENGTH))
     for number, fork in enumerate(forks, start=1):
         calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked anew"
         ending = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"

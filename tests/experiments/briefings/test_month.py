@@ -11,7 +11,7 @@ import pytest
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import bundled_path
-from kgot_lab.kgos.schemas.check import faults
+from kgot_lab.kgos.schemas.check import find_faults
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge
 from notebooks.invented_month.month import INVENTED_MONTH, load_month
@@ -37,7 +37,7 @@ def test_what_gold_says_of_an_item_fits_the_vocabulary_and_stands_in_its_text(it
     edges = [
         Edge(nodes[edge.source].id, edge.type, nodes[edge.target].id, edge.properties) for edge in facts.edges
     ]
-    assert faults(INVESTMENT_WITH_COMPANIES, nodes.values(), edges) == ()
+    assert find_faults(INVESTMENT_WITH_COMPANIES, nodes.values(), edges) == ()
     calls = [facts.things[ref] for ref in facts.said if facts.things[ref].get("type") == "signal"]
     assert all(f"{call['strength']:g}" in item.text for call in calls), (
         "a confidence is one that the item states"

@@ -24,9 +24,9 @@ from kgot_lab.errors import LLMError
 from kgot_lab.evaluation.significance import proportion
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.limits import PATHS, Limits
-from kgot_lab.loop.modes.paths.comparison import question_for_each
-from kgot_lab.loop.modes.paths.question_form import hops_in, question_hops
-from kgot_lab.loop.modes.paths.reading import checked_answer, few_prompt
+from kgot_lab.loop.modes.paths.comparison import comparison_prompt
+from kgot_lab.loop.modes.paths.question_form import hops_prompt, parse_hops
+from kgot_lab.loop.modes.paths.reading import answer_prompt, rejection_reason
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
@@ -107,7 +107,7 @@ def test_formulas_of_readings_at_their_ends():
 def test_how_likely_an_answer_is_tells_right_from_wrong_as_far_as_it_is_set_to():
     chain = ONE.gold.chains[0]
     text = f"[{chain.steps[0].title}] {chain.steps[0].sentence}"
-    asked = replace(few_prompt(chain.question, text), likelihood=True)
+    asked = replace(answer_prompt(chain.question, text), likelihood=True)
 
     def likelihood(prompt, **rates) -> float:
         return math.exp(Simulated(ONE.gold, Competence(**rates))(prompt).logprob)
@@ -115,7 +115,7 @@ def test_how_likely_an_answer_is_tells_right_from_wrong_as_far_as_it_is_set_to()
     assert likelihood(asked) == pytest.approx(LIKELY)
     assert likelihood(asked, read=1) == pytest.approx(UNLIKELY)
     assert likelihood(asked, read=1, assured=1) == pytest.approx(LIKELY)
-    unknown = replace(few_prompt(chain.question, ""), likelihood=True)
+    unknown = replace(answer_prompt(chain.question, ""), likelihood=True)
     assert likelihood(unknown, read=1, assured=1) == pytest.approx(UNLIKELY), (
         "what it does not know it does not assert"
     )
@@ -125,13 +125,13 @@ def test_how_likely_an_answer_is_tells_right_from_wrong_as_far_as_it_is_set_to()
 
 def test_hops_and_questions_of_each_are_those_of_the_gold():
     chain, pair = TWO.gold.chains[0], comparing_world(2, 2).gold
-    assert hops_in(Simulated(TWO.gold)(question_hops(chain.question)).text) == list(chain.hops)
+    assert parse_hops(Simulated(TWO.gold)(hops_prompt(chain.question)).text) == list(chain.hops)
     assert (
-        Simulated(pair)(question_for_each(pair.chains[0].question)).text
+        Simulated(pair)(comparison_prompt(pair.chains[0].question)).text
         == "Who is the teacher of X?\nWhen was #1 born?"
     )
     assert (
-        Simulated(pair, Competence(split=1))(question_for_each(pair.chains[0].question)).text
+        Simulated(pair, Competence(split=1))(comparison_prompt(pair.chains[0].question)).text
         == "Who is the teacher of X?"
     )
 
@@ -141,7 +141,7 @@ def test_a_misreading_stands_in_the_text_and_is_wrong():
     text = "\n".join(f"[{page.title}] {sentence}." for sentence in page.text.removesuffix(".").split(". "))
     found = misread_names(ONE.gold, chain.question, text, chain.answer)
     assert found and chain.answer not in found
-    assert not any(checked_answer(chain.question, name, text) for name in found)
+    assert not any(rejection_reason(chain.question, name, text) for name in found)
     choice = comparing_world(2).gold.chains[0]
     sentences = "\n".join(f"[{step.title}] {step.sentence}" for step in choice.steps)
     assert misread_names(comparing_world(2).gold, choice.question, sentences, choice.answer) == [

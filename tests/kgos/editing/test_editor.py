@@ -9,7 +9,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
-from kgot_lab.kgos.editing import MADE_BY_HAND, Editor
+from kgot_lab.kgos.editing import CURATED_PROPERTY, Editor
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED, cookbook
 from kgot_lab.stores import InMemory
@@ -74,7 +74,7 @@ def test_a_change_is_marked_and_taken_back_and_made_again():
     editor = Editor(COOKBOOK, by="Ada")
     editor.change_node(A, description="Pay less.")
     node = editor.graph.node(A)
-    assert node.properties["description"] == "Pay less." and node.properties[MADE_BY_HAND]["by"] == "Ada"
+    assert node.properties["description"] == "Pay less." and node.properties[CURATED_PROPERTY]["by"] == "Ada"
     editor.add_edge(B, "optimizes", A, note="seen in the bill")
     changed = editor.graph
     editor.undo(), editor.undo()
@@ -148,4 +148,4 @@ def test_who_edits_has_a_name_and_what_is_edited_is_a_graph():
     with pytest.raises(BadInput, match="PropertyGraph"):
         Editor([Document("a", "b")], by="Ada")
     with pytest.raises(UnknownName):
-        Editor(COOKBOOK, by="Ada").faults_at("nothing")
+        Editor(COOKBOOK, by="Ada").find_faults_at("nothing")

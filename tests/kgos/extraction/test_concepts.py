@@ -16,13 +16,13 @@ from kgot_lab.errors import BadReply
 from kgot_lab.kgos.extraction.concepts import (
     FIELDS,
     Passage,
-    passages_to_read,
-    read_about,
+    estimate_reading,
+    list_passages,
+    parse_about,
+    parse_relations,
     read_concepts,
-    read_relations,
-    what_it_takes,
 )
-from kgot_lab.kgos.extraction.folder import graph_of_folder
+from kgot_lab.kgos.extraction.folder import extract_folder
 from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.llm.recorded import Scripted
@@ -40,7 +40,7 @@ def test_what_a_passage_says_is_accepted_with_the_sentence_that_says_it():
     limit, workaround = "does not handle nested comments", "strip comments"
     reply = form(requires=["a grammar file"], limitations=[limit], workarounds=[workaround])
     first, second = (part.strip() for part in TEXT.split(" Mind "))
-    assert [tuple(each) for each in read_relations(PASSAGE, reply).relations] == [
+    assert [tuple(each) for each in parse_relations(PASSAGE, reply).relations] == [
         ("parser", "has_limitation", limit, f"Mind {second}"),
         (limit, "has_workaround", workaround, f"Mind {second}"),
         ("parser", "requires", "a grammar file", first),
@@ -60,7 +60,7 @@ def test_what_a_passage_says_is_accepted_with_the_sentence_that_says_it():
     ],
 )
 def test_what_it_does_not_say_is_refused_with_the_reason(filled, why):
-    read = read_relations(PASSAGE, form(**filled))
+    read = parse_relations(PASSAGE, form(**filled))
     assert read.relations == () and why in read.refused[0]
 
 
@@ -68,7 +68,7 @@ def test_keywords_and_dimensions_need_their_words_too():
     first, second = NOT_EXTRACTABLE[:2]
     said = {first: "needs a grammar file", second: "is easily learnt", "size": "needs a grammar file"}
     dimensions = [{"dimension": name, "value": 0.4, "quote": quote} for name, quote in said.items()]
-    read = read_about(PASSAGE, json.dumps({"keywords": ["grammar", "compiler"], "dimensions": dimensions}))
+    read = parse_about(PASSAGE, json.dumps({"keywords": ["grammar", "compiler"], "dimensions": dimensions}))
     assert read.keywords == ("grammar",) and [each.dimension for each in read.dimensions] == [first]
     refused = [each.partition(":")[0] for each in read.refused]
     assert refused == ["keyword compiler", f"dimension {second}", "dimension size"]
@@ -77,7 +77,7 @@ def test_keywords_and_dimensions_need_their_words_too():
 @every("reply", ["no JSON", '{"requires": "x"}', '{"limitations": [], "requires": [1]}'])
 def test_a_reply_that_is_no_form_is_refused(reply):
     with pytest.raises(BadReply):
-        read_relations(PASSAGE, reply)
+        parse_relations(PASSAGE, reply)
 
 
 @pytest.fixture
@@ -92,15 +92,15 @@ def folder(tmp_path):
 
 
 def test_passages_have_their_place_and_the_heading_they_stand_under(folder):
-    graph = graph_of_folder(folder, cache=False).graph
-    found = {(each.name, each.file, each.line) for each in passages_to_read(graph, folder)}
+    graph = extract_folder(folder, cache=False).graph
+    found = {(each.name, each.file, each.line) for each in list_passages(graph, folder)}
     assert found == {("Notes", "notes.md", 3), ("Parser", "notes.md", 7), ("parser", "parse.py", 1)}
-    assert all("whatever" not in each.text for each in passages_to_read(graph, folder))
+    assert all("whatever" not in each.text for each in list_passages(graph, folder))
 
 
 def test_an_interrupted_reading_goes_on_and_a_second_one_asks_nothing(folder, tmp_path_factory):
-    graph, cache = graph_of_folder(folder, cache=False).graph, tmp_path_factory.mktemp("cache")
-    passages = passages_to_read(graph, folder)
+    graph, cache = extract_folder(folder, cache=False).graph, tmp_path_factory.mktemp("cache")
+    passages = list_passages(graph, folder)
     asked = []
 
     def answer(prompt):
@@ -119,10 +119,10 @@ def test_an_interrupted_reading_goes_on_and_a_second_one_asks_nothing(folder, tm
 
 
 def test_what_is_read_is_put_at_the_code_that_is_called_so_and_the_graph_is_sound(folder):
-    graph = graph_of_folder(folder, cache=False).graph
+    graph = extract_folder(folder, cache=False).graph
     limit, workaround = "does not handle nested comments", "strip comments before parsing"
     reply = form(requires=["a grammar file"], limitations=[limit], workarounds=[workaround])
-    passages, llm = passages_to_read(graph, folder), Scripted(lambda _: reply)
+    passages, llm = list_passages(graph, folder), Scripted(lambda _: reply)
     grown = read_concepts(graph, passages, llm, about=False, cache=False).graph
     edges = {(edge.source, edge.type, edge.target): edge.properties for edge in grown.edges}
     (needs,) = [edges[each] for each in edges if each[:2] == ("parse.parser", "requires")]
@@ -132,14 +132,14 @@ def test_what_is_read_is_put_at_the_code_that_is_called_so_and_the_graph_is_soun
 
 
 def test_replies_that_are_no_form_are_counted_and_the_rest_goes_on(folder):
-    graph = graph_of_folder(folder, cache=False).graph
-    passages, llm = passages_to_read(graph, folder), Scripted(lambda _: "sorry")
+    graph = extract_folder(folder, cache=False).graph
+    passages, llm = list_passages(graph, folder), Scripted(lambda _: "sorry")
     grown = read_concepts(graph, passages, llm, about=False, cache=False)
     assert (grown.unusable, grown.read) == (3, ()) and grown.graph == graph
 
 
 def test_what_it_takes_is_told_before_anything_is_asked():
-    takes = what_it_takes([PASSAGE] * 10)
+    takes = estimate_reading([PASSAGE] * 10)
     assert takes.calls == 20 and takes.prompt_tokens > 2_000
 
 

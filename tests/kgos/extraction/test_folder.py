@@ -7,9 +7,9 @@ import os
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.kgos.extraction.folder import graph_of_folder
-from kgot_lab.kgos.extraction.patterns import with_patterns
-from kgot_lab.kgos.schemas.check import faults
+from kgot_lab.kgos.extraction.folder import extract_folder
+from kgot_lab.kgos.extraction.patterns import add_patterns
+from kgot_lab.kgos.schemas.check import find_faults
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import CODE
 
@@ -47,7 +47,7 @@ def pairs(text):
 
 
 def is_sound(graph):
-    return check_rules(graph, CODE).broken == () and faults(CODE, graph.nodes, graph.edges) == ()
+    return check_rules(graph, CODE).broken == () and find_faults(CODE, graph.nodes, graph.edges) == ()
 
 
 def write(folder, **texts):
@@ -57,8 +57,8 @@ def write(folder, **texts):
 
 
 def test_all_kinds_of_files_meet_in_one_graph_that_is_sound(shop):
-    found = graph_of_folder(shop, cache=False)
-    graph = with_patterns(found.graph)
+    found = extract_folder(shop, cache=False)
+    graph = add_patterns(found.graph)
     assert is_sound(graph) and found.skipped == () and found.files == len(FILES)
     imports = (
         "shop.cart shop.prices, shop.cart package:json, web/app.js web/format.ts, web/app.js package:react"
@@ -74,7 +74,7 @@ def test_all_kinds_of_files_meet_in_one_graph_that_is_sound(shop):
 
 
 def test_a_node_says_where_it_stands_and_what_it_says_of_itself(shop):
-    graph = graph_of_folder(shop, cache=False).graph
+    graph = extract_folder(shop, cache=False).graph
     total = graph.node("shop.cart.Cart.total").properties
     assert (total["file"], total["line"], total["end_line"]) == ("shop/cart.py", 13, 15)
     assert (total["signature"], total["description"]) == ("total(self, tax: float=0.2) -> float", "The sum.")
@@ -91,7 +91,7 @@ def test_what_stands_under_each_heading_is_a_node_with_its_text_and_its_lines(tm
         rust_md="# Rust\n\nAn oxide.\n\nIt is red.\n\n## Limits\n\nBridges [rust](b.md).\n\n```\npaint --twice\n```\n\n"
         "### At sea\n\n- Salt helps it.\n- Zinc stops it.\n\n## Limits\n\nNothing more.\n\n## Empty\n",
     )
-    graph = graph_of_folder(tmp_path, cache=False).graph
+    graph = extract_folder(tmp_path, cache=False).graph
     told = {id: graph.node(id).properties for id in graph.ids if graph.node(id).labels == ("section",)}
     assert {id: (about["name"], about["description"], about["line"]) for id, about in told.items()} == {
         "rust.md#rust": ("Rust, part 2", "It is red.", 5),
@@ -108,7 +108,7 @@ def test_a_long_section_is_cut_at_the_ends_of_sentences_and_a_book_is_bounded(tm
     said = [f"Sentence {number} says nothing." for number in range(100)]
     book = "# Book\n" + "".join(f"\n## Chapter {number}\n\nWords.\n" for number in range(500))
     write(tmp_path, long_md="\n\n".join(said), word_md="x" * 2_000, book_md=book)
-    found = graph_of_folder(tmp_path, cache=False)
+    found = extract_folder(tmp_path, cache=False)
     parts = [found.graph.node(id).properties for id in found.graph.ids if id.startswith("long.md#")]
     assert all(about["description"].endswith(".") and len(about["description"]) <= 600 for about in parts)
     told = " ".join(about["description"] for about in sorted(parts, key=lambda about: about["line"]))
@@ -119,25 +119,25 @@ def test_a_long_section_is_cut_at_the_ends_of_sentences_and_a_book_is_bounded(tm
 
 def test_a_second_run_reads_only_what_changed_and_gives_the_graph_of_a_full_run(shop, tmp_path):
     cache = tmp_path / "cache"
-    first = graph_of_folder(shop, cache=cache)
+    first = extract_folder(shop, cache=cache)
     assert (first.read, first.reused) == (len(FILES), 0)
-    again = graph_of_folder(shop, cache=cache)
+    again = extract_folder(shop, cache=cache)
     assert (again.read, again.reused) == (0, len(FILES)) and again.graph.digest == first.graph.digest
     (shop / "shop" / "prices.py").write_text("def with_tax(things, tax):\n    return 0\n")
     (shop / "shop" / "new.py").write_text("from shop.prices import with_tax\nwith_tax([], 0)\n")
     (shop / "settings.yaml").unlink()
-    changed = graph_of_folder(shop, cache=cache)
+    changed = extract_folder(shop, cache=cache)
     assert (changed.read, changed.reused) == (2, len(FILES) - 2)
-    assert changed.graph.digest == graph_of_folder(shop, cache=False).graph.digest != first.graph.digest
+    assert changed.graph.digest == extract_folder(shop, cache=False).graph.digest != first.graph.digest
 
 
 def test_a_cache_that_is_damaged_is_not_believed(shop, tmp_path):
     cache = tmp_path / "cache"
-    whole = graph_of_folder(shop, cache=cache).graph.digest
+    whole = extract_folder(shop, cache=cache).graph.digest
     for path in cache.iterdir():
         path.write_bytes(path.read_bytes()[:100] + b"\0" * 4000)
     with pytest.warns(UserWarning, match="broken"):
-        assert graph_of_folder(shop, cache=cache).graph.digest == whole
+        assert extract_folder(shop, cache=cache).graph.digest == whole
 
 
 def test_what_cannot_be_read_is_named_once_and_the_rest_goes_on(shop):
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_is_named_once_and_the_rest_goes_on(shop):
     (shop / ".hidden").mkdir()
     (shop / ".hidden" / "secret.py").write_text("x = 1\n")
     os.mkfifo(shop / "pipe.py")
-    found = graph_of_folder(shop, cache=False)
+    found = extract_folder(shop, cache=False)
     said = {remark.path: remark.reason for remark in found.skipped}
     unread = "bad.json bad.toml bad.yaml broken.py gone.py huge.json loop pipe.py wrong.py"
     assert sorted(said) == unread.split()
@@ -176,13 +176,13 @@ def test_what_cannot_be_read_is_named_once_and_the_rest_goes_on(shop):
 def test_a_module_that_does_not_parse_is_there_for_those_that_import_it(tmp_path):
     whole = "import broken\nfrom broken import part\n\ndef go():\n    part()\n"
     write(tmp_path, whole_py=whole, broken_py="def part(:\n")
-    found, cache = graph_of_folder(tmp_path, cache=tmp_path / "cache"), tmp_path / "cache"
+    found, cache = extract_folder(tmp_path, cache=tmp_path / "cache"), tmp_path / "cache"
     assert [each.path for each in found.skipped] == ["broken.py"]
     assert ("whole", "broken") in edges(found.graph, "imports")
     (tmp_path / "broken.py").write_text("def part():\n    pass\n")
-    assert ("whole.go", "broken.part") in edges(graph_of_folder(tmp_path, cache=cache).graph, "calls")
+    assert ("whole.go", "broken.part") in edges(extract_folder(tmp_path, cache=cache).graph, "calls")
     (tmp_path / "broken.py").unlink()
-    assert ("whole", "package:broken") in edges(graph_of_folder(tmp_path, cache=cache).graph, "imports")
+    assert ("whole", "package:broken") in edges(extract_folder(tmp_path, cache=cache).graph, "imports")
 
 
 def test_circular_imports_and_two_files_of_one_name_are_two_nodes_each(tmp_path):
@@ -191,7 +191,7 @@ def test_circular_imports_and_two_files_of_one_name_are_two_nodes_each(tmp_path)
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "__init__.py").write_text("def part():\n    pass\n")
     write(tmp_path / "pkg", part_py="def go():\n    pass\n")
-    graph = with_patterns(graph_of_folder(tmp_path, cache=False).graph)
+    graph = add_patterns(extract_folder(tmp_path, cache=False).graph)
     assert {("a.go", "b.back"), ("b.back", "a.go")} <= edges(graph, "calls")
     assert {"pkg.part", "pkg.part()"} <= set(graph.ids)
     circular = "a pattern:circular-import, b pattern:circular-import"
@@ -202,11 +202,11 @@ def test_circular_imports_and_two_files_of_one_name_are_two_nodes_each(tmp_path)
 def test_a_generated_file_of_fifty_thousand_lines_is_read(tmp_path):
     made = "".join(f"V{number} = {number}\n" for number in range(50_000))
     write(tmp_path, made_py=f"{made}def f():\n    return V7\n")
-    assert graph_of_folder(tmp_path, cache=False).graph.node("made.f").properties["line"] == 50_001
+    assert extract_folder(tmp_path, cache=False).graph.node("made.f").properties["line"] == 50_001
 
 
 @pytest.mark.parametrize("inside", ["nothing", "."])
 def test_a_folder_without_anything_to_read_is_refused(tmp_path, inside):
     (tmp_path / "picture.png").write_bytes(b"x")
     with pytest.raises(BadInput, match=r"\.py"):
-        graph_of_folder(tmp_path / inside, cache=False)
+        extract_folder(tmp_path / inside, cache=False)

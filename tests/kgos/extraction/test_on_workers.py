@@ -14,14 +14,14 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.io.dask_workers import dask_client
 from kgot_lab.kgos.extraction import file_facts as one_file
 from kgot_lab.kgos.extraction.file_facts import (
-    ExtractedFile,
-    FileToRead,
-    facts_of_file,
-    files_together,
-    read_file_facts,
-    same_reading,
+    ExtractedBatch,
+    SourceFile,
+    check_same_version,
+    extract_batch,
+    extract_file,
+    split_batches,
 )
-from kgot_lab.kgos.extraction.folder import graph_of_folder
+from kgot_lab.kgos.extraction.folder import extract_folder
 
 TEXTS = Path(kgot_lab.__file__).parent / "text"  # some twenty files
 
@@ -58,8 +58,8 @@ def test_workers_read_the_graph_that_one_process_reads(client, odd):
     counts = []
     note = lambda done, total, path: counts.append((done, total))  # noqa: E731
     for folder in (TEXTS, odd):  # in the latter are files that cannot be read
-        there = graph_of_folder(folder, cache=False, client=client, progress=note)
-        here = graph_of_folder(folder, cache=False)
+        there = extract_folder(folder, cache=False, client=client, progress=note)
+        here = extract_folder(folder, cache=False)
         assert there.graph.digest == here.graph.digest and there.describe(None) == here.describe(None)
         assert counts == sorted(counts) and counts[-1][0] == counts[-1][1]
         counts.clear()
@@ -68,46 +68,46 @@ def test_workers_read_the_graph_that_one_process_reads(client, odd):
 
 def test_what_workers_read_is_kept_and_only_what_changed_is_sent_again(client, odd, tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
-    first = graph_of_folder(odd, cache=cache, client=client)
+    first = extract_folder(odd, cache=cache, client=client)
     (odd / "a.py").write_text("def f():\n    return 2\n")
-    again = graph_of_folder(odd, cache=cache, client=client)
+    again = extract_folder(odd, cache=cache, client=client)
     assert first.reused == 0 and (again.read, again.reused) == (1, first.read - 1)
-    assert again.graph.digest == graph_of_folder(odd, cache=False).graph.digest
+    assert again.graph.digest == extract_folder(odd, cache=False).graph.digest
 
 
 def test_an_interruption_keeps_what_workers_read(client, odd, tmp_path_factory, monkeypatch):
     cache = tmp_path_factory.mktemp("cache")
-    monkeypatch.setattr(one_file, "MOST_TOGETHER", 2)
+    monkeypatch.setattr(one_file, "MAX_BATCH_FILES", 2)
 
     def stop_later(done, total, path):
         if done >= 6:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        graph_of_folder(odd, cache=cache, client=client, progress=stop_later)
-    assert graph_of_folder(odd, cache=cache).reused >= 2
+        extract_folder(odd, cache=cache, client=client, progress=stop_later)
+    assert extract_folder(odd, cache=cache).reused >= 2
 
 
 def test_a_worker_with_other_code_is_refused(monkeypatch):
-    read = read_file_facts([FileToRead("a.py", b"x = 1\n", "a")])
-    assert same_reading(read) is read
+    read = extract_batch([SourceFile("a.py", b"x = 1\n", "a")])
+    assert check_same_version(read) is read
     with pytest.raises(LabError, match="another version"):
-        same_reading(ExtractedFile(b"other", read.files))
+        check_same_version(ExtractedBatch(b"other", read.files))
 
 
 def test_a_file_whose_parser_is_missing_at_a_worker_is_left_to_who_asks(monkeypatch):
     def missing(file):
         raise one_file.NotInstalled("code")
 
-    monkeypatch.setattr(one_file, "facts_of_file", missing)
-    assert read_file_facts([FileToRead("app.js", b"1")]).files == (None,)
+    monkeypatch.setattr(one_file, "extract_file", missing)
+    assert extract_batch([SourceFile("app.js", b"1")]).files == (None,)
 
 
 def test_files_go_in_lots_of_so_many_files_and_bytes_at_most():
-    files = {str(n): FileToRead(f"{n}.md", b"x" * (1_500_000 if n == 20 else 1)) for n in range(40)}
-    lots = files_together(files)
+    files = {str(n): SourceFile(f"{n}.md", b"x" * (1_500_000 if n == 20 else 1)) for n in range(40)}
+    lots = split_batches(files)
     assert [file for lot in lots for file in lot] == list(files.values())
-    assert max(map(len, lots)) == one_file.MOST_TOGETHER
-    assert all(sum(len(file.data) for file in lot) <= one_file.MOST_BYTES_TOGETHER for lot in lots)
+    assert max(map(len, lots)) == one_file.MAX_BATCH_FILES
+    assert all(sum(len(file.data) for file in lot) <= one_file.MAX_BATCH_BYTES for lot in lots)
     with pytest.raises(BadInput):
-        facts_of_file(FileToRead("broken.py", b"def f(:\n", "broken"))
+        extract_file(SourceFile("broken.py", b"def f(:\n", "broken"))

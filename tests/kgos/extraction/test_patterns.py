@@ -4,8 +4,8 @@ it.
 
 import pytest
 
-from kgot_lab.kgos.extraction.folder import graph_of_folder
-from kgot_lab.kgos.extraction.patterns import TEMPLATES, with_patterns
+from kgot_lab.kgos.extraction.folder import extract_folder
+from kgot_lab.kgos.extraction.patterns import TEMPLATES, add_patterns
 
 ABSTRACT = "from abc import ABC, abstractmethod\n"
 PAIRS = {  # of each a program that is built so, and one that is not
@@ -47,7 +47,7 @@ def patterns_in(folder, text):
     folder.mkdir()
     (folder / "code.py").write_text(text)
     (folder / "other.py").write_text("import code\n" if "import other" in text else "x = 1\n")
-    graph = with_patterns(graph_of_folder(folder, cache=False).graph)
+    graph = add_patterns(extract_folder(folder, cache=False).graph)
     return {edge.target: edge.properties["why"] for edge in graph.edges if edge.type == "pattern_instance_of"}
 
 

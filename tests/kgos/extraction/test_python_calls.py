@@ -10,7 +10,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import bundled_path
-from kgot_lab.kgos.extraction.folder import graph_of_folder
+from kgot_lab.kgos.extraction.folder import extract_folder
 from kgot_lab.kgos.extraction.python.statements import python_facts
 
 MEASURE = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "extraction" / "call_graph.py"))
@@ -81,6 +81,6 @@ def test_an_object_that_is_called_by_itself_is_no_circle_without_end(source):
 def test_what_passes_on_what_it_is_given_is_not_called_by_the_methods_of_that(tmp_path):
     source = "from typing import cast\nclass A:\n    def go(self): ...\ndef main(x):\n    cast(A, A()).go()\n"
     (tmp_path / "a.py").write_text(source)
-    graph = graph_of_folder(tmp_path, cache=False).graph
+    graph = extract_folder(tmp_path, cache=False).graph
     calls = {edge.target for edge in graph.neighbours("a.main", "out", ("calls",))}
     assert "a.A.go" in calls and not any(each.startswith("package:typing.") for each in calls)

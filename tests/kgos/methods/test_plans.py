@@ -9,7 +9,7 @@ from support.method_graphs import chance_graph, edges_of, linked
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.compose_for import compose_for, subgoals
+from kgot_lab.kgos.methods.compose_for import compose_for, split_goal
 from kgot_lab.kgos.methods.goals import can_it
 from kgot_lab.types import Node
 
@@ -35,7 +35,7 @@ from kgot_lab.types import Node
     ],
 )
 def test_a_goal_is_split_where_it_says_so_and_in_the_order_of_the_work(goal, parts):
-    assert subgoals(goal) == parts
+    assert split_goal(goal) == parts
 
 
 def tools(*names: str) -> list[Node]:

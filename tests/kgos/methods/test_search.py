@@ -11,12 +11,12 @@ from support.searching import Letters
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.kgos.methods.ranking import edge_type_boost
 from kgot_lab.kgos.methods.search.configuration import GOAL_MAPPINGS, GoalMapping, RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
+from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
 from kgot_lab.kgos.methods.search.results import search_context
 from kgot_lab.kgos.methods.search.retrievers import intent_scores
 from kgot_lab.kgos.schemas.vocabularies import cookbook
@@ -36,10 +36,10 @@ def over_largest(scores):
 @every("query", QUERIES)
 @every("preset", WEIGHT_PRESETS)
 def test_the_score_is_the_weighted_sum_of_the_lanes_each_over_its_maximum(query, preset):
-    config, index = RetrievalConfig(weights=preset, limit=300), index_of(COOKBOOK)
+    config, index = RetrievalConfig(weights=preset, limit=300), graph_index(COOKBOOK)
     result = intent_search(COOKBOOK, query, config=config, embedder=Letters())
     weights, text = result.weights, over_largest(dict(index.text.search(query).hits))
-    meaning = over_largest(dict(index.meaning(Letters()).search(query).hits))
+    meaning = over_largest(dict(index.dense_retriever(Letters()).search(query).hits))
     both = {
         id: weights.embedding * meaning.get(id, 0) + weights.text * text.get(id, 0) for id in COOKBOOK.ids
     }
@@ -89,7 +89,7 @@ def test_an_empty_text_lane_leaves_seeds_to_keyword_matches():
 def test_the_intent_score_is_one_for_a_type_seven_tenths_for_an_edge_and_a_half_for_a_dimension():
     nodes = (Node("b", (), {"pricing_tier": 0.1}), Node("c", (), {"pricing_tier": 0.9}))
     text = "b optimizes a, d optimizes a, e relates_to a"
-    graph = index_of(linked(text, Node("a", ("cost_strategy",)), *nodes))
+    graph = graph_index(linked(text, Node("a", ("cost_strategy",)), *nodes))
     found = dict(zip(graph.graph.ids, intent_scores(graph, "cost_optimization").tolist(), strict=True))
     assert found == pytest.approx({"a": 1 / 1.2, "b": 1, "c": 0, "d": 0.7 / 1.2, "e": 0})
     for intent in INTENTS:
@@ -118,9 +118,9 @@ def test_what_the_purpose_calls_for_is_invoked_and_the_trace_says_why(query, met
 
 def test_a_goal_mapping_applies_to_any_ending_of_its_word_and_the_first_counts():
     config = RetrievalConfig(goal_mappings=GOAL_MAPPINGS)
-    assert config.mapping_for("debugging a slow agent") == ("debug", GOAL_MAPPINGS["debug"])
-    assert config.mapping_for("optimize what we build")[0] == "optimize"
-    assert config.mapping_for("rebuild") is None
+    assert config.goal_mapping_for("debugging a slow agent") == ("debug", GOAL_MAPPINGS["debug"])
+    assert config.goal_mapping_for("optimize what we build")[0] == "optimize"
+    assert config.goal_mapping_for("rebuild") is None
 
 
 def test_a_filter_comes_before_the_scores_so_that_the_best_of_what_is_left_has_the_full_weight():
@@ -129,7 +129,7 @@ def test_a_filter_comes_before_the_scores_so_that_the_best_of_what_is_left_has_t
     tiers = {node.id: node.properties.get("pricing_tier") for node in COOKBOOK.nodes}
     assert result.ids and all(tiers[id] is not None and tiers[id] <= 0.3 for id in result.ids)
     alone = COOKBOOK.subgraph(id for id, tier in tiers.items() if tier is not None and tier <= 0.3)
-    lanes = (index_of(COOKBOOK).bm25, index_of(COOKBOOK).fts5)
+    lanes = (graph_index(COOKBOOK).bm25, graph_index(COOKBOOK).fts5)
     found = [
         over_largest({id: s for id, s in each.search("cache and batch work").hits if id in alone})
         for each in lanes
@@ -163,7 +163,7 @@ ACROSS = [Edge("python:cache", "requires", "testing:cache")]
 
 
 def test_several_graphs_are_one_with_ids_in_namespaces_and_edges_across():
-    several = SeveralGraphs.of({"python": PYTHON, "testing": TESTING}, ACROSS)
+    several = MultiGraph.of({"python": PYTHON, "testing": TESTING}, ACROSS)
     assert several.graph.ids == ("python:cache", "python:dup", "testing:cache", "testing:c")
     assert several.graph.neighbours("python:cache", "out", ["requires"])[0].target == "testing:cache"
 
@@ -173,14 +173,14 @@ def test_nodes_that_are_called_by_their_ids_alone_keep_their_names_and_are_one_h
         name: PropertyGraph.of([Node("Kiln", ("tool",)), Node(name, ("tool",))])
         for name in ("pottery", "bakery")
     }
-    first = intent_search(SeveralGraphs.of(graphs), "Kiln", config=RetrievalConfig(expand_depth=0)).nodes[0]
+    first = intent_search(MultiGraph.of(graphs), "Kiln", config=RetrievalConfig(expand_depth=0)).nodes[0]
     assert first.name == "Kiln" and set(first.sources) == {"pottery:Kiln", "bakery:Kiln"}
-    titled = SeveralGraphs.of({"books": PropertyGraph.of([Node("b1", (), {"title": "Clay"})])})
+    titled = MultiGraph.of({"books": PropertyGraph.of([Node("b1", (), {"title": "Clay"})])})
     assert titled.graph.node("books:b1").properties == {"title": "Clay"}
 
 
 def test_one_thing_in_two_graphs_is_one_hit_that_cites_both():
-    result = intent_search(SeveralGraphs.of({"python": PYTHON, "testing": TESTING}, ACROSS), "caching")
+    result = intent_search(MultiGraph.of({"python": PYTHON, "testing": TESTING}, ACROSS), "caching")
     (same,) = [node for node in result.nodes if node.name.casefold() == "caching"]
     assert set(same.sources) == {"python:dup", "testing:c"} and same.id == same.sources[0]
     assert len({node.id for node in result.nodes}) == len(result.nodes)
@@ -190,13 +190,13 @@ def test_what_any_of_the_merged_nodes_is_limited_by_is_in_the_context():
     stale = Node("stale", ("limitation",), {"name": "Stale answers"})
     limited = linked("c has_limitation stale", Node("c", ("concept",), {"name": "caching"}), stale)
     for graphs in ({"python": PYTHON, "testing": limited}, {"atesting": limited, "python": PYTHON}):
-        result = intent_search(SeveralGraphs.of(graphs), "caching", config=RetrievalConfig(expand_depth=0))
+        result = intent_search(MultiGraph.of(graphs), "caching", config=RetrievalConfig(expand_depth=0))
         assert "Limitation: Stale answers" in search_context(result)
 
 
 def test_scores_are_normalised_over_all_graphs_and_then_weighed():
     graphs = {"python": PYTHON, "testing": TESTING}
-    weighed = (SeveralGraphs.of(graphs, weights=weights) for weights in ({}, {"testing": 3.0}))
+    weighed = (MultiGraph.of(graphs, weights=weights) for weights in ({}, {"testing": 3.0}))
     plain, heavy = (intent_search(each, "cache") for each in weighed)
     # one maximum, not one for each graph
     assert max(node.text for node in plain.nodes) == pytest.approx(plain.weights.text)
@@ -218,10 +218,10 @@ def test_scores_are_normalised_over_all_graphs_and_then_weighed():
 )
 def test_graphs_that_cannot_be_put_together_are_refused(given, said):
     with pytest.raises(BadInput, match=said):
-        SeveralGraphs.of(*given)
+        MultiGraph.of(*given)
     for weights, told in (({"b": 1}, "unknown graph"), ({"a": 0}, "more than 0")):
         with pytest.raises(BadInput, match=told):
-            SeveralGraphs.of({"a": PYTHON}, weights=weights)
+            MultiGraph.of({"a": PYTHON}, weights=weights)
 
 
 @every(
@@ -308,7 +308,7 @@ def test_graphs_with_loops_parallel_edges_and_no_descriptions_are_searched(seed)
 def test_the_index_is_made_once_for_a_graph_goes_with_it_and_is_left_out_of_a_pickle():
     graph = chance_graph(0)
     size = len(pickle.dumps(graph))
-    assert index_of(graph) is index_of(graph) and index_of(graph).graph is graph
+    assert graph_index(graph) is graph_index(graph) and graph_index(graph).graph is graph
     first = intent_search(graph, "cache")
     assert len(pickle.dumps(graph)) < 2 * size
     assert intent_search(pickle.loads(pickle.dumps(graph)), "cache").ids == first.ids

@@ -12,24 +12,24 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.centrality import (
     METRICS,
+    articulation_points,
     betweenness,
     critical_components,
-    cut_nodes,
-    pagerank_shares,
+    pagerank,
 )
 from kgot_lab.kgos.methods.overview import (
-    clusters,
-    coverage,
-    graph_gaps,
+    find_clusters,
+    find_gaps,
+    measure_coverage,
     overview,
     pattern_to_code,
     starting_points,
 )
 from kgot_lab.kgos.methods.selection import (
-    alternatives,
-    related_nodes,
-    selected_nodes,
-    what_changed,
+    find_alternatives,
+    list_changes,
+    list_related_nodes,
+    select_nodes,
 )
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Edge, Node
@@ -60,9 +60,9 @@ def test_centralities_are_those_of_networkx(seed):
     wanted = nx.betweenness_centrality(random)
     assert np.allclose([wanted[id] for id in graph.ids], betweenness(graph))
     wanted = nx.pagerank(random, tol=1e-12, max_iter=500)
-    assert np.allclose([wanted[id] for id in graph.ids], pagerank_shares(graph), atol=1e-8)
+    assert np.allclose([wanted[id] for id in graph.ids], pagerank(graph), atol=1e-8)
     both = nx.Graph(random.to_undirected())
-    cuts = cut_nodes(graph)
+    cuts = articulation_points(graph)
     assert {graph.ids[row] for row in cuts} == set(nx.articulation_points(both))
     for row, number in cuts.items():
         rest = both.subgraph(nx.node_connected_component(both, graph.ids[row]) - {graph.ids[row]})
@@ -92,7 +92,16 @@ def test_only_nodes_of_a_type_are_told_and_a_strange_one_is_refused():
 
 
 @every(
-    "ask", [overview, starting_points, clusters, graph_gaps, coverage, pattern_to_code, critical_components]
+    "ask",
+    [
+        overview,
+        starting_points,
+        find_clusters,
+        find_gaps,
+        measure_coverage,
+        pattern_to_code,
+        critical_components,
+    ],
 )
 def test_a_graph_without_edges_has_an_answer_and_an_empty_one_is_refused(ask):
     assert repr(ask(PropertyGraph.of([Node("a", ("x",), {})])))
@@ -101,14 +110,14 @@ def test_a_graph_without_edges_has_an_answer_and_an_empty_one_is_refused(ask):
 
 
 def test_gaps_name_what_is_missing():
-    found = {(row[0], row[3]) for row in graph_gaps(CODE).rows()}
+    found = {(row[0], row[3]) for row in find_gaps(CODE).rows()}
     pattern = ("pattern:visitor", "a pattern that nothing follows")
     assert {("alone", "no edge"), ("slow", "a limitation without a workaround"), pattern} <= found
     assert ("shop.buy", "nothing is known to call it") not in found
 
 
 def test_coverage_tells_what_tests_run():
-    (row,) = [row for row in coverage(CODE).rows() if row[0] == "function"]
+    (row,) = [row for row in measure_coverage(CODE).rows() if row[0] == "function"]
     assert row == ("function", 1, 0.0, 0.0, 1.0, 1.0)
 
 
@@ -127,29 +136,31 @@ def test_nodes_are_selected_by_all_that_is_asked():
         ({"has_property": ["line"]}, ["shop.buy"]),
         ({"max_edges": 0}, ["pattern:visitor", "alone"]),
     ):
-        assert selected_nodes(CODE, **filters).ids == ids
-    assert selected_nodes(CODE, sample=3, seed=2).ids == selected_nodes(CODE, sample=3, seed=2).ids
+        assert select_nodes(CODE, **filters).ids == ids
+    assert select_nodes(CODE, sample=3, seed=2).ids == select_nodes(CODE, sample=3, seed=2).ids
     for wrong in ({"types": ["klass"]}, {"edge_types": ["call"]}, {"has_property": ["lines"]}):
         with pytest.raises(UnknownName):
-            selected_nodes(CODE, **wrong)
+            select_nodes(CODE, **wrong)
     with pytest.raises(BadInput, match="max_edges"):
-        selected_nodes(CODE, min_edges=3, max_edges=1)
+        select_nodes(CODE, min_edges=3, max_edges=1)
 
 
 def test_related_nodes_say_over_which_edge():
-    assert ("slow", "slow", "limitation", "-has_limitation->", "") in related_nodes(CODE, "shop.buy").rows()
-    assert ("shop", "shop", "module", "<-contains-", "") in related_nodes(CODE, "shop.buy").rows()
+    assert ("slow", "slow", "limitation", "-has_limitation->", "") in list_related_nodes(
+        CODE, "shop.buy"
+    ).rows()
+    assert ("shop", "shop", "module", "<-contains-", "") in list_related_nodes(CODE, "shop.buy").rows()
 
 
 def test_an_alternative_is_what_an_edge_says_or_what_does_the_same():
     tools = (Node(id, ("tool",)) for id in "abc")
     graph = linked("a alternative_to c, a enables g, b enables g", *tools, Node("g", ("goal",)))
-    found = [(row[0], row[4]) for row in alternatives(graph, "a").rows()]
+    found = [(row[0], row[4]) for row in find_alternatives(graph, "a").rows()]
     assert found == [("c", "alternative_to"), ("b", "the same edges")]
 
 
 def test_what_changed_is_told_both_ways():
     later = PropertyGraph.of([*list(CODE.nodes)[:-1], Node("new", ("concept",), {})], list(CODE.edges)[1:])
-    found = {(row[0], row[2]) for row in what_changed(later, CODE).rows()}
+    found = {(row[0], row[2]) for row in list_changes(later, CODE).rows()}
     assert found == {("added", "new"), ("removed", "alone"), ("removed", "shop -contains-> shop.buy")}
-    assert what_changed(CODE, CODE).rows() == ()
+    assert list_changes(CODE, CODE).rows() == ()

@@ -14,10 +14,10 @@ from kgot_lab.embedding.embedders import query_embedder
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.kgos.methods.search.retrievers import lane_of_meaning
-from kgot_lab.kgos.schemas.foreign_files import read_foreign, vectors_in_file
+from kgot_lab.kgos.methods.search.retrievers import dense_retriever
+from kgot_lab.kgos.schemas.foreign_files import read_foreign, read_vectors
 from kgot_lab.types import Node
 
 NAMES = {"n1": "prompt caching", "n2": "vector index", "n3": "zebra"}
@@ -85,15 +85,15 @@ def test_without_an_embedder_the_vectors_bring_theirs_and_an_error_where_they_do
 
 
 def test_the_lane_of_stored_vectors_is_made_once_for_a_graph():
-    given = index_of(GRAPH), Letters(), StoredVectors.of(NAMES, LETTERS)
-    assert lane_of_meaning(*given).lane is lane_of_meaning(*given).lane
-    assert lane_of_meaning(index_of(GRAPH), None, None) is None
+    given = graph_index(GRAPH), Letters(), StoredVectors.of(NAMES, LETTERS)
+    assert dense_retriever(*given).lane is dense_retriever(*given).lane
+    assert dense_retriever(graph_index(GRAPH), None, None) is None
 
 
 def test_vectors_in_a_column_of_bytes_are_found_beside_the_graph_and_searched(tmp_path):
     named = zip(NAMES.items(), LETTERS, strict=True)
     path = file_of(tmp_path / "g.db", [(*each, row.astype("<f4").tobytes()) for each, row in named])
-    stored, read = vectors_in_file(path), read_foreign(path)
+    stored, read = read_vectors(path), read_foreign(path)
     assert (stored.ids, stored.model) == (tuple(NAMES), "")
     assert stored.matrix == pytest.approx(LETTERS, abs=1e-6)
     assert intent_search(read.graph, "zebras", embedder=Letters(), vectors=stored).ids[0] == "n3"
@@ -105,7 +105,7 @@ def test_a_column_of_sizes_says_how_many_bytes_a_number_has(tmp_path, bytes_each
     rows = [(id, row.astype(kind).tobytes(), 26, "letters") for id, row in zip(NAMES, LETTERS, strict=True)]
     assert len(rows[0][1]) == 26 * bytes_each
     columns = "id TEXT, vector BLOB, dim INTEGER, model TEXT"
-    stored = vectors_in_file(file_of(tmp_path / "g.db", rows, columns))
+    stored = read_vectors(file_of(tmp_path / "g.db", rows, columns))
     assert stored.matrix == pytest.approx(LETTERS, abs=1e-3) and stored.model == "letters"
 
 
@@ -113,7 +113,7 @@ def test_vectors_as_json_in_a_table_of_their_own_are_found_and_rows_without_one_
     more = """CREATE TABLE node_embeddings (node_id TEXT, embedding TEXT, model_name TEXT);
         INSERT INTO node_embeddings VALUES ('n1', '[3, 4]', 'm'), ('n2', NULL, 'm'), ('n3', '[0, 2]', 'm')"""
     path = file_of(tmp_path / "g.db", [("n1", "A")], "id TEXT, name TEXT", more)
-    stored = vectors_in_file(path)
+    stored = read_vectors(path)
     assert (stored.ids, stored.model) == (("n1", "n3"), "m")
     assert stored.matrix == pytest.approx(np.array([[0.6, 0.8], [0, 1]]))
 
@@ -132,7 +132,7 @@ def test_vectors_as_json_in_a_table_of_their_own_are_found_and_rows_without_one_
 )
 def test_vectors_that_cannot_be_read_are_named(tmp_path_factory, rows, said):
     with pytest.raises(BadInput, match=said):
-        vectors_in_file(file_of(tmp_path_factory.mktemp("odd") / "g.db", rows))
+        read_vectors(file_of(tmp_path_factory.mktemp("odd") / "g.db", rows))
 
 
 def test_vectors_of_several_makers_are_refused_and_a_file_without_any_says_what_was_looked_for(tmp_path):
@@ -143,6 +143,6 @@ def test_vectors_of_several_makers_are_refused_and_a_file_without_any_says_what_
     makers = r"come from several makers: one \(1\), two \(1\)"
     for path, said in ((two, makers), (none, looked), (tmp_path / "text.db", "not a database")):
         with pytest.raises(BadInput, match=said):
-            vectors_in_file(path)
+            read_vectors(path)
     with pytest.raises(StoreUnavailable, match="gone"):
-        vectors_in_file(tmp_path / "gone.db")
+        read_vectors(tmp_path / "gone.db")

@@ -15,9 +15,9 @@ from kgot_lab.cli.query import answer_commands, graph_commands  # noqa: F401 eac
 from kgot_lab.cli.query.shared import queries
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.index import meant_node
-from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
-from kgot_lab.kgos.query.question_arguments import answered_lines, ask_by_name, parsed_line, piped
+from kgot_lab.kgos.methods.index import resolve_node
+from kgot_lab.kgos.methods.search.multi_graph import MultiGraph
+from kgot_lab.kgos.query.question_arguments import answer_lines, ask_by_name, parse_line, run_pipeline
 from kgot_lab.kgos.query.questions import QUESTIONS
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Node
@@ -56,7 +56,7 @@ def test_each_question_has_an_answer_with_reasons_and_says_what_it_asks(name):
     ],
 )
 def test_a_question_is_read_from_a_line(line, name, arguments):
-    assert parsed_line(line) == (name, arguments)
+    assert parse_line(line) == (name, arguments)
 
 
 @every(
@@ -80,16 +80,16 @@ def test_a_question_is_read_from_a_line(line, name, arguments):
 )
 def test_what_is_asked_wrongly_is_told_in_a_line(line, said):
     with pytest.raises(BadInput, match=re.escape(said)) as error:
-        ask_by_name(GRAPH, *parsed_line(line))
+        ask_by_name(GRAPH, *parse_line(line))
     assert "\n" not in str(error.value)
 
 
 def test_a_node_is_meant_by_its_id_its_name_or_the_end_of_its_id():
-    assert {meant_node(GRAPH, each) for each in (A, "reduce_api_costs", "REDUCE API costs")} == {A}
+    assert {resolve_node(GRAPH, each) for each in (A, "reduce_api_costs", "REDUCE API costs")} == {A}
     two = PropertyGraph.of(Node(id, ("function",), {"name": "run"}) for id in ("a.run", "b.run"))
-    assert meant_node(two, "b.run()") == "b.run"
+    assert resolve_node(two, "b.run()") == "b.run"
     with pytest.raises(BadInput, match=r"may mean a\.run, b\.run"):
-        meant_node(two, "run")
+        resolve_node(two, "run")
 
 
 def test_a_path_does_not_go_through_a_package_that_both_use():
@@ -100,7 +100,7 @@ def test_a_path_does_not_go_through_a_package_that_both_use():
 
 
 def test_a_pipe_hands_on_what_was_found():
-    (first, found), (second, reached) = piped(GRAPH, 'want-to "reduce API costs" | impact {2}')
+    (first, found), (second, reached) = run_pipeline(GRAPH, 'want-to "reduce API costs" | impact {2}')
     assert (first, second) == ('want-to "reduce API costs"', "impact {2}") and reached.ids[0] == found.ids[1]
 
 
@@ -115,12 +115,12 @@ def test_a_pipe_hands_on_what_was_found():
 )
 def test_a_pipe_that_cannot_go_on_says_where(pipe, said):
     with pytest.raises(BadInput, match=said):
-        list(piped(GRAPH, pipe))
+        list(run_pipeline(GRAPH, pipe))
 
 
 def test_many_questions_are_answered_in_their_order_by_one_process_or_two():
     lines = ["# a comment", "", 'want-to "reduce API costs"', "nonsense", "rank --top-k 3", "find cache"]
-    alone, together = (list(answered_lines(GRAPH, lines, parallel=number)) for number in (1, 2))
+    alone, together = (list(answer_lines(GRAPH, lines, parallel=number)) for number in (1, 2))
     assert [each.line for each in alone] == lines[2:]
     told = (
         [(each.line, each.error, each.result and each.result.rows()) for each in some]
@@ -152,5 +152,5 @@ def test_the_table_of_flags_in_the_documentation_is_the_programs():
 
 
 def test_a_search_ranks_several_graphs_together():
-    found = QUESTIONS["search"].ask(SeveralGraphs.of({"one": GRAPH, "two": GRAPH}), "reduce API costs")
+    found = QUESTIONS["search"].ask(MultiGraph.of({"one": GRAPH, "two": GRAPH}), "reduce API costs")
     assert json.dumps(found.ids).count("reduce_api_costs") == 1

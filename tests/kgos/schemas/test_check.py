@@ -7,7 +7,7 @@ from support.every import every
 from support.small_market import BANK, EQUITIES, LANTERN, SHARE, STANDING, STRUCTURE, event
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.kgos.schemas.check import faults, refuse_faulty
+from kgot_lab.kgos.schemas.check import find_faults, refuse_errors
 from kgot_lab.kgos.schemas.vocabularies import BETWEEN_COMPANIES, INVESTMENT, INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge, Node
 
@@ -16,7 +16,7 @@ HAPPENED, TIES = event("The rate stays", LANTERN)
 
 def said(*things: Node | Edge) -> list[str]:
     nodes = [*STANDING, HAPPENED, *(each for each in things if isinstance(each, Node))]
-    return list(map(str, faults(INVESTMENT, nodes, [each for each in things if isinstance(each, Edge)])))
+    return list(map(str, find_faults(INVESTMENT, nodes, [each for each in things if isinstance(each, Edge)])))
 
 
 def insight(**properties: object) -> Node:
@@ -87,9 +87,9 @@ def test_what_does_not_fit_is_told_with_what_to_write(thing, message):
 
 def test_an_error_stops_and_names_all_errors_and_a_warning_does_not():
     signal = insight(type="signal")
-    found = faults(INVESTMENT, [signal, Node("a", ("Asset",)), Node("b", ("Stock",)), Node("c")])
+    found = find_faults(INVESTMENT, [signal, Node("a", ("Asset",)), Node("b", ("Stock",)), Node("c")])
     with pytest.raises(BadInput, match="it has no symbol; give it symbol") as told:
-        refuse_faulty(found)
+        refuse_errors(found)
     assert str(told.value).count("error at node") == 3
-    assert [each.level for each in refuse_faulty(found[:1])] == ["warning"]
+    assert [each.level for each in refuse_errors(found[:1])] == ["warning"]
     assert said(insight(type="signal", action=None)) == said(signal) and said(signal)[0].startswith("warning")

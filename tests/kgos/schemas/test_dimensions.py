@@ -17,14 +17,14 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import dimension_filter
 from kgot_lab.kgos.schemas.dimensions import (
-    BY_NAME,
     DIMENSION_CATEGORIES,
     DIMENSIONS,
-    as_number,
-    inside,
-    require_bounds,
+    DIMENSIONS_BY_NAME,
+    dimension_values,
     sql_condition,
-    values_of,
+    to_number,
+    validate_bounds,
+    within_bounds,
 )
 from kgot_lab.kgos.schemas.extracted_dimensions import EXTRACTABLE, NOT_EXTRACTABLE, extract_dimensions
 from kgot_lab.types import Edge, Node
@@ -67,14 +67,14 @@ def test_there_are_fifty_six_dimensions_in_nine_categories_of_the_documents_size
     sizes = Counter(each.category for each in DIMENSIONS)
     assert [sizes[category] for category in DIMENSION_CATEGORIES] == [8, 6, 7, 6, 8, 7, 5, 3, 6]
     assert all(each.low and each.high and each.low != each.high for each in DIMENSIONS)
-    assert "0 nothing, or nearly nothing, 1 much for every call" in str(BY_NAME["pricing_tier"])
+    assert "0 nothing, or nearly nothing, 1 much for every call" in str(DIMENSIONS_BY_NAME["pricing_tier"])
 
 
 @every("filters, ids", FILTERS)
 def test_columns_and_sql_keep_the_same_nodes_whatever_stands_in_the_rows(filters, ids):
     kept = np.ones(len(GRAPH), bool)
-    for name, bounds in require_bounds(filters).items():
-        kept &= inside(values_of(GRAPH, name), bounds)
+    for name, bounds in validate_bounds(filters).items():
+        kept &= within_bounds(dimension_values(GRAPH, name), bounds)
     condition, parameters = sql_condition(filters, "properties")
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE nodes (id TEXT, properties TEXT)")
@@ -93,9 +93,9 @@ def test_a_filter_says_what_it_left_out_and_names_what_is_no_number():
 
 
 def test_a_value_is_a_json_number_or_none():
-    assert as_number(1) == 1.0 and as_number(0.5) == 0.5
+    assert to_number(1) == 1.0 and to_number(0.5) == 0.5
     for value in (None, True, "0.9", [0.9], math.inf, math.nan, 10**400):
-        assert math.isnan(as_number(value)), value
+        assert math.isnan(to_number(value)), value
 
 
 @every(
@@ -127,13 +127,13 @@ def test_a_value_is_a_json_number_or_none():
 )
 def test_bounds_that_make_no_sense_are_refused_with_the_reason(filters, said):
     with pytest.raises(BadInput, match=said):
-        require_bounds(filters)
+        validate_bounds(filters)
 
 
 def test_a_declared_name_may_have_any_number_and_cannot_leave_its_place_in_sql():
-    assert require_bounds({"confidence": {"min": 2}}, declared=["confidence"]) == {"confidence": (2.0, None)}
+    assert validate_bounds({"confidence": {"min": 2}}, declared=["confidence"]) == {"confidence": (2.0, None)}
     with pytest.raises(BadInput, match=r"\['confidence'\]"):
-        require_bounds({"conf": (0, 1)}, declared="confidence")
+        validate_bounds({"conf": (0, 1)}, declared="confidence")
     with pytest.raises(BadInput, match="quotation mark"):
         sql_condition({'a"b': (0, 1)}, declared=['a"b'])
     assert '"odd ""name"' in sql_condition({"pricing_tier": (0, 1)}, 'odd "name')[0]
@@ -163,7 +163,9 @@ NAN = math.nan
 
 
 def test_every_dimension_is_extractable_or_said_not_to_be():
-    assert {*EXTRACTABLE, *NOT_EXTRACTABLE} == set(BY_NAME) and not set(EXTRACTABLE) & set(NOT_EXTRACTABLE)
+    assert {*EXTRACTABLE, *NOT_EXTRACTABLE} == set(DIMENSIONS_BY_NAME) and not set(EXTRACTABLE) & set(
+        NOT_EXTRACTABLE
+    )
     assert {"code_generation_strength", "extraction_accuracy", "emergence_potential"} <= set(NOT_EXTRACTABLE)
     assert f"not extractable: {', '.join(NOT_EXTRACTABLE)}" in repr(extract_dimensions(TOLD))
 
@@ -194,7 +196,7 @@ def test_what_a_graph_has_no_edges_texts_or_nodes_for_has_no_value():
 
 
 def test_computed_values_fill_in_and_never_overwrite():
-    filled = extract_dimensions(TOLD).filled()
+    filled = extract_dimensions(TOLD).fill_missing()
     assert filled.node("free").properties["relationship_richness"] == 0.9
     assert filled.node("hub").properties["relationship_richness"] == 1.0
     assert list(filled.edges) == list(TOLD.edges)

@@ -12,7 +12,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import NodeType
 from kgot_lab.kgos.schemas.foreign_files import read_foreign
-from kgot_lab.kgos.schemas.rules import TWELVE_RULES, check_rules, circle_through, on_circles
+from kgot_lab.kgos.schemas.rules import TWELVE_RULES, check_rules, cycle_through, nodes_on_cycles
 from kgot_lab.kgos.schemas.vocabularies import COOKBOOK, UNIFIED
 from kgot_lab.types import Edge, Node
 
@@ -145,5 +145,5 @@ def test_only_the_rules_and_types_that_are_asked_for_are_tried():
 def test_a_long_chain_and_a_long_circle_are_told_apart():
     text = ", ".join(f"n{i} requires n{i + 1}" for i in range(2_999))
     line, ring = graph(text), graph(f"{text}, n2999 requires n0")
-    assert len(on_circles(line, "requires")) == 0 and len(on_circles(ring, "requires")) == 3_000
-    assert circle_through(line, "requires", 0) == () and len(circle_through(ring, "requires", 5)) == 3_001
+    assert len(nodes_on_cycles(line, "requires")) == 0 and len(nodes_on_cycles(ring, "requires")) == 3_000
+    assert cycle_through(line, "requires", 0) == () and len(cycle_through(ring, "requires", 5)) == 3_001

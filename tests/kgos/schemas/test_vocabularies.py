@@ -9,7 +9,7 @@ from support.method_graphs import edges_of
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph.validation import EdgeType, Ends
-from kgot_lab.kgos.schemas.check import faults
+from kgot_lab.kgos.schemas.check import find_faults
 from kgot_lab.kgos.schemas.vocabularies import (
     CODE,
     COMPUTED_SIMILARITY,
@@ -38,7 +38,11 @@ def test_the_cookbooks_vocabulary_says_what_its_page_says_and_the_cookbook_has_n
         sources, targets = (part.replace("any", "*").split(", ") for part in ends)
         assert {(one.source, one.target) for one in each.ends} == {(a, b) for a in sources for b in targets}
     graph = cookbook()
-    assert faults(COOKBOOK, graph.nodes, graph.edges) == faults(CURATED, graph.nodes, graph.edges) == ()
+    assert (
+        find_faults(COOKBOOK, graph.nodes, graph.edges)
+        == find_faults(CURATED, graph.nodes, graph.edges)
+        == ()
+    )
 
 
 def test_every_profile_has_a_vocabulary_and_the_unified_one_has_all_types():
@@ -53,9 +57,10 @@ def test_every_profile_has_a_vocabulary_and_the_unified_one_has_all_types():
 def test_imports_calls_and_patterns_are_types_of_edges():
     nodes = [Node("m", ("module",)), Node("f", ("function",)), Node("p", ("design_pattern",))]
     assert (
-        faults(CODE, nodes, edges_of("m imports m, m contains f, f calls f, f pattern_instance_of p")) == ()
+        find_faults(CODE, nodes, edges_of("m imports m, m contains f, f calls f, f pattern_instance_of p"))
+        == ()
     )
-    (wrong,) = faults(CODE, nodes, edges_of("p contains f"))
+    (wrong,) = find_faults(CODE, nodes, edges_of("p contains f"))
     assert wrong.what == "contains does not join design_pattern to function"
 
 
@@ -63,8 +68,8 @@ def test_a_computed_similarity_is_a_type_of_its_own_that_says_how_much_and_by_wh
     nodes = [Node("a", ("goal",)), Node("b", ("goal",))]
     assert UNIFIED.edge_type("similar_to") != UNIFIED.edge_type(COMPUTED_SIMILARITY.name)
     computed = Edge("a", "computed_similarity", "b", {"similarity": 0.8, "computed_by": "neighbours"})
-    assert faults(UNIFIED, nodes, [computed, Edge("a", "similar_to", "b")]) == ()
-    found = faults(UNIFIED, nodes, [Edge("a", "computed_similarity", "b", {"similarity": 3})])
+    assert find_faults(UNIFIED, nodes, [computed, Edge("a", "similar_to", "b")]) == ()
+    found = find_faults(UNIFIED, nodes, [Edge("a", "computed_similarity", "b", {"similarity": 3})])
     assert [fault.what for fault in found] == ["similarity is 3", "it has no computed_by"]
 
 

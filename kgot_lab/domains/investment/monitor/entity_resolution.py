@@ -97,10 +97,7 @@ def find_described_nodes(words: str, view: InvestmentView, types: Sequence[str])
     Types are events, and also observations if `types` includes them. Returns several if they match equally
     well, and none if nothing matches.
     """
-    query_words, query_names = (
-        set(content_words(words)),
-        set(content_words(" ".join(distinctive_names(words)))),
-    )
+    terms, query_names = (set(content_words(words)), set(content_words(" ".join(distinctive_names(words)))))
     candidates = [each.node for each in view.nodes(*types) if not each.node.properties.get("action")]
     edges = view.edges_from([node.id for node in candidates], _AFFECTED_EDGES)
     affected = {each.node.id: each.node for each in view.nodes_by_id(each.edge.target for each in edges)}
@@ -112,12 +109,8 @@ def find_described_nodes(words: str, view: InvestmentView, types: Sequence[str])
         event_words = _content_words_of(
             [str(node.properties["summary"]), str(node.properties["type"]).replace("_", " ")]
         )
-        shared = query_words & (event_words | affected_words)
-        if (
-            query_names <= shared
-            and 2 * len(shared) > len(query_words)
-            and query_words & (event_words - affected_words)
-        ):
+        shared = terms & (event_words | affected_words)
+        if query_names <= shared and 2 * len(shared) > len(terms) and terms & (event_words - affected_words):
             by_overlap.setdefault(len(shared), []).append(node)
     return by_overlap[max(by_overlap)] if by_overlap else []
 

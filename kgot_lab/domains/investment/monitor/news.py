@@ -16,7 +16,7 @@ from kgot_lab.domains.investment.view import MAX_ID_LENGTH, storable_text
 from kgot_lab.errors import BadInput, describe_value, require
 from kgot_lab.graph.validation import EdgeType, Vocabulary
 from kgot_lab.io.files import read_regular_file, utf8_text
-from kgot_lab.kgos.schemas.check import time_of
+from kgot_lab.kgos.schemas.check import parse_time
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.structured import compact_schema, explain_json_error
 from kgot_lab.memory.claims.claim import to_micros
@@ -91,7 +91,7 @@ def news_item_from_json(data: Mapping[str, Json]) -> NewsItem:
         raise BadInput(
             f"an item of news has no field {unknown[0]!r:.60}: it has id, headline, text, source and published_at"
         )
-    time = time_of(data.get("published_at"))
+    time = parse_time(data.get("published_at"))
     if time is None:
         advice = "write a time with its zone, such as 2026-02-05T14:00:00+00:00"
         raise BadInput(f"published_at is {describe_value(data.get('published_at'))}: {advice}")
@@ -185,6 +185,12 @@ def _one_of(values: Iterable[str]) -> Any:
     return Annotated[str, Field(json_schema_extra={"enum": list(values)})]
 
 
+_THING_TYPES = [
+    type.name for type in INVESTMENT_WITH_COMPANIES.node_types if type.name not in ITEM_NODE_TYPES
+]
+_LINK_TYPES = [type.name for type in INVESTMENT_WITH_COMPANIES.edge_types if type.name not in ITEM_EDGE_TYPES]
+
+
 class _Stated(BaseModel):
     @model_validator(mode="before")
     @classmethod
@@ -199,9 +205,7 @@ class _Stated(BaseModel):
 class StatedThing(_Stated):
     """A thing as a model names it, with its symbol or ticker where the item gives one."""
 
-    type: _one_of(
-        each.name for each in INVESTMENT_WITH_COMPANIES.node_types if each.name not in ITEM_NODE_TYPES
-    )  # type: ignore[valid-type]
+    type: _one_of(_THING_TYPES)  # type: ignore[valid-type]
     name: str
     symbol: str = ""
 
@@ -219,9 +223,7 @@ class StatedLink(_Stated):
     """An edge between two things, by their names."""
 
     source: str
-    type: _one_of(
-        each.name for each in INVESTMENT_WITH_COMPANIES.edge_types if each.name not in ITEM_EDGE_TYPES
-    )  # type: ignore[valid-type]
+    type: _one_of(_LINK_TYPES)  # type: ignore[valid-type]
     target: str
 
 

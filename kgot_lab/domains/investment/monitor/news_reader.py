@@ -34,7 +34,7 @@ from kgot_lab.domains.investment.monitor.news import (
 from kgot_lab.domains.investment.versions import EdgeKey
 from kgot_lab.domains.investment.view import InvestmentView, name_key
 from kgot_lab.errors import BadInput, BadReply, short_repr
-from kgot_lab.kgos.schemas.check import Fault, edge_faults, node_faults, time_of
+from kgot_lab.kgos.schemas.check import Fault, check_edge, check_node, parse_time
 from kgot_lab.llm.structured import structured
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import name_tokens
@@ -74,7 +74,7 @@ class FactFilter:
         }
         self._news = make_node("News", **properties)
         if not self._refuse_if_faulty(
-            node_faults(
+            check_node(
                 self._vocabulary, with_sentiment := make_node("News", **properties, sentiment=sentiment)
             ),
             "its sentiment",
@@ -101,11 +101,9 @@ class FactFilter:
 
         An edge records that the item mentions it.
         """
-        name, symbol, what = (
-            clean_text(thing.name),
-            clean_text(thing.symbol),
-            f"{thing.type} {short_repr(thing.name)}",
-        )
+        name = clean_text(thing.name)
+        symbol = clean_text(thing.symbol)
+        what = f"{thing.type} {short_repr(thing.name)}"
         if thing.type == "Asset":
             symbol = symbol or name
         if symbol and not contains_symbol(self._text, symbol):
@@ -122,16 +120,14 @@ class FactFilter:
             except BadInput as error:
                 self._refuse(what, str(error))
             else:
-                if not self._refuse_if_faulty(node_faults(self._vocabulary, node), what):
+                if not self._refuse_if_faulty(check_node(self._vocabulary, node), what):
                     self._accept_node(node)
                     self._accept_edge([self._news], "mentions", [node], what)
 
     def accept_event(self, event: StatedEvent) -> Node | None:
         """Accept an event with what it affects, if at least one of that is known or named in the item."""
-        what, type = (
-            f"event {short_repr(event.summary)}",
-            name_key(clean_text(event.type)).replace(" ", "_"),
-        )
+        what = f"event {short_repr(event.summary)}"
+        type = name_key(clean_text(event.type)).replace(" ", "_")
         node = self._make_summarized_node(
             "MarketEvent", what, summary=event.summary, type=type, date=self._published
         )
@@ -242,10 +238,8 @@ class FactFilter:
             each for each in self._names.calls(said_by, insight.action, about) if each.id not in self._ends
         ]:
             return live_calls[0]
-        given, ends = (
-            self._parse_stated_time(insight.date, what),
-            self._parse_stated_time(insight.until, what),
-        )
+        given = self._parse_stated_time(insight.date, what)
+        ends = self._parse_stated_time(insight.until, what)
         properties = {
             "type": insight.type,
             "action": insight.action,
@@ -265,7 +259,7 @@ class FactFilter:
 
         An invented time could end a call too early.
         """
-        time = time_of(date_text)
+        time = parse_time(date_text)
         if date_text.strip() and (time is None or str(time.day) not in name_tokens(self._text)):
             self._refuse(
                 f"{what}, the time {short_repr(date_text)}",
@@ -290,7 +284,7 @@ class FactFilter:
             )
             return None
         node = make_node(kind, summary=clean_text(summary), **properties)
-        return None if self._refuse_if_faulty(node_faults(self._vocabulary, node), what) else node
+        return None if self._refuse_if_faulty(check_node(self._vocabulary, node), what) else node
 
     def _accept_edge(
         self, sources: Sequence[Node], type: str, targets: Sequence[Node], what: str, **properties: Json
@@ -302,7 +296,7 @@ class FactFilter:
         first_faults: Sequence[Fault] = ()
         for source, target in product(sources, targets):
             edge = self._vocabulary.stored_form(Edge(source.id, type, target.id, properties))
-            faults_found = edge_faults(
+            faults_found = check_edge(
                 self._vocabulary, edge, {each.id: each.labels[0] for each in (source, target)}
             )
             if any(each.level == "error" for each in faults_found):

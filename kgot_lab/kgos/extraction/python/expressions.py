@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 
-from kgot_lab.kgos.extraction.python.flow import ANY_KEY, Flow, Scope, either, known_key
+from kgot_lab.kgos.extraction.python.flow import ANY_KEY, ModuleFlow, Scope, known_key, merge_versions
 from kgot_lab.types import Json
 
-_LONGEST_KEY = 60  # characters of a text that is tracked as the key of a container
+_MAX_KEY_CHARACTERS = 60  # characters of a text that is tracked as the key of a container
 
 
-class Expressions:
+class ExpressionReader:
     """A reader of expressions in a scope.
 
     `lambda_read` reads the body of a lambda, which is a function of its own.
     """
 
-    def __init__(self, flow: Flow, lambda_read: Callable[[Scope, ast.Lambda], str]):
+    def __init__(self, flow: ModuleFlow, lambda_read: Callable[[Scope, ast.Lambda], str]):
         self.flow = flow
         self.lambda_read = lambda_read
 
@@ -32,57 +32,59 @@ class Expressions:
                 return None
             case ast.Constant(value=str() | bool() | int() as constant):
                 return (
-                    flow.made(known_key(constant))
-                    if len(str(constant)) <= _LONGEST_KEY
-                    else flow.made(["text"])
+                    flow.add_value(known_key(constant))
+                    if len(str(constant)) <= _MAX_KEY_CHARACTERS
+                    else flow.add_value(["text"])
                 )
             case ast.Name(id=name):
                 return scope.read(name)
             case ast.Attribute(value=base, attr=attribute):
-                return self._attribute(self.value(base, scope), attribute, scope, node.lineno)
+                return self._read_attribute(self.value(base, scope), attribute, scope, node.lineno)
             case ast.Call():
-                return self._call(node, scope)
+                return self._read_call(node, scope)
             case ast.Lambda():
                 return self.lambda_read(scope, node)
             case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-                return self._items(items, scope, keyed=not isinstance(node, ast.Set))
+                return self._read_items(items, scope, keyed=not isinstance(node, ast.Set))
             case ast.Dict():
-                return self._dictionary(node, scope)
+                return self._read_dictionary(node, scope)
             case ast.ListComp(elt=element) | ast.SetComp(elt=element) | ast.GeneratorExp(elt=element):
-                return self._comprehended(
-                    node.generators, scope, lambda box: self._put(box, ANY_KEY, self.value(element, scope))
+                return self._read_comprehension(
+                    node.generators,
+                    scope,
+                    lambda box: self._put_item(box, ANY_KEY, self.value(element, scope)),
                 )
             case ast.DictComp():
-                return self._comprehended(
+                return self._read_comprehension(
                     node.generators, scope, lambda box: self._put_pair(box, node, scope)
                 )
             case ast.Subscript(value=base, slice=key):
-                return self._subscript(self.value(base, scope), key, scope, node.lineno)
+                return self._read_subscript(self.value(base, scope), key, scope, node.lineno)
             case ast.IfExp(test=test, body=one, orelse=other):
                 self.value(test, scope)
-                return self._any_of((one, other), scope)
+                return self._read_alternatives((one, other), scope)
             case ast.BoolOp(values=values):
-                return self._any_of(values, scope)
+                return self._read_alternatives(values, scope)
             case ast.NamedExpr(target=ast.Name(id=name), value=value):
                 return scope.write(name, self.value(value, scope))
             case ast.Compare(left=left, ops=operators, comparators=others):
-                self._compared(left, operators, others, scope)
+                self._read_comparison(left, operators, others, scope)
                 return None
             case ast.BinOp(left=left, right=right):
-                return self._operation(left, right, scope)
+                return self._read_operation(left, right, scope)
             case ast.JoinedStr(values=values):
                 for each in values:
                     self.value(each, scope)
-                return flow.made(["text"])
+                return flow.add_value(["text"])
             case ast.Await(value=value) | ast.Starred(value=value):
                 return self.value(value, scope)
             case ast.Yield(value=value):
-                if (given := self.value(value, scope)) is not None:
-                    flow.add("copy", f"yield@{scope.id}", given)
+                if (yielded := self.value(value, scope)) is not None:
+                    flow.add("copy", f"yield@{scope.id}", yielded)
                 return None
             case ast.YieldFrom(value=value):
-                if (given := self.value(value, scope)) is not None:
-                    flow.add("each", f"yield@{scope.id}", given, scope.id, node.lineno)
+                if (yielded := self.value(value, scope)) is not None:
+                    flow.add("each", f"yield@{scope.id}", yielded, scope.id, node.lineno)
                 return None
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
@@ -104,28 +106,34 @@ class Expressions:
                 if holder is not None and value is not None:
                     self.flow.add("set", holder, attribute, value)
             case ast.Subscript(value=base, slice=key):
-                holder, at = self.value(base, scope), self._key(key, scope)
+                holder, at = self.value(base, scope), self._read_key(key, scope)
                 if holder is not None and value is not None:
                     self.flow.add("put", holder, at, value)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                self._bind_several(targets, value, scope, literal)
+                self._bind_tuple(targets, value, scope, literal)
             case ast.Starred(value=inner):
                 self.bind(inner, value, scope)
 
-    def _bind_several(
+    def _bind_tuple(
         self, targets: list[ast.expr], value: str | None, scope: Scope, literal: ast.expr | None
     ) -> None:
-        starred = next((place for place, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
+        starred = next(
+            (position for position, each in enumerate(targets) if isinstance(each, ast.Starred)), None
+        )
         items = literal.elts if isinstance(literal, ast.Tuple | ast.List) else None
         if items is not None and not any(isinstance(each, ast.Starred) for each in items):
             after = len(targets) - 1 - starred if starred is not None else 0
             # all values before any name changes, as in a, b = b, a
             read = [self.value(each, scope) for each in items]
-            for place, target in enumerate(targets):
-                if starred is not None and place == starred:
-                    self.bind(target, self._box(read[place : len(read) - after]), scope)
+            for position, target in enumerate(targets):
+                if starred is not None and position == starred:
+                    self.bind(target, self._build_list(read[position : len(read) - after]), scope)
                     continue
-                at = place if starred is None or place < starred else len(items) - (len(targets) - place)
+                at = (
+                    position
+                    if starred is None or position < starred
+                    else len(items) - (len(targets) - position)
+                )
                 if 0 <= at < len(items):
                     self.bind(target, read[at], scope, items[at])
             return
@@ -133,39 +141,39 @@ class Expressions:
             for target in targets:
                 self.bind(target, None, scope)
             return
-        for place, target in enumerate(targets):
-            part = self.flow.fresh()
-            if starred is None or place < starred:
-                self.flow.add("item", part, value, known_key(place), scope.id, target.lineno)
-            elif place == starred:
-                self.flow.add("part", part, value, place, None)
+        for position, target in enumerate(targets):
+            part = self.flow.fresh_name()
+            if starred is None or position < starred:
+                self.flow.add("item", part, value, known_key(position), scope.id, target.lineno)
+            elif position == starred:
+                self.flow.add("part", part, value, position, None)
             else:
                 self.flow.add("item", part, value, ANY_KEY, scope.id, target.lineno)
             self.bind(target, part, scope)
 
-    def iterated(self, base: str | None, scope: Scope, line: int) -> str | None:
+    def read_iteration(self, base: str | None, scope: Scope, line: int) -> str | None:
         """Return the variable for an item when iterating over `base`."""
         if base is None:
             return None
-        each = self.flow.fresh()
+        each = self.flow.fresh_name()
         self.flow.add("each", each, base, scope.id, line)
         return each
 
     # --- kinds of expressions ---
 
-    def _attribute(self, base: str | None, attribute: str, scope: Scope, line: int) -> str | None:
+    def _read_attribute(self, base: str | None, attribute: str, scope: Scope, line: int) -> str | None:
         if base is None:
             return None
-        found = self.flow.fresh()
+        found = self.flow.fresh_name()
         self.flow.add("get", found, base, attribute, scope.id, line)
         return found
 
-    def _call(self, node: ast.Call, scope: Scope) -> str | None:
+    def _read_call(self, node: ast.Call, scope: Scope) -> str | None:
         match node.func:
             case ast.Name(id="super") if not node.args and scope.own_class:
-                return self._super(scope, node.lineno)
+                return self._read_super(scope, node.lineno)
             case ast.Name(id="eval" | "exec"):
-                self._evaluated(node, scope)
+                self._read_eval(node, scope)
         callee = self.value(node.func, scope)
         arguments: list[Json] = []
         for each in node.args:
@@ -178,21 +186,21 @@ class Expressions:
             names[keyword.arg or "**"] = self.value(keyword.value, scope)
         if callee is None:
             return None
-        returned = self.flow.fresh()
+        returned = self.flow.fresh_name()
         self.flow.add("call", returned, callee, arguments, names, scope.id, node.lineno)
         return returned
 
-    def _super(self, scope: Scope, line: int) -> str:
+    def _read_super(self, scope: Scope, line: int) -> str:
         """Return the variable for `super()` in a method.
 
         It is what follows the method's class in the resolution order of the values of the first parameter.
         """
-        variable = self.flow.fresh()
-        self.flow.add("call", variable, self.flow.made(["builtin", "super"]), [], {}, scope.id, line)
+        variable = self.flow.fresh_name()
+        self.flow.add("call", variable, self.flow.add_value(["builtin", "super"]), [], {}, scope.id, line)
         self.flow.add("super", variable, scope.own_class, scope.read(scope.first) if scope.first else None)
         return variable
 
-    def _evaluated(self, node: ast.Call, scope: Scope) -> None:
+    def _read_eval(self, node: ast.Call, scope: Scope) -> None:
         """Read the expression in a text that is evaluated, at its position in the code."""
         match node.args:
             case [ast.Constant(value=str(text)), *_]:
@@ -202,60 +210,64 @@ class Expressions:
                     return
                 self.value(ast.increment_lineno(parsed, node.lineno - 1).body, scope)
 
-    def _items(self, items: list[ast.expr], scope: Scope, *, keyed: bool) -> str:
-        box = self.flow.fresh("box")
+    def _read_items(self, items: list[ast.expr], scope: Scope, *, keyed: bool) -> str:
+        box = self.flow.fresh_name("box")
         known = keyed
         keys: list[Json] = []
-        for place, item in enumerate(items):
+        for position, item in enumerate(items):
             if isinstance(item, ast.Starred):
                 known = False  # the keys of what follows are unknown
-                self._put(box, ANY_KEY, self.iterated(self.value(item.value, scope), scope, item.lineno))
+                self._put_item(
+                    box, ANY_KEY, self.read_iteration(self.value(item.value, scope), scope, item.lineno)
+                )
                 continue
-            key: list[Json] = known_key(place) if known else list(ANY_KEY)
+            key: list[Json] = known_key(position) if known else list(ANY_KEY)
             keys += [key] if known else []
-            self._put(box, key, self.value(item, scope))
+            self._put_item(box, key, self.value(item, scope))
         self.flow.boxes[box] = keys
-        return self.flow.made(["box", box])
+        return self.flow.add_value(["box", box])
 
-    def _box(self, values: list[str | None]) -> str:
+    def _build_list(self, values: list[str | None]) -> str:
         """Create a list of some values and return its variable."""
-        box = self.flow.fresh("box")
-        for place, value in enumerate(values):
-            self._put(box, known_key(place), value)
-        self.flow.boxes[box] = [known_key(place) for place in range(len(values))]
-        return self.flow.made(["box", box])
+        box = self.flow.fresh_name("box")
+        for position, value in enumerate(values):
+            self._put_item(box, known_key(position), value)
+        self.flow.boxes[box] = [known_key(position) for position in range(len(values))]
+        return self.flow.add_value(["box", box])
 
-    def _dictionary(self, node: ast.Dict, scope: Scope) -> str:
-        box = self.flow.fresh("box")
+    def _read_dictionary(self, node: ast.Dict, scope: Scope) -> str:
+        box = self.flow.fresh_name("box")
         keys: list[Json] = []
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                self._put(box, ANY_KEY, self._any_item(self.value(value, scope), scope, value.lineno))
+                self._put_item(
+                    box, ANY_KEY, self._read_any_item(self.value(value, scope), scope, value.lineno)
+                )
                 continue
-            at = self._key(key, scope)
+            at = self._read_key(key, scope)
             if isinstance(at, list) and at[0] == "key":
                 keys.append(at)
-            self._put(box, at, self.value(value, scope))
+            self._put_item(box, at, self.value(value, scope))
         self.flow.boxes[box] = keys
         self.flow.dictionaries.append(box)
-        return self.flow.made(["box", box])
+        return self.flow.add_value(["box", box])
 
-    def _any_item(self, base: str | None, scope: Scope, line: int) -> str | None:
+    def _read_any_item(self, base: str | None, scope: Scope, line: int) -> str | None:
         if base is None:
             return None
-        found = self.flow.fresh()
+        found = self.flow.fresh_name()
         self.flow.add("item", found, base, ANY_KEY, scope.id, line)
         return found
 
-    def _put(self, box: str, key: Json, value: str | None) -> None:
+    def _put_item(self, box: str, key: Json, value: str | None) -> None:
         if value is not None:
             self.flow.add("hold", box, key, value)
 
     def _put_pair(self, box: str, node: ast.DictComp, scope: Scope) -> None:
         self.value(node.key, scope)
-        self._put(box, ANY_KEY, self.value(node.value, scope))
+        self._put_item(box, ANY_KEY, self.value(node.value, scope))
 
-    def _comprehended(
+    def _read_comprehension(
         self, generators: Iterable[ast.comprehension], scope: Scope, fill: Callable[[str], None]
     ) -> str:
         """Read a comprehension and return the variable of its result.
@@ -264,27 +276,29 @@ class Expressions:
         """
         before, bound = dict(scope.versions), set(scope.bound)
         for each in generators:
-            item = self.iterated(self.value(each.iter, scope), scope, each.iter.lineno)
+            item = self.read_iteration(self.value(each.iter, scope), scope, each.iter.lineno)
             self.bind(each.target, item, scope)
             for test in each.ifs:
                 self.value(test, scope)
-        box = self.flow.fresh("box")
+        box = self.flow.fresh_name("box")
         fill(box)
         scope.versions, scope.bound = before, bound
         self.flow.boxes[box] = []
-        return self.flow.made(["box", box])
+        return self.flow.add_value(["box", box])
 
-    def _key(self, key: ast.expr, scope: Scope) -> Json:
+    def _read_key(self, key: ast.expr, scope: Scope) -> Json:
         """Convert a subscript to the key of a constraint: a constant, a variable or ANY_KEY."""
         match key:
-            case ast.Constant(value=str() | int() | bool() as constant) if len(str(constant)) <= _LONGEST_KEY:
+            case ast.Constant(value=str() | int() | bool() as constant) if (
+                len(str(constant)) <= _MAX_KEY_CHARACTERS
+            ):
                 return known_key(constant)
             case ast.Slice():
                 return list(ANY_KEY)
         return self.value(key, scope) or list(ANY_KEY)
 
-    def _subscript(self, base: str | None, key: ast.expr, scope: Scope, line: int) -> str | None:
-        found = self.flow.fresh()
+    def _read_subscript(self, base: str | None, key: ast.expr, scope: Scope, line: int) -> str | None:
+        found = self.flow.fresh_name()
         if isinstance(key, ast.Slice):
             low, high = (
                 each.value if isinstance(each, ast.Constant) else None for each in (key.lower, key.upper)
@@ -299,22 +313,22 @@ class Expressions:
                 ends = ((low or 0), high) if plain and constant else (None, None)
                 self.flow.add("part", found, base, *ends)
             return found if base is not None else None
-        at = self._key(key, scope)
+        at = self._read_key(key, scope)
         if base is None:
             return None
         self.flow.add("item", found, base, at, scope.id, line)
         return found
 
-    def _any_of(self, nodes: Iterable[ast.expr], scope: Scope) -> str | None:
+    def _read_alternatives(self, nodes: Iterable[ast.expr], scope: Scope) -> str | None:
         found: list[str] = []
         before = dict(scope.versions)
         for node in nodes:
             if (value := self.value(node, scope)) is not None:
                 found.append(value)
-        scope.versions = either(before, scope.versions)  # what := binds on one of the branches
-        return self.flow.joined(found)
+        scope.versions = merge_versions(before, scope.versions)  # what := binds on one of the branches
+        return self.flow.merge_variables(found)
 
-    def _compared(
+    def _read_comparison(
         self, left: ast.expr, operators: list[ast.cmpop], others: list[ast.expr], scope: Scope
     ) -> None:
         self.value(left, scope)
@@ -323,13 +337,13 @@ class Expressions:
             if other is not None and isinstance(operator, ast.In | ast.NotIn):
                 self.flow.add("send", other, "__contains__", scope.id, node.lineno)
 
-    def _operation(self, left: ast.expr, right: ast.expr, scope: Scope) -> str | None:
+    def _read_operation(self, left: ast.expr, right: ast.expr, scope: Scope) -> str | None:
         one, other = self.value(left, scope), self.value(right, scope)
         written = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.Set, ast.DictComp)
         if isinstance(left, written) or isinstance(right, written):
-            return self.flow.joined([each for each in (one, other) if each is not None])
+            return self.flow.merge_variables([each for each in (one, other) if each is not None])
         return (
-            self.flow.made(["text"])
+            self.flow.add_value(["text"])
             if isinstance(left, ast.JoinedStr | ast.Constant) and _is_text(left)
             else None
         )

@@ -43,7 +43,7 @@ def known_key(value: object) -> list[Json]:
     return ["key", type(value).__name__, str(value)]
 
 
-def variable_in(name: str, scope: str) -> str:
+def scope_variable(name: str, scope: str) -> str:
     """Return the variable for every value that a name may have in a scope.
 
     It also stands for an attribute of a class or a module.
@@ -52,7 +52,7 @@ def variable_in(name: str, scope: str) -> str:
 
 
 @dataclass
-class Flow:
+class ModuleFlow:
     """The constraints of one module, collected while it is read."""
 
     module: str
@@ -65,7 +65,7 @@ class Flow:
     names: list[str] = field(default_factory=list)  # the names that the module binds
     _fresh: int = 0
 
-    def fresh(self, what: str = "") -> str:
+    def fresh_name(self, what: str = "") -> str:
         """Return a unique name for a variable or an allocation site that has none in the code."""
         self._fresh += 1
         return f"{what}%{self._fresh}@{self.module}"
@@ -74,18 +74,18 @@ class Flow:
         """Note a constraint."""
         self.constraints.append(list(constraint))
 
-    def made(self, value: list[Json]) -> str:
+    def add_value(self, value: list[Json]) -> str:
         """Create a variable with this value."""
-        variable = self.fresh()
+        variable = self.fresh_name()
         self.add("new", variable, value)
         return variable
 
-    def joined(self, variables: list[str]) -> str | None:
+    def merge_variables(self, variables: list[str]) -> str | None:
         """Return a variable that merges some variables, or None if there are none."""
         different = list(dict.fromkeys(variables))
         if len(different) < 2:
             return different[0] if different else None
-        variable = self.fresh()
+        variable = self.fresh_name()
         for each in different:
             self.add("copy", variable, each)
         return variable
@@ -106,7 +106,7 @@ class Scope:
 
     id: str
     kind: Literal["module", "class", "function"]
-    flow: Flow
+    flow: ModuleFlow
     bound: set[str]
     outer: Scope | None = None
     own_class: str = ""  # of a method: its class
@@ -129,7 +129,7 @@ class Scope:
     def write(self, name: str, value: str | None) -> str:
         """Start a new version of a name and return its variable."""
         if name in self.declared:
-            variable = variable_in(name, (self._home(name) or self.module).id)
+            variable = scope_variable(name, (self._binding_scope(name) or self.module).id)
             if value is not None:
                 self.flow.add("copy", variable, value)
             return variable
@@ -137,7 +137,7 @@ class Scope:
         variable = f"{name}#{self._count}@{self.id}"
         if value is not None:
             self.flow.add("copy", variable, value)
-        self.flow.add("copy", variable_in(name, self.id), variable)
+        self.flow.add("copy", scope_variable(name, self.id), variable)
         for gathering in self.collecting:
             if name in gathering:
                 self.flow.add("copy", gathering[name], variable)
@@ -147,16 +147,16 @@ class Scope:
     def read(self, name: str) -> str | None:
         """Return the variable for the value of a name at this point."""
         if versions := self.versions.get(name):
-            return self.flow.joined(list(versions))
+            return self.flow.merge_variables(list(versions))
         if name in self.bound and self.declared.get(name) is not ast.Global:
-            return variable_in(name, self.id)
-        if (home := self._home(name)) is not None:
-            return variable_in(name, home.id)
+            return scope_variable(name, self.id)
+        if (home := self._binding_scope(name)) is not None:
+            return scope_variable(name, home.id)
         if name in _BUILTINS:
-            return self.flow.made(["builtin", name])
-        return variable_in(name, self.module.id)  # perhaps one of `from … import *`
+            return self.flow.add_value(["builtin", name])
+        return scope_variable(name, self.module.id)  # perhaps one of `from … import *`
 
-    def _home(self, name: str) -> Scope | None:
+    def _binding_scope(self, name: str) -> Scope | None:
         """Return the enclosing scope that binds a name, or None.
 
         Class scopes are skipped, as in Python.
@@ -170,7 +170,7 @@ class Scope:
             scope = scope.outer
         return None
 
-    def gather(self, names: Iterable[str]) -> None:
+    def begin_merging(self, names: Iterable[str]) -> None:
         """Merge all versions of these names until `gathered` is called.
 
         Code that is run again, or left in the middle, may see any version.
@@ -186,13 +186,13 @@ class Scope:
             self.versions[name] = (gathering[name],)
         self.collecting.append(gathering)
 
-    def gathered(self) -> None:
+    def end_merging(self) -> None:
         """Close what `gather` began, after which each of the names may have any of its versions."""
         for name, variable in self.collecting.pop().items():
             self.versions[name] = (variable,)
 
 
-def either(one: Versions, other: Versions) -> Versions:
+def merge_versions(one: Versions, other: Versions) -> Versions:
     """Merge the versions of names after two branches."""
     names = dict.fromkeys((*one, *other))
     return {name: tuple(dict.fromkeys((*one.get(name, ()), *other.get(name, ())))) for name in names}
@@ -239,7 +239,7 @@ def bound_names(body: Iterable[ast.AST]) -> set[str]:
     return bound - elsewhere
 
 
-def declared(body: Iterable[ast.stmt]) -> dict[str, type[ast.stmt]]:
+def declared_names(body: Iterable[ast.stmt]) -> dict[str, type[ast.stmt]]:
     """Return the names that a function declares, and whether as global or as nonlocal."""
     nodes = (each for each in own_nodes(body) if isinstance(each, ast.Global | ast.Nonlocal))
     return {name: type(node) for node in nodes for name in node.names}
@@ -255,13 +255,13 @@ def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def yields(function: Function) -> bool:
+def is_generator(function: Function) -> bool:
     """Return whether a function is a generator."""
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function.body))
 
 
-def parameters(given: ast.arguments) -> list[ast.arg]:
+def list_parameters(arguments: ast.arguments) -> list[ast.arg]:
     """List all named parameters, in the order in which they are written."""
-    several = [given.vararg] if given.vararg else []
-    named = [given.kwarg] if given.kwarg else []
-    return [*given.posonlyargs, *given.args, *several, *given.kwonlyargs, *named]
+    varargs = [arguments.vararg] if arguments.vararg else []
+    keywords = [arguments.kwarg] if arguments.kwarg else []
+    return [*arguments.posonlyargs, *arguments.args, *varargs, *arguments.kwonlyargs, *keywords]

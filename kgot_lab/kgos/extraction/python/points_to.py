@@ -13,20 +13,20 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from kgot_lab.kgos.extraction.python.builtin_calls import BUILTINS, METHODS_OF_BOXES, CallMade
-from kgot_lab.kgos.extraction.python.flow import ANY_KEY, variable_in
-from kgot_lab.kgos.extraction.python.program import Program, Solver, Value, linearised
+from kgot_lab.kgos.extraction.python.builtin_calls import BUILTINS, CONTAINER_METHODS, CallSite
+from kgot_lab.kgos.extraction.python.flow import ANY_KEY, scope_variable
+from kgot_lab.kgos.extraction.python.program import Program, Solver, Value, resolution_orders
 
-_DEEPEST = 6  # parts in the name of another package; a longer name is truncated
-_PASSING = set(
+_MAX_NAME_PARTS = 6  # parts in the name of another package; a longer name is truncated
+_PASSING_FUNCTIONS = set(
     "functools.partial copy.copy copy.deepcopy contextlib.contextmanager asyncio.create_task".split()
 )
-_PASSING_ON = tuple(
+_PASSING_PREFIXES = tuple(
     "functools.lru_cache functools.cache functools.wraps functools.total_ordering dataclasses.dataclass typing.".split()
 )
 _CLASS_METHODS = ("__new__", "__init_subclass__", "__class_getitem__")  # without the decorator
 # methods that an operator or a statement, such as a loop or an index, may run; more are considered a guess
-_MOST_OF_OPERATION = 4
+_MAX_OPERATION_CALLEES = 4
 Callee = tuple[str, str]  # its kind (function, class, external, builtin) and its name
 
 
@@ -54,89 +54,91 @@ class PointsTo:
 
         Base classes are resolved first, then, with the resolution order known, everything else.
         """
-        self.program.bases = _bases(self.program)
-        self.program.order = linearised(self.program.bases)
-        self._seed()
+        self.program.bases = _resolve_bases(self.program)
+        self.program.order = resolution_orders(self.program.bases)
+        self._seed_first_parameters()
         for module, flow in self.program.flows.items():
             for constraint in flow["constraints"]:
-                self._constrain(module, constraint)
+                self._add_constraint(module, constraint)
         self.solver.solve()
         while True:  # run the fallbacks of conditions that did not come true
-            vain = [act for resolved, act in self._later if not resolved()]
+            fallbacks = [act for resolved, act in self._later if not resolved()]
             self._later = [each for each in self._later if each[0]()]
-            if not vain:
+            if not fallbacks:
                 break
-            for act in vain:
+            for act in fallbacks:
                 act()
             self.solver.solve()
         operations: dict[tuple[str, int, str], set[Callee]] = defaultdict(set)
-        for (caller, callee), places in self._noted.items():
-            for line, _, operation in places:
+        for (caller, callee), call_sites in self._noted.items():
+            for line, _, operation in call_sites:
                 operations[caller, line, operation].add(callee)
         # a call that may call nearly anything is left out
-        for (caller, callee), places in self._noted.items():
-            for line, variable, operation in places:
-                many = operation and len(operations[caller, line, operation]) > _MOST_OF_OPERATION
-                if not many and not self.solver.full(variable, "function", "bound"):
+        for (caller, callee), call_sites in self._noted.items():
+            for line, variable, operation in call_sites:
+                many = operation and len(operations[caller, line, operation]) > _MAX_OPERATION_CALLEES
+                if not many and not self.solver.is_full(variable, "function", "bound"):
                     self.called[caller, callee].add(line)
         self.sites = len(self._sites)
         self.resolved = sum(
-            bool(self.solver.may(callee)) and not self.solver.full(callee, "function", "bound")
+            bool(self.solver.possible_values(callee)) and not self.solver.is_full(callee, "function", "bound")
             for callee in self._sites
         )
 
-    def _seed(self) -> None:
+    def _seed_first_parameters(self) -> None:
         """Make the first parameter of each method an instance of its class, called or not."""
         for id, shape in self.program.functions.items():
             owner = id.rpartition(".")[0]
             if owner in self.program.classes and shape["usual"] and shape["kind"] != "static":
                 is_class = shape["kind"] == "class" or id.rpartition(".")[2] in _CLASS_METHODS
-                first = self._v(variable_in(shape["usual"][0], id))
+                first = self._variable(scope_variable(shape["usual"][0], id))
                 self.solver.add(first, ("class" if is_class else "object", owner))
 
-    def _v(self, variable: str) -> int:
-        return self.solver.of(variable)
+    def _variable(self, variable: str) -> int:
+        return self.solver.number_of(variable)
 
     # --- constraints ---
 
-    def _constrain(self, module: str, constraint: list[Any]) -> None:
-        solver, v = self.solver, self._v
+    def _add_constraint(self, module: str, constraint: list[Any]) -> None:
+        solver, v = self.solver, self._variable
         match constraint:
             case ["copy", to, source]:
                 solver.flow(v(source), v(to))
             case ["new", to, value]:
                 solver.add(v(to), tuple(value))
             case ["note", to, source]:
-                solver.when(v(source), lambda value: self._instance(value, v(to)))
+                solver.on_value(v(source), lambda value: self._instance(value, v(to)))
             case ["get", to, base, attribute, caller, line]:
-                solver.when(v(base), lambda value: self.attribute(value, attribute, v(to), caller, line))
+                solver.on_value(v(base), lambda value: self.attribute(value, attribute, v(to), caller, line))
             case ["set", base, attribute, source]:
-                solver.when(v(base), lambda value: self.set_attribute(value, attribute, v(source)))
+                solver.on_value(v(base), lambda value: self.set_attribute(value, attribute, v(source)))
             case ["item", to, base, key, caller, line]:
-                solver.when(v(base), lambda value: self.item(value, key, v(to), caller, line))
+                solver.on_value(v(base), lambda value: self.item(value, key, v(to), caller, line))
             case ["put", base, key, source]:
-                solver.when(v(base), lambda value: self._put(value, key, v(source), module))
+                solver.on_value(v(base), lambda value: self._put(value, key, v(source), module))
             case ["hold", box, key, source]:
                 self.hold(box, key, v(source))
             case ["part", to, base, low, high]:
-                solver.when(v(base), lambda value: self._part(value, to, low, high))
+                solver.on_value(v(base), lambda value: self._part(value, to, low, high))
             case ["each", to, base, caller, line]:
-                solver.when(v(base), lambda value: self.each(value, v(to), caller, line))
+                solver.on_value(v(base), lambda value: self.iterate(value, v(to), caller, line))
             case ["call", to, callee, arguments, names, caller, line]:
                 self._sites.append(v(callee))
-                given = [self._argument(each, caller, line) for each in arguments]
-                calls = CallMade(given, self._named(names), caller, line, v(callee))
-                solver.when(v(callee), lambda value: self.call(value, v(to), calls))
+                positional_arguments = [self._argument(each, caller, line) for each in arguments]
+                calls = CallSite(
+                    positional_arguments, self._keyword_arguments(names), caller, line, v(callee)
+                )
+                solver.on_value(v(callee), lambda value: self.call(value, v(to), calls))
             case ["decorate", to, callee, of, caller, line]:
-                self._decorate(v(to), v(callee), v(of), CallMade([v(of)], {}, caller, line, v(callee)))
+                self._decorate(v(to), v(callee), v(of), CallSite([v(of)], {}, caller, line, v(callee)))
             case ["enter", to, base, caller, line]:
-                solver.when(v(base), lambda value: self._enter(value, v(to), caller, line))
+                solver.on_value(v(base), lambda value: self._enter(value, v(to), caller, line))
             case ["send", base, method, caller, line]:
-                solver.when(v(base), lambda value: self.send_only(value, method, caller, line))
+                solver.on_value(v(base), lambda value: self.run_method(value, method, caller, line))
             case ["raise", base, caller, line]:
-                calls = CallMade([], {}, caller, line, v(base))
+                calls = CallSite([], {}, caller, line, v(base))
                 nowhere = v(f"raised@{caller}")
-                solver.when(
+                solver.on_value(
                     v(base), lambda value: self.call(value, nowhere, calls) if value[0] == "class" else None
                 )
             case ["module", to, name]:
@@ -145,47 +147,56 @@ class PointsTo:
                 self._from(v(to), name, attribute, module)
             case ["star", to, name]:
                 if found := self.program.names.find(name, module):
-                    for each in sorted(self.program.exported(found)):
-                        solver.flow(v(variable_in(each, found)), v(variable_in(each, to)))
+                    for each in sorted(self.program.exported_names(found)):
+                        solver.flow(v(scope_variable(each, found)), v(scope_variable(each, to)))
             case ["super", to, own, source]:
                 if source is not None:
-                    solver.when(v(source), lambda value: solver.add(v(to), ("super", own, *value)))
+                    solver.on_value(v(source), lambda value: solver.add(v(to), ("super", own, *value)))
 
-    def _argument(self, given: Any, caller: str, line: int) -> int | tuple[str, int] | None:
-        if isinstance(given, list):  # *items
-            if given[1] is None:
+    def _argument(self, argument: Any, caller: str, line: int) -> int | tuple[str, int] | None:
+        if isinstance(argument, list):  # *items
+            if argument[1] is None:
                 return None
-            each = self._v(f"each of {given[1]}")
-            self.solver.when(self._v(given[1]), lambda value: self.each(value, each, caller, line))
-            return ("star", self._v(given[1]))
-        return None if given is None else self._v(given)
+            item = self._variable(f"each of {argument[1]}")
+            self.solver.on_value(
+                self._variable(argument[1]), lambda value: self.iterate(value, item, caller, line)
+            )
+            return ("star", self._variable(argument[1]))
+        return None if argument is None else self._variable(argument)
 
-    def _named(self, names: dict[str, str | None]) -> dict[str, int]:
-        return {name: self._v(value) for name, value in names.items() if value is not None}
+    def _keyword_arguments(self, names: dict[str, str | None]) -> dict[str, int]:
+        return {name: self._variable(value) for name, value in names.items() if value is not None}
 
-    def _decorate(self, to: int, callee: int, of: int, calls: CallMade) -> None:
+    def _decorate(self, to: int, callee: int, of: int, calls: CallSite) -> None:
         """Let what a decorator returns flow into a variable.
 
         The decorated function flows into it too, unless the decorator is a function that is fully known and
         decorates few.
         """
-        self.solver.when(callee, lambda value: self.call(value, to, calls))
-        self.solver.when(callee, lambda value: self.solver.flow(of, to) if value[0] != "function" else None)
+        self.solver.on_value(callee, lambda value: self.call(value, to, calls))
+        self.solver.on_value(
+            callee, lambda value: self.solver.flow(of, to) if value[0] != "function" else None
+        )
         self._later.append(
-            (lambda: self._runs(to) and not self._takes_many(callee), lambda: self.solver.flow(of, to))
+            (
+                lambda: self._is_known_code(to) and not self._takes_many(callee),
+                lambda: self.solver.flow(of, to),
+            )
         )
 
     def _takes_many(self, callee: int) -> bool:
-        owners = [value[1] for value in self.solver.may(callee) if value[0] == "function"]
+        owners = [value[1] for value in self.solver.possible_values(callee) if value[0] == "function"]
         return any(
-            self.solver.full(self._v(variable_in(name, owner)), "function", "bound")
+            self.solver.is_full(self._variable(scope_variable(name, owner)), "function", "bound")
             for owner in owners
             for name in self.program.functions[owner]["usual"][:1]
         )
 
-    def _runs(self, variable: int) -> bool:
+    def _is_known_code(self, variable: int) -> bool:
         """Return whether a variable may be something whose code is known."""
-        return any(value[0] in ("function", "bound", "class") for value in self.solver.may(variable))
+        return any(
+            value[0] in ("function", "bound", "class") for value in self.solver.possible_values(variable)
+        )
 
     # --- modules ---
 
@@ -202,10 +213,10 @@ class PointsTo:
             found = self.program.names.find(f"{name}.{attribute}", at)
             self.solver.add(to, ("external", whole) if found is None else ("module", found))
             return
-        self._of_module(value[1], attribute, to)
+        self._module_attribute(value[1], attribute, to)
 
-    def _of_module(self, module: str, attribute: str, to: int) -> None:
-        self.solver.flow(self._v(variable_in(attribute, module)), to)
+    def _module_attribute(self, module: str, attribute: str, to: int) -> None:
+        self.solver.flow(self._variable(scope_variable(attribute, module)), to)
         below = f"{module}.{attribute}"
         if below in self.program.names or self.program.names.is_folder(below):
             self.solver.add(to, ("module", below))
@@ -217,15 +228,17 @@ class PointsTo:
         solver = self.solver
         match value:
             case ("module", module):
-                self._of_module(module, name, to)
+                self._module_attribute(module, name, to)
             case ("external", other):
-                solver.add(to, ("external", other if other.count(".") >= _DEEPEST else f"{other}.{name}"))
+                solver.add(
+                    to, ("external", other if other.count(".") >= _MAX_NAME_PARTS else f"{other}.{name}")
+                )
             case ("builtin", other):
                 solver.add(to, ("builtin", f"{other}.{name}"))
             case ("object", owner):
                 if name == "__class__":
                     solver.add(to, ("class", owner))
-                solver.flow(self._v(f"{name}@object {owner}"), to)
+                solver.flow(self._variable(f"{name}@object {owner}"), to)
                 self._look_up(self.program.order.get(owner, (owner,)), name, to, value, caller, line)
             case ("class", owner):
                 self._look_up(self.program.order.get(owner, (owner,)), name, to, value, caller, line)
@@ -234,10 +247,10 @@ class PointsTo:
                 rest = order[order.index(own) + 1 :] if own in order else self.program.order.get(own, ())[1:]
                 self._look_up(rest, name, to, (kind, owner), caller, line)
             case ("function", of) | ("bound", of, *_):
-                solver.flow(self._v(f"{name}@function {of}"), to)
+                solver.flow(self._variable(f"{name}@function {of}"), to)
             case ("key", "str", _) | ("text",):
                 solver.add(to, ("builtin", f"str.{name}"))
-            case ("box", box) if name in METHODS_OF_BOXES:
+            case ("box", box) if name in CONTAINER_METHODS:
                 solver.add(to, ("box method", box, name))
             case ("box", _):
                 solver.add(to, ("builtin", f"list.{name}"))
@@ -252,11 +265,12 @@ class PointsTo:
                 self.solver.add(to, ("external", f"{owner[4:]}.{name}"))
                 return
             if owner in self.program.classes and name in self.program.classes[owner]["names"]:
-                self.solver.when(
-                    self._v(variable_in(name, owner)), lambda value: self._bind(value, of, to, caller, line)
+                self.solver.on_value(
+                    self._variable(scope_variable(name, owner)),
+                    lambda value: self._bind(value, of, to, caller, line),
                 )
                 return
-            self.solver.flow(self._v(f"{name}@class {owner}"), to)
+            self.solver.flow(self._variable(f"{name}@class {owner}"), to)
 
     def _bind(self, value: Value, of: Value, to: int, caller: str, line: int) -> None:
         """Bind a class attribute as Python does when it is read through an instance or the class."""
@@ -268,7 +282,7 @@ class PointsTo:
             self.solver.add(to, value)
         elif kind == "property":
             if of[0] == "object":
-                self.call(("bound", value[1], *of), to, CallMade([], {}, caller, line, to, "property"))
+                self.call(("bound", value[1], *of), to, CallSite([], {}, caller, line, to, "property"))
         else:
             self.solver.add(to, ("bound", value[1], *(("class", of[1]) if kind == "class" else of)))
 
@@ -276,16 +290,19 @@ class PointsTo:
         """Let a variable flow into an attribute of a value."""
         match value:
             case ("object", owner):
-                self.solver.flow(source, self._v(f"{name}@object {owner}"))
+                self.solver.flow(source, self._variable(f"{name}@object {owner}"))
             case ("class", owner):
-                held = name in self.program.classes[owner]["names"]
+                is_class_attribute = name in self.program.classes[owner]["names"]
                 self.solver.flow(
-                    source, self._v(variable_in(name, owner) if held else f"{name}@class {owner}")
+                    source,
+                    self._variable(
+                        scope_variable(name, owner) if is_class_attribute else f"{name}@class {owner}"
+                    ),
                 )
             case ("module", module):
-                self.solver.flow(source, self._v(variable_in(name, module)))
+                self.solver.flow(source, self._variable(scope_variable(name, module)))
             case ("function", of):
-                self.solver.flow(source, self._v(f"{name}@function {of}"))
+                self.solver.flow(source, self._variable(f"{name}@function {of}"))
 
     def _instance(self, value: Value, to: int) -> None:
         match value:
@@ -303,7 +320,9 @@ class PointsTo:
 
         The key ANY_KEY means an unknown key, and "all" means all keys.
         """
-        return self._v(f"[{'*' if key == ANY_KEY else key if key == 'all' else ' '.join(key[1:])}]@{box}")
+        return self._variable(
+            f"[{'*' if key == ANY_KEY else key if key == 'all' else ' '.join(key[1:])}]@{box}"
+        )
 
     def hold(self, box: str, key: Any, source: int) -> None:
         """Let a variable flow into a container at a key.
@@ -315,14 +334,14 @@ class PointsTo:
         if isinstance(key, list):
             solver.flow(source, self.slot(box, key))
             return
-        at = key if isinstance(key, int) else self._v(key)
-        solver.when(
+        at = key if isinstance(key, int) else self._variable(key)
+        solver.on_value(
             at, lambda value: solver.flow(source, self.slot(box, list(value))) if value[0] == "key" else None
         )
         self._later.append((lambda: self._has_key(at), lambda: solver.flow(source, self.slot(box, ANY_KEY))))
 
     def _has_key(self, variable: int) -> bool:
-        return any(value[0] == "key" for value in self.solver.may(variable))
+        return any(value[0] == "key" for value in self.solver.possible_values(variable))
 
     def item(self, value: Value, key: Any, to: int, caller: str, line: int) -> None:
         """Let what a value holds at a key flow into a variable."""
@@ -335,18 +354,18 @@ class PointsTo:
                     solver.flow(self.slot(box, key), to)
                     solver.flow(self.slot(box, ANY_KEY), to)
                 else:
-                    at = key if isinstance(key, int) else self._v(key)
+                    at = key if isinstance(key, int) else self._variable(key)
                     solver.flow(self.slot(box, ANY_KEY), to)
 
-                    def at_key(found: Value) -> None:
-                        if found[0] == "key":
-                            solver.flow(self.slot(box, list(found)), to)
+                    def at_key(key_value: Value) -> None:
+                        if key_value[0] == "key":
+                            solver.flow(self.slot(box, list(key_value)), to)
 
-                    solver.when(at, at_key)
+                    solver.on_value(at, at_key)
                     anywhere = self.slot(box, "all")
                     self._later.append((lambda: self._has_key(at), lambda: solver.flow(anywhere, to)))
             case ("object", _):
-                self.send(value, "__getitem__", [], to, caller, line)
+                self.call_method(value, "__getitem__", [], to, caller, line)
             case ("class", _) | ("external", _) | ("text",):
                 solver.add(to, value)
 
@@ -355,16 +374,18 @@ class PointsTo:
             case ("box", box):
                 self.hold(box, key, source)
             case ("object", _):
-                self.send(value, "__setitem__", [None, source], self._v(f"nothing@{module}"), module, 0)
+                self.call_method(
+                    value, "__setitem__", [None, source], self._variable(f"nothing@{module}"), module, 0
+                )
 
     def _part(self, value: Value, to: str, low: int | None, high: int | None) -> None:
         solver = self.solver
         if value[0] != "box":
             if value[0] in ("external", "text"):
-                solver.add(self._v(to), value)
+                solver.add(self._variable(to), value)
             return
         box, whole = f"part {to}", value[1]
-        solver.add(self._v(to), ("box", box))
+        solver.add(self._variable(to), ("box", box))
         if box == whole:
             return
         solver.flow(self.slot(whole, "all"), self.slot(box, "all"))
@@ -373,11 +394,11 @@ class PointsTo:
             solver.flow(self.slot(whole, "all"), self.slot(box, ANY_KEY))
             return
         solver.flow(self.slot(whole, ANY_KEY), self.slot(box, ANY_KEY))
-        for place in (each for each in known if each >= low and (high is None or each < high)):
-            source, target = (["key", "int", str(number)] for number in (place, place - low))
+        for position in (each for each in known if each >= low and (high is None or each < high)):
+            source, target = (["key", "int", str(number)] for number in (position, position - low))
             solver.flow(self.slot(whole, source), self.slot(box, target))
 
-    def each(self, value: Value, to: int, caller: str, line: int) -> None:
+    def iterate(self, value: Value, to: int, caller: str, line: int) -> None:
         """Let the items of an iterable value flow into a variable."""
         solver = self.solver
         match value:
@@ -388,48 +409,48 @@ class PointsTo:
                 else:
                     solver.flow(self.slot(box, "all"), to)
             case ("generator", function):
-                solver.flow(self._v(f"yield@{function}"), to)
+                solver.flow(self._variable(f"yield@{function}"), to)
             case ("object", _):
-                iterator = self._v(f"iterator of {value[1]}@{caller}")
-                self.send(value, "__iter__", [], iterator, caller, line)
-                solver.when(iterator, lambda each: self.advance(each, to, caller, line))
+                iterator = self._variable(f"iterator of {value[1]}@{caller}")
+                self.call_method(value, "__iter__", [], iterator, caller, line)
+                solver.on_value(iterator, lambda each: self.advance(each, to, caller, line))
             case ("external", _):
                 solver.add(to, value)
 
     def advance(self, iterator: Value, to: int, caller: str, line: int) -> None:
         """Let the next item of an iterator flow into a variable."""
         if iterator[0] == "object":
-            self.send(iterator, "__next__", [], to, caller, line)
+            self.call_method(iterator, "__next__", [], to, caller, line)
         else:
-            self.each(iterator, to, caller, line)
+            self.iterate(iterator, to, caller, line)
 
     # --- calls ---
 
-    def send(
+    def call_method(
         self, value: Value, method: str, arguments: list[int | None], to: int, caller: str, line: int
     ) -> None:
         """Call a method that an operation of the language calls."""
-        found = self._v(f"{method} of {value}@{caller}")
+        found = self._variable(f"{method} of {value}@{caller}")
         self.attribute(value, method, found, caller, line)
-        calls = CallMade(list(arguments), {}, caller, line, found, method)
-        self.solver.when(found, lambda each: self.call(each, to, calls))
+        calls = CallSite(list(arguments), {}, caller, line, found, method)
+        self.solver.on_value(found, lambda each: self.call(each, to, calls))
 
-    def send_only(self, value: Value, method: str, caller: str, line: int) -> None:
+    def run_method(self, value: Value, method: str, caller: str, line: int) -> None:
         """Call a method for what it does, where the value is an instance."""
         if value[0] == "object":
-            self.send(value, method, [], self._v(f"nothing@{caller}"), caller, line)
+            self.call_method(value, method, [], self._variable(f"nothing@{caller}"), caller, line)
 
     def _enter(self, value: Value, to: int, caller: str, line: int) -> None:
         match value:
             case ("object", _):
-                self.send(value, "__enter__", [], to, caller, line)
-                self.send(value, "__exit__", [], self._v(f"nothing@{caller}"), caller, line)
+                self.call_method(value, "__enter__", [], to, caller, line)
+                self.call_method(value, "__exit__", [], self._variable(f"nothing@{caller}"), caller, line)
             case ("generator", function):  # a function under contextlib.contextmanager
-                self.solver.flow(self._v(f"yield@{function}"), to)
+                self.solver.flow(self._variable(f"yield@{function}"), to)
             case ("external", _):
                 self.solver.add(to, value)
 
-    def call(self, value: Value, to: int, calls: CallMade) -> None:
+    def call(self, value: Value, to: int, calls: CallSite) -> None:
         """Record a call of a value, and let arguments flow into parameters and results into a variable."""
         solver = self.solver
         match value:
@@ -439,47 +460,49 @@ class PointsTo:
                 self._call_function(function, tuple(of), to, calls)
             case ("class", owner):
                 solver.add(to, ("object", owner))
-                self._note(calls, ("class", owner))
-                self._make(owner, calls)
+                self._note_call(calls, ("class", owner))
+                self._call_constructors(owner, calls)
             case ("object", _):
                 key = (value, to, calls.caller, calls.line)
                 if key in self._called:  # it may be its own `__call__`
                     return
                 self._called.add(key)
-                found = self._v(f"__call__ of {value}@{calls.caller}")
+                found = self._variable(f"__call__ of {value}@{calls.caller}")
                 self.attribute(value, "__call__", found, calls.caller, calls.line)
-                solver.when(found, lambda each: self.call(each, to, calls) if each[0] != "external" else None)
+                solver.on_value(
+                    found, lambda each: self.call(each, to, calls) if each[0] != "external" else None
+                )
             case ("external", name):
-                self._note(calls, ("external", name))
-                passing = name in _PASSING or name.startswith(_PASSING_ON)
+                self._note_call(calls, ("external", name))
+                passing = name in _PASSING_FUNCTIONS or name.startswith(_PASSING_PREFIXES)
                 flowing = [each for each in calls.arguments[:2] if passing and isinstance(each, int)]
-                for given in flowing:
-                    solver.flow(given, to)
+                for argument in flowing:
+                    solver.flow(argument, to)
                 if not flowing:  # an external result, unless arguments are passed on
                     solver.add(to, value)
             case ("builtin", name):
-                self._note(calls, ("builtin", name))
+                self._note_call(calls, ("builtin", name))
                 if (act := BUILTINS.get(name)) is not None:
                     act(self, to, calls)
                 elif name == "open":
                     solver.add(to, ("builtin", "open"))
             case ("box method", box, name):
-                METHODS_OF_BOXES[name](self, box, to, calls)
+                CONTAINER_METHODS[name](self, box, to, calls)
 
-    def _note(self, calls: CallMade, callee: Callee) -> None:
+    def _note_call(self, calls: CallSite, callee: Callee) -> None:
         self._noted[calls.caller, callee].add((calls.line, calls.callee, calls.operation))
 
-    def _make(self, owner: str, calls: CallMade) -> None:
+    def _call_constructors(self, owner: str, calls: CallSite) -> None:
         """Make an instance: what is run is the first `__init__` among the bases, and `__new__`."""
-        nothing = self._v(f"nothing@{calls.caller}")
+        nothing = self._variable(f"nothing@{calls.caller}")
         for method, of in (("__init__", ("object", owner)), ("__new__", ("class", owner))):
-            found = self._v(f"{method} of {owner}@{calls.caller}")
+            found = self._variable(f"{method} of {owner}@{calls.caller}")
             order, made = self.program.order.get(owner, (owner,)), None if method == "__init__" else of
             order = tuple(each for each in order if made is None or not each.startswith("ext:"))
             self._look_up(order, method, found, of, calls.caller, calls.line)
-            self.solver.when(found, partial(self._initialise, made, nothing, calls))
+            self.solver.on_value(found, partial(self._initialise, made, nothing, calls))
 
-    def _initialise(self, of: Value | None, nothing: int, calls: CallMade, method: Value) -> None:
+    def _initialise(self, of: Value | None, nothing: int, calls: CallSite, method: Value) -> None:
         """Call what creates an instance.
 
         `__new__` gets the class as an argument, since its lookup does not bind it.
@@ -489,72 +512,78 @@ class PointsTo:
         elif method[0] == "function":
             self.call(("bound", method[1], *of), nothing, calls)
 
-    def _call_function(self, function: str, of: Value | None, to: int, calls: CallMade) -> None:
+    def _call_function(self, function: str, of: Value | None, to: int, calls: CallSite) -> None:
         solver, shape = self.solver, self.program.functions[function]
-        self._note(calls, ("function", function))
-        parameters = [self._v(variable_in(name, function)) for name in shape["usual"]]
+        self._note_call(calls, ("function", function))
+        parameters = [self._variable(scope_variable(name, function)) for name in shape["usual"]]
         if of is not None and parameters:
             solver.add(parameters[0], of)
             parameters = parameters[1:]
         elif of is not None and shape["rest"]:
             rest = f"rest of {function}"
-            solver.add(self._v(variable_in(shape["rest"], function)), ("box", rest))
+            solver.add(self._variable(scope_variable(shape["rest"], function)), ("box", rest))
         self._pass_arguments(function, shape, parameters, calls)
-        for name, given in calls.names.items():
+        for name, argument in calls.names.items():
             if name == "**":
-                self._spread(given, [*shape["usual"], *shape["named"]], function)
+                self._spread(argument, [*shape["usual"], *shape["named"]], function)
             elif name in shape["usual"] or name in shape["named"]:
-                solver.flow(given, self._v(variable_in(name, function)))
+                solver.flow(argument, self._variable(scope_variable(name, function)))
             elif shape["names"]:
                 box = f"names of {function}"
-                solver.add(self._v(variable_in(shape["names"], function)), ("box", box))
-                self.hold(box, ["key", "str", name], given)
+                solver.add(self._variable(scope_variable(shape["names"], function)), ("box", box))
+                self.hold(box, ["key", "str", name], argument)
         if shape["generator"]:
             solver.add(to, ("generator", function))
-        solver.flow(self._v(f"return@{function}"), to)
+        solver.flow(self._variable(f"return@{function}"), to)
 
-    def _pass_arguments(self, function: str, shape: Any, parameters: list[int], calls: CallMade) -> None:
-        rest = self._v(variable_in(shape["rest"], function)) if shape["rest"] else None
+    def _pass_arguments(self, function: str, shape: Any, parameters: list[int], calls: CallSite) -> None:
+        rest = self._variable(scope_variable(shape["rest"], function)) if shape["rest"] else None
         box = f"rest of {function}"
-        place = 0
-        for given in calls.arguments:
-            if isinstance(given, tuple):  # *items: each may be any of those that follow
-                self._spread_items(given[1], parameters[place:], rest, box, calls)
-                place = len(parameters)
+        position = 0
+        for argument in calls.arguments:
+            if isinstance(argument, tuple):  # *items: each may be any of those that follow
+                self._spread_items(argument[1], parameters[position:], rest, box, calls)
+                position = len(parameters)
                 continue
-            if place < len(parameters):
-                if given is not None:
-                    self.solver.flow(given, parameters[place])
+            if position < len(parameters):
+                if argument is not None:
+                    self.solver.flow(argument, parameters[position])
             elif rest is not None:
                 self.solver.add(rest, ("box", box))
-                if given is not None:
-                    self.hold(box, ["key", "int", str(place - len(parameters))], given)
-            place += 1
+                if argument is not None:
+                    self.hold(box, ["key", "int", str(position - len(parameters))], argument)
+            position += 1
 
     def _spread_items(
-        self, source: int, parameters: list[int], rest: int | None, box: str, calls: CallMade
+        self, source: int, parameters: list[int], rest: int | None, box: str, calls: CallSite
     ) -> None:
         def act(value: Value) -> None:
-            for place, parameter in enumerate(parameters):
-                self.item(value, ["key", "int", str(place)], parameter, calls.caller, calls.line)
+            for position, parameter in enumerate(parameters):
+                self.item(value, ["key", "int", str(position)], parameter, calls.caller, calls.line)
             if rest is not None:
                 self.solver.add(rest, ("box", box))
-                each = self._v(f"spread into {box}")
-                self.each(value, each, calls.caller, calls.line)
+                each = self._variable(f"spread into {box}")
+                self.iterate(value, each, calls.caller, calls.line)
                 self.hold(box, ANY_KEY, each)
 
-        self.solver.when(source, act)
+        self.solver.on_value(source, act)
 
     def _spread(self, source: int, names: list[str], function: str) -> None:
         def act(value: Value) -> None:
             if value[0] == "box":
                 for name in names:
-                    self.item(value, ["key", "str", name], self._v(variable_in(name, function)), function, 0)
+                    self.item(
+                        value,
+                        ["key", "str", name],
+                        self._variable(scope_variable(name, function)),
+                        function,
+                        0,
+                    )
 
-        self.solver.when(source, act)
+        self.solver.on_value(source, act)
 
 
-def _bases(program: Program) -> dict[str, list[str]]:
+def _resolve_bases(program: Program) -> dict[str, list[str]]:
     """Resolve the base classes of each class, using imports, names and attributes alone."""
     alone = PointsTo(program)
     program.order = {}
@@ -564,17 +593,17 @@ def _bases(program: Program) -> dict[str, list[str]]:
                 case ["new", _, ["key" | "text" | "box", *_]]:  # never a base class
                     pass
                 case ["copy" | "new" | "module" | "from" | "star" | "get", *_]:
-                    alone._constrain(module, constraint)
+                    alone._add_constraint(module, constraint)
                 case ["decorate", to, _, of, *_]:
-                    alone.solver.flow(alone._v(of), alone._v(to))
+                    alone.solver.flow(alone._variable(of), alone._variable(to))
                 case ["item", to, base, *_]:  # Generic[T]
-                    alone.solver.flow(alone._v(base), alone._v(to))
+                    alone.solver.flow(alone._variable(base), alone._variable(to))
     alone.solver.solve()
     found: dict[str, list[str]] = {}
     for id, shape in program.classes.items():
         found[id] = []
         for base in shape["bases"]:
-            for value in alone.solver.may(alone._v(base)):
+            for value in alone.solver.possible_values(alone._variable(base)):
                 match value:
                     case ("class", name):
                         found[id].append(name)

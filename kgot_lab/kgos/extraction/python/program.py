@@ -44,7 +44,7 @@ class Program:
             program.dictionaries.update(facts.flow["dictionaries"])
         return program
 
-    def exported(self, module: str) -> set[str]:
+    def exported_names(self, module: str) -> set[str]:
         """Return the names that `from module import *` binds, also through other modules."""
         found: set[str] = set()
         seen: set[str] = set()
@@ -62,7 +62,7 @@ class Program:
         return found
 
 
-def linearised(bases: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+def resolution_orders(bases: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """Compute the method resolution order of each class (C3, Barrett et al. 1996, as Python does it).
 
     If the bases are inconsistent, which no running program has, the order is depth first.
@@ -74,7 +74,7 @@ def linearised(bases: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]
             return done[name]
         own = [each for each in dict.fromkeys(bases.get(name, ())) if each not in above and each != name]
         parts = [list(order_of(each, above | {name})) for each in own]
-        merged = _merged([*parts, own])
+        merged = _merge_linearisations([*parts, own])
         done[name] = (name, *merged)
         return done[name]
 
@@ -83,7 +83,7 @@ def linearised(bases: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]
     return done
 
 
-def _merged(sequences: list[list[str]]) -> list[str]:
+def _merge_linearisations(sequences: list[list[str]]) -> list[str]:
     merged: list[str] = []
     waiting = [list(each) for each in sequences if each]
     while waiting:
@@ -102,11 +102,11 @@ Value = tuple[Any, ...]  # its kind, and what it refers to
 # Limits on the number of values of a kind that a variable may have. A variable with more may be nearly
 # anything, which does not resolve a call. Without a limit the result grows with the square of the program,
 # since each test of a package passes its own lists to the same functions.
-MOST_OF_KIND = {
+MAX_VALUES_BY_KIND = {
     **dict.fromkeys(("key", "external", "builtin", "box", "generator"), 12),
     **dict.fromkeys(("box method", "function", "bound", "super"), 24),
 }
-_MOST_OTHERS = 40  # classes, their objects, modules
+_MAX_OTHER_VALUES = 40  # classes, their objects, modules
 
 
 class Solver:
@@ -129,7 +129,7 @@ class Solver:
         self._new: dict[int, list[int]] = {}
         self._queue: deque[int] = deque()
 
-    def of(self, variable: str) -> int:
+    def number_of(self, variable: str) -> int:
         """Return the number of a variable, and register it if it is new."""
         number = self._number.get(variable)
         if number is None:
@@ -139,11 +139,11 @@ class Solver:
             self._waiting.append([])
         return number
 
-    def may(self, number: int) -> list[Value]:
+    def possible_values(self, number: int) -> list[Value]:
         """List the values that a variable may have, as far as they are known."""
         return [self._values[value] for value in sorted(self._may[number])]
 
-    def full(self, number: int, *kinds: str) -> bool:
+    def is_full(self, number: int, *kinds: str) -> bool:
         """Return whether a variable has reached the limit of values for one of some kinds."""
         return any((number, kind) in self._full for kind in kinds)
 
@@ -154,7 +154,7 @@ class Solver:
             known = self._value_number[value] = len(self._values)
             self._values.append(value)
         if known not in self._may[number]:
-            self._take(number, (known,))
+            self._add_values(number, (known,))
 
     def flow(self, source: int, target: int) -> None:
         """Whatever one variable may be, another may be."""
@@ -162,9 +162,9 @@ class Solver:
             return
         self._into[source][target] = None
         if missing := self._may[source] - self._may[target]:
-            self._take(target, sorted(missing))
+            self._add_values(target, sorted(missing))
 
-    def when(self, number: int, act: Callable[[Value], None]) -> None:
+    def on_value(self, number: int, act: Callable[[Value], None]) -> None:
         """Do something with each value that a variable may be, now and later."""
         self._waiting[number].append(act)
         for value in sorted(self._may[number]):
@@ -176,25 +176,25 @@ class Solver:
             number = self._queue.popleft()
             new = self._new.pop(number)
             for target in self._into[number]:
-                held = self._may[target]
-                if missing := [value for value in new if value not in held]:
-                    self._take(target, missing)
+                values = self._may[target]
+                if missing := [value for value in new if value not in values]:
+                    self._add_values(target, missing)
             for act in tuple(self._waiting[number]):
                 for value in new:
                     act(self._values[value])
 
-    def _take(self, number: int, values: tuple[int, ...] | list[int]) -> None:
+    def _add_values(self, number: int, values: tuple[int, ...] | list[int]) -> None:
         """Add values that a variable does not hold, up to the bound of each kind."""
-        held = self._may[number]
+        current = self._may[number]
         taken: list[int] = []
         for value in values:
             kind = self._values[value][0]
             count = self._count.get((number, kind), 0)
-            if count >= MOST_OF_KIND.get(kind, _MOST_OTHERS):
+            if count >= MAX_VALUES_BY_KIND.get(kind, _MAX_OTHER_VALUES):
                 self._full.add((number, kind))
                 continue
             self._count[number, kind] = count + 1
-            held.add(value)
+            current.add(value)
             taken.append(value)
         if not taken:
             return

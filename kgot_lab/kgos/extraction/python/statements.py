@@ -8,50 +8,52 @@ import warnings
 from collections.abc import Iterable, Iterator
 
 from kgot_lab.errors import BadInput
-from kgot_lab.kgos.extraction.facts import Definition, FileFacts, Mention
-from kgot_lab.kgos.extraction.python.expressions import Expressions
+from kgot_lab.kgos.extraction.facts import Definition, FileFacts, Reference
+from kgot_lab.kgos.extraction.python.expressions import ExpressionReader
 from kgot_lab.kgos.extraction.python.flow import (
-    Flow,
     Function,
+    ModuleFlow,
     Scope,
     Versions,
     bound_names,
-    declared,
-    either,
+    declared_names,
+    is_generator,
+    list_parameters,
+    merge_versions,
     own_nodes,
-    parameters,
-    variable_in,
-    yields,
+    scope_variable,
 )
 from kgot_lab.types import Json
 
 # Marks: what the body of a function shows and its name and edges do not.
 
 MANY_PARAMETERS = 8
-_BOXES = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+_MUTABLE_LITERALS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
-def marks_of(node: Function, decorators: tuple[str, ...]) -> tuple[str, ...]:
+def function_marks(node: Function, decorators: tuple[str, ...]) -> tuple[str, ...]:
     """Return the marks of a function.
 
     They are: abstract, mutable default, bare except, and the number of parameters if it is large.
     """
-    return tuple(_marks(node, decorators))
+    return tuple(_find_marks(node, decorators))
 
 
-def _marks(node: Function, decorators: tuple[str, ...]) -> Iterator[str]:
-    if any(each.rpartition(".")[2].startswith("abstract") for each in decorators) or _only_refuses(node):
+def _find_marks(node: Function, decorators: tuple[str, ...]) -> Iterator[str]:
+    if any(
+        each.rpartition(".")[2].startswith("abstract") for each in decorators
+    ) or _only_raises_not_implemented(node):
         yield "abstract"
     defaults = [*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)]
-    if any(isinstance(each, _BOXES) for each in defaults):
+    if any(isinstance(each, _MUTABLE_LITERALS) for each in defaults):
         yield "mutable default"
     if any(isinstance(each, ast.ExceptHandler) and each.type is None for each in own_nodes(node.body)):
         yield "bare except"
-    if len(parameters(node.args)) >= MANY_PARAMETERS:
-        yield f"{len(parameters(node.args))} parameters"
+    if len(list_parameters(node.args)) >= MANY_PARAMETERS:
+        yield f"{len(list_parameters(node.args))} parameters"
 
 
-def _only_refuses(node: Function) -> bool:
+def _only_raises_not_implemented(node: Function) -> bool:
     """Return whether a function only raises NotImplementedError, after its docstring."""
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     match body:
@@ -60,9 +62,13 @@ def _only_refuses(node: Function) -> bool:
     return False
 
 
-_ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_TERMINATORS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _PROPERTIES = ("property", "cached_property", "setter", "getter", "deleter")
-_KINDS = {"staticmethod": "static", "classmethod": "class", **dict.fromkeys(_PROPERTIES, "property")}
+_KIND_BY_DECORATOR = {
+    "staticmethod": "static",
+    "classmethod": "class",
+    **dict.fromkeys(_PROPERTIES, "property"),
+}
 
 
 class StatementReader:
@@ -73,30 +79,30 @@ class StatementReader:
 
     def __init__(self, module: str, package: str):
         self.package = package
-        self.flow = Flow(module)
+        self.flow = ModuleFlow(module)
         self.definitions: list[Definition] = []
-        self.references: list[Mention] = []
-        self.expressions = Expressions(self.flow, self._lambda)
+        self.references: list[Reference] = []
+        self.expressions = ExpressionReader(self.flow, self._read_lambda)
 
     def read(self, tree: ast.Module) -> None:
         """Read all of a module."""
         scope = Scope(self.flow.module, "module", self.flow, bound_names(tree.body))
         self.flow.names = sorted(scope.bound)
-        self._body(tree.body, scope)
+        self._read_body(tree.body, scope)
 
-    def _body(self, body: Iterable[ast.stmt], scope: Scope) -> bool:
+    def _read_body(self, body: Iterable[ast.stmt], scope: Scope) -> bool:
         """Read statements in order, and return whether the end is never reached."""
         ended = False
         for statement in body:
-            self._statement(statement, scope)
-            ended = ended or isinstance(statement, _ENDS)
+            self._read_statement(statement, scope)
+            ended = ended or isinstance(statement, _TERMINATORS)
         return ended
 
-    def _statement(self, node: ast.stmt, scope: Scope) -> None:
+    def _read_statement(self, node: ast.stmt, scope: Scope) -> None:
         value = self.expressions.value
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self._function(node, scope)
+                self._read_function(node, scope)
             case ast.ClassDef():
                 self._class(node, scope)
             case ast.Return(value=given):
@@ -111,45 +117,47 @@ class StatementReader:
                     self.expressions.bind(target, assigned, scope, given)
             case ast.AnnAssign(target=target, annotation=annotation, value=given):
                 assigned = value(given, scope)
-                self.expressions.bind(target, self._annotated(annotation, scope, assigned), scope)
+                self.expressions.bind(target, self._with_annotation(annotation, scope, assigned), scope)
             case ast.AugAssign(target=target, value=given):
                 added = value(given, scope)
-                held = value(ast.copy_location(_loaded(target), target), scope)
+                previous = value(ast.copy_location(_as_load(target), target), scope)
                 self.expressions.bind(
-                    target, self.flow.joined([each for each in (held, added) if each is not None]), scope
+                    target,
+                    self.flow.merge_variables([each for each in (previous, added) if each is not None]),
+                    scope,
                 )
             case ast.For() | ast.AsyncFor():
-                self._for(node, scope)
+                self._read_for(node, scope)
             case ast.While(test=test, body=body, orelse=orelse):
-                scope.gather(bound_names([test, *body]))
+                scope.begin_merging(bound_names([test, *body]))
                 value(test, scope)
-                self._body(body, scope)
-                scope.gathered()
-                self._body(orelse, scope)
+                self._read_body(body, scope)
+                scope.end_merging()
+                self._read_body(orelse, scope)
             case ast.If(test=test, body=body, orelse=orelse):
                 value(test, scope)
-                self._ways((body, orelse), scope)
+                self._read_branches((body, orelse), scope)
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 for item in items:
-                    self._with(item, scope)
-                self._body(body, scope)
+                    self._read_with(item, scope)
+                self._read_body(body, scope)
             case ast.Try() | ast.TryStar():
-                self._try(node, scope)
+                self._read_try(node, scope)
             case ast.Raise(exc=raised, cause=cause):
                 thrown = value(raised, scope)
                 value(cause, scope)
                 if thrown is not None:
                     self.flow.add("raise", thrown, scope.id, node.lineno)
             case ast.Import(names=aliases):
-                self._import(aliases, scope, node.lineno)
+                self._read_import(aliases, scope, node.lineno)
             case ast.ImportFrom():
-                self._import_from(node, scope)
+                self._read_import_from(node, scope)
             case ast.Match(subject=subject, cases=cases):
                 matched = value(subject, scope)
                 for case in cases:
-                    self._pattern(case.pattern, matched, scope)
+                    self._read_pattern(case.pattern, matched, scope)
                     value(case.guard, scope)
-                self._ways([case.body for case in cases] + [[]], scope)
+                self._read_branches([case.body for case in cases] + [[]], scope)
             case ast.Expr() | ast.Assert() | ast.Delete():
                 for child in ast.iter_child_nodes(node):
                     if isinstance(child, ast.expr) and not isinstance(node, ast.Delete):
@@ -157,211 +165,216 @@ class StatementReader:
 
     # --- control flow ---
 
-    def _ways(self, bodies: Iterable[list[ast.stmt]], scope: Scope) -> None:
+    def _read_branches(self, bodies: Iterable[list[ast.stmt]], scope: Scope) -> None:
         """Read statements of which one list is run."""
         before = dict(scope.versions)
         after: Versions | None = None
         for body in bodies:
             scope.versions = dict(before)
-            if not self._body(body, scope):
-                after = scope.versions if after is None else either(after, scope.versions)
+            if not self._read_body(body, scope):
+                after = scope.versions if after is None else merge_versions(after, scope.versions)
         scope.versions = before if after is None else after
 
-    def _for(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
-        item = self.expressions.iterated(self.expressions.value(node.iter, scope), scope, node.lineno)
-        scope.gather(bound_names([node.target, *node.body]))
+    def _read_for(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
+        item = self.expressions.read_iteration(self.expressions.value(node.iter, scope), scope, node.lineno)
+        scope.begin_merging(bound_names([node.target, *node.body]))
         self.expressions.bind(node.target, item, scope)
-        self._body(node.body, scope)
-        scope.gathered()
-        self._body(node.orelse, scope)
+        self._read_body(node.body, scope)
+        scope.end_merging()
+        self._read_body(node.orelse, scope)
 
-    def _try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
-        scope.gather(bound_names(node.body))
-        ended = self._body(node.body, scope)
-        scope.gathered()
+    def _read_try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
+        scope.begin_merging(bound_names(node.body))
+        ended = self._read_body(node.body, scope)
+        scope.end_merging()
         left = dict(scope.versions)
-        ended = self._body(node.orelse, scope) or ended
+        ended = self._read_body(node.orelse, scope) or ended
         after: Versions | None = None if ended else scope.versions
         for handler in node.handlers:
             scope.versions = dict(left)
             kind = self.expressions.value(handler.type, scope)
             if handler.name:
-                caught = self.flow.fresh()
+                caught = self.flow.fresh_name()
                 if kind is not None:
                     self.flow.add("note", caught, kind)
                 scope.write(handler.name, caught)
-            if not self._body(handler.body, scope):
-                after = scope.versions if after is None else either(after, scope.versions)
+            if not self._read_body(handler.body, scope):
+                after = scope.versions if after is None else merge_versions(after, scope.versions)
         scope.versions = left if after is None else after
-        self._body(node.finalbody, scope)
+        self._read_body(node.finalbody, scope)
 
-    def _with(self, item: ast.withitem, scope: Scope) -> None:
+    def _read_with(self, item: ast.withitem, scope: Scope) -> None:
         manager = self.expressions.value(item.context_expr, scope)
         entered = None
         if manager is not None:
-            entered = self.flow.fresh()
+            entered = self.flow.fresh_name()
             self.flow.add("enter", entered, manager, scope.id, item.context_expr.lineno)
         if item.optional_vars is not None:
             self.expressions.bind(item.optional_vars, entered, scope)
 
-    def _pattern(self, pattern: ast.pattern, matched: str | None, scope: Scope) -> None:
+    def _read_pattern(self, pattern: ast.pattern, matched: str | None, scope: Scope) -> None:
         match pattern:
             case ast.MatchAs(pattern=inner, name=name):
                 if inner is not None:
-                    self._pattern(inner, matched, scope)
+                    self._read_pattern(inner, matched, scope)
                 if name is not None:
                     narrowed = (
-                        self._annotated(inner.cls, scope, None) if isinstance(inner, ast.MatchClass) else None
+                        self._with_annotation(inner.cls, scope, None)
+                        if isinstance(inner, ast.MatchClass)
+                        else None
                     )
                     scope.write(
-                        name, self.flow.joined([each for each in (matched, narrowed) if each is not None])
+                        name,
+                        self.flow.merge_variables([each for each in (matched, narrowed) if each is not None]),
                     )
             case ast.MatchClass(cls=cls):
                 self.expressions.value(cls, scope)
                 for each in (*pattern.patterns, *pattern.kwd_patterns):
-                    self._pattern(each, None, scope)
+                    self._read_pattern(each, None, scope)
             case ast.MatchMapping(patterns=inner, rest=name):
                 for each in inner:
-                    self._pattern(each, None, scope)
+                    self._read_pattern(each, None, scope)
                 if name is not None:
                     scope.write(name, None)
             case ast.MatchStar(name=str(name)):
                 scope.write(name, None)
             case ast.MatchSequence(patterns=inner) | ast.MatchOr(patterns=inner):
                 for each in inner:
-                    self._pattern(each, matched if isinstance(pattern, ast.MatchOr) else None, scope)
+                    self._read_pattern(each, matched if isinstance(pattern, ast.MatchOr) else None, scope)
 
     # --- imports ---
 
-    def _import(self, aliases: list[ast.alias], scope: Scope, line: int) -> None:
+    def _read_import(self, aliases: list[ast.alias], scope: Scope, line: int) -> None:
         for alias in aliases:
-            self.references.append(Mention(self.flow.module, "imports", alias.name, line))
+            self.references.append(Reference(self.flow.module, "imports", alias.name, line))
             name = alias.name if alias.asname else alias.name.split(".")[0]
-            module = self.flow.fresh()
+            module = self.flow.fresh_name()
             self.flow.add("module", module, name)
             scope.write(alias.asname or name, module)
 
-    def _import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
+    def _read_import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
         module = node.module or ""
         if node.level:
             parts = self.package.split(".") if self.package else []
             parts = parts[: len(parts) - (node.level - 1)] if node.level > 1 else parts
             module = ".".join([*parts, *([node.module] if node.module else [])])
         for alias in node.names:
-            said = "" if alias.name == "*" else alias.name
-            self.references.append(Mention(self.flow.module, "imports", module, node.lineno, said))
+            imported_name = "" if alias.name == "*" else alias.name
+            self.references.append(Reference(self.flow.module, "imports", module, node.lineno, imported_name))
             if alias.name == "*":
                 self.flow.add("star", self.flow.module, module)
                 continue
-            imported = self.flow.fresh()
+            imported = self.flow.fresh_name()
             self.flow.add("from", imported, module, alias.name)
             scope.write(alias.asname or alias.name, imported)
 
     # --- definitions ---
 
-    def _function(self, node: Function, scope: Scope) -> None:
+    def _read_function(self, node: Function, scope: Scope) -> None:
         id = f"{scope.id}.{node.name}"
         kind = "plain"
-        made = self.flow.made(["function", id])
+        made = self.flow.add_value(["function", id])
         plain = []
         for decorator in node.decorator_list:
             match decorator:
-                case ast.Name(id=name) | ast.Attribute(attr=name) if name in _KINDS:
-                    kind = _KINDS[name]
+                case ast.Name(id=name) | ast.Attribute(attr=name) if name in _KIND_BY_DECORATOR:
+                    kind = _KIND_BY_DECORATOR[name]
                 case _:
                     plain.append(decorator)
-        self._define(node, id, "method" if scope.kind == "class" else "function", scope)
+        self._add_definition(node, id, "method" if scope.kind == "class" else "function", scope)
         self._parameters(id, node.args, scope)
-        bound = {arg.arg for arg in parameters(node.args)} | bound_names(node.body)
-        inner = Scope(id, "function", self.flow, bound, scope, declared=declared(node.body))
+        bound = {arg.arg for arg in list_parameters(node.args)} | bound_names(node.body)
+        inner = Scope(id, "function", self.flow, bound, scope, declared=declared_names(node.body))
         inner.own_class = scope.id if scope.kind == "class" else scope.own_class
         usual = [*node.args.posonlyargs, *node.args.args]
         inner.first = usual[0].arg if scope.kind == "class" and usual else scope.first
-        self.flow.functions[id] = self._shape(node.args, kind, generator=yields(node))
-        if node.returns is not None and not yields(node):
-            self._annotated_into(f"return@{id}", node.returns, scope)
-        self._body(node.body, inner)
-        scope.write(node.name, self._decorated(made, plain, scope))
+        self.flow.functions[id] = self._shape(node.args, kind, generator=is_generator(node))
+        if node.returns is not None and not is_generator(node):
+            self._add_annotation(f"return@{id}", node.returns, scope)
+        self._read_body(node.body, inner)
+        scope.write(node.name, self._apply_decorators(made, plain, scope))
 
-    def _decorated(self, value: str, decorators: list[ast.expr], scope: Scope) -> str:
+    def _apply_decorators(self, value: str, decorators: list[ast.expr], scope: Scope) -> str:
         """Apply decorators to a function or class, the last one first, and return the resulting variable."""
         for decorator in reversed(decorators):
             callee = self.expressions.value(decorator, scope)
             if callee is not None:
-                decorated = self.flow.fresh()
+                decorated = self.flow.fresh_name()
                 self.flow.add("decorate", decorated, callee, value, scope.id, decorator.lineno)
                 value = decorated
         return value
 
-    def _lambda(self, scope: Scope, node: ast.Lambda) -> str:
+    def _read_lambda(self, scope: Scope, node: ast.Lambda) -> str:
         scope.lambdas += 1
         id = f"{scope.id}.<lambda{scope.lambdas}>"
         self._parameters(id, node.args, scope)
         self.flow.functions[id] = self._shape(node.args, "plain")
-        bound = {arg.arg for arg in parameters(node.args)}
+        bound = {arg.arg for arg in list_parameters(node.args)}
         inner = Scope(id, "function", self.flow, bound, scope, scope.own_class, scope.first)
         # an enclosing name may have its present versions or later ones
         if scope.kind != "module":
             inner.versions = {name: each for name, each in scope.versions.items() if name not in bound}
         if (returned := self.expressions.value(node.body, inner)) is not None:
             self.flow.add("copy", f"return@{id}", returned)
-        return self.flow.made(["function", id])
+        return self.flow.add_value(["function", id])
 
-    def _parameters(self, id: str, given: ast.arguments, scope: Scope) -> None:
+    def _parameters(self, id: str, arguments: ast.arguments, scope: Scope) -> None:
         """Read the defaults and annotations of parameters, which the enclosing code evaluates."""
-        usual = [*given.posonlyargs, *given.args]
+        usual = [*arguments.posonlyargs, *arguments.args]
         defaults = [
-            *zip(reversed(usual), reversed(given.defaults), strict=False),
-            *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+            *zip(reversed(usual), reversed(arguments.defaults), strict=False),
+            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
         ]
         for parameter, default in defaults:
             if (value := self.expressions.value(default, scope)) is not None:
-                self.flow.add("copy", variable_in(parameter.arg, id), value)
-        for parameter in (*usual, *given.kwonlyargs):
+                self.flow.add("copy", scope_variable(parameter.arg, id), value)
+        for parameter in (*usual, *arguments.kwonlyargs):
             if parameter.annotation is not None:
-                self._annotated_into(variable_in(parameter.arg, id), parameter.annotation, scope)
+                self._add_annotation(scope_variable(parameter.arg, id), parameter.annotation, scope)
 
-    def _shape(self, given: ast.arguments, kind: str, *, generator: bool = False) -> dict[str, Json]:
+    def _shape(self, arguments: ast.arguments, kind: str, *, generator: bool = False) -> dict[str, Json]:
         return {
-            "usual": [each.arg for each in (*given.posonlyargs, *given.args)],
-            "rest": given.vararg.arg if given.vararg else None,
-            "named": [each.arg for each in given.kwonlyargs],
-            "names": given.kwarg.arg if given.kwarg else None,
+            "usual": [each.arg for each in (*arguments.posonlyargs, *arguments.args)],
+            "rest": arguments.vararg.arg if arguments.vararg else None,
+            "named": [each.arg for each in arguments.kwonlyargs],
+            "names": arguments.kwarg.arg if arguments.kwarg else None,
             "kind": kind,
             "generator": generator,
         }
 
     def _class(self, node: ast.ClassDef, scope: Scope) -> None:
         id = f"{scope.id}.{node.name}"
-        self._define(node, id, "class", scope)
+        self._add_definition(node, id, "class", scope)
         bases = [base for each in node.bases if (base := self.expressions.value(each, scope)) is not None]
         for keyword in node.keywords:
             self.expressions.value(keyword.value, scope)
         inner = Scope(id, "class", self.flow, bound_names(node.body), scope)
         self.flow.classes[id] = {"bases": list(bases), "names": sorted(inner.bound)}
-        self._body(node.body, inner)
-        scope.write(node.name, self._decorated(self.flow.made(["class", id]), node.decorator_list, scope))
+        self._read_body(node.body, inner)
+        scope.write(
+            node.name, self._apply_decorators(self.flow.add_value(["class", id]), node.decorator_list, scope)
+        )
 
-    def _define(self, node: Function | ast.ClassDef, id: str, type: str, scope: Scope) -> None:
-        said = ast.get_docstring(node) or ""
+    def _add_definition(self, node: Function | ast.ClassDef, id: str, type: str, scope: Scope) -> None:
+        docstring = ast.get_docstring(node) or ""
         signature = "" if isinstance(node, ast.ClassDef) else signature_of(node)
         line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         decorators = tuple(ast.unparse(each) for each in node.decorator_list)
-        marks = () if isinstance(node, ast.ClassDef) else marks_of(node, decorators)
-        end, about = node.end_lineno or line, first_paragraph(said)
-        attributes = _attributes(node) if isinstance(node, ast.ClassDef) else ()
+        marks = () if isinstance(node, ast.ClassDef) else function_marks(node, decorators)
+        end, about = node.end_lineno or line, first_paragraph(docstring)
+        attributes = _class_attributes(node) if isinstance(node, ast.ClassDef) else ()
         written = (about, signature, decorators, attributes, marks)
         self.definitions.append(Definition(id, type, node.name, line, end, scope.id, *written))
 
     # --- annotations ---
 
-    def _annotated(self, annotation: ast.expr, scope: Scope, value: str | None) -> str | None:
+    def _with_annotation(self, annotation: ast.expr, scope: Scope, value: str | None) -> str | None:
         """Return a variable that may be a value, or an instance of the annotated type."""
-        noted = self.flow.fresh()
-        self._annotated_into(noted, annotation, scope)
-        return self.flow.joined([each for each in (value, noted) if each is not None])
+        noted = self.flow.fresh_name()
+        self._add_annotation(noted, annotation, scope)
+        return self.flow.merge_variables([each for each in (value, noted) if each is not None])
 
-    def _annotated_into(self, variable: str, annotation: ast.expr, scope: Scope) -> None:
+    def _add_annotation(self, variable: str, annotation: ast.expr, scope: Scope) -> None:
         for named in named_types(annotation):
             if (type := self.expressions.value(named, scope)) is not None:
                 self.flow.add("note", variable, type)
@@ -395,7 +408,7 @@ def named_types(annotation: ast.expr) -> list[ast.expr]:
     return []
 
 
-def _attributes(node: ast.ClassDef) -> tuple[str, ...]:
+def _class_attributes(node: ast.ClassDef) -> tuple[str, ...]:
     """Return the names that a class binds, except its methods and inner classes."""
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     inner = {each.name for each in node.body if isinstance(each, definitions)}
@@ -415,7 +428,7 @@ def first_paragraph(docstring: str) -> str:
     return " ".join(textwrap.dedent(docstring).strip().split("\n\n")[0].split())
 
 
-def _loaded(target: ast.expr) -> ast.expr:
+def _as_load(target: ast.expr) -> ast.expr:
     """Convert an assignment target to the expression that reads it."""
     match target:
         case ast.Name(id=name):
@@ -453,6 +466,6 @@ def python_facts(text: str, path: str, module: str, *, is_package: bool = False)
     lines = text.count("\n") + 1
     about = first_paragraph(ast.get_docstring(tree) or "")
     itself = Definition(module, "module", module.rpartition(".")[2], 1, lines, "", about)
-    kept = {part: getattr(statements.flow, part) for part in FLOW_PARTS}
+    flow_parts = {part: getattr(statements.flow, part) for part in FLOW_PARTS}
     definitions, references = (itself, *statements.definitions), tuple(statements.references)
-    return FileFacts(path, "python", definitions, references, flow=kept)
+    return FileFacts(path, "python", definitions, references, flow=flow_parts)

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount, require_count
-from kgot_lab.kgos.methods.dimensions import Filters, bounds_of
+from kgot_lab.kgos.methods.dimensions import Filters, validate_filters
 from kgot_lab.retrieval.fusion import Weights, normalised_weights
 from kgot_lab.text.words import name_tokens, stem
 
-Way = Literal["hybrid", "intent"]
-_LANES: Mapping[str, tuple[str, ...]] = {"hybrid": ("embedding", "text", "graph"), "intent": ("intent",)}
+RetrievalMethod = Literal["hybrid", "intent"]
+_RETRIEVERS_BY_METHOD: Mapping[str, tuple[str, ...]] = {
+    "hybrid": ("embedding", "text", "graph"),
+    "intent": ("intent",),
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class RetrievalConfig:
     """
 
     weights: str | Weights = "default"
-    methods: tuple[Way, ...] = ("hybrid", "intent")
+    methods: tuple[RetrievalMethod, ...] = ("hybrid", "intent")
     limit: int = 10
     expand_depth: int = 1
     expanded: int = 3
@@ -76,11 +79,13 @@ class RetrievalConfig:
 
     def __post_init__(self) -> None:
         if not isinstance(self.methods, Collection) or isinstance(self.methods, str) or not self.methods:
-            raise BadInput(f"methods are a list of {' and '.join(_LANES)}, not {self.methods!r}")
+            raise BadInput(
+                f"methods are a list of {' and '.join(_RETRIEVERS_BY_METHOD)}, not {self.methods!r}"
+            )
         for method in self.methods:
-            if method not in _LANES:
-                raise UnknownName("method of retrieval", str(method), _LANES)
-        normalised_weights(self.weights, *self.lanes)
+            if method not in _RETRIEVERS_BY_METHOD:
+                raise UnknownName("method of retrieval", str(method), _RETRIEVERS_BY_METHOD)
+        normalised_weights(self.weights, *self.retrievers)
         require_count(self.limit, 1, "limit", "it is how many nodes are kept")
         require_count(self.expand_depth, 0, "expand_depth")
         require_count(self.expanded, 0, "expanded")
@@ -89,7 +94,7 @@ class RetrievalConfig:
                 f"boost_types are a list of edge types, such as ['requires'], not {describe_value(self.boost_types)}"
             )
         if self.dimension_filters:
-            bounds_of(self.dimension_filters)
+            validate_filters(self.dimension_filters)
         require(
             self.goal_mappings, Mapping, "goal_mappings are a dictionary of GoalMapping by the word of a goal"
         )
@@ -102,14 +107,14 @@ class RetrievalConfig:
         require_amount(self.intent_threshold, "intent_threshold")
 
     @property
-    def lanes(self) -> tuple[str, ...]:
+    def retrievers(self) -> tuple[str, ...]:
         """The retrievers that the methods enable."""
-        return tuple(lane for method in self.methods for lane in _LANES[method])
+        return tuple(lane for method in self.methods for lane in _RETRIEVERS_BY_METHOD[method])
 
-    def mapping_for(self, query: str) -> tuple[str, GoalMapping] | None:
+    def goal_mapping_for(self, query: str) -> tuple[str, GoalMapping] | None:
         """Return the first goal mapping whose word is in a query in any inflection, or None."""
-        said = {stem(word) for word in name_tokens(query)}
+        query_stems = {stem(word) for word in name_tokens(query)}
         for word, mapping in self.goal_mappings.items():
-            if {stem(each) for each in name_tokens(word)} <= said:
+            if {stem(each) for each in name_tokens(word)} <= query_stems:
                 return word, mapping
         return None

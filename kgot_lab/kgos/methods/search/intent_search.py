@@ -13,17 +13,23 @@ from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import compose_for
-from kgot_lab.kgos.methods.dimensions import bounds_of, rows_within
+from kgot_lab.kgos.methods.dimensions import select_rows, validate_filters
 from kgot_lab.kgos.methods.formatting import MethodResult
-from kgot_lab.kgos.methods.goals import can_it, limitations_of, want_to
+from kgot_lab.kgos.methods.goals import can_it, limitations_by_row, want_to
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
-from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, index_of
+from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, graph_index
 from kgot_lab.kgos.methods.intents import Intents, classify_intent
 from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
-from kgot_lab.kgos.methods.search.multi_graph import MergedHit, SeveralGraphs, merged_hits
-from kgot_lab.kgos.methods.search.results import Followed, Invoked, NearNode, ScoredNode, SearchResult
-from kgot_lab.kgos.methods.search.retrievers import SearchRequest, Walked, lane_of_meaning, ranked_by_lanes
+from kgot_lab.kgos.methods.search.multi_graph import MergedHit, MultiGraph, merge_hits
+from kgot_lab.kgos.methods.search.results import (
+    MethodCall,
+    NeighbourNode,
+    ReachedBy,
+    ScoredNode,
+    SearchResult,
+)
+from kgot_lab.kgos.methods.search.retrievers import GraphWalk, SearchRequest, dense_retriever, rank_nodes
 from kgot_lab.kgos.methods.traversal import explore_smart
 from kgot_lab.retrieval.fusion import ranking_scores, scale_by_maximum
 from kgot_lab.text.cleaning import format_count
@@ -32,12 +38,12 @@ from kgot_lab.types import Edge, Ranking
 
 # Expand the first nodes of a search, with the edges between all nodes in the result.
 
-_MOST = 20  # neighbours listed of one node; in a dense graph it has hundreds
+_MAX_NEIGHBOURS = 20  # neighbours listed of one node; in a dense graph it has hundreds
 
 
-def expanded(
-    index: GraphIndex, hits: Sequence[Sequence[int]], config: RetrievalConfig, kept: BoolColumn
-) -> tuple[tuple[NearNode, ...], tuple[Edge, ...], list[Invoked]]:
+def expand_hits(
+    index: GraphIndex, hits: Sequence[Sequence[int]], config: RetrievalConfig, passing: BoolColumn
+) -> tuple[tuple[NeighbourNode, ...], tuple[Edge, ...], list[MethodCall]]:
     """Return the neighbours of the first hits, the edges to them and between hits, and the trace.
 
     A hit has several rows if nodes were merged into it. At most twenty neighbours of each node are returned,
@@ -50,29 +56,29 @@ def expanded(
     for _ in range(config.expand_depth):
         found: dict[int, int] = {}
         for row in level:
-            near, more = _nearest(index, row, {*rows, *around, *found})
+            near, more = _new_neighbours(index, row, {*rows, *around, *found})
             found |= near
             left += more
         around |= found
         level = list(found)
     neighbours = tuple(
-        NearNode(*index.identity(row), index.links.path([place]), bool(kept[row]))
-        for row, place in around.items()
+        NeighbourNode(*index.identity(row), index.links.path([step]), bool(passing[row]))
+        for row, step in around.items()
     )
-    leading = (int(index.links.edge_rows[place]) for place in around.values())
-    numbers = dict.fromkeys([*_between(index, rows), *leading])
+    leading = (int(index.links.edge_rows[step]) for step in around.values())
+    numbers = dict.fromkeys([*_edge_rows_between(index, rows), *leading])
     outside = sum(not each.within for each in neighbours)
-    told = (
+    summary = (
         format_count(len(neighbours), "neighbour")
         + f", {outside} outside the filters" * bool(outside)
         + f", {left:,} more left out" * bool(left)
     )
     why = f"the first {format_count(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
-    trace = [Invoked("neighbours", why, told)] if config.expand_depth and level else []
+    trace = [MethodCall("neighbours", why, summary)] if config.expand_depth and level else []
     return neighbours, tuple(map(index.edge, numbers)), trace
 
 
-def _nearest(index: GraphIndex, row: int, known: set[int]) -> tuple[dict[int, int], int]:
+def _new_neighbours(index: GraphIndex, row: int, known: set[int]) -> tuple[dict[int, int], int]:
     """Return the new neighbours of a row, each with its first step, and how many more there are.
 
     Those with most links come first.
@@ -80,31 +86,33 @@ def _nearest(index: GraphIndex, row: int, known: set[int]) -> tuple[dict[int, in
     first, last = int(index.links.ends.indptr[row]), int(index.links.ends.indptr[row + 1])
     ends = index.links.ends.indices[first:last]
     steps: dict[int, int] = {}
-    for place, end in enumerate(ends.tolist(), start=first):
+    for step, end in enumerate(ends.tolist(), start=first):
         if end not in known:
-            steps.setdefault(end, place)
-    order = sorted(steps, key=lambda end: (-int(index.degrees[end]), int(index.name_order[end])))[:_MOST]
+            steps.setdefault(end, step)
+    order = sorted(steps, key=lambda end: (-int(index.degrees[end]), int(index.name_order[end])))[
+        :_MAX_NEIGHBOURS
+    ]
     return {end: steps[end] for end in order}, len(steps) - len(order)
 
 
-def _between(index: GraphIndex, rows: Sequence[int]) -> Iterator[int]:
+def _edge_rows_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[int]:
     """Yield the rows of the edges between some nodes, in the order of the nodes."""
     some = np.array(rows, np.int32)
-    told = np.zeros(len(index.graph), bool)
-    told[some] = True
-    places, _ = index.places(some, index.ways_of(against=0.0))
-    return iter(index.links.edge_rows[places[told[index.links.ends.indices[places]]]].tolist())
+    is_selected = np.zeros(len(index.graph), bool)
+    is_selected[some] = True
+    steps, _ = index.steps_from(some, index.edge_type_weights(against=0.0))
+    return iter(index.links.edge_rows[steps[is_selected[index.links.ends.indices[steps]]]].tolist())
 
 
 # The methods that a search invokes by the purpose of the query.
 
-_Before = tuple[dict[str, MethodResult], dict[str, float], list[Invoked]]
-_After = tuple[dict[str, MethodResult], list[Invoked]]
+_MethodsBeforeRanking = tuple[dict[str, MethodResult], dict[str, float], list[MethodCall]]
+_MethodsAfterRanking = tuple[dict[str, MethodResult], list[MethodCall]]
 
 
-def before_ranking(
+def run_methods_before_ranking(
     graph: PropertyGraph, query: str, intents: Intents, boost_types: Collection[str] | None
-) -> _Before:
+) -> _MethodsBeforeRanking:
     """Run the method for a goal, a capability or a composition.
 
     Returns its answer, the node scores for the intent retriever, and the trace.
@@ -115,43 +123,47 @@ def before_ranking(
         return (
             {"want_to": goal},
             goal.scores,
-            [Invoked("want_to", why, format_count(len(goal.nodes), "node"))],
+            [MethodCall("want_to", why, format_count(len(goal.nodes), "node"))],
         )
     if intents.purpose == "capability":
         verdict = can_it(graph, query)
         found = {verdict.node: 1.0} if verdict.node else {}
-        told = f"{verdict.status}, {verdict.node or verdict.why[0]}"
-        return {"can_it": verdict}, found, [Invoked("can_it", why, told)]
+        summary = f"{verdict.status}, {verdict.node or verdict.why[0]}"
+        return {"can_it": verdict}, found, [MethodCall("can_it", why, summary)]
     if intents.purpose == "composition":
         plan = compose_for(graph, query)
-        told = " → ".join(plan.tools) or "no step"
-        return {"compose_for": plan}, dict.fromkeys(plan.tools, 1.0), [Invoked("compose_for", why, told)]
+        summary = " → ".join(plan.tools) or "no step"
+        return (
+            {"compose_for": plan},
+            dict.fromkeys(plan.tools, 1.0),
+            [MethodCall("compose_for", why, summary)],
+        )
     return {}, {}, []
 
 
-def after_ranking(graph: PropertyGraph, best: str, intents: Intents) -> _After:
+def run_methods_after_ranking(graph: PropertyGraph, best: str, intents: Intents) -> _MethodsAfterRanking:
     """Run the method for an impact, a comparison or an exploration on the best node (KG-OS, lesson 6)."""
     why = f"the purpose is {intents.purpose}, of the best node"
     if not best:
         return {}, []
     if intents.purpose == "impact":
         impact = impact_analysis(graph, best, direction="forward", follow="dependants")
-        return {"impact_analysis": impact}, [Invoked("impact_analysis", why, impact.title)]
+        return {"impact_analysis": impact}, [MethodCall("impact_analysis", why, impact.title)]
     if intents.purpose == "comparison":
         alike = similar_to(graph, best)
-        return {"similar_to": alike}, [Invoked("similar_to", why, alike.title)]
+        return {"similar_to": alike}, [MethodCall("similar_to", why, alike.title)]
     if intents.purpose == "exploration":
         around = explore_smart(graph, best)
-        return {"explore_smart": around}, [Invoked("explore_smart", why, around.title)]
+        return {"explore_smart": around}, [MethodCall("explore_smart", why, around.title)]
     return {}, []
 
 
 # by retriever: what it adds to each node, and the paths
-_Parts = Mapping[str, tuple[dict[str, float], Mapping[str, str]]]
+_ScoreParts = Mapping[str, tuple[dict[str, float], Mapping[str, str]]]
 
 
 def intent_search(
-    graph: PropertyGraph | SeveralGraphs,
+    graph: PropertyGraph | MultiGraph,
     query: str,
     *,
     config: RetrievalConfig | None = None,
@@ -173,68 +185,71 @@ def intent_search(
         raise BadInput("the query is blank; ask something")
     config = config or RetrievalConfig()
     require(config, RetrievalConfig, "config is a RetrievalConfig")
-    several = graph if isinstance(graph, SeveralGraphs) else None
-    index = index_of(graph.graph if isinstance(graph, SeveralGraphs) else graph)
+    several = graph if isinstance(graph, MultiGraph) else None
+    index = graph_index(graph.graph if isinstance(graph, MultiGraph) else graph)
     intents = classify_intent(query, threshold=config.intent_threshold)
-    meant = lane_of_meaning(index, embedder, vectors) if "embedding" in config.lanes else None
-    told = f"{intents.best.name if intents.best else 'no intent'}, purpose {intents.purpose}"
-    trace = [Invoked("classify_intent", "every query", told)]
-    kept = np.ones(len(index.graph), bool)
+    meant = dense_retriever(index, embedder, vectors) if "embedding" in config.retrievers else None
+    summary = f"{intents.best.name if intents.best else 'no intent'}, purpose {intents.purpose}"
+    trace = [MethodCall("classify_intent", "every query", summary)]
+    passing = np.ones(len(index.graph), bool)
     if config.dimension_filters:
-        kept, left_out = rows_within(index, bounds_of(config.dimension_filters))
-        trace.append(Invoked("dimension_filter", "the configuration has filters", "; ".join(left_out)))
-    word, mapping = config.mapping_for(query) or ("", None)
+        passing, left_out = select_rows(index, validate_filters(config.dimension_filters))
+        trace.append(MethodCall("dimension_filter", "the configuration has filters", "; ".join(left_out)))
+    word, mapping = config.goal_mapping_for(query) or ("", None)
     if mapping:
         follows = f"follows {', '.join(mapping.boost_types) or 'all edges'}"
-        trace.append(Invoked("goal mapping", f"the query says {word!r}", follows))
-    answers, found, chat_history = before_ranking(
+        trace.append(MethodCall("goal mapping", f"the query says {word!r}", follows))
+    answers, found, chat_history = run_methods_before_ranking(
         index.graph, query, intents, (mapping and mapping.boost_types) or None
     )
-    ranking, weights, told_lanes, walked = ranked_by_lanes(
-        index, SearchRequest(query, intents, mapping, kept, found), config, meant
+    ranking, weights, told_lanes, walked = rank_nodes(
+        index, SearchRequest(query, intents, mapping, passing, found), config, meant
     )
     trace += [*chat_history, *told_lanes]
-    hits = merged_hits(several, index, ranking, config.limit)
+    hits = merge_hits(several, index, ranking, config.limit)
     rows = [index.graph.row(id) for id, *_ in hits]
-    parts = {lane.system: (_added(weight, lane), lane.paths) for weight, lane in ranking.lanes}
+    parts = {lane.system: (_score_contributions(weight, lane), lane.paths) for weight, lane in ranking.lanes}
     nodes = tuple(
-        _scored(index.names[row], index.kinds[row], hit, parts) for row, hit in zip(rows, hits, strict=True)
+        _scored_node(index.names[row], index.label_texts[row], hit, parts)
+        for row, hit in zip(rows, hits, strict=True)
     )
     cited = [[index.graph.row(id) for id in sources] for *_, sources in hits]
-    neighbours, edges, told_expansion = expanded(index, cited, config, kept)
-    limitations = limitations_of(
+    neighbours, edges, told_expansion = expand_hits(index, cited, config, passing)
+    limitations = limitations_by_row(
         index, [*(row for each in cited for row in each), *(index.graph.row(each.id) for each in neighbours)]
     )
-    later, told_after = after_ranking(index.graph, nodes[0].id if nodes else "", intents)
+    later, told_after = run_methods_after_ranking(index.graph, nodes[0].id if nodes else "", intents)
     trace += [*told_expansion, *told_after]
     if not nodes:
-        trace.append(Invoked("result", "nothing was found", _nothing(query, config)))
+        trace.append(MethodCall("result", "nothing was found", _explain_no_result(query, config)))
     return SearchResult(
         intents=intents,
         nodes=nodes,
         neighbours=neighbours,
         edges=edges,
-        limitations={index.graph.ids[row]: those for row, those in limitations.items()},
+        limitations={
+            index.graph.ids[row]: found_limitations for row, found_limitations in limitations.items()
+        },
         answers=answers | later,
         weights=weights,
         trace=tuple(trace),
         ranking=ranking,
         graph=index.graph,
         seeds=tuple(index.graph.ids[row] for row in walked.seeds),
-        followed=_followed(index, walked, rows),
+        followed=_reached_by(index, walked, rows),
     )
 
 
-def _followed(index: GraphIndex, walked: Walked, rows: Sequence[int]) -> dict[str, Followed]:
+def _reached_by(index: GraphIndex, walked: GraphWalk, rows: Sequence[int]) -> dict[str, ReachedBy]:
     """Return the seed and the edge by which the graph retriever reached each of some rows."""
-    ids, places = index.graph.ids, {row: int(walked.first[row]) for row in rows if walked.first[row] >= 0}
+    ids, steps = index.graph.ids, {row: int(walked.first[row]) for row in rows if walked.first[row] >= 0}
     return {
-        ids[row]: Followed(ids[index.links.origins[place]], index.edge(index.links.edge_rows[place]))
-        for row, place in places.items()
+        ids[row]: ReachedBy(ids[index.links.origins[step]], index.edge(index.links.edge_rows[step]))
+        for row, step in steps.items()
     }
 
 
-def _nothing(query: str, config: RetrievalConfig) -> str:
+def _explain_no_result(query: str, config: RetrievalConfig) -> str:
     """Explain why a search has no result, by its words and filters."""
     words = ", ".join(dict.fromkeys(searched_words(query)))
     within = " within the filters" * bool(config.dimension_filters)
@@ -243,12 +258,12 @@ def _nothing(query: str, config: RetrievalConfig) -> str:
     )
 
 
-def _added(weight: float, lane: Ranking) -> dict[str, float]:
+def _score_contributions(weight: float, lane: Ranking) -> dict[str, float]:
     """Return what a retriever adds to each node: its weight times the score over the largest."""
     return dict(zip(lane.ids, (weight * scale_by_maximum(ranking_scores(lane))).tolist(), strict=True))
 
 
-def _scored(name: str, kind: str, hit: MergedHit, parts: _Parts) -> ScoredNode:
+def _scored_node(name: str, kind: str, hit: MergedHit, parts: _ScoreParts) -> ScoredNode:
     id, score, sources = hit
     added = {lane: found.get(id, 0.0) for lane, (found, _) in parts.items()}
     method = "+".join(lane for lane, value in added.items() if value > 0)

@@ -20,7 +20,7 @@ MergedHit = tuple[str, float, tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False)
-class SeveralGraphs:
+class MultiGraph:
     """Several graphs in one, with the weight of each in a ranking.
 
     Each id is prefixed with the name of its graph and a colon, as in "python-kg:caching". Every method takes
@@ -37,7 +37,7 @@ class SeveralGraphs:
         across: Iterable[Edge] = (),
         *,
         weights: Mapping[str, float] | None = None,
-    ) -> SeveralGraphs:
+    ) -> MultiGraph:
         """Combine named graphs into one, with `across` edges whose ends have namespaces.
 
         Raises BadInput and UnknownName for invalid names, weights or ends.
@@ -56,9 +56,9 @@ class SeveralGraphs:
             if name not in graphs:
                 raise UnknownName("graph", str(name), graphs)
             require_amount(weight, f"the weight of the graph {name}", positive=True)
-        nodes = [_with_namespace(name, node) for name, graph in graphs.items() for node in graph.nodes]
+        nodes = [_namespaced_node(name, node) for name, graph in graphs.items() for node in graph.nodes]
         edges = [
-            replace(edge, source=namespaced(name, edge.source), target=namespaced(name, edge.target))
+            replace(edge, source=add_namespace(name, edge.source), target=add_namespace(name, edge.target))
             for name, graph in graphs.items()
             for edge in graph.edges
         ]
@@ -75,22 +75,22 @@ class SeveralGraphs:
         )
 
 
-def namespaced(name: str, id: str) -> str:
+def add_namespace(name: str, id: str) -> str:
     """Return the id of a node among several graphs."""
     return f"{name}{SEPARATOR}{id}"
 
 
-def _with_namespace(name: str, node: Node) -> Node:
+def _namespaced_node(name: str, node: Node) -> Node:
     """Return a node with its id in a namespace.
 
     A node whose only name is its id keeps that name, without the namespace.
     """
     called = node.properties if node_name("", node.properties) else {**node.properties, "name": node.id}
-    return replace(node, id=namespaced(name, node.id), properties=called)
+    return replace(node, id=add_namespace(name, node.id), properties=called)
 
 
-def merged_hits(
-    several: SeveralGraphs | None, index: GraphIndex, ranking: Ranking, limit: int
+def merge_hits(
+    several: MultiGraph | None, index: GraphIndex, ranking: Ranking, limit: int
 ) -> list[MergedHit]:
     """Return the first hits, with nodes of the same name and type merged (decision C-E7).
 
@@ -104,8 +104,8 @@ def merged_hits(
     weights = np.array([several.weights[id.partition(SEPARATOR)[0]] for id in ids])
     scores = np.array([hit.score for hit in ranking.hits]) * weights
     first: dict[tuple[str, str], tuple[str, float, list[str]]] = {}
-    for place in np.lexsort((index.name_order[rows], -scores)).tolist():
-        row = int(rows[place])
-        same = index.names[row].casefold(), index.kinds[row].casefold()
-        first.setdefault(same, (ids[place], float(scores[place]), []))[2].append(ids[place])
+    for position in np.lexsort((index.name_order[rows], -scores)).tolist():
+        row = int(rows[position])
+        same = index.names[row].casefold(), index.label_texts[row].casefold()
+        first.setdefault(same, (ids[position], float(scores[position]), []))[2].append(ids[position])
     return [(id, score, tuple(sources)) for id, score, sources in first.values()][:limit]

@@ -34,7 +34,7 @@ class ScoredNode(NamedTuple):
     sources: tuple[str, ...]
 
 
-class NearNode(NamedTuple):
+class NeighbourNode(NamedTuple):
     """A neighbour of one of the first nodes: the edge to it, and whether it passes the filters."""
 
     id: str
@@ -44,7 +44,7 @@ class NearNode(NamedTuple):
     within: bool
 
 
-class Invoked(NamedTuple):
+class MethodCall(NamedTuple):
     """A method that a search invoked, the reason, and its outcome."""
 
     method: str
@@ -55,7 +55,7 @@ class Invoked(NamedTuple):
         return f"{self.method}: {self.reason} → {self.found}"
 
 
-class Followed(NamedTuple):
+class ReachedBy(NamedTuple):
     """How the graph retriever reached a node: the seed and the edge."""
 
     seed: str
@@ -71,18 +71,18 @@ class SearchResult(MethodResult):
 
     intents: Intents
     nodes: tuple[ScoredNode, ...]
-    neighbours: tuple[NearNode, ...]
+    neighbours: tuple[NeighbourNode, ...]
     edges: tuple[Edge, ...]
     # by id, of the nodes, the nodes merged into them, and the neighbours
     limitations: Mapping[str, tuple[Limitation, ...]]
     answers: Mapping[str, MethodResult]
     weights: Weights
-    trace: tuple[Invoked, ...]
+    trace: tuple[MethodCall, ...]
     ranking: Ranking
     graph: PropertyGraph = field(hash=False)
     seeds: tuple[str, ...] = ()  # of the graph retriever, best first
     # for each of the nodes that the graph retriever reached
-    followed: Mapping[str, Followed] = field(default_factory=dict)
+    followed: Mapping[str, ReachedBy] = field(default_factory=dict)
 
     COLUMNS = ScoredNode._fields
 
@@ -113,39 +113,39 @@ def search_context(result: SearchResult) -> str:
 
     All limitations of each node are included. Each node is formatted on lines of its own, whatever its texts
     contain. The texts are untrusted and not marked as such, so put a fence around the whole
-    (`kgot_lab.text.cleaning.fence_text`).
+    (`kgot_lab.text.cleaning.fenced`).
     """
-    return "\n".join([*_nodes(result), *_plan(result)])
+    return "\n".join([*_format_nodes(result), *_format_plan(result)])
 
 
-def _nodes(result: SearchResult) -> Iterator[str]:
+def _format_nodes(result: SearchResult) -> Iterator[str]:
     leaving: dict[str, list[str]] = {}
     for edge in result.edges:
         leaving.setdefault(edge.source, []).append(f"  --[{edge.type}]--> {edge.target}")
     for node in result.nodes:
-        yield _line(
+        yield _single_line(
             f"{node.name} (node: {', '.join(node.sources)}; type: {node.type}; score: {node.score:.2f})"
         )
-        yield from _described(result, node.id)
-        yield from (_line(edge) for id in node.sources for edge in leaving.get(id, ()))
-        yield from _limited(
+        yield from _format_description(result, node.id)
+        yield from (_single_line(edge) for id in node.sources for edge in leaving.get(id, ()))
+        yield from _format_limitations(
             dict.fromkeys(each for id in node.sources for each in result.limitations.get(id, ()))
         )
     if result.neighbours:
         yield "Around these:"
     for near in result.neighbours:
         outside = "" if near.within else "; outside the filter"
-        yield _line(f"{near.name} (node: {near.id}; type: {near.type}{outside}): {near.path}")
-        yield from _limited(result.limitations.get(near.id, ()))
+        yield _single_line(f"{near.name} (node: {near.id}; type: {near.type}{outside}): {near.path}")
+        yield from _format_limitations(result.limitations.get(near.id, ()))
 
 
-def _described(result: SearchResult, id: str) -> Iterator[str]:
+def _format_description(result: SearchResult, id: str) -> Iterator[str]:
     text = result.graph.node_properties[result.graph.row(id)].get("description")
     if text:
-        yield _line(f"  {text}")
+        yield _single_line(f"  {text}")
 
 
-def _limited(limitations: Iterable[Limitation]) -> Iterator[str]:
+def _format_limitations(limitations: Iterable[Limitation]) -> Iterator[str]:
     for each in limitations:
         described = f": {each.description.rstrip(' .')}" * bool(each.description)
         helps = (
@@ -153,18 +153,18 @@ def _limited(limitations: Iterable[Limitation]) -> Iterator[str]:
             if each.workarounds
             else "; no workaround is known" * each.blocking
         )
-        yield _line(f"  Limitation: {each.name} (node: {each.id}){described}{helps}")
+        yield _single_line(f"  Limitation: {each.name} (node: {each.id}){described}{helps}")
 
 
-def _plan(result: SearchResult) -> Iterator[str]:
+def _format_plan(result: SearchResult) -> Iterator[str]:
     plan = result.answers.get("compose_for")
     if isinstance(plan, Composition) and plan.steps:
         yield "A plan:"
         for number, step in enumerate(plan.steps, start=1):
-            yield _line(f"  {number}. {step.name} (node: {step.tool}): {step.action}")
-        yield from (_line(f"  needed first: {each}") for each in plan.prerequisites)
-        yield from (_line(f"  warning: {each}") for each in plan.warnings)
+            yield _single_line(f"  {number}. {step.name} (node: {step.tool}): {step.action}")
+        yield from (_single_line(f"  needed first: {each}") for each in plan.prerequisites)
+        yield from (_single_line(f"  warning: {each}") for each in plan.warnings)
 
 
-def _line(text: str) -> str:
+def _single_line(text: str) -> str:
     return printable_line(text)

@@ -15,8 +15,8 @@ from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, Reals
 from kgot_lab.kgos.methods.intents import INTENTS, IntentRule, Intents
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
-from kgot_lab.kgos.methods.search.results import Invoked
-from kgot_lab.kgos.schemas.dimensions import inside
+from kgot_lab.kgos.methods.search.results import MethodCall
+from kgot_lab.kgos.schemas.dimensions import within_bounds
 from kgot_lab.retrieval.fusion import Weights, normalised_weights, rows_and_scores, strongest, weighted
 from kgot_lab.retrieval.neighbours import BOOST_SEEDS, INCOMING_BOOST, OUTGOING_BOOST, LazyTexts
 from kgot_lab.retrieval.stage import Stage
@@ -26,7 +26,7 @@ from kgot_lab.types import HitColumns, Query, Ranking
 
 # The intent retriever: nodes that are about the intent of a query, whatever its words.
 
-_ABOUT, _JOINED, _DIMENSION = 1.0, 0.7, 0.5  # KG-OS, section 7, for cost_optimization
+_TOPIC_SCORE, _LINKED_SCORE, _DIMENSION_SCORE = 1.0, 0.7, 0.5  # KG-OS, section 7, for cost_optimization
 
 
 def intent_scores(index: GraphIndex, intent: str) -> Reals:
@@ -39,11 +39,11 @@ def intent_scores(index: GraphIndex, intent: str) -> Reals:
     if intent not in INTENTS:
         raise UnknownName("intent", intent, INTENTS)
     if intent not in index.of_intent:
-        index.of_intent[intent] = _scores(index, INTENTS[intent])
+        index.of_intent[intent] = _score_nodes(index, INTENTS[intent])
     return index.of_intent[intent]
 
 
-def dimension_boosts(index: GraphIndex, names: Iterable[str]) -> tuple[Reals, list[str]]:
+def mean_dimensions(index: GraphIndex, names: Iterable[str]) -> tuple[Reals, list[str]]:
     """Return the mean of some dimensions for each node, and the names that no node has.
 
     A dimension that a node lacks counts as 0 (decision C-E6).
@@ -57,7 +57,7 @@ def dimension_boosts(index: GraphIndex, names: Iterable[str]) -> tuple[Reals, li
     return np.mean(values, axis=0) if values else np.zeros(len(index.graph)), absent
 
 
-def from_methods(index: GraphIndex, scores: Mapping[str, float]) -> Reals:
+def method_scores(index: GraphIndex, scores: Mapping[str, float]) -> Reals:
     """Return the scores of the nodes that the invoked methods found, over the largest."""
     found = np.zeros(len(index.graph))
     for id, score in scores.items():
@@ -65,19 +65,19 @@ def from_methods(index: GraphIndex, scores: Mapping[str, float]) -> Reals:
     return found / (found.max(initial=0.0) or 1.0)
 
 
-def _scores(index: GraphIndex, rule: IntentRule) -> Reals:
+def _score_nodes(index: GraphIndex, rule: IntentRule) -> Reals:
     about = np.zeros(len(index.graph), bool)
     for label in rule.types:
-        about[index.of_label.get(label, [])] = True
+        about[index.rows_by_label.get(label, [])] = True
     words = {stem(word) for word in rule.words}
     about |= np.fromiter((not words.isdisjoint(stems) for stems in index.name_stems), bool, len(index.graph))
-    places, _ = index.places(np.flatnonzero(about).astype(np.int32), index.ways_of(rule.edges))
+    steps, _ = index.steps_from(np.flatnonzero(about).astype(np.int32), index.edge_type_weights(rule.edges))
     joined = np.zeros(len(index.graph), bool)
-    joined[index.links.ends.indices[places]] = True
-    scores = _ABOUT * about + _JOINED * joined
+    joined[index.links.ends.indices[steps]] = True
+    scores = _TOPIC_SCORE * about + _LINKED_SCORE * joined
     for name, bounds in (rule.dimensions or {}).items():
         try:
-            scores += _DIMENSION * inside(index.dimension(name).values, bounds)
+            scores += _DIMENSION_SCORE * within_bounds(index.dimension(name).values, bounds)
         except UnknownName:
             continue  # no node of this graph has the dimension, so none gets the bonus
     return np.asarray(scores / (scores.max(initial=0.0) or 1.0))
@@ -86,16 +86,16 @@ def _scores(index: GraphIndex, rule: IntentRule) -> Reals:
 # The vectors of dense retrieval: computed by an embedder from node texts, or stored.
 
 
-class Meant(NamedTuple):
+class DenseRetriever(NamedTuple):
     """The dense retriever, and the source of its vectors."""
 
     lane: Stage
     told: str
 
 
-def lane_of_meaning(
+def dense_retriever(
     index: GraphIndex, embedder: Embedder | None, vectors: StoredVectors | None
-) -> Meant | None:
+) -> DenseRetriever | None:
     """Return the dense retriever over stored vectors, else that of an embedder, else None.
 
     For stored vectors without an embedder, the query is embedded with the model that they name. Raises
@@ -105,7 +105,7 @@ def lane_of_meaning(
         return (
             None
             if embedder is None
-            else Meant(index.meaning(embedder), f"cosine of the vectors of {embedder.name}")
+            else DenseRetriever(index.dense_retriever(embedder), f"cosine of the vectors of {embedder.name}")
         )
     require(
         vectors,
@@ -118,10 +118,10 @@ def lane_of_meaning(
         )  # brings the client of servers, which most searches do without
 
         embedder = query_embedder(vectors)
-    lane = index.meaning_of(vectors, embedder)
+    retriever = index.dense_retriever_from_vectors(vectors, embedder)
     lacking = len(index.graph) - sum(id in index.graph for id in vectors.ids)
-    told = f"cosine of the stored vectors, {vectors.model or 'which do not say what made them'}; the query by {embedder.name}"
-    return Meant(lane, told + f"; {lacking:,} nodes have none" * bool(lacking))
+    description = f"cosine of the stored vectors, {vectors.model or 'which do not say what made them'}; the query by {embedder.name}"
+    return DenseRetriever(retriever, description + f"; {lacking:,} nodes have none" * bool(lacking))
 
 
 class SearchRequest(NamedTuple):
@@ -136,7 +136,7 @@ class SearchRequest(NamedTuple):
     found: Mapping[str, float]
 
 
-class Walked(NamedTuple):
+class GraphWalk(NamedTuple):
     """The walk of the graph retriever: its seed rows, best first, and for each row the position of the first
     step to it, or -1.
     """
@@ -145,153 +145,165 @@ class Walked(NamedTuple):
     first: Ints
 
 
-def ranked_by_lanes(
-    index: GraphIndex, asked: SearchRequest, config: RetrievalConfig, meant: Meant | None
-) -> tuple[Ranking, Weights, list[Invoked], Walked]:
+def rank_nodes(
+    index: GraphIndex, request: SearchRequest, config: RetrievalConfig, meant: DenseRetriever | None
+) -> tuple[Ranking, Weights, list[MethodCall], GraphWalk]:
     """Rank nodes by the fusion of the retrievers.
 
     Returns the ranking, the final weights, the trace, and the walk of the graph retriever. Raises BadInput if
     no retriever has a weight.
     """
-    lanes: dict[str, Ranking] = {}
-    trace: list[Invoked] = []
-    walked = Walked((), np.full(len(index.graph), -1, np.int32))
-    if "text" in config.lanes:
-        lanes["text"] = _text_lane(index, asked)
-        found = format_count(len(lanes["text"].hits), "node")
-        trace.append(Invoked("text", "BM25 and FTS5, of the two the larger", found))
-    if "embedding" in config.lanes and meant is not None:
-        lanes["embedding"] = _kept(index, meant.lane.search(asked.query), asked.kept, "embedding")
-        trace.append(Invoked("embedding", meant.told, format_count(len(lanes["embedding"].hits), "node")))
-    elif "embedding" in config.lanes:
-        trace.append(Invoked("embedding", "no embedder was given", "its weight goes to the other lanes"))
-    if "graph" in config.lanes:
-        lanes["graph"], told, walked = _graph_lane(index, asked, config, lanes)
-        trace.append(told)
-    confidence = _confidence(asked)
-    if "intent" in config.lanes and confidence:
-        lanes["intent"], told = _intent_lane(index, asked)
-        trace.append(told)
-    elif "intent" in config.lanes:
+    rankings: dict[str, Ranking] = {}
+    trace: list[MethodCall] = []
+    walked = GraphWalk((), np.full(len(index.graph), -1, np.int32))
+    if "text" in config.retrievers:
+        rankings["text"] = _rank_by_text(index, request)
+        found = format_count(len(rankings["text"].hits), "node")
+        trace.append(MethodCall("text", "BM25 and FTS5, of the two the larger", found))
+    if "embedding" in config.retrievers and meant is not None:
+        rankings["embedding"] = _filter_ranking(
+            index, meant.lane.search(request.query), request.kept, "embedding"
+        )
+        trace.append(
+            MethodCall("embedding", meant.told, format_count(len(rankings["embedding"].hits), "node"))
+        )
+    elif "embedding" in config.retrievers:
+        trace.append(MethodCall("embedding", "no embedder was given", "its weight goes to the other lanes"))
+    if "graph" in config.retrievers:
+        rankings["graph"], call, walked = _rank_by_graph(index, request, config, rankings)
+        trace.append(call)
+    confidence = _intent_factor(request)
+    if "intent" in config.retrievers and confidence:
+        rankings["intent"], call = _rank_by_intent(index, request)
+        trace.append(call)
+    elif "intent" in config.retrievers:
         why = f"no intent reaches {config.intent_threshold:g}"
-        trace.append(Invoked("intent", why, "its weight goes to the other lanes"))
-    if _any_weight(config, lanes):
-        weights = normalised_weights(config.weights, *lanes)
+        trace.append(MethodCall("intent", why, "its weight goes to the other lanes"))
+    if _has_weight(config, rankings):
+        weights = normalised_weights(config.weights, *rankings)
         weights = replace(weights, intent=weights.intent * confidence)
     else:  # what weighs something has nothing to say, as where the query has no intent: words are better than nothing (decision C-M2)
-        lanes = {"text": _text_lane(index, asked)}
-        found = format_count(len(lanes["text"].hits), "node")
-        trace.append(Invoked("text", "no lane that weighs anything can be asked", found))
+        rankings = {"text": _rank_by_text(index, request)}
+        found = format_count(len(rankings["text"].hits), "node")
+        trace.append(MethodCall("text", "no lane that weighs anything can be asked", found))
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
     fused = weighted(
-        *((share[name], _said(name, lane)) for name, lane in lanes.items() if share[name] > 0),
+        *((share[name], _as_stage(name, ranking)) for name, ranking in rankings.items() if share[name] > 0),
         scale="maximum",
     )
-    return fused.search(asked.query), weights, trace, walked
+    return fused.search(request.query), weights, trace, walked
 
 
-def _text_lane(index: GraphIndex, asked: SearchRequest) -> Ranking:
+def _rank_by_text(index: GraphIndex, request: SearchRequest) -> Ranking:
     """Rank by the larger of BM25 and FTS5, each over its maximum among the nodes that pass the filters."""
     found = {
-        lane.name: _kept(index, lane.search(asked.query), asked.kept, lane.name)
-        for lane in (index.bm25, index.fts5)
+        retriever.name: _filter_ranking(index, retriever.search(request.query), request.kept, retriever.name)
+        for retriever in (index.bm25, index.fts5)
     }
-    return strongest(*(_said(name, ranking) for name, ranking in found.items())).search(asked.query)
+    return strongest(*(_as_stage(name, ranking) for name, ranking in found.items())).search(request.query)
 
 
-def _graph_lane(
-    index: GraphIndex, asked: SearchRequest, config: RetrievalConfig, lanes: Mapping[str, Ranking]
-) -> tuple[Ranking, Invoked, Walked]:
+def _rank_by_graph(
+    index: GraphIndex, request: SearchRequest, config: RetrievalConfig, rankings: Mapping[str, Ranking]
+) -> tuple[Ranking, MethodCall, GraphWalk]:
     """Rank what the best nodes of the other retrievers are linked to.
 
     Without other retrievers, the seeds are keyword matches (decision C-O8).
     """
-    share = asdict(normalised_weights(config.weights, *lanes)) if _any_weight(config, lanes) else {}
-    named = [(share[name], _said(name, lane)) for name, lane in lanes.items() if share.get(name)]
-    start = weighted(*named, scale="maximum") if named else index.substrings
-    rows, _ = rows_and_scores(_kept(index, start.search(asked.query), asked.kept, "seeds"), index.graph.ids)
-    types, why = _followed(asked, config)
+    share = asdict(normalised_weights(config.weights, *rankings)) if _has_weight(config, rankings) else {}
+    named = [(share[name], _as_stage(name, lane)) for name, lane in rankings.items() if share.get(name)]
+    start = weighted(*named, scale="maximum") if named else index.substring_retriever
+    rows, _ = rows_and_scores(
+        _filter_ranking(index, start.search(request.query), request.kept, "seeds"), index.graph.ids
+    )
+    types, why = _followed_edge_types(request, config)
     boosts, first = index.links.boosts(
         rows[:BOOST_SEEDS].astype(np.int32),
-        index.ways_of(types, along=OUTGOING_BOOST, against=INCOMING_BOOST),
+        index.edge_type_weights(types, along=OUTGOING_BOOST, against=INCOMING_BOOST),
     )
-    boosts = np.where(asked.kept, boosts, 0.0)
+    boosts = np.where(request.kept, boosts, 0.0)
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
     ids = [index.graph.ids[row] for row in order.tolist()]
     paths = LazyTexts(ids, lambda number: index.links.path([int(first[order[number]])]))
     ranking = Ranking(
-        Query(asked.query), HitColumns(index.graph.ids, order, boosts[order]), "graph", paths=paths
+        Query(request.query), HitColumns(index.graph.ids, order, boosts[order]), "graph", paths=paths
     )
-    told = (
+    summary = (
         f"{format_count(len(order), 'node')} from {format_count(min(len(rows), BOOST_SEEDS), 'seed')}, over "
         + (", ".join(types) if types else "all edges")
     )
-    return ranking, Invoked("edge_type_boost", why, told), Walked(tuple(rows[:BOOST_SEEDS].tolist()), first)
-
-
-def _any_weight(config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> bool:
-    return any(
-        value
-        for name, value in asdict(normalised_weights(config.weights, *config.lanes)).items()
-        if name in lanes
+    return (
+        ranking,
+        MethodCall("edge_type_boost", why, summary),
+        GraphWalk(tuple(rows[:BOOST_SEEDS].tolist()), first),
     )
 
 
-def _followed(asked: SearchRequest, config: RetrievalConfig) -> tuple[tuple[str, ...] | None, str]:
+def _has_weight(config: RetrievalConfig, rankings: Mapping[str, Ranking]) -> bool:
+    return any(
+        value
+        for name, value in asdict(normalised_weights(config.weights, *config.retrievers)).items()
+        if name in rankings
+    )
+
+
+def _followed_edge_types(
+    request: SearchRequest, config: RetrievalConfig
+) -> tuple[tuple[str, ...] | None, str]:
     """Return the edge types that the graph retriever follows, and why.
 
     A goal mapping takes precedence over the configuration, which takes precedence over the default.
     """
-    if asked.mapping and asked.mapping.boost_types:
-        return asked.mapping.boost_types, "the goal mapping says which edges"
+    if request.mapping and request.mapping.boost_types:
+        return request.mapping.boost_types, "the goal mapping says which edges"
     if config.boost_types is not None:
         return config.boost_types, "the configuration says which edges"
     return None, "neither a goal mapping nor the configuration says which edges"
 
 
-def _intent_lane(index: GraphIndex, asked: SearchRequest) -> tuple[Ranking, Invoked]:
+def _rank_by_intent(index: GraphIndex, request: SearchRequest) -> tuple[Ranking, MethodCall]:
     """Rank by the likeliest intent, the dimensions of a goal mapping, and the invoked methods."""
-    best = asked.intents.best
+    best = request.intents.best
     scores = intent_scores(index, best.name).copy() if best else np.zeros(len(index.graph))
-    told = [f"nodes about {best.name}"] if best else []
-    if asked.mapping and asked.mapping.dimension_boosts:
-        means, absent = dimension_boosts(index, asked.mapping.dimension_boosts)
+    reasons = [f"nodes about {best.name}"] if best else []
+    if request.mapping and request.mapping.dimension_boosts:
+        means, absent = mean_dimensions(index, request.mapping.dimension_boosts)
         scores += means
-        there = ", ".join(name for name in asked.mapping.dimension_boosts if name not in absent)
-        told += [f"mean of {there}"] if means.any() else []
-        told += [f"no node has {', '.join(absent)}"] if absent else []
-    if asked.found:
-        scores = np.maximum(scores, from_methods(index, asked.found))
-        told.append("what the invoked methods found")
-    scores = np.where(asked.kept, scores, 0.0)
+        present = ", ".join(name for name in request.mapping.dimension_boosts if name not in absent)
+        reasons += [f"mean of {present}"] if means.any() else []
+        reasons += [f"no node has {', '.join(absent)}"] if absent else []
+    if request.found:
+        scores = np.maximum(scores, method_scores(index, request.found))
+        reasons.append("what the invoked methods found")
+    scores = np.where(request.kept, scores, 0.0)
     found = np.flatnonzero(scores)
     order = found[np.lexsort((index.name_order[found], -scores[found]))]
-    ranking = Ranking(Query(asked.query), HitColumns(index.graph.ids, order, scores[order]), "intent")
-    return ranking, Invoked(
+    ranking = Ranking(Query(request.query), HitColumns(index.graph.ids, order, scores[order]), "intent")
+    return ranking, MethodCall(
         "intent",
-        "; ".join(told) or "a goal mapping",
-        f"{format_count(len(order), 'node')}, confidence {_confidence(asked):g}",
+        "; ".join(reasons) or "a goal mapping",
+        f"{format_count(len(order), 'node')}, confidence {_intent_factor(request):g}",
     )
 
 
-def _confidence(asked: SearchRequest) -> float:
+def _intent_factor(request: SearchRequest) -> float:
     """Return the factor of the intent retriever: 1 for a goal mapping, else the intent's confidence."""
-    if asked.mapping:
+    if request.mapping:
         return 1.0
-    return asked.intents.best.confidence if asked.intents.best else 0.0
+    return request.intents.best.confidence if request.intents.best else 0.0
 
 
-def _kept(index: GraphIndex, ranking: Ranking, kept: BoolColumn, name: str) -> Ranking:
+def _filter_ranking(index: GraphIndex, ranking: Ranking, passing: BoolColumn, name: str) -> Ranking:
     """Select the hits of a ranking that pass the filters, which come before scores (decision C-O2)."""
     rows, scores = rows_and_scores(ranking, index.graph.ids)
-    inside = kept[rows]
+    inside = passing[rows]
     return Ranking(
         ranking.query, HitColumns(index.graph.ids, rows[inside], scores[inside]), name, paths=ranking.paths
     )
 
 
-def _said(name: str, ranking: Ranking) -> Stage:
+def _as_stage(name: str, ranking: Ranking) -> Stage:
     """Wrap a computed ranking as a stage."""
     return Stage(name, lambda _: ranking)

@@ -6,15 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from kgot_lab.loop.modes.paths.question_form import MARK, form_of, with_names_masked
+from kgot_lab.loop.modes.paths.question_form import MARK, classify_question, mask_names
 from kgot_lab.loop.modes.paths.values import (
-    age_in,
-    alike,
-    date_in,
     is_no_answer,
-    plain_line,
-    quantity_in,
-    truth_in,
+    parse_age,
+    parse_date,
+    parse_quantity,
+    parse_yes_no,
+    same_value,
+    strip_markers,
 )
 from kgot_lab.text.words import COMPARED_STOP_WORDS
 from kgot_lab.types import Message, Prompt
@@ -22,7 +22,7 @@ from kgot_lab.types import Message, Prompt
 # Ordering: how a question compares two things, and which of two values wins.
 
 ComparedBy = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
-_WORDS: tuple[
+_COMPARING_WORDS: tuple[
     tuple[ComparedBy, str], ...
 ] = (  # the first that fits counts: to live longer is no size, and "longer" alone is
     ("longest", r"(?:lived?|lives) (?:longer|longest)|longer (?:life\w*|span)"),
@@ -33,56 +33,60 @@ _WORDS: tuple[
     ("least", "fewer|fewest|less|least|smaller|smallest|shorter|lower|lowest"),
     ("most", "more|most|larger|largest|bigger|biggest|longer|longest|higher|highest|taller|tallest|greater"),
 )
-ORDERING = "|".join([*(words for kind, words in _WORDS if kind != "same"), "after"])
+ORDERING = "|".join([*(words for kind, words in _COMPARING_WORDS if kind != "same"), "after"])
 
 
-def comparison_of(question: str) -> ComparedBy:
+def comparison_kind(question: str) -> ComparedBy:
     """Return how a question compares two values, or "each" if no comparing word of _WORDS occurs in it."""
-    return next((kind for kind, words in _WORDS if re.search(rf"\b(?:{words})\b", question, re.I)), "each")
+    return next(
+        (kind for kind, words in _COMPARING_WORDS if re.search(rf"\b(?:{words})\b", question, re.I)), "each"
+    )
 
 
-def first_of_two(kind: ComparedBy, values: Sequence[Sequence[str]], *, ages: bool = False) -> bool | None:
+def first_wins(kind: ComparedBy, values: Sequence[Sequence[str]], *, ages: bool = False) -> bool | None:
     """Return whether the first of two values is the earliest, the most and so on.
 
     Returns None if the values are equal or cannot be compared. If one of two dates is a year only, the years
     are compared. With `ages`, more years mean an earlier date.
     """
-    last = [each[-1] for each in values]
+    last = [age[-1] for age in values]
     if kind in ("longest", "shortest"):
-        return _ordered([_span(each) for each in values], largest=kind == "longest")
+        return _first_is_extreme([_years_between(age) for age in values], largest=kind == "longest")
     if kind in ("earliest", "latest"):
-        years = [age_in(value) for value in last]
-        if any(each is not None for each in years):
-            return _ordered(years, largest=kind == "earliest") if ages else None
-        dates = [date_in(value) for value in last]
+        years = [parse_age(value) for value in last]
+        if any(age is not None for age in years):
+            return _first_is_extreme(years, largest=kind == "earliest") if ages else None
+        dates = [parse_date(value) for value in last]
         shared = min((len(date) for date in dates if date), default=0)
-        return _ordered([date[:shared] if date else None for date in dates], largest=kind == "latest")
-    one, other = map(quantity_in, last)
-    if one is None or other is None or not one.compares_with(other):
+        return _first_is_extreme(
+            [date[:shared] if date else None for date in dates], largest=kind == "latest"
+        )
+    first, second = map(parse_quantity, last)
+    if first is None or second is None or not first.compares_with(second):
         return None
-    return _ordered([one.amount, other.amount], largest=kind == "most")
+    return _first_is_extreme([first.amount, second.amount], largest=kind == "most")
 
 
-def speaks_of_age(question: str) -> bool:
+def asks_about_age(question: str) -> bool:
     """Return whether a question asks who is older or younger, so that an age tells as much as a date."""
     return bool(re.search(r"\b(?:older|oldest|eldest|younger|youngest)\b", question, re.I))
 
 
-def _ordered(values: Sequence[object], *, largest: bool) -> bool | None:
+def _first_is_extreme(values: Sequence[object], *, largest: bool) -> bool | None:
     if None in values or values[0] == values[1]:
         return None
     return (values[0] > values[1]) == largest  # type: ignore[no-any-return, operator]  # two of one kind
 
 
-def _span(values: Sequence[str]) -> float | None:
+def _years_between(values: Sequence[str]) -> float | None:
     """Return the years between two dates, or the years that a single value states.
 
     A bare number is not a span.
     """
     if len(values) == 1:
-        return age_in(values[0])
-    dates = [date_in(value) for value in values[-2:]]
-    if not all(dates) or any(age_in(value) is not None for value in values[-2:]):
+        return parse_age(values[0])
+    dates = [parse_date(value) for value in values[-2:]]
+    if not all(dates) or any(parse_age(value) is not None for value in values[-2:]):
         return None
     born, died = ([*date, 7, 1][:3] if len(date) == 1 else [*date, 15][:3] for date in dates if date)
     span = (died[0] - born[0]) + (died[1] - born[1]) / 12 + (died[2] - born[2]) / 365
@@ -91,10 +95,10 @@ def _span(values: Sequence[str]) -> float | None:
 
 # Yes/no questions that compare two things, from the values read for each.
 
-_DENIED = re.compile(
+_NEGATION = re.compile(
     rf"\b(?:no|not|never|neither|either|except)\b|n['’]t\b|\bor\W+(?:\w+\W+){{0,3}}{MARK}", re.I
 )
-_JOINED = re.compile(rf"\bboth\b|{MARK}\d\W+and\W+(?:\w+\W+){{0,3}}{MARK}\d", re.I)
+_CONJUNCTION = re.compile(rf"\bboth\b|{MARK}\d\W+and\W+(?:\w+\W+){{0,3}}{MARK}\d", re.I)
 _SAME = re.compile(r"\b(?:same|share)\b", re.I)
 _ORDER = re.compile(rf"\b(?:{ORDERING})\b", re.I)
 _PAIR = re.compile(
@@ -102,10 +106,10 @@ _PAIR = re.compile(
     rf"(?P<then>[^{MARK}]*){MARK}(?P<two>\d)(?P<tail>[^{MARK}]*)$",
     re.I,
 )
-_SO_MUCH = re.compile(
+_DEGREE = re.compile(
     rf"\b(?:twice|thrice|half|double|times|percent|years?|months?|days?|as|both|all)\b|(?<!{MARK})\d", re.I
 )
-_BOUND = re.compile(
+_BOUND_WORDS = re.compile(
     r"\b(?:(?P<least>at least|no (?:less|fewer) than)|(?P<most>at most|no more than)"
     r"|(?P<above>(?:more|larger|bigger|longer|higher|taller|greater|later) than|over|above|after)"
     r"|(?P<below>(?:less|fewer|smaller|shorter|lower|earlier) than|under|below|before|prior to))\s+"
@@ -113,7 +117,7 @@ _BOUND = re.compile(
     re.I,
 )
 _END_OF_BOUND = re.compile(r",\s|\?|\s(?:and|or)\s")
-_OF_TIME = re.compile(r"\b(?:before|after|prior|earlier|later)\b", re.I)
+_TIME_WORD = re.compile(r"\b(?:before|after|prior|earlier|later)\b", re.I)
 
 
 def yes_or_no(masked: str, values: Sequence[Sequence[str]]) -> str:
@@ -121,98 +125,95 @@ def yes_or_no(masked: str, values: Sequence[Sequence[str]]) -> str:
 
     Returns "" if the values do not decide it.
     """
-    bounds = list(_BOUND.finditer(masked))
-    if _DENIED.search(re.sub(r"\bno (?=(?:more|less|fewer) than \d)", "", masked)):
+    bounds = list(_BOUND_WORDS.finditer(masked))
+    if _NEGATION.search(re.sub(r"\bno (?=(?:more|less|fewer) than \d)", "", masked)):
         return ""
-    last = [each[-1] for each in values]
-    truths = [truth_in(value) for value in last]
+    last_values = [each[-1] for each in values]
+    truths = [parse_yes_no(value) for value in last_values]
     if None not in truths:
-        return _said(masked, [bool(each) for each in truths])
+        return _combine_truths(masked, [bool(each) for each in truths])
     if any(each is not None for each in truths):
         return ""
-    if len(bounds) == 1 and _JOINED.search(masked):
-        held = [_within(bounds[0], masked, value) for value in last]
-        return "" if None in held else _told(all(held))
+    if len(bounds) == 1 and _CONJUNCTION.search(masked):
+        within = [_is_within(bounds[0], masked, value) for value in last_values]
+        return "" if None in within else _yes_no(all(within))
     if _SAME.search(masked) and not re.search(r"\bthan\b", masked):
-        return _told(alike(last[0], last[1], masked))
-    return _told(_of_pair(masked, values)) if not bounds else ""
+        return _yes_no(same_value(last_values[0], last_values[1], masked))
+    return _yes_no(_compare_pair(masked, values)) if not bounds else ""
 
 
-def _told(holds: bool | None) -> str:
+def _yes_no(holds: bool | None) -> str:
     return "" if holds is None else "yes" if holds else "no"
 
 
-def _said(masked: str, truths: Sequence[bool]) -> str:
+def _combine_truths(masked: str, truths: Sequence[bool]) -> str:
     """Answer from two yes/no answers, one for each thing.
 
     Returns "" if the question asks which of them is more.
     """
     if _SAME.search(masked) or re.search(rf"\bthan\b[^{MARK}]*{MARK}", masked):
         return ""
-    return _told(all(truths)) if _JOINED.search(masked) or comparison_of(masked) == "each" else ""
+    return _yes_no(all(truths)) if _CONJUNCTION.search(masked) or comparison_kind(masked) == "each" else ""
 
 
-def _of_pair(masked: str, values: Sequence[Sequence[str]]) -> bool | None:
+def _compare_pair(masked: str, values: Sequence[Sequence[str]]) -> bool | None:
     """Return whether the first thing is more, or earlier, than the second, by the one word between them.
 
     Returns None for any question beyond that.
     """
-    found = _PAIR.match(masked)
+    match = _PAIR.match(masked)
     if (
-        not found
+        not match
         or len(_ORDER.findall(masked)) != 1
-        or found["one"] == found["two"]
-        or _SO_MUCH.search(masked)
+        or match["one"] == match["two"]
+        or _DEGREE.search(masked)
     ):
         return None
-    word = found["word"].lower()
+    word = match["word"].lower()
     of_time = word in ("before", "after")
-    _, than, other = found["then"].rpartition("than")
+    _, than, compared_text = match["then"].rpartition("than")
     if of_time == bool(than):
         return None
-    asked, of_other, tail = (
-        _telling(text) for text in (found["before"], found["then"] if of_time else other, found["tail"])
+    first_words, second_words, tail = (
+        _content_words(text)
+        for text in (match["before"], match["then"] if of_time else compared_text, match["tail"])
     )
-    if of_other != asked and (of_other or not _states_value_of(found["then"])):
+    if second_words != first_words and (second_words or not _refers_back(match["then"])):
         return None  # a director is not compared with a film
-    if not set(tail) <= set(_telling(found["mid"])):
+    if not set(tail) <= set(_content_words(match["mid"])):
         return None  # nor a death with a birth
-    kind = "latest" if word == "after" else comparison_of(word)
-    return first_of_two(
-        kind, [values[int(found["one"])], values[int(found["two"])]], ages=speaks_of_age(word)
-    )
+    kind = "latest" if word == "after" else comparison_kind(word)
+    return first_wins(kind, [values[int(match["one"])], values[int(match["two"])]], ages=asks_about_age(word))
 
 
-def _states_value_of(text: str) -> bool:
+def _refers_back(text: str) -> bool:
     """Return whether a text refers back to the first thing, as in "than that of"."""
     return bool(re.search(r"\b(?:that|those|the one) of\b", text))
 
 
-def _telling(text: str) -> list[str]:
+def _content_words(text: str) -> list[str]:
     return [word for word in re.findall(r"\w+", text.lower()) if word not in COMPARED_STOP_WORDS]
 
 
-def _within(bound: re.Match[str], masked: str, value: str) -> bool | None:
+def _is_within(bound: re.Match[str], masked: str, value: str) -> bool | None:
     """Return whether a value is within a bound of the question, such as "before 1900" or "at least 100 m".
 
     Returns None if that cannot be decided.
     """
-    told = _END_OF_BOUND.split(masked[bound.end() :])[0]
+    limit_text = _END_OF_BOUND.split(masked[bound.end() :])[0]
     if MARK in masked[bound.end() :]:
         return None
-    if _OF_TIME.search(bound[0]):
-        return _on_that_side(date_in(value), date_in(told), earlier=bool(bound["below"]))
-    limit, found = quantity_in(told), quantity_in(value)
-    if limit is None or found is None or not found.compares_with(limit):
+    if _TIME_WORD.search(bound[0]):
+        return _is_on_side(parse_date(value), parse_date(limit_text), earlier=bool(bound["below"]))
+    limit, quantity = parse_quantity(limit_text), parse_quantity(value)
+    if limit is None or quantity is None or not quantity.compares_with(limit):
         return None
     if bound["least"] or bound["above"]:
-        return found.amount > limit.amount or bool(bound["least"] and found.amount == limit.amount)
-    return found.amount < limit.amount or bool(bound["most"] and found.amount == limit.amount)
+        return quantity.amount > limit.amount or bool(bound["least"] and quantity.amount == limit.amount)
+    return quantity.amount < limit.amount or bool(bound["most"] and quantity.amount == limit.amount)
 
 
-def _on_that_side(
-    date: tuple[int, ...] | None, limit: tuple[int, ...] | None, *, earlier: bool
-) -> bool | None:
+def _is_on_side(date: tuple[int, ...] | None, limit: tuple[int, ...] | None, *, earlier: bool) -> bool | None:
     """Return whether a date is before (or after) another, or None if the dates are not precise enough."""
     if date is None or limit is None:
         return None
@@ -242,10 +243,10 @@ _EXAMPLES = (
     ),
     ("Are Pell Hadrowe and Sunniva Askelund both painters?", "Is X a painter?"),
 )
-_LONGEST = 48  # tokens of the questions
+_REPLY_TOKENS = 48  # tokens of the questions
 
 
-def question_for_each(question: str) -> Prompt:
+def comparison_prompt(question: str) -> Prompt:
     """Ask for the questions whose answers a comparison of two things needs."""
     turns = [
         Message(role, text)
@@ -253,23 +254,23 @@ def question_for_each(question: str) -> Prompt:
         for role, text in zip(("user", "assistant"), example, strict=True)
     ]
     return Prompt(
-        (Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _LONGEST
+        (Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _REPLY_TOKENS
     )
 
 
-def questions_of_each(reply: str, things: Sequence[str]) -> list[list[str]]:
+def parse_comparison_questions(reply: str, things: Sequence[str]) -> list[list[str]]:
     """Return the questions for each thing, with `#1` still unfilled in the second.
 
     Returns an empty list if the reply asks nothing about X.
     """
-    lines = [line for line in map(plain_line, reply.splitlines()) if line.endswith("?")][:2]
+    lines = [line for line in map(strip_markers, reply.splitlines()) if line.endswith("?")][:2]
     if not lines or not re.search(r"\bX\b", lines[0]):
         return []
     lines = [line for line in lines if re.search(r"\bX\b|#1", line)]
-    return [[_about(line, thing) for line in lines] for thing in things]
+    return [[_fill_name(line, thing) for line in lines] for thing in things]
 
 
-def worked_out(question: str, things: Sequence[str], values: Sequence[Sequence[str]]) -> str:
+def computed_answer(question: str, things: Sequence[str], values: Sequence[Sequence[str]]) -> str:
     """Compute the answer to a question from the values read for two things, in the form it asks for.
 
     `values` holds the answers for each thing in the order of its questions. Returns "" if the values do not
@@ -282,17 +283,17 @@ def worked_out(question: str, things: Sequence[str], values: Sequence[Sequence[s
         or any(is_no_answer(value) for each in values for value in each)
     ):
         return ""
-    form, masked = form_of(question), with_names_masked(question, things)
+    form, masked = classify_question(question), mask_names(question, things)
     if form == "yes or no":
         return yes_or_no(masked, values)
     # "is A older or younger than B" has no name for an answer
     if form == "open" or re.search(rf"{MARK}\d.*\bthan\b", masked):
         return ""
-    answer = compared(comparison_of(masked), things, values, ages=speaks_of_age(masked))
+    answer = compare_values(comparison_kind(masked), things, values, ages=asks_about_age(masked))
     return answer if answer in things else ""
 
 
-def compared(
+def compare_values(
     kind: ComparedBy, things: Sequence[str], values: Sequence[Sequence[str]], *, ages: bool = False
 ) -> str:
     """Compare the values read for two things and return the answer, or "" if they cannot be compared.
@@ -303,15 +304,15 @@ def compared(
     if len(things) != 2 or any(is_no_answer(value) for value in last):
         return ""
     if kind == "same":
-        same = None if any(truth_in(value) is not None for value in last) else alike(*last)
+        same = None if any(parse_yes_no(value) is not None for value in last) else same_value(*last)
         return "" if same is None else "yes" if same else "no"
     if kind == "each":
-        said = [truth_in(value) for value in last]
-        return "" if None in said else "yes" if all(said) else "no"
-    first = first_of_two(kind, values, ages=ages)
+        truths = [parse_yes_no(value) for value in last]
+        return "" if None in truths else "yes" if all(truths) else "no"
+    first = first_wins(kind, values, ages=ages)
     return "" if first is None else things[0 if first else 1]
 
 
-def _about(line: str, thing: str) -> str:
+def _fill_name(line: str, thing: str) -> str:
     """Replace X in a question by the name of the thing, which may contain any character."""
     return re.sub(r"\bX\b", lambda _: thing, line)

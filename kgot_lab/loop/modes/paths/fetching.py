@@ -8,22 +8,22 @@ from collections.abc import Iterable
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
-from kgot_lab.loop.insert import lookup, search_tool, use, written
+from kgot_lab.loop.insert import call_tool, search_call, search_tool, write_statement
 from kgot_lab.loop.modes.paths.mentions import (
-    PlacedSentence,
-    bracketed,
-    by_passage,
+    GraphSentence,
+    group_by_passage,
     mention_facts,
-    near_titles,
     new_sentences,
-    sentence_heading,
-    title_at,
-    title_of,
-    without_names,
+    node_title,
+    passage_title,
+    remove_names,
+    sentence_edges,
+    similar_titles,
+    titled_line,
 )
-from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, facts_at, meet_facts, spaced
-from kgot_lab.loop.render import joined_lines
-from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
+from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, load_facts, name_facts, with_spaces
+from kgot_lab.loop.render import join_lines
+from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
 from kgot_lab.memory.extraction import (
     SourcedSentence,
     facts_prompt,
@@ -35,113 +35,113 @@ from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import SentenceRules
 from kgot_lab.types import Document
 
-_RECALLED = 12  # maximum names found for a question, and titles loaded
-_STEPS = 2  # steps from those titles, as many as entity-linked search takes
-_READ_FOR_FACTS = 4  # maximum sentences
-_NAMED_LATER = 0.5  # rank score of a title that a step names and the question does not
+_MAX_TITLES = 12  # maximum names found for a question, and titles loaded
+_MAX_HOPS = 2  # steps from those titles, as many as entity-linked search takes
+_MAX_FACT_SENTENCES = 4  # maximum sentences
+_LINKED_SCORE = 0.5  # rank score of a title that a step names and the question does not
 
 
-def recall(run: Loop, walk: PathWalk) -> None:
+def load_start_graph(run: RunContext, walk: PathWalk) -> None:
     """Load the part of the run's initial graph that is near the question.
 
     This covers the sentences and facts at names near the question, and what those lead to.
     """
     if not run.store.schema().nodes:
         return
-    named = [node.id for node in run.store.search(run.state.question, limit=_RECALLED)]
-    titles = [name for name in named if sentence_heading(name, run.store) or facts_at(run, walk, name)]
+    node_ids = [node.id for node in run.store.search(run.state.question, limit=_MAX_TITLES)]
+    titles = [name for name in node_ids if sentence_edges(name, run.store) or name_facts(run, walk, name)]
     for rank, title in enumerate(titles, start=1):
         walk.standing[title] = max(walk.standing.get(title, 0.0), 1 / rank)
-        know(run, walk, title)
+        load_sentences(run, walk, title)
     reached = titles
-    for _ in range(_STEPS):
-        reached = _recalled_from(run, walk, reached)
+    for _ in range(_MAX_HOPS):
+        reached = _load_neighbours(run, walk, reached)
     for title in titles:
-        _follow_facts(run, walk, title)
+        _load_linked_facts(run, walk, title)
 
 
-def _recalled_from(run: Loop, walk: PathWalk, titles: Iterable[str]) -> list[str]:
+def _load_neighbours(run: RunContext, walk: PathWalk, titles: Iterable[str]) -> list[str]:
     """Load the titles one step from some titles, and return them.
 
     A step follows a name in one of their sentences, or a sentence that mentions one of them.
     """
-    found: list[str] = []
+    loaded: list[str] = []
     for title in titles:
-        places = [place for place, sentence in walk.sentences.items() if sentence.title == title]
-        edges = [edge for node in (title, *places) for edge in run.store.neighbours(node)]
-        ends = dict.fromkeys(title_at(end) for edge in edges for end in (edge.target, edge.source))
-        for name in (
-            name for name in ends if name not in walk.standing and sentence_heading(name, run.store)
-        ):
-            if len(walk.standing) >= _RECALLED:
-                return found
-            walk.standing[name] = walk.standing[title] * _NAMED_LATER
-            know(run, walk, name)
-            found.append(name)
-    return found
+        nodes = [endpoint for endpoint, sentence in walk.sentences.items() if sentence.title == title]
+        edges = [edge for endpoint in (title, *nodes) for edge in run.store.neighbours(endpoint)]
+        ends = dict.fromkeys(node_title(end) for edge in edges for end in (edge.target, edge.source))
+        for name in (name for name in ends if name not in walk.standing and sentence_edges(name, run.store)):
+            if len(walk.standing) >= _MAX_TITLES:
+                return loaded
+            walk.standing[name] = walk.standing[title] * _LINKED_SCORE
+            load_sentences(run, walk, name)
+            loaded.append(name)
+    return loaded
 
 
-def _follow_facts(run: Loop, walk: PathWalk, name: str) -> None:
+def _load_linked_facts(run: RunContext, walk: PathWalk, name: str) -> None:
     """Note the facts at a name, and the sentences under the names that they lead to."""
-    for other, standing in meet_facts(run, walk, name, walk.standing[name]).items():
+    for other, standing in load_facts(run, walk, name, walk.standing[name]).items():
         walk.standing[other] = max(walk.standing.get(other, 0.0), standing)
-        know(run, walk, other)
+        load_sentences(run, walk, other)
 
 
-def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
+def load_name(run: RunContext, walk: PathWalk, name: str) -> str | None:
     """Load the sentences and facts of a name from the run's initial graph, and return the name found there.
 
     Returns None if the graph has nothing under that name.
     """
     if not run.state.start:
         return None
-    near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_RECALLED))))
-    same = (title for title in near if normalise_name(spaced(title)) == normalise_name(spaced(name)))
+    near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_MAX_TITLES))))
+    same = (
+        title for title in near if normalise_name(with_spaces(title)) == normalise_name(with_spaces(name))
+    )
     title = next(
-        (title for title in same if sentence_heading(title, run.store) or facts_at(run, walk, title)), None
+        (title for title in same if sentence_edges(title, run.store) or name_facts(run, walk, title)), None
     )
     if title is not None:
-        walk.standing[title] = _NAMED_LATER
-        know(run, walk, title)
-        _follow_facts(run, walk, title)
+        walk.standing[title] = _LINKED_SCORE
+        load_sentences(run, walk, title)
+        _load_linked_facts(run, walk, title)
     return title
 
 
-def know(run: Loop, walk: PathWalk, title: str) -> None:
+def load_sentences(run: RunContext, walk: PathWalk, title: str) -> None:
     """Note the sentences that the graph holds under a title."""
-    before: Counter[str] = Counter()
-    for edge in sentence_heading(title, run.store):
+    counts: Counter[str] = Counter()
+    for edge in sentence_edges(title, run.store):
         text, source = edge.properties.get("sentence"), str(edge.properties.get("source", ""))
         if isinstance(text, str):
-            walk.sentences[edge.target] = PlacedSentence(edge.target, title, text, source, before[source])
-            before[source] += 1
+            walk.sentences[edge.target] = GraphSentence(edge.target, title, text, source, counts[source])
+            counts[source] += 1
 
 
-def next_look_ups(run: Loop, walk: PathWalk) -> tuple[ToolCall, ...]:
+def next_searches(run: RunContext, walk: PathWalk) -> tuple[ToolCall, ...]:
     """Return the next searches.
 
     The first is the question itself. Later ones combine the words of the question with names at the open ends
     of the best paths.
     """
-    look = search_tool(run)
-    if look is None:
+    tool = search_tool(run)
+    if tool is None:
         return ()
     if not run.state.calls:
-        return (lookup(look, run.state.question),)
-    asked = without_names(run.state.question)
-    ends = dict.fromkeys(
+        return (search_call(tool, run.state.question),)
+    question_words = remove_names(run.state.question)
+    names = dict.fromkeys(
         name
         for candidate in walk.answered
         for route in candidate.routes
         for name in _open_ends(run, walk, route)
     )
-    if not ends:
+    if not names:
         return ()
-    call = lookup(look, f"{asked} {' '.join(list(ends)[:3])}")
+    call = search_call(tool, f"{question_words} {' '.join(list(names)[:3])}")
     return () if call in run.state.calls else (call,)
 
 
-def _open_ends(run: Loop, walk: PathWalk, route: Route) -> Iterable[str]:
+def _open_ends(run: RunContext, walk: PathWalk, route: Route) -> Iterable[str]:
     """Yield the names in the sentences of a route that are neither in the question nor titles."""
     question = f" {normalise_name(run.state.question)} "
     titles = {normalise_name(title) for title in walk.standing}
@@ -153,85 +153,90 @@ def _open_ends(run: Loop, walk: PathWalk, route: Route) -> Iterable[str]:
         )
 
 
-def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
+def fetch(run: RunContext, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
     """Make a tool call, and write the sentences of its result with one statement per passage."""
-    returned = yield from use(run, call)
+    returned = yield from call_tool(run, call)
     if returned.failed:
         return returned
     # a text without a source
     documents = returned.sources or (
         Document("", returned.text, " ".join(map(str, call.arguments.values()))),
     )
-    walk.stands(documents)
-    new = new_sentences(documents, run.store, _rules(run))
+    walk.record_ranks(documents)
+    new = new_sentences(documents, run.store, _sentence_rules(run))
     links = run.limits.links
-    titles = list(dict.fromkeys([*walk.standing, *map(title_of, documents)])) if "titles" in links else []
-    near = near_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
-    for sentences in by_passage(new).values():
+    titles = (
+        list(dict.fromkeys([*walk.standing, *map(passage_title, documents)])) if "titles" in links else []
+    )
+    near = similar_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
+    for sentences in group_by_passage(new).values():
         facts = mention_facts(sentences, titles, near, runs="names" in links, parts=run.limits.finds_parts)
         yield from _write(run, run.store.dialect.add(facts), str(call))
     for document in documents:
-        know(run, walk, title_of(document))
+        load_sentences(run, walk, passage_title(document))
     return returned
 
 
-def _rules(run: Loop) -> SentenceRules:
+def _sentence_rules(run: RunContext) -> SentenceRules:
     """Return the sentence rules that passages are split by. The plain rules never applied in this mode."""
     return "any script" if run.limits.finds_parts else "careful"
 
 
-def _write(run: Loop, statement: str, source: str) -> Steps[None]:
+def _write(run: RunContext, statement: str, source: str) -> Steps[None]:
     """Run a statement built by this package. If the store refuses it, it is recorded as refused."""
     try:
-        diff = written(run.store, statement)
+        diff = write_statement(run.store, statement)
     except QueryFailed as error:
-        yield run.happened(Refused, statement=statement, reason=error.reason, writing=True)
+        yield run.record(Refused, statement=statement, reason=error.reason, writing=True)
     else:
-        yield run.happened(Wrote, statement=statement, diff=diff, source=source)
+        yield run.record(Wrote, statement=statement, diff=diff, source=source)
 
 
-def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
+def write_path_facts(run: RunContext, best: PathAnswer) -> Steps[None]:
     """Extract facts from the sentences of the chosen paths and write those that a sentence states."""
     pieces = {
         each.place: SourcedSentence(each.text, each.title, each.source, each.number)
         for route in best.routes
         for each in route.sentences
     }
-    says_it = {each.place for route in best.routes for each in route.with_sentences_for(best.text).sentences}
+    stating = {each.place for route in best.routes for each in route.with_sentences_for(best.text).sentences}
     shown = [
-        pieces[place] for place in sorted(pieces, key=lambda place: place not in says_it)[:_READ_FOR_FACTS]
+        pieces[node] for node in sorted(pieces, key=lambda node: node not in stating)[:_MAX_FACT_SENTENCES]
     ]
-    if not shown or _were_read(run, shown):
+    if not shown or _has_facts(run, shown):
         return
-    how = How("facts", temperature=run.limits.temperature)
+    options = CallOptions("facts", temperature=run.limits.temperature)
     text = (
         yield from ask_reply(
-            run, "facts", facts_prompt(joined_lines(bracketed(each.title, each.text) for each in shown)), how
+            run,
+            "facts",
+            facts_prompt(join_lines(titled_line(each.title, each.text) for each in shown)),
+            options,
         )
     ).text
-    said, invented = split_grounded(text, shown)
+    stated, invented = split_grounded(text, shown)
     grounded = [
-        (triple, piece) for triple, piece in said if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)
+        (triple, piece) for triple, piece in stated if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)
     ]
     if invented:
-        yield run.happened(
-            Refused, statement=joined_lines(map(str, invented)), reason="no sentence says this", writing=True
+        yield run.record(
+            Refused, statement=join_lines(map(str, invented)), reason="no sentence says this", writing=True
         )
     if grounded:
         source = str(run.state.calls[-1]) if run.state.calls else ""
         yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
 
 
-def _were_read(run: Loop, shown: Iterable[SourcedSentence]) -> bool:
+def _has_facts(run: RunContext, shown: Iterable[SourcedSentence]) -> bool:
     """Return whether an earlier run has already extracted facts from these sentences.
 
     This holds if the initial graph contains all of them, and facts taken from some of them.
     """
     sentences: set[str] = set()
-    read: set[str] = set()
+    fact_sentences: set[str] = set()
     for edge in run.state.start.edges:
-        (read, sentences)[edge.type in (SAYS_SENTENCE, MENTIONS_NAME)].update(
+        (fact_sentences, sentences)[edge.type in (SAYS_SENTENCE, MENTIONS_NAME)].update(
             support.sentence for support in supports_of(edge.properties)
         )
     texts = {piece.text for piece in shown}
-    return texts <= sentences and bool(texts & read)
+    return texts <= sentences and bool(texts & fact_sentences)

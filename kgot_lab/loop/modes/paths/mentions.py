@@ -31,16 +31,18 @@ from kgot_lab.text.words import (
 )
 from kgot_lab.types import Document, Edge, Triple
 
-_MOST = 8  # names of a sentence
+_MAX_NAMES = 8  # names of a sentence
 _NONE: Mapping[str, str] = MappingProxyType({})
-_JOINING = re.compile(r"(?<=\S)\s+(?:and|in|on)\s+(?:the\s+)?")  # not "of": University of Jena is one name
-_YEAR_BEHIND = re.compile(r"(?:\s+(?:in|on)\s+(?:the\s+)?\d+)+$")
-_ROUND = str.maketrans("[]", "()")
-_LONGEST = 60  # characters of a name
+_NAME_SEPARATOR = re.compile(
+    r"(?<=\S)\s+(?:and|in|on)\s+(?:the\s+)?"
+)  # not "of": University of Jena is one name
+_TRAILING_YEAR = re.compile(r"(?:\s+(?:in|on)\s+(?:the\s+)?\d+)+$")
+_ROUND_BRACKETS = str.maketrans("[]", "()")
+_MAX_NAME_LENGTH = 60  # characters of a name
 
 
 @dataclass(frozen=True)
-class PlacedSentence:
+class GraphSentence:
     """A sentence in the graph: its node, its title, its text, its document, and its index there (0 first)."""
 
     place: str
@@ -50,52 +52,52 @@ class PlacedSentence:
     number: int
 
     def __str__(self) -> str:
-        return bracketed(self.title, self.text)
+        return titled_line(self.title, self.text)
 
 
-def bracketed(title: str, text: str) -> str:
+def titled_line(title: str, text: str) -> str:
     """Format a title and a text as one prompt line, "[title] text".
 
     Square brackets in the title become round and line breaks become spaces, so that a title cannot end or
     break the line and a text cannot begin one.
     """
-    plain = " ".join(title.split()).translate(_ROUND)
+    plain = " ".join(title.split()).translate(_ROUND_BRACKETS)
     return f"[{plain}] {' '.join(text.split())}"
 
 
-def title_of(document: Document) -> str:
+def passage_title(document: Document) -> str:
     """Return the name of a passage in the graph: its title, or its id if it has none."""
     return " ".join(document.title.split()) or document.id
 
 
 def new_sentences(
     documents: Iterable[Document], store: Store, rules: SentenceRules = "any script"
-) -> list[PlacedSentence]:
+) -> list[GraphSentence]:
     """Split passages into sentences and return those that the graph does not hold yet.
 
     Each has the node it will get.
     """
-    taken: dict[str, int] = {}
-    there: dict[str, set[Support]] = {}
-    found: list[PlacedSentence] = []
+    last_number: dict[str, int] = {}
+    known: dict[str, set[Support]] = {}
+    new: list[GraphSentence] = []
     for document in documents:
-        title = title_of(document)
-        if title not in there:
-            edges = sentence_heading(title, store)
-            there[title] = {support for edge in edges for support in supports_of(edge.properties)}
+        title = passage_title(document)
+        if title not in known:
+            edges = sentence_edges(title, store)
+            known[title] = {support for edge in edges for support in supports_of(edge.properties)}
             # some before it may have been retracted
-            taken[title] = max((_number_of(edge.target) for edge in edges), default=0)
-        for number, text in enumerate(_pieces(document.text, rules)):
-            if text and Support(document.id, text) not in there[title]:
-                there[title].add(Support(document.id, text))
-                taken[title] += 1
-                found.append(
-                    PlacedSentence(place_under(title, taken[title]), title, text, document.id, number)
+            last_number[title] = max((_sentence_number(edge.target) for edge in edges), default=0)
+        for number, text in enumerate(_split_sentences(document.text, rules)):
+            if text and Support(document.id, text) not in known[title]:
+                known[title].add(Support(document.id, text))
+                last_number[title] += 1
+                new.append(
+                    GraphSentence(sentence_node(title, last_number[title]), title, text, document.id, number)
                 )
-    return found
+    return new
 
 
-def _pieces(text: str, rules: SentenceRules) -> Iterator[str]:
+def _split_sentences(text: str, rules: SentenceRules) -> Iterator[str]:
     """Yield the sentences of a text, each on one line.
 
     A heading, a list item or a table row is one or more sentences of its own.
@@ -104,34 +106,34 @@ def _pieces(text: str, rules: SentenceRules) -> Iterator[str]:
         yield from (" ".join(piece.split()) for piece in sentences(block, rules))
 
 
-def place_under(title: str, number: int) -> str:
+def sentence_node(title: str, number: int) -> str:
     """Return the node id of a sentence under a title. Numbers begin at 1, in the order of insertion."""
     return f"{title} §{number}"
 
 
-def title_at(node: str) -> str:
+def node_title(node: str) -> str:
     """Return the title of a sentence node, or the node itself if it is not a sentence."""
-    return node.rpartition(" §")[0] if is_place(node) else node
+    return node.rpartition(" §")[0] if is_sentence_node(node) else node
 
 
-def is_place(node: str) -> bool:
+def is_sentence_node(node: str) -> bool:
     """Return whether a node stands for a sentence under a title."""
-    return bool(_number_of(node))
+    return bool(_sentence_number(node))
 
 
-def _number_of(place: str) -> int:
-    _, sign, number = place.rpartition(" §")
+def _sentence_number(node: str) -> int:
+    _, sign, number = node.rpartition(" §")
     return int(number) if sign and number.isdecimal() else 0
 
 
-def sentence_heading(title: str, store: Store) -> tuple[Edge, ...]:
+def sentence_edges(title: str, store: Store) -> tuple[Edge, ...]:
     """Return the edges from a title to its sentences, in the order of their numbers."""
     edges = (edge for edge in store.neighbours(title) if edge.type == SAYS_SENTENCE and edge.source == title)
     return tuple(sorted(edges, key=lambda edge: (len(edge.target), edge.target)))
 
 
 def mention_facts(
-    said: Iterable[PlacedSentence],
+    sentences: Iterable[GraphSentence],
     titles: Sequence[str],
     near: Mapping[str, str] = _NONE,
     *,
@@ -145,38 +147,38 @@ def mention_facts(
     sequence is also split at "in", "on" and "and", and a year after it is dropped. `near` maps the node of a
     sentence to a title that it is taken to mention implicitly.
     """
-    known = NameIndex(Document(title, "", title) for title in dict.fromkeys(titles))
+    title_index = NameIndex(Document(title, "", title) for title in dict.fromkeys(titles))
     facts: list[Fact] = []
-    for sentence in said:
+    for sentence in sentences:
         support = support_properties([Support(sentence.source, sentence.text)])
         facts.append((Triple(sentence.title, SAYS_SENTENCE, sentence.place), support))
-        named = dict.fromkeys(_names(sentence.text, known, runs, parts))
-        names = [name for name in named if name not in (sentence.title, sentence.place)][:_MOST]
+        found_names = dict.fromkeys(_find_names(sentence.text, title_index, runs, parts))
+        names = [name for name in found_names if name not in (sentence.title, sentence.place)][:_MAX_NAMES]
         names += [name for name in [near.get(sentence.place, "")] if name and name not in names]
         facts += [(Triple(sentence.place, MENTIONS_NAME, name), support) for name in names]
     return facts
 
 
-def _names(text: str, known: NameIndex, runs: bool, parts: bool) -> Iterator[str]:
+def _find_names(text: str, titles: NameIndex, runs: bool, parts: bool) -> Iterator[str]:
     """Yield the names in a sentence.
 
     Titles come first, as they are spelled, then sequences of capitalised words that are not titles, then the
     parts of those.
     """
-    called = known.find_names(text)
-    for name in called:
-        yield from known[name]
-    within: list[str] = []
+    mentioned = titles.find_names(text)
+    for name in mentioned:
+        yield from titles[name]
+    parts_found: list[str] = []
     for run in CAPITALISED_RUN.finditer(normalise_nfc(text)) if runs else ():
         name = _without_opener(run.group())
-        if parts and not known[normalise_name(name)]:
-            name = _YEAR_BEHIND.sub("", name)
-            joined = _JOINING.split(name)
-            within += map(_without_opener, joined if len(joined) > 1 else ())
-        yield from _as_name(name, known, called)
-    for part in within:
+        if parts and not titles[normalise_name(name)]:
+            name = _TRAILING_YEAR.sub("", name)
+            joined = _NAME_SEPARATOR.split(name)
+            parts_found += map(_without_opener, joined if len(joined) > 1 else ())
+        yield from _resolve_name(name, titles, mentioned)
+    for part in parts_found:
         if not part.isdigit():
-            yield from _as_name(part, known, called)
+            yield from _resolve_name(part, titles, mentioned)
 
 
 def _without_opener(run: str) -> str:
@@ -187,37 +189,41 @@ def _without_opener(run: str) -> str:
     return " ".join(dropwhile(lambda word: normalise_name(word) in LEADING_STOP_WORDS, words))
 
 
-def _as_name(name: str, known: NameIndex, called: Sequence[str]) -> Iterator[str]:
+def _resolve_name(name: str, titles: NameIndex, mentioned: Sequence[str]) -> Iterator[str]:
     """Yield a name as the graph spells it.
 
     These are the titles with that name, or else the name itself if it is long enough and not part of a title
     in `called`.
     """
     key = normalise_name(name)
-    if known[key]:
-        yield from known[key]
-    elif 2 < len(name) <= _LONGEST and key and not any(f" {key} " in f" {title} " for title in called):
+    if titles[key]:
+        yield from titles[key]
+    elif (
+        2 < len(name) <= _MAX_NAME_LENGTH
+        and key
+        and not any(f" {key} " in f" {title} " for title in mentioned)
+    ):
         yield name
 
 
-def by_passage(said: Iterable[PlacedSentence]) -> Mapping[str, list[PlacedSentence]]:
+def group_by_passage(sentences: Iterable[GraphSentence]) -> Mapping[str, list[GraphSentence]]:
     """Group sentences by their document, in order."""
-    found: dict[str, list[PlacedSentence]] = {}
-    for sentence in said:
-        found.setdefault(sentence.source, []).append(sentence)
-    return found
+    groups: dict[str, list[GraphSentence]] = {}
+    for sentence in sentences:
+        groups.setdefault(sentence.source, []).append(sentence)
+    return groups
 
 
 # Implicit mentions: links from a sentence to the passage with the most similar sentence.
 
-NEAR = 0.6  # the least cosine of two sentences that are linked
+MIN_COSINE = 0.6  # the least cosine of two sentences that are linked
 
 
-def near_titles(
-    new: Sequence[PlacedSentence],
-    known: Iterable[PlacedSentence],
+def similar_titles(
+    new: Sequence[GraphSentence],
+    known_sentences: Iterable[GraphSentence],
     embedder: Embedder | None,
-    least: float = NEAR,
+    min_cosine: float = MIN_COSINE,
 ) -> dict[str, str]:
     """Map the node of each new sentence to the other title with the most similar sentence.
 
@@ -225,16 +231,23 @@ def near_titles(
     """
     if embedder is None or not new:
         return {}
-    others = [*new, *(each for each in known if each.place not in {fresh.place for fresh in new})]
-    vectors = embedder.embed([each.text for each in others])
+    candidates = [
+        *new,
+        *(
+            sentence
+            for sentence in known_sentences
+            if sentence.place not in {new_sentence.place for new_sentence in new}
+        ),
+    ]
+    vectors = embedder.embed([sentence.text for sentence in candidates])
     cosines = vectors[: len(new)] @ vectors.T
-    titles = np.array([each.title for each in others])
+    titles = np.array([sentence.title for sentence in candidates])
     cosines[titles[: len(new), None] == titles[None, :]] = -1.0
     best = cosines.argmax(axis=1)
     return {
-        each.place: str(titles[place])
-        for row, (each, place) in enumerate(zip(new, best, strict=True))
-        if cosines[row, place] >= least
+        sentence.place: str(titles[place])
+        for row, (sentence, place) in enumerate(zip(new, best, strict=True))
+        if cosines[row, place] >= min_cosine
     }
 
 
@@ -242,36 +255,40 @@ def near_titles(
 
 # Fitted by logistic regression on the dev questions of the three bundled sets: does a sentence of a
 # relevant passage contain the answer? The code that fitted them is at commit f449c983.
-WORTHS = {"near": -1.64, "asked": 3.07, "early": 1.86, "dated": 0.69, "naming": 0.89, "named": -1.10}
+FEATURE_WEIGHTS = {"near": -1.64, "asked": 3.07, "early": 1.86, "dated": 0.69, "naming": 0.89, "named": -1.10}
 # weights of a sentence and of its passage, which counts 1 / its rank in the search results
-SCALE, STANDING = (0.25, 4.5)
-_WHEN = re.compile(r"\bwhen\b|\byear\b|\bdate\b|\bhow (?:many|much|old|long)\b|\bnumber\b", re.I)
-_CAPITAL = re.compile(r"[\"'“(]*[^\W\d_a-z]|[\"'“(]*\d")
+SENTENCE_WEIGHT, PASSAGE_WEIGHT = (0.25, 4.5)
+_ASKS_NUMBER = re.compile(r"\bwhen\b|\byear\b|\bdate\b|\bhow (?:many|much|old|long)\b|\bnumber\b", re.I)
+_NAME_START = re.compile(r"[\"'“(]*[^\W\d_a-z]|[\"'“(]*\d")
 
 
-def without_names(question: str) -> str:
+def remove_names(question: str) -> str:
     """Remove the names from a question.
 
     Words that begin with a capital or a digit are removed, except for the first word.
     """
     words = question.split()
-    return " ".join(word for number, word in enumerate(words) if number == 0 or not _CAPITAL.match(word))
+    return " ".join(word for number, word in enumerate(words) if number == 0 or not _NAME_START.match(word))
 
 
-def worths(question: str, sentences: Sequence[PlacedSentence], embedder: Embedder | None) -> dict[str, float]:
+def relevance_scores(
+    question: str, sentences: Sequence[GraphSentence], embedder: Embedder | None
+) -> dict[str, float]:
     """Return the relevance score of each sentence by its node, independent of the rank of its passage.
 
     The score is the sum of its `traits`, weighted by WORTHS.
     """
-    told = traits(question, sentences, embedder)
+    features = relevance_features(question, sentences, embedder)
     return {
-        each.place: sum(weight * value for weight, value in zip(WORTHS.values(), values, strict=True))
-        for each, values in zip(sentences, told, strict=True)
+        sentence.place: sum(
+            weight * value for weight, value in zip(FEATURE_WEIGHTS.values(), values, strict=True)
+        )
+        for sentence, values in zip(sentences, features, strict=True)
     }
 
 
-def traits(
-    question: str, sentences: Sequence[PlacedSentence], embedder: Embedder | None
+def relevance_features(
+    question: str, sentences: Sequence[GraphSentence], embedder: Embedder | None
 ) -> list[tuple[float, ...]]:
     """Return the relevance features of each sentence, in the order of WORTHS.
 
@@ -283,31 +300,34 @@ def traits(
     """
     if not sentences:
         return []
-    near = _likeness(question, [f"{each.title}. {each.text}" for each in sentences], embedder)
-    asked = _likeness(without_names(question), [each.text for each in sentences], embedder)
-    said, dated = f" {normalise_name(question)} ", bool(_WHEN.search(question))
+    full = _cosines(question, [f"{each.title}. {each.text}" for each in sentences], embedder)
+    nameless = _cosines(remove_names(question), [each.text for each in sentences], embedder)
+    question_text, asks_number = f" {normalise_name(question)} ", bool(_ASKS_NUMBER.search(question))
     return [
         (
-            near[row],
-            asked[row],
+            full[row],
+            nameless[row],
             1 / (1 + each.number),
-            float(dated and any(map(str.isdigit, each.text))),
+            float(asks_number and any(map(str.isdigit, each.text))),
             float(
                 any(
-                    f" {name} " not in said and name not in normalise_name(each.title)
+                    f" {name} " not in question_text and name not in normalise_name(each.title)
                     for name in capitalised_names(each.text)
                 )
             ),
-            float(f" {normalise_name(each.title)} " in said),
+            float(f" {normalise_name(each.title)} " in question_text),
         )
         for row, each in enumerate(sentences)
     ]
 
 
-def _likeness(wanted: str, texts: Sequence[str], embedder: Embedder | None) -> list[float]:
+def _cosines(query: str, texts: Sequence[str], embedder: Embedder | None) -> list[float]:
     """Return the cosine of each text with `wanted`, of vectors or else of sets of content words."""
     if embedder is not None:
-        vectors = embedder.embed([wanted, *texts])
+        vectors = embedder.embed([query, *texts])
         return [float(value) for value in vectors[1:] @ vectors[0]]
-    bag, bags = set(content_words(wanted)), [set(content_words(text)) for text in texts]
-    return [len(bag & other) / math.sqrt(len(bag) * len(other)) if bag and other else 0.0 for other in bags]
+    query_words, text_words = set(content_words(query)), [set(content_words(text)) for text in texts]
+    return [
+        len(query_words & words) / math.sqrt(len(query_words) * len(words)) if query_words and words else 0.0
+        for words in text_words
+    ]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from kgot_lab.loop.modes.paths.values import plain_line
+from kgot_lab.loop.modes.paths.values import strip_markers
 from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, title_name
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Message, Prompt
@@ -44,14 +44,14 @@ _OR = re.compile(
 )  # a rank that is a noun, as founder and river are, ranks nothing
 
 
-def form_of(question: str) -> Form:
+def classify_question(question: str) -> Form:
     """Classify a question as "yes or no", "choice" (one of two named things) or "open".
 
     "Are A and B both rivers?" is "yes or no", since it has no word such as who or which. "Is A or B older?"
     and "Which is older, A or B?" are "choice". "Was the engineer who founded A from B?" is "yes or no", since
     its "who" does not ask.
     """
-    asks = bool(_ASKS.search(question)) and not _asks_within(question)
+    asks = bool(_ASKS.search(question)) and not _has_relative_pronoun(question)
     ranked = (_OR.search(question) and _RANKED.search(question)) or (
         _LISTED.search(question) and _MAY_RANK.search(question)
     )
@@ -60,7 +60,7 @@ def form_of(question: str) -> Form:
     return "yes or no" if not asks and _YES_OR_NO.search(question.strip()) else "open"
 
 
-def _asks_within(question: str) -> bool:
+def _has_relative_pronoun(question: str) -> bool:
     """Return whether a question begins as a yes/no question, so that a "who" in it is a relative pronoun."""
     return bool(_BEGINS_SO.match(question)) and not _ASKS_LAST.search(question)
 
@@ -75,23 +75,23 @@ _NO_FIGURE = re.compile(
 _HAS_DIGIT = re.compile(r"\d")
 
 
-def unfit(question: str, answer: str) -> str:
+def mismatch_reason(question: str, answer: str) -> str:
     """Return why an answer does not fit the kind of question, or "" if it may.
 
     Examples are a date without a digit, and a date as the answer to a question for a place.
     """
-    asked = question.strip()
-    if _DATE.search(asked) and not _HAS_DIGIT.search(answer) and not _is_part_of_date(asked, answer):
+    stripped = question.strip()
+    if _DATE.search(stripped) and not _HAS_DIGIT.search(answer) and not _is_part_of_date(stripped, answer):
         return "the question asks for a date"
-    if _NO_FIGURE.search(asked) and not re.search(r"[^\W\d]{2}", re.sub(_MONTHS, "", answer)):
+    if _NO_FIGURE.search(stripped) and not re.search(r"[^\W\d]{2}", re.sub(_MONTHS, "", answer)):
         return "the question asks for no date"
     return ""
 
 
-def _is_part_of_date(asked: str, answer: str) -> bool:
+def _is_part_of_date(question: str, answer: str) -> bool:
     """Return whether an answer is a month or weekday where the question asks for a month or a day."""
     return bool(
-        re.search(r"\b(?:what|which) (?:month|day)\b", asked, re.I)
+        re.search(r"\b(?:what|which) (?:month|day)\b", question, re.I)
         and (_MONTHS.search(answer) or _WEEKDAYS.search(answer))
     )
 
@@ -102,7 +102,7 @@ _MONTHS = re.compile(
 )
 
 
-def none_of(answer: str, things: Sequence[str]) -> str:
+def not_offered_reason(answer: str, things: Sequence[str]) -> str:
     """Return why an answer is none of the things that a question names.
 
     Returns "" if it is one of them, or if fewer than two are named.
@@ -110,8 +110,10 @@ def none_of(answer: str, things: Sequence[str]) -> str:
     if len(things) < 2:
         return ""
     words = name_tokens(answer)
-    named = [name_tokens(thing) for thing in things] + [name_tokens(thing.split("(")[0]) for thing in things]
-    return "" if words in named else "it is none of the things that the question names"
+    offered = [name_tokens(thing) for thing in things] + [
+        name_tokens(thing.split("(")[0]) for thing in things
+    ]
+    return "" if words in offered else "it is none of the things that the question names"
 
 
 # Choices: the things that a question offers, and whether all of them were found.
@@ -123,8 +125,8 @@ _NAME = re.compile(
 )
 _BEGINS_WITH_NAME = re.compile(rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL_LETTERS}]")
 _ENDS_WITH_NAME = re.compile(rf"[{CAPITAL_LETTERS}][\w.'’&-]*\W*$")
-_JOINT = re.compile(r",?\s+(and|or)\s+")
-_PART = re.compile(r"[,;:?]|\s(?:and|or)\s")
+_CONJUNCTION = re.compile(r",?\s+(and|or)\s+")
+_SEPARATOR = re.compile(r"[,;:?]|\s(?:and|or)\s")
 
 
 def comparison_candidates(question: str, titles: Sequence[str]) -> list[str]:
@@ -132,15 +134,15 @@ def comparison_candidates(question: str, titles: Sequence[str]) -> list[str]:
 
     Titles that are common words there are left out, such as "Tree" in "Which tree is older?".
     """
-    return [title for title in titles if not _is_common(question, title)]
+    return [title for title in titles if not _is_common_word(question, title)]
 
 
-def with_names_masked(question: str, things: Sequence[str]) -> str:
+def mask_names(question: str, things: Sequence[str]) -> str:
     """Replace the things that a question names by `§0`, `§1`.
 
     This keeps the words of a name from being read as words of the question.
     """
-    for number, thing in sorted(enumerate(things), key=lambda each: -len(each[1])):
+    for number, thing in sorted(enumerate(things), key=lambda numbered: -len(numbered[1])):
         words = [re.escape(word) for word in re.findall(r"\w+", title_name(thing))]
         if words:
             spelled = r"\W+(?:s\W+)?".join(words) + (rf"(?:\{thing[-1]})?" if thing[-1] in "?!" else "")
@@ -153,22 +155,25 @@ def with_names_masked(question: str, things: Sequence[str]) -> str:
     return question
 
 
-def all_found(question: str, things: Sequence[str]) -> bool:
+def has_all_choices(question: str, things: Sequence[str]) -> bool:
     """Return whether `things` holds every thing that a question offers as a choice.
 
     The choices are what "or" and "and" join, and lists before them.
     """
-    masked = with_names_masked(question, things)
+    masked = mask_names(question, things)
     if any(f"{MARK}{number}" not in masked for number in range(len(things))):
         return False
-    for joint in _JOINT.finditer(masked):
-        left, right = _PART.split(masked[: joint.start()])[-1], _PART.split(f"{masked[joint.end() :]} ")[0]
+    for joint in _CONJUNCTION.finditer(masked):
+        left, right = (
+            _SEPARATOR.split(masked[: joint.start()])[-1],
+            _SEPARATOR.split(f"{masked[joint.end() :]} ")[0],
+        )
         if (MARK in left) != (MARK in right) and (
             _joins_names(left, right) or (joint[1] == "or" and _is_choice(left, right))
         ):
             return False
     listed = re.split(r"[,;:]", masked)[1:]
-    return not any(_NAME.match(part) for part in listed) and not _goes_on(masked)
+    return not any(_NAME.match(part) for part in listed) and not _name_continues(masked)
 
 
 def _is_choice(left: str, right: str) -> bool:
@@ -178,7 +183,7 @@ def _is_choice(left: str, right: str) -> bool:
     return MARK in right or bool(re.search(rf"{MARK}\d\W*$", left))
 
 
-def _goes_on(masked: str) -> bool:
+def _name_continues(masked: str) -> bool:
     """Return whether a name continues after a thing that was found, as in "Old Oak Inn".
 
     "are §0 and §1 American?" names nothing else.
@@ -197,7 +202,7 @@ def _joins_names(left: str, right: str) -> bool:
     return bool(re.match(rf"^\W*{_ARTICLES}{MARK}", right) and _ENDS_WITH_NAME.search(left))
 
 
-def _is_common(question: str, title: str) -> bool:
+def _is_common_word(question: str, title: str) -> bool:
     """Return whether a title is one word that occurs in a question only in lower case.
 
     A word that is one side of an "or" or "and" does not count.
@@ -206,15 +211,15 @@ def _is_common(question: str, title: str) -> bool:
     if not name or " " in name:
         return False
     word = re.escape(name)
-    if not all(found.islower() for found in re.findall(rf"\b{word}\b", question, re.I)):
+    if not all(occurrence.islower() for occurrence in re.findall(rf"\b{word}\b", question, re.I)):
         return False
     return not re.search(rf"\b(?:or|and) {_ARTICLES}{word}\b|\b{word},? (?:or|and)\b", question)
 
 
 # Decomposition into hops: simple questions, each about the answer of an earlier one.
 
-MOST = 4  # hops
-_LONGEST = 80  # tokens of the hops
+MAX_HOPS = 4  # hops
+_REPLY_TOKENS = 80  # tokens of the hops
 _SYSTEM = (
     "Split the question into simple questions, one a line, each about one thing. Begin with the name that the question gives; "
     "#1, #2 stand for earlier answers."
@@ -243,27 +248,27 @@ _EXAMPLES = (
 )
 
 
-def question_hops(question: str) -> Prompt:
+def hops_prompt(question: str) -> Prompt:
     """Ask for the hops of a question."""
     turns = [
         message
-        for asked, hops in _EXAMPLES
+        for question_example, hops in _EXAMPLES
         for message in (
-            Message("user", asked),
+            Message("user", question_example),
             Message("assistant", "\n".join(f"{number}. {hop}" for number, hop in enumerate(hops, 1))),
         )
     ]
     return Prompt(
-        (Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _LONGEST
+        (Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _REPLY_TOKENS
     )
 
 
-def hops_in(reply: str) -> list[str]:
+def parse_hops(reply: str) -> list[str]:
     """Parse the hops of a reply: two or more questions, each after the first about an earlier answer.
 
     Returns an empty list if the reply is not a chain.
     """
-    hops = [line for line in map(plain_line, reply.splitlines()) if line.endswith("?")][:MOST]
+    hops = [line for line in map(strip_markers, reply.splitlines()) if line.endswith("?")][:MAX_HOPS]
     chained = all(
         any(f"#{earlier}" in hop for earlier in range(1, number + 1))
         for number, hop in enumerate(hops[1:], 1)
@@ -271,16 +276,16 @@ def hops_in(reply: str) -> list[str]:
     return hops if len(hops) > 1 and "#" not in hops[0] and chained else []
 
 
-def filled(hop: str, answers: Sequence[str]) -> str:
+def fill_hop(hop: str, answers: Sequence[str]) -> str:
     """Replace the references in a hop by the answers of earlier hops."""
     return re.sub(
         r"#(\d)",
-        lambda found: answers[int(found[1]) - 1] if 0 < int(found[1]) <= len(answers) else found[0],
+        lambda match: answers[int(match[1]) - 1] if 0 < int(match[1]) <= len(answers) else match[0],
         hop,
     )
 
 
-def subjects(hop: str, answers: Sequence[str]) -> list[str]:
+def hop_subjects(hop: str, answers: Sequence[str]) -> list[str]:
     """Return the earlier answers that a hop refers to."""
     return [
         answers[int(number) - 1] for number in re.findall(r"#(\d)", hop) if 0 < int(number) <= len(answers)

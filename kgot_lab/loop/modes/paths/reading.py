@@ -8,10 +8,22 @@ from dataclasses import replace
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.loop.events import Parsed, Refused
-from kgot_lab.loop.modes.paths.mentions import SCALE, STANDING, bracketed, worths
-from kgot_lab.loop.modes.paths.question_form import Form, form_of, none_of, unfit
-from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, fact_route, read_names, routes_of
-from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply, read_event
+from kgot_lab.loop.modes.paths.mentions import PASSAGE_WEIGHT, SENTENCE_WEIGHT, relevance_scores, titled_line
+from kgot_lab.loop.modes.paths.question_form import (
+    Form,
+    classify_question,
+    mismatch_reason,
+    not_offered_reason,
+)
+from kgot_lab.loop.modes.paths.routes import (
+    PathAnswer,
+    PathWalk,
+    Route,
+    fact_route,
+    group_routes,
+    names_to_read,
+)
+from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply, read_event
 from kgot_lab.stores.protocol import Dialect, readers
 from kgot_lab.text.cleaning import estimate_tokens
 from kgot_lab.text.words import contains_words, name_units
@@ -57,37 +69,37 @@ EXAMPLE_NAMES = (
 )  # fmt: skip
 
 
-def few_prompt(question: str, facts: str, *, examples: bool = True) -> Prompt:
+def answer_prompt(question: str, facts: str, *, examples: bool = True) -> Prompt:
     """Build the prompt for an answer from some sentences, after examples of the question's form.
 
     Without facts, it asks for what the model knows.
     """
-    shown = _EXAMPLES[form_of(question)] if examples else ()
+    shown = _EXAMPLES[classify_question(question)] if examples else ()
     turns = [message for example in shown for message in _turn(*example, alone=not facts)]
-    asked = Message("user", _asked(question, facts))
+    request = Message("user", _format_question(question, facts))
     return Prompt(
-        (Message("system", _SYSTEM if facts else _SYSTEM_ALONE), *turns, asked), None, 0.0, 0, ANSWER_TOKENS
+        (Message("system", _SYSTEM if facts else _SYSTEM_ALONE), *turns, request), None, 0.0, 0, ANSWER_TOKENS
     )
 
 
-def passage_lines(documents: Iterable[Document]) -> str:
+def format_passages(documents: Iterable[Document]) -> str:
     """Format documents as prompt lines, each with its title in brackets before its text."""
-    return "\n".join(bracketed(document.title, document.text) for document in documents)
+    return "\n".join(titled_line(document.title, document.text) for document in documents)
 
 
-def answer_in(reply: str) -> str:
+def parse_answer(reply: str) -> str:
     """Return the first line of a reply as its answer, without surrounding quotes or a final full stop."""
     line = next((line.strip() for line in reply.splitlines() if line.strip()), "")
     return line.removeprefix("Answer:").strip().strip('"“”').removesuffix(".").strip()
 
 
-def checked_answer(question: str, answer: str, facts: str) -> str:
+def rejection_reason(question: str, answer: str, facts: str) -> str:
     """Return why an answer cannot have been read from some facts, or "" if it can.
 
     Yes and no answer a yes/no question and no other. Any other answer must occur in the facts, word for word,
     and not in the question, unless the question names the things to choose from.
     """
-    form: Form = form_of(question)
+    form: Form = classify_question(question)
     if not (words := name_units(answer)):
         return "it is empty"
     if words in {("yes",), ("no",)}:
@@ -100,75 +112,75 @@ def checked_answer(question: str, answer: str, facts: str) -> str:
 
 
 def _turn(facts: str, question: str, answer: str, *, alone: bool) -> tuple[Message, Message]:
-    return Message("user", _asked(question, "" if alone else facts)), Message("assistant", answer)
+    return Message("user", _format_question(question, "" if alone else facts)), Message("assistant", answer)
 
 
-def _asked(question: str, facts: str) -> str:
+def _format_question(question: str, facts: str) -> str:
     return f"{facts}\n\nQuestion: {question}" if facts else f"Question: {question}"
 
 
-_ROWS = 60  # of a read
-_SENTENCES = 80  # sentences whose scores are passed to a read
+_MAX_ROWS = 60  # of a read
+_MAX_SCORED = 80  # sentences whose scores are passed to a read
 
 
-def paths_read(
-    run: Loop, walk: PathWalk, question: str, starts: Sequence[str]
+def read_routes(
+    run: RunContext, walk: PathWalk, question: str, starts: Sequence[str]
 ) -> Steps[tuple[dict[str, float], list[Route]]]:
     """Return the relevance score of each sentence, and the routes from some names.
 
     The routes are read from the graph in all its query languages.
     """
-    own = worths(question, list(walk.sentences.values()), walk.embedder)
-    worth = {
-        place: round(SCALE * value + STANDING * walk.stand_of(walk.sentences[place]), 3)
-        for place, value in own.items()
+    scores = relevance_scores(question, list(walk.sentences.values()), walk.embedder)
+    weighted = {
+        node: round(SENTENCE_WEIGHT * value + PASSAGE_WEIGHT * walk.passage_score(walk.sentences[node]), 3)
+        for node, value in scores.items()
     }
-    told = dict(sorted(worth.items(), key=lambda item: -item[1])[:_SENTENCES])
-    rows = yield from _rows_in_all(run, lambda dialect: dialect.paths(list(starts), told, _ROWS))
-    routes = [_whole(walk, route) for route in routes_of(rows)]
+    best = dict(sorted(weighted.items(), key=lambda item: -item[1])[:_MAX_SCORED])
+    rows = yield from _read_in_all(run, lambda dialect: dialect.paths(list(starts), best, _MAX_ROWS))
+    routes = [_with_passage_sentences(walk, route) for route in group_routes(rows)]
     by_facts = fact_route(walk, question, starts, run.limits.path_tokens) if walk.facts else None
     if by_facts is None:
-        return own, routes
-    if names := read_names(run, by_facts):
-        yield from _rows_in_all(run, lambda dialect: dialect.about(names, 1))
-    return own, sorted([by_facts, *routes], key=lambda route: -route.worth)
+        return scores, routes
+    if names := names_to_read(run, by_facts):
+        yield from _read_in_all(run, lambda dialect: dialect.about(names, 1))
+    return scores, sorted([by_facts, *routes], key=lambda route: -route.worth)
 
 
-def _rows_in_all(run: Loop, statement_in: Callable[[Dialect], str]) -> Steps[list[object]]:
+def _read_in_all(run: RunContext, statement_in: Callable[[Dialect], str]) -> Steps[list[object]]:
     """Return the rows that a statement reads in all query languages of the graph, without repeats."""
     rows: list[object] = []
     for store in (run.store, *readers(run.store)):
         statement = statement_in(store.dialect)
         dialect = "" if store is run.store else store.dialect.name
         try:
-            found: Rows = store.read(statement)
+            read_rows: Rows = store.read(statement)
         except QueryFailed as error:
-            yield run.happened(
+            yield run.record(
                 Refused, statement=statement, reason=error.reason, writing=False, dialect=dialect
             )
             continue
-        event = read_event(run, store, statement, found, dialect)
+        event = read_event(run, store, statement, read_rows, dialect)
         yield event
         rows += [row for row in event.grounded if row not in rows]
     return rows
 
 
-def _whole(walk: PathWalk, route: Route) -> Route:
+def _with_passage_sentences(walk: PathWalk, route: Route) -> Route:
     """Return a route with all sentences of its passages, not only those in the rows that were read."""
-    passages = {each.source for each in route.sentences}
-    under = [
-        each
-        for each in walk.sentences.values()
-        if each.source in passages and each.title in (route.start, route.end)
+    passages = {sentence.source for sentence in route.sentences}
+    passage_sentences = [
+        sentence
+        for sentence in walk.sentences.values()
+        if sentence.source in passages and sentence.title in (route.start, route.end)
     ]
     order = sorted(
-        {each.place: each for each in (*under, *route.sentences)}.values(),
-        key=lambda each: (each.title != route.start, each.source, each.number),
+        {sentence.place: sentence for sentence in (*passage_sentences, *route.sentences)}.values(),
+        key=lambda sentence: (sentence.title != route.start, sentence.source, sentence.number),
     )
     return replace(route, sentences=tuple(order))
 
 
-def _widest(walk: PathWalk, question: str, own: Mapping[str, float], budget: int) -> Route:
+def _best_sentences(walk: PathWalk, question: str, scores: Mapping[str, float], budget: int) -> Route:
     """Return the sentences with the highest scores within a token budget, whatever their passage.
 
     Facts take at most half of the budget.
@@ -180,16 +192,20 @@ def _widest(walk: PathWalk, question: str, own: Mapping[str, float], budget: int
     )
     if facts is not None:
         budget -= estimate_tokens(facts.text)
-    worth = {
-        place: SCALE * value + STANDING * walk.stand_of(walk.sentences[place]) for place, value in own.items()
+    weighted = {
+        node: SENTENCE_WEIGHT * value + PASSAGE_WEIGHT * walk.passage_score(walk.sentences[node])
+        for node, value in scores.items()
     }
-    every = Route("", "", "", 0.0, tuple(walk.sentences.values())).within(budget, worth)
-    order = sorted(every.sentences, key=lambda each: (-walk.stand_of(each), each.source, each.number))
-    return replace(every, sentences=tuple(order), facts=facts.facts if facts is not None else ())
+    all_sentences = Route("", "", "", 0.0, tuple(walk.sentences.values())).within_budget(budget, weighted)
+    order = sorted(
+        all_sentences.sentences,
+        key=lambda sentence: (-walk.passage_score(sentence), sentence.source, sentence.number),
+    )
+    return replace(all_sentences, sentences=tuple(order), facts=facts.facts if facts is not None else ())
 
 
 def read_path(
-    run: Loop,
+    run: RunContext,
     question: str,
     routes: tuple[Route, ...],
     *,
@@ -203,33 +219,39 @@ def read_path(
     the text `shown` that contains them.
     """
     text = shown or "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
-    answer, likelihood = yield from ask_short(
-        run, role, few_prompt(question, text, examples=run.limits.examples)
+    answer, likelihood = yield from ask_short_answer(
+        run, role, answer_prompt(question, text, examples=run.limits.examples)
     )
-    problem = checked_answer(question, answer, text) or unfit(question, answer) or none_of(answer, things)
-    yield run.happened(Parsed, text=answer, problem=problem)
+    problem = (
+        rejection_reason(question, answer, text)
+        or mismatch_reason(question, answer)
+        or not_offered_reason(answer, things)
+    )
+    yield run.record(Parsed, text=answer, problem=problem)
     return PathAnswer(answer, routes, likelihood, problem)
 
 
 def read_widely(
-    run: Loop, walk: PathWalk, own: Mapping[str, float], things: Sequence[str] = ()
+    run: RunContext, walk: PathWalk, scores: Mapping[str, float], things: Sequence[str] = ()
 ) -> Steps[PathAnswer]:
     """Read the answer from the best whole passages, or from the best sentences of all passages."""
     passages = walk.passages[: run.limits.passages]
     if not passages:
-        widest = _widest(walk, run.state.question, own, run.limits.wide_tokens)
+        widest = _best_sentences(walk, run.state.question, scores, run.limits.wide_tokens)
         return (yield from read_path(run, run.state.question, (widest,), role="wide", things=things))
     ids = {document.id for document in passages}
-    route = Route("", "", "", 0.0, tuple(each for each in walk.sentences.values() if each.source in ids))
+    route = Route(
+        "", "", "", 0.0, tuple(sentence for sentence in walk.sentences.values() if sentence.source in ids)
+    )
     read = yield from read_path(
-        run, run.state.question, (route,), role="wide", things=things, shown=passage_lines(passages)
+        run, run.state.question, (route,), role="wide", things=things, shown=format_passages(passages)
     )
     return replace(read, routes=(route.with_sentences_for(read.text),))
 
 
-def ask_short(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float | None]]:
+def ask_short_answer(run: RunContext, role: str, prompt: Prompt) -> Steps[tuple[str, float | None]]:
     """Ask for a short answer and return it with its probability (0 to 1), or None if it is not reported."""
     reply = yield from ask_reply(
-        run, role, prompt.messages, How("path", likelihood=True, temperature=run.limits.temperature)
+        run, role, prompt.messages, CallOptions("path", likelihood=True, temperature=run.limits.temperature)
     )
-    return answer_in(reply.text), None if reply.logprob is None else math.exp(reply.logprob)
+    return parse_answer(reply.text), None if reply.logprob is None else math.exp(reply.logprob)

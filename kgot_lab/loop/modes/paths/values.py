@@ -49,7 +49,7 @@ _UNITS: Mapping[str, tuple[str, float]] = MappingProxyType(
     }
 )  # fmt: skip
 _NUMBER = r"\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,]\d+)*"
-_FOUND = re.compile(
+_QUANTITY = re.compile(
     rf"(?P<sign>(?<![\w.,)])-\s?)?(?P<money>(?:US|A|C)?[$£€¥₹]\s?)?(?<![\w.,:/])(?P<number>{_NUMBER})"
 )
 _SCALE = re.compile(rf"(?: ?(?:{'|'.join(sorted(_SCALES, key=len, reverse=True))})\b\.?)", re.I)
@@ -60,7 +60,7 @@ _NO_UNIT = frozenset(
 )
 # which is no amount beside another figure
 _YEAR_OF_COUNT = re.compile(r"\b(?:in|by|since|as of|until)\s+[12]\d{3}\b,?", re.I)
-_SMALL = "length weight time".split()  # kinds that two units say together, as feet and inches do
+_COMPOUND_KINDS = "length weight time".split()  # kinds that two units say together, as feet and inches do
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Quantity:
         )
 
 
-def quantity_in(text: str) -> Quantity | None:
+def parse_quantity(text: str) -> Quantity | None:
     """Return the first amount in a text.
 
     Returns None if there is none, or if it is ambiguous, such as a range or 1.200.
@@ -89,45 +89,45 @@ def quantity_in(text: str) -> Quantity | None:
     text = text.translate({0x2212: "-", 0xA0: " ", 0x202F: " ", 0x2009: " "})
     rest = _YEAR_OF_COUNT.sub("", text)
     text = rest if re.search(r"\d", rest) else text
-    found = _FOUND.search(text)
-    one = _one(text, found) if found else None
-    if one is None:
+    match = _QUANTITY.search(text)
+    matched = _match_quantity(text, match) if match else None
+    if matched is None:
         return None
-    quantity, factor, at = one
-    while quantity.kind in _SMALL and (more := re.match(r",?\s?(?:and )?(?=\d)", text[at:])):
-        found = _FOUND.match(text, at + more.end())
-        following = _one(text, found) if found else None
+    quantity, factor, position = matched
+    while quantity.kind in _COMPOUND_KINDS and (joint := re.match(r",?\s?(?:and )?(?=\d)", text[position:])):
+        match = _QUANTITY.match(text, position + joint.end())
+        following = _match_quantity(text, match) if match else None
         if following is None:
             return None
-        part, smaller, end = following
+        part, smaller, part_end = following
         if factor == _FEET and part.kind in ("", "~in"):  # 5'11, and "in" which is no unit elsewhere
             part, smaller = Quantity("length", part.amount * _INCH), _INCH
         if part.kind != quantity.kind or smaller >= factor:
             break
-        quantity, factor, at = Quantity(quantity.kind, quantity.amount + part.amount), smaller, end
+        quantity, factor, position = Quantity(quantity.kind, quantity.amount + part.amount), smaller, part_end
     return Quantity(quantity.kind, -quantity.amount) if _is_negative(text) else quantity
 
 
 def _is_negative(text: str) -> bool:
-    found = _FOUND.search(text)
-    return bool(found and found["sign"])
+    match = _QUANTITY.search(text)
+    return bool(match and match["sign"])
 
 
-def _one(text: str, found: re.Match[str]) -> tuple[Quantity, float, int] | None:
+def _match_quantity(text: str, match: re.Match[str]) -> tuple[Quantity, float, int] | None:
     """Return an amount, the factor of its unit and its end position, or None."""
-    number, at = _number(found["number"]), found.end()
-    if number is None or _RANGE_OR_PART.match(text, at):
+    number, end = _parse_number(match["number"]), match.end()
+    if number is None or _RANGE_OR_PART.match(text, end):
         return None
-    if scale := _scale(text, at, bool(found["money"])):
-        number, at = number * scale[0], scale[1]
-    if found["money"]:
-        sign = found["money"].strip()
-        return Quantity("$" if sign == "US$" else sign, number), 1.0, at
-    kind, factor, at = _unit(text, at)
-    return Quantity(kind, number * factor), factor, at
+    if scale := _parse_scale(text, end, bool(match["money"])):
+        number, end = number * scale[0], scale[1]
+    if match["money"]:
+        sign = match["money"].strip()
+        return Quantity("$" if sign == "US$" else sign, number), 1.0, end
+    kind, factor, end = _parse_unit(text, end)
+    return Quantity(kind, number * factor), factor, end
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     """Parse digits with separators as a number.
 
     Returns None if a point or comma may separate either thousands or decimals.
@@ -141,44 +141,44 @@ def _number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\d+(?:\.\d+)?", text) else None
 
 
-def _scale(text: str, at: int, money: bool) -> tuple[float, int] | None:
+def _parse_scale(text: str, start: int, money: bool) -> tuple[float, int] | None:
     """Return the factor of a scale word such as "million", and its end position.
 
     For money, m means a million as well.
     """
-    if money and (short := re.compile(r"m\b").match(text, at)):
-        return 1e6, short.end()
-    found = _SCALE.match(text, at)
-    if not found:
+    if money and (abbreviated := re.compile(r"m\b").match(text, start)):
+        return 1e6, abbreviated.end()
+    match = _SCALE.match(text, start)
+    if not match:
         return None
-    word = found[0].strip(" .")
+    word = match[0].strip(" .")
     # 5M are millions and 5m are metres
-    large = _SCALES.get(word) if len(word) == 1 else _SCALES.get(word.lower())
-    large = 1e9 if money and word == "b" else large
-    return (large, found.end()) if large else None
+    factor = _SCALES.get(word) if len(word) == 1 else _SCALES.get(word.lower())
+    factor = 1e9 if money and word == "b" else factor
+    return (factor, match.end()) if factor else None
 
 
-def _unit(text: str, at: int) -> tuple[str, float, int]:
+def _parse_unit(text: str, start: int) -> tuple[str, float, int]:
     """Return the kind of the unit at a position, its factor and its end position."""
-    found = _WORD.match(text, at)
-    if not found:
-        return "", 1.0, at
-    word, end = found[1].lower().rstrip(".:!?"), found.end()
+    match = _WORD.match(text, start)
+    if not match:
+        return "", 1.0, start
+    word, end = match[1].lower().rstrip(".:!?"), match.end()
     if word in ("square", "sq", "nautical", "cubic") and (second := _WORD.match(text, end)):
-        after = second[1].lower().rstrip(".")
-        kind, factor = _UNITS.get(after, ("", 1.0))
+        next_word = second[1].lower().rstrip(".")
+        kind, factor = _UNITS.get(next_word, ("", 1.0))
         if word in ("square", "sq") and kind == "length":
             return "area", factor**2, second.end()
         if word == "nautical" and kind == "length":
             return "length", 1852.0, second.end()
-        return f"~{word} {after}", 1.0, second.end()
+        return f"~{word} {next_word}", 1.0, second.end()
     if word in ("years-old", "year-old"):
         word = "year"
     if word in _UNITS:
         return *_UNITS[word], end
     if word == "in" and not text[end:].strip(" .)"):
         return "~in", 1.0, end
-    return ("", 1.0, at) if word in _NO_UNIT else (f"~{light_stem(word)}", 1.0, end)
+    return ("", 1.0, start) if word in _NO_UNIT else (f"~{light_stem(word)}", 1.0, end)
 
 
 _SHORT_MONTHS = (
@@ -202,7 +202,7 @@ _AGE = re.compile(
     re.I,
 )
 _SAYS_AGE = re.compile(r"^(?:at )?(?:the )?aged? (?:of )?\d+$", re.I)
-_YEARS = 31557600.0  # seconds of a year
+_YEAR_SECONDS = 31557600.0  # seconds of a year
 _UNKNOWN = re.compile(
     r"^\W*(?:(?:it|this|that|the \w+) (?:is|was) |is )?(?:unknown|unclear|unspecified|undisclosed|undetermined|none|nothing|null|n/?a|"
     r"not applicable|uncertain)\W*$"
@@ -227,48 +227,48 @@ def is_no_answer(text: str) -> bool:
     )
 
 
-def truth_in(text: str) -> bool | None:
+def parse_yes_no(text: str) -> bool | None:
     """Return whether an answer says yes (True) or no (False).
 
     Returns None if it says neither, as "no information" does.
     """
-    said = None if is_no_answer(text) else _SAYS_TRUTH.match(text)
-    return said[1].lower() == "yes" if said else None
+    match = None if is_no_answer(text) else _SAYS_TRUTH.match(text)
+    return match[1].lower() == "yes" if match else None
 
 
-def date_in(text: str) -> tuple[int, ...] | None:
+def parse_date(text: str) -> tuple[int, ...] | None:
     """Return the first date in a text as (year, month, day), as far as it is given, or None.
 
     A year before Christ is negative.
     """
-    if found := _ISO.search(text):
-        return _in_order(int(found[1]), int(found[2]), int(found[3]))
-    if found := _POINTS.search(text):
-        return _in_order(int(found[3]), int(found[2]), int(found[1]))
+    if matched := _ISO.search(text):
+        return _checked_date(int(matched[1]), int(matched[2]), int(matched[3]))
+    if matched := _POINTS.search(text):
+        return _checked_date(int(matched[3]), int(matched[2]), int(matched[1]))
     for match in _DATE.finditer(text):
-        day, month, later, told = match.groups()
+        day, month, later, year_text = match.groups()
         if number := _MONTHS.get(month[:3].lower()):
-            year = _year(int(told), text, match.end())
+            year = _signed_year(int(year_text), text, match.end())
             return (year, number, int(day or later)) if day or later else (year, number)
-    if not (found := _YEAR.search(text)):
+    if not (matched := _YEAR.search(text)):
         return None
-    return (int(found[1]),) if found[1] else (_year(int(found[2]), text, found.end(2)),)
+    return (int(matched[1]),) if matched[1] else (_signed_year(int(matched[2]), text, matched.end(2)),)
 
 
-def age_in(text: str) -> float | None:
+def parse_age(text: str) -> float | None:
     """Return the duration in years that an answer states, such as "800 years old" or "aged 45", or None."""
     if _SAYS_AGE.match(text.strip()):
         return float(re.sub(r"\D", "", text))
     start = _AGE.match(text.strip())
-    quantity: Quantity | None = quantity_in(text.strip()[start.end() :]) if start else None
-    return quantity.amount / _YEARS if quantity and quantity.kind == "time" else None
+    quantity: Quantity | None = parse_quantity(text.strip()[start.end() :]) if start else None
+    return quantity.amount / _YEAR_SECONDS if quantity and quantity.kind == "time" else None
 
 
-def _in_order(year: int, month: int, day: int) -> tuple[int, ...]:
+def _checked_date(year: int, month: int, day: int) -> tuple[int, ...]:
     return (year, month, day) if 1 <= month <= 12 and 1 <= day <= 31 else (year,)
 
 
-def _year(year: int, text: str, end: int) -> int:
+def _signed_year(year: int, text: str, end: int) -> int:
     return -year if _IS_BEFORE.match(text, end) else year
 
 
@@ -302,7 +302,7 @@ _COUNTRIES: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 _LIST = re.compile(r"\s*(?:,|;|/|\band\b|&)\s*")
 _ADJECTIVE = re.compile(r"(?:ian|ish|ese|an|ic|ch|i)$")
-_OF_DATE = re.compile(
+_DATE_PART = re.compile(
     r"\b(?:born|died|on|in|the|of|ad|bc|bce|ce|c|circa|about|around)\b|[A-Z][a-zä]{2,8}|(?<=\d)(?:st|nd|rd|th)\b|[\W\d_]"
 )
 _FIGURE_ALONE = re.compile(
@@ -311,57 +311,59 @@ _FIGURE_ALONE = re.compile(
 _PLACES = re.compile(r"\bsame (?:country|nation|nationality|state|continent)\b", re.I)
 
 
-def alike(one: str, other: str, question: str = "") -> bool | None:
+def same_value(first_value: str, second_value: str, question: str = "") -> bool | None:
     """Return whether two values are the same.
 
     Returns None if that cannot be decided, such as for a town and a country of one name.
     """
-    if is_no_answer(one) or is_no_answer(other):
+    if is_no_answer(first_value) or is_no_answer(second_value):
         return None
-    if _is_date(one) and _is_date(other):
-        return _of_one_date(date_in(one) or (), date_in(other) or (), question)
-    if _FIGURE_ALONE.match(one) and _FIGURE_ALONE.match(other):
-        first, second = quantity_in(one), quantity_in(other)
+    if _is_date(first_value) and _is_date(second_value):
+        return _same_date(parse_date(first_value) or (), parse_date(second_value) or (), question)
+    if _FIGURE_ALONE.match(first_value) and _FIGURE_ALONE.match(second_value):
+        first, second = parse_quantity(first_value), parse_quantity(second_value)
         return first.amount == second.amount if first and second and first.compares_with(second) else None
-    if _country(one) == _country(other):
+    if _country_name(first_value) == _country_name(second_value):
         return True
     if (
-        (first_parts := _parts(one))
-        and (second_parts := _parts(other))
+        (first_parts := _list_items(first_value))
+        and (second_parts := _list_items(second_value))
         and len(first_parts) + len(second_parts) > 2
     ):
-        return _lists_alike(one, other, first_parts, second_parts, question)
-    return _names_alike(one, other)
+        return _same_list(first_value, second_value, first_parts, second_parts, question)
+    return _same_name(first_value, second_value)
 
 
-def _of_one_date(one: tuple[int, ...], other: tuple[int, ...], question: str) -> bool | None:
-    if found := re.search(r"\bsame (year|month|decade|century|\w+)\b", question, re.I):
-        part = found[1].lower()
+def _same_date(first: tuple[int, ...], second: tuple[int, ...], question: str) -> bool | None:
+    if match := re.search(r"\bsame (year|month|decade|century|\w+)\b", question, re.I):
+        part = match[1].lower()
         if part == "year":
-            return one[0] == other[0]
+            return first[0] == second[0]
         if part in ("month", "decade", "century"):
             return None  # of any year, and by which count
-    shared = min(len(one), len(other))
-    if one[:shared] != other[:shared]:
+    shared = min(len(first), len(second))
+    if first[:shared] != second[:shared]:
         return False
-    return True if len(one) == len(other) else None
+    return True if len(first) == len(second) else None
 
 
-def _lists_alike(one: str, other: str, first: list[str], second: list[str], question: str) -> bool | None:
+def _same_list(
+    first_text: str, second_text: str, first: list[str], second: list[str], question: str
+) -> bool | None:
     """Compare two lists, which match if one contains the other, as "Isfahan, Iran" is in Iran.
 
     Returns None where that is uncertain: Paris, Texas may not be Paris.
     """
     if set(first) == set(second):
         return True
-    less, more = sorted((first, second), key=len)
-    if set(less) <= set(more):
-        joined_by_commas = "," in (one if more is first else other)
+    shorter, longer = sorted((first, second), key=len)
+    if set(shorter) <= set(longer):
+        joined_by_commas = "," in (first_text if longer is first else second_text)
         return (
             True
-            if less == more[-len(less) :]
+            if shorter == longer[-len(shorter) :]
             or not joined_by_commas
-            or all(part in _COUNTRIES.values() for part in more)
+            or all(part in _COUNTRIES.values() for part in longer)
             else None
         )
     if first[-1] == second[-1] and _PLACES.search(question):
@@ -369,54 +371,56 @@ def _lists_alike(one: str, other: str, first: list[str], second: list[str], ques
     return None if set(first[1:]) & set(second[:-1]) or set(second[1:]) & set(first[:-1]) else False
 
 
-def _names_alike(one: str, other: str) -> bool | None:
+def _same_name(first_text: str, second_text: str) -> bool | None:
     """Compare two single names, which match if their words are equal.
 
     They differ if neither contains the other or is a form of it. Returns None otherwise.
     """
-    first, second = set(content_words(one)), set(content_words(other))
+    first, second = set(content_words(first_text)), set(content_words(second_text))
     if not first or not second:
         return None
     if first == second:
         return True
     if first < second or second < first:
         return None
-    known = {_country(one), _country(other)} <= set(_COUNTRIES.values())
-    if not known and any(_is_form(a, b) for a in name_tokens(one) for b in name_tokens(other)):
+    known = {_country_name(first_text), _country_name(second_text)} <= set(_COUNTRIES.values())
+    if not known and any(
+        _is_word_form(a, b) for a in name_tokens(first_text) for b in name_tokens(second_text)
+    ):
         return None
     return False
 
 
-def _is_form(one: str, other: str) -> bool:
+def _is_word_form(first: str, second: str) -> bool:
     """Return whether one of two words may be the adjective of the other, as Maltese is of Malta."""
     return (
-        one != other
-        and one[:4] == other[:4]
-        and bool(_ADJECTIVE.search(one)) != bool(_ADJECTIVE.search(other))
+        first != second
+        and first[:4] == second[:4]
+        and bool(_ADJECTIVE.search(first)) != bool(_ADJECTIVE.search(second))
     )
 
 
-def _parts(text: str) -> list[str]:
-    return [_country(part) for part in _LIST.split(text) if name_tokens(part)]
+def _list_items(text: str) -> list[str]:
+    return [_country_name(part) for part in _LIST.split(text) if name_tokens(part)]
 
 
-def _country(text: str) -> str:
+def _country_name(text: str) -> str:
     words = " ".join(name_tokens(text))
     return _COUNTRIES.get(words, words)
 
 
 def _is_date(text: str) -> bool:
     """Return whether a text is a date and nothing else."""
-    rest = _OF_DATE.sub("", text)
-    return not rest and date_in(text) is not None and len(re.findall(r"[A-Z][a-zä]{2,8}", text)) <= 1
+    rest = _DATE_PART.sub("", text)
+    return not rest and parse_date(text) is not None and len(re.findall(r"[A-Z][a-zä]{2,8}", text)) <= 1
 
 
 # Plain lines: a line of a reply without list and emphasis markers.
 
-_HEAD = re.compile(r"^(?:[-*•–]\s+)?(?:\*\*|__)?(?:\d+[.)](?!\d))?(?:\*\*|__)?\s*")
-_TAIL = re.compile(r"\s*(?:\*\*|__)?$")
+_LINE_HEAD = re.compile(r"^(?:[-*•–]\s+)?(?:\*\*|__)?(?:\d+[.)](?!\d))?(?:\*\*|__)?\s*")
+_LINE_TAIL = re.compile(r"\s*(?:\*\*|__)?$")
 
 
-def plain_line(line: str) -> str:
+def strip_markers(line: str) -> str:
     """Strip the number, bullet and bold markers from a line."""
-    return _TAIL.sub("", _HEAD.sub("", line.strip()))
+    return _LINE_TAIL.sub("", _LINE_HEAD.sub("", line.strip()))

@@ -2,7 +2,7 @@
 
 from support.every import every
 
-from kgot_lab.loop.modes.paths.question_form import all_found, comparison_candidates, with_names_masked
+from kgot_lab.loop.modes.paths.question_form import comparison_candidates, has_all_choices, mask_names
 
 TWO = ["Old Oak", "New Pine"]
 
@@ -29,11 +29,11 @@ def test_a_word_in_small_letters_is_compared_where_it_stands_beside_an_or() -> N
 def test_no_word_of_a_name_is_taken_for_one_of_the_question() -> None:
     things = ["The Last Coupon", "Teyzem", "Did a Good Man Die?"]
     assert (
-        with_names_masked("Which is older, The Last Coupon (1932 film) or Teyzem?", things)
+        mask_names("Which is older, The Last Coupon (1932 film) or Teyzem?", things)
         == "Which is older, §0 or §1?"
     )
     assert (
-        with_names_masked("Who was born first, Teyzem or Did A Good Man Die? or so?", things)
+        mask_names("Who was born first, Teyzem or Did A Good Man Die? or so?", things)
         == "Who was born first, §1 or §2 or so?"
     )
 
@@ -54,7 +54,7 @@ def test_no_word_of_a_name_is_taken_for_one_of_the_question() -> None:
     ],
 )
 def test_everything_is_found_where_the_names_that_are_joined_are_titles(question: str) -> None:
-    assert all_found(question, TWO)
+    assert has_all_choices(question, TWO)
 
 
 @every(
@@ -71,4 +71,4 @@ def test_everything_is_found_where_the_names_that_are_joined_are_titles(question
     ],
 )
 def test_a_name_that_is_no_title_is_missing(question: str) -> None:
-    assert not all_found(question, TWO)
+    assert not has_all_choices(question, TWO)

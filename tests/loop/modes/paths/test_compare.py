@@ -2,8 +2,13 @@
 
 from support.every import every
 
-from kgot_lab.loop.modes.paths.comparison import compared, comparison_of, question_for_each, questions_of_each
-from kgot_lab.loop.modes.paths.values import date_in
+from kgot_lab.loop.modes.paths.comparison import (
+    compare_values,
+    comparison_kind,
+    comparison_prompt,
+    parse_comparison_questions,
+)
+from kgot_lab.loop.modes.paths.values import parse_date
 
 TWO = ["Aas Ka Panchhi", "Phoolwari"]
 
@@ -24,7 +29,7 @@ TWO = ["Aas Ka Panchhi", "Phoolwari"]
     ],
 )
 def test_how_things_are_compared_is_told_by_the_words_of_the_question(question: str, kind: str) -> None:
-    assert comparison_of(question) == kind
+    assert comparison_kind(question) == kind
 
 
 @every(
@@ -39,7 +44,7 @@ def test_how_things_are_compared_is_told_by_the_words_of_the_question(question: 
     ],
 )
 def test_dates_are_read_as_far_as_they_are_told(text: str, date: tuple[int, ...] | None) -> None:
-    assert date_in(text) == date
+    assert parse_date(text) == date
 
 
 @every(
@@ -65,12 +70,12 @@ def test_dates_are_read_as_far_as_they_are_told(text: str, date: tuple[int, ...]
 def test_the_answer_follows_from_the_values_or_is_empty_where_they_do_not_compare(
     kind: str, values: list[list[str]], answer: str
 ) -> None:
-    assert compared(kind, TWO, values) == answer  # type: ignore[arg-type]
+    assert compare_values(kind, TWO, values) == answer  # type: ignore[arg-type]
 
 
 def test_the_questions_of_a_reply_are_asked_of_each_thing_whatever_signs_its_name_holds() -> None:
     odd = [r"A\1 (film)", "Malcolm X"]
-    asked = questions_of_each("Who directed X?\nWhen was #1 born?\n", odd)
+    asked = parse_comparison_questions("Who directed X?\nWhen was #1 born?\n", odd)
     assert asked == [
         [r"Who directed A\1 (film)?", "When was #1 born?"],
         ["Who directed Malcolm X?", "When was #1 born?"],
@@ -78,15 +83,15 @@ def test_the_questions_of_a_reply_are_asked_of_each_thing_whatever_signs_its_nam
 
 
 def test_bullets_numbers_and_bold_are_no_part_of_a_question() -> None:
-    assert questions_of_each("- Who directed X?\n**2.** When was #1 born?", ["A"]) == [
+    assert parse_comparison_questions("- Who directed X?\n**2.** When was #1 born?", ["A"]) == [
         ["Who directed A?", "When was #1 born?"]
     ]
 
 
 def test_a_reply_that_asks_nothing_of_either_thing_gives_no_questions() -> None:
-    assert questions_of_each("I do not know.", TWO) == []
-    assert questions_of_each("Is it old?", TWO) == []
+    assert parse_comparison_questions("I do not know.", TWO) == []
+    assert parse_comparison_questions("Is it old?", TWO) == []
 
 
 def test_the_question_stands_last_in_the_prompt() -> None:
-    assert question_for_each(" Who is older, A or B? ").messages[-1].text == "Who is older, A or B?"
+    assert comparison_prompt(" Who is older, A or B? ").messages[-1].text == "Who is older, A or B?"

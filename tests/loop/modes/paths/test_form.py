@@ -2,7 +2,7 @@
 
 from support.every import every
 
-from kgot_lab.loop.modes.paths.question_form import form_of, unfit
+from kgot_lab.loop.modes.paths.question_form import classify_question, mismatch_reason
 
 
 @every(
@@ -20,7 +20,7 @@ from kgot_lab.loop.modes.paths.question_form import form_of, unfit
     ],
 )
 def test_questions_that_ask_for_yes_or_no(question: str) -> None:
-    assert form_of(question) == "yes or no"
+    assert classify_question(question) == "yes or no"
 
 
 @every(
@@ -35,7 +35,7 @@ def test_questions_that_ask_for_yes_or_no(question: str) -> None:
     ],
 )
 def test_questions_that_ask_for_one_of_two(question: str) -> None:
-    assert form_of(question) == "choice"
+    assert classify_question(question) == "choice"
 
 
 @every(
@@ -53,15 +53,15 @@ def test_questions_that_ask_for_one_of_two(question: str) -> None:
     ],
 )
 def test_questions_that_ask_for_anything_else(question: str) -> None:
-    assert form_of(question) == "open"
+    assert classify_question(question) == "open"
 
 
 def test_a_month_and_a_day_of_the_week_fit_where_they_are_asked_for() -> None:
     assert (
-        unfit("In which month was it founded?", "March")
-        == unfit("What day of the week was it?", "Monday")
+        mismatch_reason("In which month was it founded?", "March")
+        == mismatch_reason("What day of the week was it?", "Monday")
         == ""
     )
-    assert unfit("In which month was it founded?", "Leeds") and unfit(
+    assert mismatch_reason("In which month was it founded?", "Leeds") and mismatch_reason(
         "In which year was it founded?", "March"
     )

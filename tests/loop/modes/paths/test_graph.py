@@ -4,15 +4,15 @@ import pytest
 
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.loop.modes.paths.mentions import (
-    by_passage,
+    group_by_passage,
     mention_facts,
-    near_titles,
     new_sentences,
-    sentence_heading,
-    without_names,
-    worths,
+    relevance_scores,
+    remove_names,
+    sentence_edges,
+    similar_titles,
 )
-from kgot_lab.loop.modes.paths.routes import Route, routes_of
+from kgot_lab.loop.modes.paths.routes import Route, group_routes
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME as MENTIONS
 from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store
@@ -50,10 +50,10 @@ def test_a_second_passage_of_a_title_goes_on_counting_and_a_passage_that_is_ther
     None
 ):
     store = open_store("in_memory")
-    for said in by_passage(new_sentences([BREWER], store)).values():
+    for said in group_by_passage(new_sentences([BREWER], store)).values():
         store.write(store.dialect.add(mention_facts(said, [BREWER.title])))
     assert [each.place for each in new_sentences([BREWER, OTHER], store)] == ["Boston Beer Company §3"]
-    assert [edge.target for edge in sentence_heading("Boston Beer Company", store)] == [
+    assert [edge.target for edge in sentence_edges("Boston Beer Company", store)] == [
         "Boston Beer Company §1",
         "Boston Beer Company §2",
     ]
@@ -76,16 +76,16 @@ def test_a_heading_above_a_blank_line_is_a_sentence_of_its_own_and_a_line_that_i
 def test_the_order_of_sentences_under_a_title_is_that_of_their_numbers_beyond_nine() -> None:
     store = open_store("in_memory")
     long = Document("d9", " ".join(f"It has part {number}." for number in range(12)), "Long")
-    for said in by_passage(new_sentences([long], store)).values():
+    for said in group_by_passage(new_sentences([long], store)).values():
         store.write(store.dialect.add(mention_facts(said, ["Long"])))
-    assert [edge.target for edge in sentence_heading("Long", store)] == [
+    assert [edge.target for edge in sentence_edges("Long", store)] == [
         f"Long §{number}" for number in range(1, 13)
     ]
     store.close()
 
 
 def test_what_is_asked_beside_the_names() -> None:
-    assert without_names("Where was the place of death of the performer of song Changed It?") == (
+    assert remove_names("Where was the place of death of the performer of song Changed It?") == (
         "Where was the place of death of the performer of song"
     )
 
@@ -101,7 +101,7 @@ def test_a_sentence_that_says_when_is_worth_more_than_one_that_does_not_where_th
         "Boston Beer Company",
     )
     said = new_sentences([brewer], store)
-    worth = worths(
+    worth = relevance_scores(
         "When was the company founded for which Kathi-Anne Reinstein resigned?",
         said,
         minilm() if vectors else None,
@@ -123,20 +123,20 @@ def test_rows_between_the_same_two_names_are_one_route_whichever_end_they_begin_
         _row("B", "B §3", "A", "A §2", 4.0),
         _row("A", "A §1", worth=2.0),
     ]
-    both, alone = routes_of(rows)
+    both, alone = group_routes(rows)
     assert str(both) == "A --(B)-- B" and [each.place for each in both.sentences] == ["A §2", "B §1", "B §3"]
     assert str(alone) == "A" and alone.text == "[A] A §1 text."
 
 
 def test_a_route_within_a_budget_keeps_its_link_and_then_what_is_worth_most() -> None:
-    route = routes_of([_row("A", "A §1", "B", "B §1"), _row("A", "A §1", "B", "B §2")])[0]
-    kept = route.within(20, {"A §1": 0.0, "B §1": 1.0, "B §2": 9.0})
+    route = group_routes([_row("A", "A §1", "B", "B §1"), _row("A", "A §1", "B", "B §2")])[0]
+    kept = route.within_budget(20, {"A §1": 0.0, "B §1": 1.0, "B §2": 9.0})
     assert [each.place for each in kept.sentences] == ["A §1", "B §2"]
-    assert [each.place for each in route.within(1, {"B §2": 9.0}).sentences] == ["A §1"]
+    assert [each.place for each in route.within_budget(1, {"B §2": 9.0}).sentences] == ["A §1"]
 
 
 def test_rows_of_another_kind_are_no_routes() -> None:
-    assert routes_of(["text", {"subject": "A"}, 3]) == []
+    assert group_routes(["text", {"subject": "A"}, 3]) == []
 
 
 def test_what_joins_passages_may_be_titles_alone_shared_names_alone_or_neither() -> None:
@@ -161,10 +161,10 @@ def test_a_sentence_is_linked_to_the_other_passage_that_says_nearly_the_same() -
     ship = Document("d5", "The ferry sank in the storm off Cork. Tickets were cheap.", "Ferry")
     storm = Document("d6", "A ferry boat sank off the coast of Cork during a storm.", "Weather of 1902")
     said = new_sentences([ship, storm, BREWER], store)
-    near = near_titles(said, [], minilm())
+    near = similar_titles(said, [], minilm())
     assert near == {"Ferry §1": "Weather of 1902", "Weather of 1902 §1": "Ferry"}
-    assert near_titles(said[:1], said, minilm()) == {"Ferry §1": "Weather of 1902"}
-    assert near_titles(said, [], None) == {} and near_titles([], said, minilm()) == {}
+    assert similar_titles(said[:1], said, minilm()) == {"Ferry §1": "Weather of 1902"}
+    assert similar_titles(said, [], None) == {} and similar_titles([], said, minilm()) == {}
     linked = {
         triple.object
         for triple, _ in mention_facts(said[:1], [], near, runs=False)
@@ -218,10 +218,12 @@ def test_headings_list_items_and_rows_of_tables_are_sentences_of_their_own() -> 
 
 
 def test_a_route_rests_on_what_says_the_answer_and_what_joins_it_to_the_start() -> None:
-    route = routes_of([_row("A", "A §1", "B", "B §1"), _row("A", "A §1", "B", "B §2"), _row("A", "A §3")])[0]
-    assert [each.place for each in route.resting("B §2").sentences] == ["A §1", "B §2"]
-    assert route.resting("nowhere") == route
+    route = group_routes([_row("A", "A §1", "B", "B §1"), _row("A", "A §1", "B", "B §2"), _row("A", "A §3")])[
+        0
+    ]
+    assert [each.place for each in route.supporting_part("B §2").sentences] == ["A §1", "B §2"]
+    assert route.supporting_part("nowhere") == route
     facts = Route(
         "A", "", "", 1.0, (), facts=(("A", "made by", "B"), ("A", "is", "red"), ("B", "born in", "C"))
     )
-    assert facts.resting("C").facts == (("A", "made by", "B"), ("B", "born in", "C"))
+    assert facts.supporting_part("C").facts == (("A", "made by", "B"), ("B", "born in", "C"))

@@ -5,12 +5,12 @@ from support.every import every
 
 from kgot_lab.loop.modes.paths.values import (
     Quantity,
-    age_in,
-    alike,
-    date_in,
     is_no_answer,
-    quantity_in,
-    truth_in,
+    parse_age,
+    parse_date,
+    parse_quantity,
+    parse_yes_no,
+    same_value,
 )
 
 
@@ -30,7 +30,7 @@ from kgot_lab.loop.modes.paths.values import (
     ],
 )
 def test_words_that_say_that_a_model_does_not_know_tell_nothing(text: str) -> None:
-    assert is_no_answer(text) and truth_in(text) is None
+    assert is_no_answer(text) and parse_yes_no(text) is None
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_names_that_hold_such_words_tell_something(text: str) -> None:
     ],
 )
 def test_yes_and_no_are_read_where_they_stand_for_themselves(text: str, truth: bool | None) -> None:
-    assert truth_in(text) is truth
+    assert parse_yes_no(text) is truth
 
 
 @every(
@@ -71,7 +71,7 @@ def test_yes_and_no_are_read_where_they_stand_for_themselves(text: str, truth: b
     ],
 )
 def test_eras_and_figures_are_told_from_years(text: str, date: tuple[int, ...] | None) -> None:
-    assert date_in(text) == date
+    assert parse_date(text) == date
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_eras_and_figures_are_told_from_years(text: str, date: tuple[int, ...] |
     [("800 years old", 800), ("aged 45", 45), ("about 3 million years", 3e6), ("1872", None), ("2 km", None)],
 )
 def test_an_age_is_a_number_of_years(text: str, years: float | None) -> None:
-    assert age_in(text) == years
+    assert parse_age(text) == years
 
 
 @every(
@@ -107,13 +107,13 @@ def test_an_age_is_a_number_of_years(text: str, years: float | None) -> None:
     ],
 )
 def test_amounts_are_read_with_their_scales_and_units(text: str, kind: str, amount: float) -> None:
-    found = quantity_in(text)
+    found = parse_quantity(text)
     assert found is not None and (found.kind, found.amount) == (kind, pytest.approx(amount))
 
 
 @every("text", ["1.200", "12-15 km", "from 3 to 5", "1:45", "5½ miles", "3/4", "many"])
 def test_what_may_be_read_in_two_ways_is_no_amount(text: str) -> None:
-    assert quantity_in(text) is None
+    assert parse_quantity(text) is None
 
 
 def test_a_bare_figure_compares_with_a_count_and_not_with_a_length() -> None:
@@ -147,10 +147,10 @@ def test_a_bare_figure_compares_with_a_count_and_not_with_a_length() -> None:
     ],
 )
 def test_two_values_are_the_same_or_not_or_it_cannot_be_told(one: str, other: str, same: bool | None) -> None:
-    assert alike(one, other) is same and alike(other, one) is same
+    assert same_value(one, other) is same and same_value(other, one) is same
 
 
 def test_of_one_year_the_days_do_not_count_and_of_one_country_the_towns_do_not() -> None:
-    assert alike("4 July 1900", "12 May 1900", "Were they born in the same year?") is True
-    assert alike("Oslo, Norway", "Bergen, Norway", "Are they in the same country?") is True
-    assert alike("Oslo, Norway", "Bergen, Norway", "Are they in the same city?") is False
+    assert same_value("4 July 1900", "12 May 1900", "Were they born in the same year?") is True
+    assert same_value("Oslo, Norway", "Bergen, Norway", "Are they in the same country?") is True
+    assert same_value("Oslo, Norway", "Bergen, Norway", "Are they in the same city?") is False

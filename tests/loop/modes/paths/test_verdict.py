@@ -2,14 +2,14 @@
 
 from support.every import every
 
-from kgot_lab.loop.modes.paths.comparison import worked_out
+from kgot_lab.loop.modes.paths.comparison import computed_answer
 
 TWO = ["Müller Brauerei", "Weber Brauerei"]
 
 
 def of(question: str, *values: str | list[str]) -> str:
     named = question.replace("§0", TWO[0]).replace("§1", TWO[1])
-    return worked_out(named, TWO, [[each] if isinstance(each, str) else each for each in values])
+    return computed_answer(named, TWO, [[each] if isinstance(each, str) else each for each in values])
 
 
 @every(
@@ -111,7 +111,7 @@ def test_a_figure_is_no_span_of_life() -> None:
 def test_words_of_a_name_do_not_say_how_things_are_compared() -> None:
     things = ["The Last Airbender", "Teyzem"]
     assert (
-        worked_out(
+        computed_answer(
             "Which has the director who is older, The Last Airbender or Teyzem?", things, [["1970"], ["1934"]]
         )
         == "Teyzem"
