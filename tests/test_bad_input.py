@@ -480,9 +480,9 @@ CASES = [
     *cases(
         "explore",
         ("nothing", lambda: lab.explore(None, ADA), "Lanes(text=stage"),
-        ("an unknown lane", lambda: lab.explore({"words": WORDS}, ADA), "unknown lane"),
+        ("an unknown lane", lambda: lab.explore({"words": WORDS}, ADA), "unknown retriever"),
         ("a text for a lane", lambda: lab.explore({"text": "bm25"}, ADA), "is a Stage"),
-        ("no lanes", lambda: Lanes(), "at least one lane"),
+        ("no lanes", lambda: Lanes(), "at least one retriever"),
         ("no documents", lambda: lab.explore(WORDS, []), "no documents"),
         (
             "queries alike",

@@ -19,6 +19,7 @@ from kgot_lab.cli.query.shared import (
     queries,
     show_text,
     time_limit,
+    write_answer,
 )
 from kgot_lab.errors import BadInput
 
@@ -169,7 +170,7 @@ def _answer_and_print(
             "nodes": list(answer.nodes),
             "cited": list(answer.cited),
         }
-        show_text(
+        write_answer(
             json.dumps(
                 record | {"cited falsely": list(answer.false), "model": answer.model},
                 ensure_ascii=False,
@@ -178,7 +179,7 @@ def _answer_and_print(
             output.output,
         )
     else:
-        show_text(answer.text, output.output)
+        write_answer(answer.text, output.output)
     if answer.model and not answer.cited:
         terminal.say("note: the answer names no node that it rests on")
     if answer.cited:
@@ -239,7 +240,7 @@ def _concepts(
     takes = estimate_reading(passages, about=not relations, rate=model_rate(llm))
     estimate = f"{len(passages)} passages, {takes}; what was read before is not asked again"
     if queried.dry:
-        show_text(estimate, None)
+        write_answer(estimate, None)
         return
     terminal.say(f"estimate: {estimate}")
     with terminal.progress_bar("passages") as progress:

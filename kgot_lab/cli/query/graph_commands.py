@@ -23,6 +23,7 @@ from kgot_lab.cli.query.shared import (
     show_text,
     time_limit,
     visible_rows,
+    write_answer,
 )
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.io.files import read_regular_text
@@ -79,9 +80,9 @@ def _batch(
                 }
             lines_out.append(json.dumps(row, ensure_ascii=False))
             if output is None:
-                show_text(lines_out[-1], None)
+                write_answer(lines_out[-1], None)
     if output is not None:
-        show_text("\n".join(lines_out), output)
+        write_answer("\n".join(lines_out), output)
     if failed:
         raise typer.Exit(1)
 
@@ -246,7 +247,7 @@ def _estimate_cost(
     answer = answer_question(queried.graph, question)
     sizes = count_prompt_tokens(answer_prompt(question, answer.context))
     llm = terminal.connect_model(model)
-    show_text(str(estimate({"ask": times}, {"ask": sizes}, model_rate(llm))), None)
+    write_answer(str(estimate({"ask": times}, {"ask": sizes}, model_rate(llm))), None)
 
 
 def _print_comparison(

@@ -205,7 +205,7 @@ def print_result(result: MethodResult, shape: OutputOptions, *, verdict: bool = 
     from kgot_lab.kgos.methods.goals import Capability
 
     columns, rows = visible_rows(result, shape)
-    show_text(
+    write_answer(
         format_result(result, columns, rows, shape),
         shape.output,
         bold=2 if rows and shape.format == OutputFormat.TABLE else 0,
@@ -282,7 +282,7 @@ def format_result(
     return "\n".join([body, *([""] * bool(reasons and shape.format == OutputFormat.MARKDOWN)), *reasons])
 
 
-def show_text(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
+def write_answer(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
     """Write a text to a file, or to standard output with its first lines bold if colour is on."""
     from kgot_lab.text.cleaning import printable_line
 
