@@ -111,7 +111,7 @@ class Simulated:
             "write": self._statements, "extract": self._lines, "mend": self._mended, "reread": self._read, "read_in": self._read,
             "forced_read": self._read, "names": self._names, "needs_arithmetic": lambda *_: {"needed": False}, "answer": self._answer,
             "choose": self._number, "guess": self._guess,
-            "few_prompt": self._from_text, "question_hops": self._hops, "question_for_each": self._of_each,
+            "answer_prompt": self._from_text, "hops_prompt": self._hops, "comparison_prompt": self._of_each,
         }  # fmt: skip
 
     def __call__(self, prompt: Prompt) -> Reply:

@@ -1,4 +1,4 @@
-"""Answer a question from Python in one summary_line."""
+"""Answer a question from Python in one line."""
 
 from __future__ import annotations
 

@@ -430,7 +430,7 @@ def require_distinct_paths(**files: object) -> None:
 
 
 def show_event(event: Event, started_at: float | None = None, *, to_stderr: bool = False) -> None:
-    """Print an event as a summary_line or two, with the seconds since `begun`."""
+    """Print an event as a line or two, with the seconds since `begun`."""
     from kgot_lab.loop.formatting import summary_line
 
     clock = f"{time.perf_counter() - started_at:6.1f} s  " if started_at is not None else ""
@@ -542,7 +542,7 @@ def show_answer(
 def certificate_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
     """Format a certificate from `certificate_to_json`.
 
-    The lines are the verdict with the question, the text that may be shown, and one summary_line for each needed
+    The lines are the verdict with the question, the text that may be shown, and one line for each needed
     fact.
     """
     yield f"{certificate['ruling']}: {certificate['question']}"

@@ -261,7 +261,7 @@ def _load_start(path: Path, digest: str) -> PropertyGraph:
         graph = read_snapshot(snapshot_path(path))
     except (OSError, BadInput) as error:
         raise TraceError(
-            f"the run in {path} began with a graph, and {snapshot_path(path)} does not lock_file it: {error}"
+            f"the run in {path} began with a graph, and {snapshot_path(path)} does not hold it: {error}"
         ) from error
     if graph.digest != digest:
         raise TraceError(

@@ -272,7 +272,7 @@ def _summary_lines(events: Sequence[Event]) -> Iterator[SummaryLine]:
 
 
 def _fork_lines(run: Trace, forks: Sequence[Fork]) -> Iterator[SummaryLine]:
-    """Yield the fork_note of a run that is a fork, and a line on each fork of it.
+    """Yield the origin of a run that is a fork, and a line on each fork of it.
 
     A fork's line has the change, its cost and its answer.
     """
