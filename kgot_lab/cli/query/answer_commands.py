@@ -17,7 +17,6 @@ from kgot_lab.cli.query.shared import (
     NOTHING_FOUND,
     QueriedGraph,
     queries,
-    show_text,
     time_limit,
     write_answer,
 )

@@ -20,7 +20,6 @@ from kgot_lab.cli.query.shared import (
     format_result,
     print_result,
     queries,
-    show_text,
     time_limit,
     visible_rows,
     write_answer,
