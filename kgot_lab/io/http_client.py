@@ -31,6 +31,14 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _TRANSPORT_HEADERS = {"content-encoding", "content-length", "transfer-encoding"}
 
 
+_RETRYABLE_STATUSES = {408, 409, 425, 429}  # below 500: time-out, conflict, too early, rate limit
+
+
+def is_retryable_status(status: int) -> bool:
+    """Return whether a request that was answered with an HTTP status may succeed if it is sent again."""
+    return status in _RETRYABLE_STATUSES or status >= 500
+
+
 class UnusableBody(Exception):
     """The body of a response is too long, or compressed in a way that cannot be decompressed."""
 

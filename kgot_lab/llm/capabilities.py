@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from kgot_lab.io.http_client import UnusableBody, describe_proxy, proxy_variable
+from kgot_lab.io.http_client import UnusableBody, describe_proxy, is_retryable_status, proxy_variable
 from kgot_lab.types import Json, Prompt
 
 _UNSUPPORTED = (
@@ -35,7 +35,6 @@ _STREAMING = {"stream_options": "stream_options|include_usage", "stream": r"\bst
 _NO_LOGPROBS = {400, 403, 422, 500, 501}
 # prefix of our own reasons
 _FAILURE_KINDS = ("no answer within", "no connection", "the answer ends before its end", "the reply is empty")
-_RETRIED_STATUSES = {408, 409, 429}  # below 500, statuses that are retried
 _GATEWAY_TIMEOUTS = {504, 524}  # a gateway gave up on the server; the second is Cloudflare's
 
 
@@ -230,7 +229,7 @@ def error_in_answer(answer: Json) -> Refusal | None:
             advice="Try again later or use another model.",
             perhaps_charged=True,
         )
-    again = status in _RETRIED_STATUSES or status >= 500
+    again = is_retryable_status(status)
     return Refusal(
         f"HTTP {status}, told within an answer: {reason}",
         status,
@@ -294,7 +293,7 @@ def _status_refusal(error: Any, longest_asked: float) -> Refusal:
     wait = requested_wait(error.response.headers)
     if wait is not None and wait > longest_asked:
         return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", error.status_code)
-    again = not spent and (error.status_code in _RETRIED_STATUSES or error.status_code >= 500)
+    again = not spent and is_retryable_status(error.status_code)
     return Refusal(
         reason, error.status_code, again, wait, perhaps_charged=error.status_code in _GATEWAY_TIMEOUTS
     )

@@ -23,7 +23,13 @@ from kgot_lab.errors import (
     require_count,
     require_parts,
 )
-from kgot_lab.io.http_client import UnusableBody, bounded_client, describe_proxy, proxy_options
+from kgot_lab.io.http_client import (
+    UnusableBody,
+    bounded_client,
+    describe_proxy,
+    is_retryable_status,
+    proxy_options,
+)
 from kgot_lab.llm.budget import MIN_TIMEOUT, Spending
 from kgot_lab.text.cleaning import (
     FENCES,
@@ -162,7 +168,7 @@ class Transcriber:
             )
             raise ToolFailed(message, again=True) from None
         except openai.APIStatusError as error:
-            again = error.status_code in (408, 429) or error.status_code >= 500
+            again = is_retryable_status(error.status_code)
             message = str(error.message).replace(self._key, "…")[:300]
             raise ToolFailed(
                 f"{path.name} was not transcribed: HTTP {error.status_code}: {message}", again=again

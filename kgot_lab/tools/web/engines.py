@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, quote_plus
 
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, UnknownName
-from kgot_lab.io.http_client import describe_proxy, proxy_options
+from kgot_lab.io.http_client import describe_proxy, is_retryable_status, proxy_options
 from kgot_lab.tools.web.fetching import USER_AGENT, bounded_body
 from kgot_lab.types import Json
 
@@ -86,7 +86,7 @@ class JsonApi:
         except (ValueError, RecursionError):
             value = content[:300].decode("utf-8", "replace")
         if status != 200:
-            again = status in (408, 425, 429) or status >= 500
+            again = is_retryable_status(status)
             raise ToolFailed(
                 self._without_key(f"{self.name} answered HTTP {status}: {_service_message(value)}"),
                 again=again,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab import __version__
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, short_repr
+from kgot_lab.io.http_client import is_retryable_status
 from kgot_lab.llm.capabilities import requested_wait
 
 if TYPE_CHECKING:
@@ -92,7 +93,6 @@ def _resolve(host: str, port: int) -> list[str]:
 USER_AGENT = f"kgot_lab/{__version__}"
 _ROBOTS_BYTES = 512_000  # RFC 9309 requires at least 500 KiB
 _REDIRECTS = (301, 302, 303, 307, 308)
-_WORTH_RETRYING = (408, 425, 429, 500, 502, 503, 504)
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ def bounded_body(response: httpx.Response, max_bytes: int, deadline: float) -> t
 
 
 def _checked_answer(address: str, answer: _Answer) -> Fetched:
-    if answer.status in _WORTH_RETRYING:
+    if is_retryable_status(answer.status):
         raise _TransientFailure(f"HTTP {answer.status} from {address}", requested_wait(answer.headers))
     if answer.status in (404, 410):
         raise ToolFailed(f"HTTP {answer.status}: there is no page at {address}")

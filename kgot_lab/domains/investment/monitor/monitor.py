@@ -50,7 +50,7 @@ from kgot_lab.errors import (
     short_repr,
 )
 from kgot_lab.io.files import write_atomically
-from kgot_lab.io.http_client import describe_proxy, is_loopback, proxy_options
+from kgot_lab.io.http_client import describe_proxy, is_loopback, is_retryable_status, proxy_options
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import format_count
@@ -112,7 +112,7 @@ def deliver_to_address(url: str) -> DeliveryFunction:
             message = f"{address} did not take a briefing{describe_proxy(url)} ({type(error).__name__})"
             raise ToolFailed(f"{message}: see that it is there", again=True) from None
         if not 200 <= status < 300:
-            is_temporary = status >= 500 or status in (408, 429)
+            is_temporary = is_retryable_status(status)
             raise ToolFailed(
                 f"{address} answers a briefing with {status}"
                 + (": it may take it later" if is_temporary else ""),
