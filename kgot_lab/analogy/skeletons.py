@@ -252,7 +252,7 @@ def make_skeletons(
     require_parts(
         maker,
         ("name", "digest", "__call__"),
-        "a maker is called with texts and has a name and a digest, as Linguistic() does",
+        "a maker is called with texts and has a name and a digest, as LinguisticSkeletons() does",
     )
     wanted = {text: text_key(maker.digest, text) for text in texts if not _is_blank(text)}
     skeleton_cache = _SkeletonCache(folder) if cache else None

@@ -141,7 +141,7 @@ def questions_in_turn(design: Design, chosen: ComparisonSlice = WHOLE) -> Iterat
                 yield from (
                     PendingQuestion(name, each, questions[number])
                     for each, system in systems.items()
-                    if system.is_asked(number)
+                    if system.includes_question(number)
                 )
 
 

@@ -71,7 +71,7 @@ class AnswerSystem:
         """Which of `prompt_digests` its prompts come from."""
         return "paths" if self.reads == "loop" and self.preset == "paths" else self.reads
 
-    def is_asked(self, number: int) -> bool:
+    def includes_question(self, number: int) -> bool:
         """Return whether the system is asked the question with this index, counted from 0."""
         return self.questions is None or number < self.questions
 
