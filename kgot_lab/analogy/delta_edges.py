@@ -479,10 +479,8 @@ class _EdgeRule:
             for refused in (False, True)
         )
         candidates = dict(zip(BANDS, found.candidates, strict=True))
-        looked_at, rule = (
-            _count_compared(counts, material, changed_rows),
-            self.thresholds.describe(self.embedder),
-        )
+        looked_at = _count_compared(counts, material, changed_rows)
+        rule = self.thresholds.describe(self.embedder)
         return ComputedEdges(
             DELTA_EDGE,
             accepted,

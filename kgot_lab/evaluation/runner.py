@@ -310,10 +310,7 @@ def _run_missing(
                 found = _search_hits(
                     stage, query, dataset, known, int(fixed["kept"]), ties, str(fixed["system"])
                 )
-            except (
-                LLMError,
-                StoreUnavailable,
-            ):  # not the system's fault: no server, no budget
+            except (LLMError, StoreUnavailable):  # not the system's fault: no server, no budget
                 raise
             except Exception:
                 lines.close()

@@ -16,12 +16,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slugify
-from kgot_lab.memory.claims.claim import (
-    from_micros,
-    from_micros_or_none,
-    to_micros,
-    utc_now,
-)
+from kgot_lab.memory.claims.claim import from_micros, from_micros_or_none, to_micros, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import ClaimRow, Layout, TableBacked, TableStorage
 from kgot_lab.types import Json
@@ -525,12 +520,7 @@ def _config_json(config: ExpertConfig) -> str:
 def _expert_from_row(row: ClaimRow) -> Expert:
     id, body, created, updated = row
     return Expert.model_validate(
-        {
-            **json.loads(body),
-            "id": id,
-            "created_at": from_micros(created),
-            "updated_at": from_micros(updated),
-        }
+        {**json.loads(body), "id": id, "created_at": from_micros(created), "updated_at": from_micros(updated)}
     )
 
 

@@ -55,10 +55,8 @@ def read_snapshot(path: Path | str) -> PropertyGraph:
             if nodes.setdefault(node.id, node) != node:
                 raise BadInput(f"{location}: a second, different node has the id {node.id!r}")
         else:
-            source, target = (
-                _parse_node(record.get("start"), location),
-                _parse_node(record.get("end"), location),
-            )
+            source = _parse_node(record.get("start"), location)
+            target = _parse_node(record.get("end"), location)
             edge = _parse_edge(record, source, target, location, edges)
             edges[edge.identity] = edge
             ends.setdefault(source.id, source)

@@ -28,12 +28,7 @@ from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
-from kgot_lab.retrieval.entity_linking import (
-    CAPITALISED_RUN,
-    NameIndex,
-    capitalised_names,
-    normalise_name,
-)
+from kgot_lab.retrieval.entity_linking import CAPITALISED_RUN, NameIndex, capitalised_names, normalise_name
 from kgot_lab.text.words import LEADING_STOP_WORDS, contains_words, name_tokens, same_answer
 from kgot_lab.types import Document, Triple
 
@@ -75,11 +70,9 @@ def rival_value(sentence: str, other_sentence: str, value: str) -> str:
 
     Returns "" if the rest of the two sentences differs too much, or if no value of the same kind is there.
     """
-    words, other_words, value_words = (
-        _WORD.findall(sentence),
-        _WORD.findall(other_sentence),
-        _WORD.findall(value),
-    )
+    words = _WORD.findall(sentence)
+    other_words = _WORD.findall(other_sentence)
+    value_words = _WORD.findall(value)
     folded, other_folded = ([word.casefold() for word in words] for words in (words, other_words))
     start = _find_words([word.casefold() for word in value_words], folded)
     if start is None:

@@ -310,10 +310,8 @@ class _NameIndex:
 
         Edges with a named relation between such names and others are included.
         """
-        ends, starts = (
-            list(dict.fromkeys(row_names))[:_MAX_ROW_NAMES],
-            list(dict.fromkeys((*statement.names, *row_names)))[:_MAX_ROW_NAMES],
-        )
+        ends = list(dict.fromkeys(row_names))[:_MAX_ROW_NAMES]
+        starts = list(dict.fromkeys((*statement.names, *row_names)))[:_MAX_ROW_NAMES]
         if len(statement.relations) < 2:
             return []
         edges: list[Edge] = []

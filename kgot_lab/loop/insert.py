@@ -325,10 +325,8 @@ def _record_inner_calls(
     `lost` marks the calls of a tool that did not finish.
     """
     for usage in usages:
-        role, prompt = (
-            f"inside {call.tool}{FAILED_CALL if lost else ''}",
-            Prompt((Message("user", str(call)),)),
-        )
+        role = f"inside {call.tool}{FAILED_CALL if lost else ''}"
+        prompt = Prompt((Message("user", str(call)),))
         yield run.record(Asked, role=role, model=call.tool, prompt=prompt, reply=text, usage=usage)
 
 

@@ -164,11 +164,9 @@ def ask_structured(
             if longer == run.limits.longer:
                 limit = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
                 raise ReplyTooLong(f"the reply did not end within {limit}", reply.text) from error
-        role, prompt, longer = (
-            _longer_role(role),
-            replace(prompt, max_tokens=2 * prompt.max_tokens),
-            longer + 1,
-        )
+        role = _longer_role(role)
+        prompt = replace(prompt, max_tokens=2 * prompt.max_tokens)
+        longer = longer + 1
 
 
 class ReplyTooLong(BadReply):
@@ -183,12 +181,7 @@ def _build_prompt(run: RunContext, messages: tuple[Message, ...], options: CallO
     schema = options.schema or (compact_schema(options.shape) if options.shape else None)
     temperature = run.limits.temperatures.get(options.kind, options.temperature)
     return Prompt(
-        messages,
-        schema,
-        temperature,
-        options.seed,
-        run.limits.tokens_of(options.kind),
-        options.likelihood,
+        messages, schema, temperature, options.seed, run.limits.tokens_of(options.kind), options.likelihood
     )
 
 

@@ -46,15 +46,11 @@ def event_markup(event: Event, picture: Markup | None = None, *, by_hand: bool =
     if isinstance(event, Asked):
         parts = [
             collapsible(
-                format_model_call(event, by_hand=by_hand),
-                *_conversation_markup(event.prompt, event.reply),
+                format_model_call(event, by_hand=by_hand), *_conversation_markup(event.prompt, event.reply)
             )
         ]
     else:
-        parts = [
-            *([element("b", BY_HAND + " ")] if by_hand else []),
-            *map(_part_markup, formatted.parts),
-        ]
+        parts = [*([element("b", BY_HAND + " ")] if by_hand else []), *map(_part_markup, formatted.parts)]
     if picture is not None:
         parts.append(collapsible("The graph after this write", picture))
     return element(

@@ -310,10 +310,8 @@ def _judge_difference(
         if own.evidence_tokens is None or other is None or not other.evidence_tokens:
             return GoalVerdict(goal, UNKNOWN, f"{figure}; no receipt tells the evidence tokens")
         taken = own.evidence_tokens / other.evidence_tokens
-        holds, figure = (
-            holds and taken <= goal.share,
-            f"{figure}; {format_decimal(taken)} of its evidence tokens",
-        )
+        holds = holds and taken <= goal.share
+        figure = f"{figure}; {format_decimal(taken)} of its evidence tokens"
     return GoalVerdict(goal, REACHED if holds else MISSED, figure)
 
 

@@ -101,10 +101,8 @@ def _statistics(rows: Sequence[QuestionResult]) -> dict[str, Json]:
 
 
 def _cells(name: str, rows: Sequence[QuestionResult]) -> tuple[Cell, ...]:
-    correct, words = (
-        proportion(sum(bool(row.correct) for row in rows), len(rows)),
-        _mean_interval([row.f1 for row in rows]),
-    )
+    correct = proportion(sum(bool(row.correct) for row in rows), len(rows))
+    words = _mean_interval([row.f1 for row in rows])
     ends = [row.end for row in rows]
     texts = (
         name, str(len(rows)), f"{format_decimal(correct.mean)} {span(correct)}", str(ends.count("close call")), str(ends.count("error")),

@@ -374,11 +374,9 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
 
     The i-th smallest is multiplied by n / i, and the result is made monotone.
     """
-    order, smallest, corrected = (
-        sorted(range(len(p_values)), key=p_values.__getitem__),
-        1.0,
-        [0.0] * len(p_values),
-    )
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    smallest = 1.0
+    corrected = [0.0] * len(p_values)
     for rank in range(len(p_values), 0, -1):
         smallest = min(smallest, p_values[order[rank - 1]] * len(p_values) / rank)
         corrected[order[rank - 1]] = smallest

@@ -324,10 +324,7 @@ def _required_module(node: Any) -> str:
     """Return the argument of `require("…")` or `import("…")`, or "" for another expression."""
     if node.type == "await_expression":
         node = node.named_children[0]
-    if node.type != "call_expression" or _text(_field(node, "function")) not in (
-        "require",
-        "import",
-    ):
+    if node.type != "call_expression" or _text(_field(node, "function")) not in ("require", "import"):
         return ""
     arguments = _field(node, "arguments").named_children
     return _string(arguments[0]) if len(arguments) == 1 and arguments[0].type == "string" else ""

@@ -117,10 +117,8 @@ def find_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     helped = by_type["from has_workaround"]
     limits = index.targets_by_row("has_limitation")
     relieved = helped.union(*(limits.get(row, ()) for row in helped))
-    patterns, code = (
-        rows_with_labels(index, PATTERN_LABELS[:3]),
-        rows_with_labels(index, ("function", "method")),
-    )
+    patterns = rows_with_labels(index, PATTERN_LABELS[:3])
+    code = rows_with_labels(index, ("function", "method"))
     found = {
         "no edge": {row for row in range(len(graph)) if index.degrees[row] == 0},
         "no description": {row for row in range(len(graph)) if not _node_description(graph, row)},
@@ -220,10 +218,8 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
             if not (file.endswith(source_file) or file.startswith(source_file.rstrip("/") + "/")):
                 continue
             followed.add(row)
-            location, shows = (
-                f"{file}:{code_properties.get('line', '')}".strip(":"),
-                str(edge.properties.get("why", "")),
-            )
+            location = f"{file}:{code_properties.get('line', '')}".strip(":")
+            shows = str(edge.properties.get("why", ""))
             rows.append(
                 (graph.ids[row], index.names[row], edge.source, index.label_texts[at], location, shows)
             )

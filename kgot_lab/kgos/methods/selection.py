@@ -88,10 +88,8 @@ def select_nodes(
     if len(rows) < passing:
         why.append(f"{len(rows)} of {format_count(passing, 'node')} that pass")
     found = tuple((*index.identity(row), int(degrees[row]), _node_description(graph, row)) for row in rows)
-    title, columns = (
-        f"{format_count(passing, 'node')} of {len(graph):,}",
-        (*_IDENTITY_COLUMNS, "edges", "description"),
-    )
+    title = f"{format_count(passing, 'node')} of {len(graph):,}"
+    columns = (*_IDENTITY_COLUMNS, "edges", "description")
     return TableFound(title, columns, found, tuple(why), tuple(graph.ids[row] for row in rows))
 
 

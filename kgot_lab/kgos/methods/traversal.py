@@ -155,10 +155,7 @@ def _build_step(index: GraphIndex, step: int) -> PathStep:
     ids, links = index.graph.ids, index.links
     direction: Literal["forward", "backward"] = "backward" if links.step_kinds[step] % 2 else "forward"
     return PathStep(
-        ids[links.origins[step]],
-        index.edge(links.edge_rows[step]),
-        direction,
-        ids[links.ends.indices[step]],
+        ids[links.origins[step]], index.edge(links.edge_rows[step]), direction, ids[links.ends.indices[step]]
     )
 
 
@@ -236,10 +233,8 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
     """
     require_count(depth, 1, "depth")
     index = graph_index(graph)
-    root, importance = (
-        index.row(start_node),
-        _CENTRALITY_WEIGHT * index.centrality + _DIVERSITY_WEIGHT * index.diversity,
-    )
+    root = index.row(start_node)
+    importance = _CENTRALITY_WEIGHT * index.centrality + _DIVERSITY_WEIGHT * index.diversity
     depths = np.full(len(graph), -1, np.int32)
     depths[root] = 0
     everywhere = index.edge_type_weights()

@@ -171,10 +171,7 @@ def _list(
 
 @_question("discovery")
 def _random(
-    graph: PropertyGraph,
-    number: _Count = 5,
-    type: _Types = None,
-    seed: Annotated[int, "another draw"] = 0,
+    graph: PropertyGraph, number: _Count = 5, type: _Types = None, seed: Annotated[int, "another draw"] = 0
 ) -> MethodResult:
     """Some nodes, drawn at random."""
     return selection.select_nodes(graph, types=type or (), sample=number, seed=seed)
@@ -322,10 +319,7 @@ def _impact(
 
 @_question("analysis")
 def _critical(
-    graph: PropertyGraph,
-    metric: _Metric = "priority",
-    top_k: _Count = 10,
-    type: _Types = None,
+    graph: PropertyGraph, metric: _Metric = "priority", top_k: _Count = 10, type: _Types = None
 ) -> MethodResult:
     """The nodes that most depends on: what to test and review first."""
     return critical_components(graph, metric=metric, top_k=top_k, types=type or ())
@@ -408,10 +402,7 @@ def _similar_to(graph: PropertyGraph, node: _Node, limit: _Limit = 10) -> Method
 
 @_question("ranking")
 def _rank(
-    graph: PropertyGraph,
-    metric: _Metric = "pagerank",
-    top_k: _Count = 10,
-    type: _Types = None,
+    graph: PropertyGraph, metric: _Metric = "pagerank", top_k: _Count = 10, type: _Types = None
 ) -> MethodResult:
     """The nodes in the order of a measure."""
     return _critical(graph, metric, top_k, type)

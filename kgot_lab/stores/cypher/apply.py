@@ -76,12 +76,10 @@ class DiffApplication:
     """
 
     def __init__(self, run_query: RunQuery, run_outside: RunQuery, locate: Locate, namespace: str):
-        self._run_query, self._run_outside, self._locate, self._namespace = (
-            run_query,
-            run_outside,
-            locate,
-            namespace,
-        )
+        self._run_query = run_query
+        self._run_outside = run_outside
+        self._locate = locate
+        self._namespace = namespace
         self._element_ids: dict[str, str] = {}  # element ids of nodes
         self._edge_element_ids: dict[Identity, str] = {}
         self.moved_ids: set[str] = set()  # nodes whose element id may have changed

@@ -78,11 +78,9 @@ class BoltLink:
         sessions.
         """
         prevent_collection(self._driver)
-        self._driver, self._closed_reason, self._lock = (
-            None,
-            self._closed_reason or OPENED_BEFORE_FORK,
-            threading.RLock(),
-        )
+        self._driver = None
+        self._closed_reason = self._closed_reason or OPENED_BEFORE_FORK
+        self._lock = threading.RLock()
 
     def cut(self) -> None:
         """Close the connections, including those that wait for an answer.

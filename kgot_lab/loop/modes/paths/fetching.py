@@ -24,12 +24,7 @@ from kgot_lab.loop.modes.paths.mentions import (
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, load_facts, name_facts, with_spaces
 from kgot_lab.loop.render import join_lines
 from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
-from kgot_lab.memory.extraction import (
-    SourcedSentence,
-    facts_prompt,
-    grounded_facts,
-    split_grounded,
-)
+from kgot_lab.memory.extraction import SourcedSentence, facts_prompt, grounded_facts, split_grounded
 from kgot_lab.retrieval.entity_linking import capitalised_names, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import SentenceRules

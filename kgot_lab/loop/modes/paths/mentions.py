@@ -13,12 +13,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph.changes import Support, support_properties, supports_of
-from kgot_lab.retrieval.entity_linking import (
-    CAPITALISED_RUN,
-    NameIndex,
-    capitalised_names,
-    normalise_name,
-)
+from kgot_lab.retrieval.entity_linking import CAPITALISED_RUN, NameIndex, capitalised_names, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.words import (

@@ -164,10 +164,8 @@ def has_all_choices(question: str, things: Sequence[str]) -> bool:
     if any(f"{MARK}{number}" not in masked for number in range(len(things))):
         return False
     for joint in _CONJUNCTION.finditer(masked):
-        left, right = (
-            _SEPARATOR.split(masked[: joint.start()])[-1],
-            _SEPARATOR.split(f"{masked[joint.end() :]} ")[0],
-        )
+        left = _SEPARATOR.split(masked[: joint.start()])[-1]
+        right = _SEPARATOR.split(f"{masked[joint.end() :]} ")[0]
         if (MARK in left) != (MARK in right) and (
             _joins_names(left, right) or (joint[1] == "or" and _is_choice(left, right))
         ):
