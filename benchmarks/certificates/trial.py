@@ -146,7 +146,7 @@ class CertificateTrial:
             raise BadInput(
                 f"{place} has an answer to {case.question.id} without its trace, and a certificate needs that: name another folder"
             )
-        for receipt in run.answers():
+        for receipt in run.answer_missing():
             return receipt, place
         return run.results[case.question.id], place
 

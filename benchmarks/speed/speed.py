@@ -110,7 +110,7 @@ def main() -> None:
         f"{'sentences of initials, ten times as many':44} {growth(lambda n: sentences('A. ' * n), 10_000):10.1f} times as long"
     )
     print(
-        f"{'texts fitted, ten times as many':44} {growth(lambda n: fit_budget('Ada', ['Ada met x'] * n, 10**6, least=0.4), 2_000):10.1f} times"
+        f"{'texts fitted, ten times as many':44} {growth(lambda n: fit_budget('Ada', ['Ada met x'] * n, 10**6, min_share=0.4), 2_000):10.1f} times"
     )
 
 

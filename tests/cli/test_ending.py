@@ -234,7 +234,7 @@ def test_a_benchmark_on_a_full_disk_ends_in_one_line_and_goes_on(kgot_lab, here)
     last = ran.err.strip().splitlines()[-1]
     assert ran.code == 1, ran.err
     assert "Traceback" not in ran.err, ran.err
-    assert "cannot write the receipt" in last, ran.err
+    assert "cannot write the results" in last, ran.err
     assert "File too large" in last, ran.err
     assert "the same command goes on" in last and kgot_lab(*words).code == 0
 

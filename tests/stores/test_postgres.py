@@ -651,7 +651,7 @@ def set_up(server, store, **settings):
         asked(server, f"ALTER SYSTEM SET {setting} = '{value}'")
         asked(server, "SELECT pg_reload_conf()")
         asks = f"SELECT current_setting('{setting}') AS value"
-        until(lambda: store._link.rows(asks) == [(value,)], f"{setting} is {value!r}")  # noqa: B023
+        until(lambda: store._link.fetch_rows(asks) == [(value,)], f"{setting} is {value!r}")  # noqa: B023
 
 
 def commits_wait(server) -> bool:
