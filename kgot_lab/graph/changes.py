@@ -77,12 +77,10 @@ def require_distinct_elements(diff: Diff) -> None:
     """Raise BadInput if a diff names a node or an edge twice, since the result would depend on the order."""
     changed_nodes = (before.id for before, _ in diff.changed_nodes)
     changed_edges = (before.identity for before, _ in diff.changed_edges)
-    _refuse_duplicates(
-        chain((node.id for node in chain(diff.added_nodes, diff.removed_nodes)), changed_nodes)
-    )
-    _refuse_duplicates(
-        chain((edge.identity for edge in chain(diff.added_edges, diff.removed_edges)), changed_edges)
-    )
+    nodes = chain(diff.added_nodes, diff.removed_nodes)
+    _refuse_duplicates(chain((node.id for node in nodes), changed_nodes))
+    edges = chain(diff.added_edges, diff.removed_edges)
+    _refuse_duplicates(chain((edge.identity for edge in edges), changed_edges))
 
 
 def _refuse_duplicates(names: Iterable[Hashable]) -> None:
@@ -148,9 +146,9 @@ def inverse(diff: Diff) -> Diff:
 
 def same_element(one: Node | Edge, other: Node | Edge) -> bool:
     """Return whether two elements are equal, distinguishing 1, 1.0 and True, which Python's == does not."""
-    return one == other and json.dumps(one.properties, sort_keys=True) == json.dumps(
-        other.properties, sort_keys=True
-    )
+    if one != other:
+        return False
+    return json.dumps(one.properties, sort_keys=True) == json.dumps(other.properties, sort_keys=True)
 
 
 class MutableGraph:
@@ -210,19 +208,15 @@ class MutableGraph:
                 if (end not in self.nodes and end not in added) or end in removed:
                     raise _misfit_error(f"edge {identity!r} has no node {end!r}")
         for old_element in chain(diff.removed_edges, (old_element for old_element, _ in diff.changed_edges)):
-            if old_element.identity not in self.edges or not same_element(
-                self.edges[old_element.identity], old_element
-            ):
+            stored = self.edges.get(old_element.identity)
+            if stored is None or not same_element(stored, old_element):
                 raise _misfit_error(f"edge {old_element.identity!r} is not as the diff says")
         for old_node, new_node in diff.changed_nodes:
             if old_node.id != new_node.id or old_node.id in removed:
                 raise _misfit_error(f"node {old_node.id!r} changes into another node")
         for old_edge, new_edge in diff.changed_edges:
-            if (
-                old_edge.identity != new_edge.identity
-                or old_edge.identity in gone
-                or old_edge.identity in new
-            ):
+            identity = old_edge.identity
+            if identity != new_edge.identity or identity in gone or identity in new:
                 raise _misfit_error(f"edge {old_edge.identity!r} changes into another edge")
         for id in removed:
             if not self.incident[id].keys() <= gone:
@@ -278,20 +272,17 @@ def supports_of(properties: Mapping[str, Json]) -> tuple[Support, ...]:
     """
     sources, sentences = _text_list(properties.get("source")), _text_list(properties.get("sentence"))
     longest = max(len(sources), len(sentences))
-    return tuple(
-        map(Support, sources + [""] * (longest - len(sources)), sentences + [""] * (longest - len(sentences)))
-    )
+    sources, sentences = ([*texts, *[""] * (longest - len(texts))] for texts in (sources, sentences))
+    return tuple(map(Support, sources, sentences))
 
 
 def support_properties(supports: Iterable[Support]) -> dict[str, Json]:
     """Build the properties that record supports, without duplicates."""
     distinct = tuple(dict.fromkeys(supports))
     sources, sentences = [support.source for support in distinct], [support.sentence for support in distinct]
-    return (
-        {"source": sources[0], "sentence": sentences[0]}
-        if len(distinct) == 1
-        else {"source": sources, "sentence": sentences}
-    )
+    if len(distinct) == 1:
+        return {"source": sources[0], "sentence": sentences[0]}
+    return {"source": sources, "sentence": sentences}
 
 
 def latest_sentence(properties: Mapping[str, Json]) -> str:
@@ -301,9 +292,7 @@ def latest_sentence(properties: Mapping[str, Json]) -> str:
 
 def supporting_sentences(edges: Iterable[Edge]) -> frozenset[str]:
     """Return all sentences that support some facts."""
-    return frozenset(
-        support.sentence for edge in edges for support in supports_of(edge.properties) if support.sentence
-    )
+    return frozenset(s.sentence for edge in edges for s in supports_of(edge.properties) if s.sentence)
 
 
 def merge_supports(diff: Diff) -> Diff:

@@ -114,9 +114,8 @@ def _edges_with_keys(edges: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -
     """
     taken: set[tuple[str, str, str, str]] = set()
     for source, target, nx_key, data in edges:
-        attribute = next(
-            (name for name in TYPE_ATTRIBUTES if isinstance(data.get(name), str) and data[name]), None
-        )
+        texts = {name: data.get(name) for name in TYPE_ATTRIBUTES}
+        attribute = next((name for name, text in texts.items() if isinstance(text, str) and text), None)
         type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
         properties = _unescape_reserved(
             {name: value for name, value in data.items() if name != attribute},
@@ -151,9 +150,8 @@ def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     import pandas as pd
 
-    nodes = [
-        {"id": n.id, "labels": n.labels, **_escape_reserved(n.properties, NODE_COLUMNS)} for n in graph.nodes
-    ]
+    rows = ((node.id, node.labels, _escape_reserved(node.properties, NODE_COLUMNS)) for node in graph.nodes)
+    nodes = [{"id": id, "labels": labels, **properties} for id, labels, properties in rows]
     edges = [
         {
             "source": e.source,
@@ -247,9 +245,8 @@ def id_text(value: object) -> str:
 def require_distinct_columns(names: Iterable[object], what: str) -> None:
     """Raise BadInput if two columns of a data frame have the same name."""
     if duplicates := [name for name, times in Counter(names).items() if times > 1]:
-        raise BadInput(
-            f"two columns of the data frame of {what} are called {short_repr(duplicates[0])}; rename or drop one"
-        )
+        problem = f"two columns of the data frame of {what} are called {short_repr(duplicates[0])}"
+        raise BadInput(f"{problem}; rename or drop one")
 
 
 def _omit_column(row: Mapping[str, Json], name: str) -> dict[str, Json]:
@@ -315,9 +312,8 @@ def from_edge_list(edges: pd.DataFrame) -> PropertyGraph:
     import pandas as pd
 
     require_distinct_columns(edges.columns, "edges")
-    renamed = edges.rename(
-        columns={column: standard_name for standard_name, column in _edge_columns(edges).items()}
-    )
+    names = {column: name for name, column in _edge_columns(edges).items()}
+    renamed = edges.rename(columns=names)
     require_distinct_columns(renamed.columns, "edges")  # "Source" and "source"
     ends = (
         pd.concat([renamed[end].astype(object) for end in ("source", "target")])
@@ -331,10 +327,7 @@ def from_edge_list(edges: pd.DataFrame) -> PropertyGraph:
 def _edge_columns(edges: pd.DataFrame) -> dict[str, Any]:
     """Find the column of the data frame for each of source, target and type."""
     by_name = {str(column).strip().lower(): column for column in edges.columns}
-    found = {
-        ours: next((by_name[name] for name in names if name in by_name), None)
-        for ours, names in COLUMNS.items()
-    }
+    found = {ours: next((by_name[n] for n in names if n in by_name), None) for ours, names in COLUMNS.items()}
     if found["source"] is None or found["target"] is None:
         present = ", ".join(map(str, islice(edges.columns, 8)))
         raise BadInput(

@@ -107,16 +107,13 @@ def format_graph(graph: PropertyGraph) -> str:
     ]
     facts = [str(Triple(edge.source, edge.type, edge.target)) for edge in islice(graph.edges, _SHOWN)]
     more = [f"… and {len(graph.edges) - _SHOWN:,} more"] if len(graph.edges) > _SHOWN else []
-    return "\n".join(
-        [summary_line(graph), *(f"  {_one_line(line, _LINE)}" for line in (*most_used, *facts, *more))]
-    )
+    lines = (f"  {_one_line(line, _LINE)}" for line in (*most_used, *facts, *more))
+    return "\n".join([summary_line(graph), *lines])
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
     more = [f"… and {len(counts) - _SHOWN:,} more"] if len(counts) > _SHOWN else []
-    return ", ".join(
-        [*(f"{_one_line(name, _NAME)} {count:,}" for name, count in islice(counts.items(), _SHOWN)), *more]
-    )
+    return ", ".join([*(f"{_one_line(n, _NAME)} {c:,}" for n, c in islice(counts.items(), _SHOWN)), *more])
 
 
 def _one_line(text: str, max_length: int) -> str:
@@ -276,9 +273,8 @@ class PropertyGraph:
     def types(self) -> dict[str, int]:
         """Count the edges of each type, most frequent first."""
         counts = np.bincount(self.type_codes, minlength=len(self.type_names)).tolist()
-        return _sort_by_count(
-            {name: count for name, count in zip(self.type_names, counts, strict=True) if count}
-        )
+        pairs = zip(self.type_names, counts, strict=True)
+        return _sort_by_count({name: count for name, count in pairs if count})
 
     @cached_property
     def out_csr(self) -> Csr:
@@ -347,11 +343,8 @@ class PropertyGraph:
         require_count(hops, 0, "hops")
         frontier = reached = {self.row(id) for id in ids}
         for _ in range(hops):
-            slices = [
-                csr.indices[csr.indptr[r] : csr.indptr[r + 1]]
-                for csr in self._adjacencies("both")
-                for r in frontier
-            ]
+            adjacencies = self._adjacencies("both")
+            slices = [csr.indices[csr.indptr[r] : csr.indptr[r + 1]] for csr in adjacencies for r in frontier]
             frontier = set(np.concatenate(slices).tolist()) - reached if slices else set()
             reached = reached | frontier
         return self.subgraph(self.ids[r] for r in reached)
@@ -394,19 +387,15 @@ class PropertyGraph:
         nodes = {node.id: node for node in self.nodes}
         patch_table(nodes, diff.removed_nodes, diff.changed_nodes, diff.added_nodes, key=lambda node: node.id)
         edges = {edge.identity: edge for edge in self.edges}
-        patch_table(
-            edges, diff.removed_edges, diff.changed_edges, diff.added_edges, key=lambda edge: edge.identity
-        )
+        changes = (diff.removed_edges, diff.changed_edges, diff.added_edges)
+        patch_table(edges, *changes, key=lambda edge: edge.identity)
         return PropertyGraph.of(nodes.values(), edges.values())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PropertyGraph):
             return NotImplemented
-        return (
-            len(self.ids) == len(other.ids)
-            and len(self.edge_keys) == len(other.edge_keys)
-            and not self.diff(other)
-        )
+        same_size = len(self.ids) == len(other.ids) and len(self.edge_keys) == len(other.edge_keys)
+        return same_size and not self.diff(other)
 
     def __hash__(self) -> int:
         # equal graphs may differ in order, so their contents cannot be hashed cheaply
@@ -436,13 +425,8 @@ class PropertyGraph:
     def _identities(self) -> Iterator[tuple[str, str, str, str]]:
         sources = map(self.ids.__getitem__, self.sources.tolist())
         targets = map(self.ids.__getitem__, self.targets.tolist())
-        return zip(
-            sources,
-            map(self.type_names.__getitem__, self.type_codes.tolist()),
-            targets,
-            self.edge_keys,
-            strict=True,
-        )
+        types = map(self.type_names.__getitem__, self.type_codes.tolist())
+        return zip(sources, types, targets, self.edge_keys, strict=True)
 
     def _adjacencies(self, direction: Direction) -> tuple[Csr, ...]:
         attributes = {"out": ("out_csr",), "in": ("in_csr",), "both": ("out_csr", "in_csr")}
@@ -465,21 +449,18 @@ class _ColumnBuilder:
 
     def add_node(self, node: Node) -> None:
         if not isinstance(node, Node) or not isinstance(node.id, str):
-            raise BadInput(
-                f"a node is Node(id, labels, properties) whose id is a text, not {_format_value(node)}"
-            )
+            given = _format_value(node)
+            raise BadInput(f"a node is Node(id, labels, properties) whose id is a text, not {given}")
         labels = require_labels(node)
         _require_properties(node.properties, node)
         row = self.row_of.setdefault(node.id, len(self.labels))
         if row == len(self.labels):
             self.labels.append(labels)
-            self.node_properties.append(
-                copy_properties(node.properties) if node.properties else _NO_PROPERTIES
-            )
+            properties = copy_properties(node.properties) if node.properties else _NO_PROPERTIES
+            self.node_properties.append(properties)
         elif labels != self.labels[row] or not same_properties(node.properties, self.node_properties[row]):
-            raise BadInput(
-                f"two different nodes have the id {node.id!r}; give each its own id or merge them first"
-            )
+            problem = f"two different nodes have the id {node.id!r}"
+            raise BadInput(f"{problem}; give each its own id or merge them first")
 
     def add_edge(self, edge: Edge, bare_ends: bool) -> None:
         if not isinstance(edge, Edge) or not all(isinstance(part, str) for part in edge.identity):
@@ -499,9 +480,8 @@ class _ColumnBuilder:
             self.sources.append(source)
             self.targets.append(target)
             self.codes.append(code)
-            self.edge_properties.append(
-                copy_properties(edge.properties) if edge.properties else _NO_PROPERTIES
-            )
+            properties = copy_properties(edge.properties) if edge.properties else _NO_PROPERTIES
+            self.edge_properties.append(properties)
         elif not same_properties(edge.properties, self.edge_properties[row]):
             raise BadInput(f"two different edges are {edge.identity}; give each its own key")
 
@@ -532,15 +512,13 @@ def _triple_parts(triple: object) -> tuple[str, str, str]:
 
 def _require_properties(properties: object, element: Node | Edge) -> None:
     if not isinstance(properties, Mapping):
-        raise BadInput(
-            f"the properties of {_format_value(element)} are a dictionary, not {describe_value(properties)}"
-        )
+        owner, given = _format_value(element), describe_value(properties)
+        raise BadInput(f"the properties of {owner} are a dictionary, not {given}")
 
 
 def _format_value(value: object) -> str:
-    return (
-        short_repr(value) if isinstance(value, tuple | list | Node | Edge | Triple) else describe_value(value)
-    )
+    is_shown = isinstance(value, tuple | list | Node | Edge | Triple)
+    return short_repr(value) if is_shown else describe_value(value)
 
 
 def _sort_by_count(counts: Mapping[str, int]) -> dict[str, int]:

@@ -44,9 +44,8 @@ def read_snapshot(path: Path | str) -> PropertyGraph:
     for location, line in _located_lines(Path(path)):
         record = _parse_record(line, location)
         if record["type"] == "node":
-            if unread := [
-                name for name in record.keys() - _NODE_KEYS if isinstance(record[name], list | dict)
-            ]:
+            unknown = record.keys() - _NODE_KEYS
+            if unread := [name for name in unknown if isinstance(record[name], list | dict)]:
                 raise BadInput(
                     f"{location}: {', '.join(sorted(unread))} of the node would not be read: put values into its "
                     "properties, and each edge into a line of its own, of the type relationship"
@@ -90,11 +89,8 @@ def _located_lines(path: Path) -> Iterator[tuple[str, str]]:
         text = utf8_text(read_regular_file(path), path)
     except OSError as error:
         raise BadInput(f"{path}: cannot be read as a snapshot: {error}") from None
-    return (
-        (f"{path}, line {number}", line)
-        for number, line in enumerate(text.split("\n"), start=1)
-        if line.strip()
-    )
+    lines = enumerate(text.split("\n"), start=1)
+    return ((f"{path}, line {number}", line) for number, line in lines if line.strip())
 
 
 def _parse_record(line: str, location: str) -> Record:
@@ -221,9 +217,8 @@ def _format_record(record: Record, separators: tuple[str, str]) -> str:
     try:
         return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=separators)
     except (TypeError, ValueError) as error:
-        raise BadInput(
-            f"{record['type']} {record.get('id', '')!r} holds a value that is not JSON: {error}"
-        ) from None
+        element = f"{record['type']} {record.get('id', '')!r}"
+        raise BadInput(f"{element} holds a value that is not JSON: {error}") from None
 
 
 # Names for nodes of other programs' graphs, whose ids are numbers or IRIs that no question mentions.
@@ -318,11 +313,7 @@ def _new_ids(graph: PropertyGraph) -> dict[str, str]:
             (f"{name} ({_local_name(id) or id})",),
             (f"{name} ({id}){'′' * primes}" for primes in count()),
         )
-        new[id] = next(
-            choice
-            for choice in choices
-            if choice not in taken and (choice == name or choice not in name_counts)
-        )
+        new[id] = next(c for c in choices if c not in taken and (c == name or c not in name_counts))
         taken.add(new[id])
     return new
 

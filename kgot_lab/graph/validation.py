@@ -65,9 +65,8 @@ def validate_node(value: object) -> Node:
     owner = f"node {short_repr(node.id)}"
     validate_text(node.id, f"the id of {owner}")
     labels = tuple(validate_text(label, f"a label of {owner}") for label in node.labels)
-    return _require_size(
-        Node(node.id, labels, _validate_properties(node.properties, owner)), (node.id, labels), owner
-    )
+    validated = Node(node.id, labels, _validate_properties(node.properties, owner))
+    return _require_size(validated, (node.id, labels), owner)
 
 
 def validate_edge(value: object) -> Edge:
@@ -101,18 +100,16 @@ def validate_text(text: object, what: str, *, allow_blank: bool = False) -> str:
     surrogate pair, or a text that is too long.
     """
     if not isinstance(text, str) or not (allow_blank or text.strip()):
-        raise BadInput(
-            f"{what} is a text{'' if allow_blank else ' that is not blank'}, not {short_repr(text)}"
-        )
+        allowed = "a text" if allow_blank else "a text that is not blank"
+        raise BadInput(f"{what} is {allowed}, not {short_repr(text)}")
     if len(text) > MAX_ELEMENT_BYTES:
         raise BadInput(f"{what} has {len(text):,} characters; {MAX_ELEMENT_BYTES:,} can be kept")
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise BadInput(
-                f"{what} holds half a surrogate pair, which is no text: {short_repr(text)}"
-            ) from None
+            problem = "holds half a surrogate pair, which is no text"
+            raise BadInput(f"{what} {problem}: {short_repr(text)}") from None
     return str(text)
 
 
@@ -148,10 +145,7 @@ def validate_value(value: object, owner: str, depth: int = 0) -> Json:
 def copy_value(value: Json) -> Json:
     """Copy a value with its nested lists, dicts and tuples. Other objects are shared."""
     if isinstance(value, dict):
-        return {
-            name: copy_value(inner) if isinstance(inner, _CONTAINERS) else inner
-            for name, inner in value.items()
-        }
+        return {name: copy_value(i) if isinstance(i, _CONTAINERS) else i for name, i in value.items()}
     if isinstance(value, list | tuple):
         return type(value)([copy_value(inner) for inner in value]) if type(value) in (list, tuple) else value
     return value
@@ -212,9 +206,8 @@ def _require_element(element: object, element_type: type[Element]) -> Element:
             f"the id of a node and the ends, the type and the key of an edge are texts, which those of {description} are not"
         )
     if not isinstance(element.properties, Mapping):
-        raise BadInput(
-            f"the properties of {description} are a dictionary, not {describe_value(element.properties)}"
-        )
+        given = describe_value(element.properties)
+        raise BadInput(f"the properties of {description} are a dictionary, not {given}")
     return element
 
 
@@ -223,13 +216,11 @@ def _require_size(element: Element, identifiers: tuple[object, ...], owner: str)
 
     Raises BadInput otherwise.
     """
-    size = len(
-        json.dumps([*identifiers, element.properties], ensure_ascii=False, separators=(",", ":")).encode()
-    )
+    parts = [*identifiers, element.properties]
+    size = len(json.dumps(parts, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MAX_ELEMENT_BYTES:
-        raise BadInput(
-            f"{owner} takes {size:,} bytes as JSON; {MAX_ELEMENT_BYTES:,} can be kept in one node or edge"
-        )
+        limit = f"{MAX_ELEMENT_BYTES:,} can be kept in one node or edge"
+        raise BadInput(f"{owner} takes {size:,} bytes as JSON; {limit}")
     return element
 
 

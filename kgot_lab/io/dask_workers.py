@@ -25,9 +25,8 @@ def dask_client(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
     """
     require_amount(seconds, "the seconds to wait", positive=True)
     if not address.startswith(("tcp://", "tls://")):
-        raise BadInput(
-            f"a scheduler of Dask has an address such as tcp://HOST:8786, not {mask_secrets(address)[:80]!r}"
-        )
+        given = repr(mask_secrets(address)[:80])
+        raise BadInput(f"a scheduler of Dask has an address such as tcp://HOST:8786, not {given}")
     try:
         import distributed
     except ImportError:
@@ -37,9 +36,8 @@ def dask_client(address: str, *, seconds: float = 10.0) -> Iterator[Any]:
         client = dask.Client(address, timeout=seconds)
     except (OSError, ValueError) as error:
         started = "start one with `dask scheduler`, and workers with `dask worker` and its address"
-        raise BadInput(
-            f"no scheduler of Dask answers at {mask_secrets(address)} ({type(error).__name__}): {started}"
-        ) from None
+        problem = f"no scheduler of Dask answers at {mask_secrets(address)} ({type(error).__name__})"
+        raise BadInput(f"{problem}: {started}") from None
     with client:
         try:
             client.wait_for_workers(1, timeout=seconds)
@@ -77,14 +75,12 @@ def run_jobs(
 
 def job_error(error: Exception) -> LabError:
     """Return the error for a job that failed: its worker or the scheduler is gone, or it lacks something."""
-    is_gone = any(
-        word in type(error).__name__ for word in ("Cancelled", "CommClosed", "KilledWorker", "Timeout")
-    )
+    signs = ("Cancelled", "CommClosed", "KilledWorker", "Timeout")
+    is_gone = any(sign in type(error).__name__ for sign in signs)
     lost = "the worker, or the scheduler, went away; start it again and give the same command, which goes on from what is finished"
     lacks = "install the same kgot_lab on each worker, with the same extras"
-    return LabError(
-        f"a worker could not do its part ({type(error).__name__}: {str(error)[:200]}): {lost if is_gone else lacks}"
-    )
+    problem = f"{type(error).__name__}: {str(error)[:200]}"
+    return LabError(f"a worker could not do its part ({problem}): {lost if is_gone else lacks}")
 
 
 def sweep_settings(

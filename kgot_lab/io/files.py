@@ -45,18 +45,16 @@ def read_regular_file(path: Path | str, max_bytes: int | None = None) -> bytes:
         raise OSError(errno.EINVAL, str(error), str(path)) from None
     except OSError as error:
         if error.errno == errno.ENXIO:  # a socket, on Linux
-            raise OSError(
-                errno.EINVAL, f"not a regular file but {SPECIAL_FILES[stat.S_IFSOCK]}", str(path)
-            ) from None
+            problem = f"not a regular file but {SPECIAL_FILES[stat.S_IFSOCK]}"
+            raise OSError(errno.EINVAL, problem, str(path)) from None
         raise
     kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
     if kind != stat.S_IFREG:
         os.close(descriptor)  # here, since fdopen refuses a folder and leaves it open
         if kind == stat.S_IFDIR:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        raise OSError(
-            errno.EINVAL, f"not a regular file but {SPECIAL_FILES.get(kind, 'something else')}", str(path)
-        )
+        found = SPECIAL_FILES.get(kind, "something else")
+        raise OSError(errno.EINVAL, f"not a regular file but {found}", str(path))
     with os.fdopen(descriptor, "rb") as file:
         if max_bytes is None:
             return file.read()
@@ -89,9 +87,8 @@ def utf8_text(data: bytes, path: Path | str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(
-            f"{path} is not UTF-8 ({error.reason} at byte {error.start + 1:,}): save it as UTF-8"
-        ) from None
+        where = f"{error.reason} at byte {error.start + 1:,}"
+        raise BadInput(f"{path} is not UTF-8 ({where}): save it as UTF-8") from None
 
 
 def refuse_wide_encoding(data: bytes, path: Path | str) -> None:
@@ -99,9 +96,8 @@ def refuse_wide_encoding(data: bytes, path: Path | str) -> None:
     characters.
     """
     if encoding := detect_wide_encoding(data):
-        raise BadInput(
-            f"{path} is a text in {encoding[:6].upper()}, and only UTF-8 is read: save it as UTF-8"
-        )
+        name = encoding[:6].upper()
+        raise BadInput(f"{path} is a text in {name}, and only UTF-8 is read: save it as UTF-8")
 
 
 def detect_wide_encoding(data: bytes) -> str:
@@ -119,10 +115,8 @@ def detect_wide_encoding(data: bytes) -> str:
         if _is_text(sample[: len(sample) // 4 * 4], encoding):
             return encoding
     even_zeros, odd_zeros, half = sample[::2].count(0), sample[1::2].count(0), len(sample) // 2
-    for encoding, low_byte_zeros, high_byte_zeros in (
-        ("utf-16-le", even_zeros, odd_zeros),
-        ("utf-16-be", odd_zeros, even_zeros),
-    ):
+    zeros = {"utf-16-le": (even_zeros, odd_zeros), "utf-16-be": (odd_zeros, even_zeros)}
+    for encoding, (low_byte_zeros, high_byte_zeros) in zeros.items():
         # Asian text has few zeros, so it is recognized only by a mark
         if not low_byte_zeros and 2 * high_byte_zeros >= half and _is_text(sample, encoding):
             return encoding

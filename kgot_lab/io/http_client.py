@@ -103,9 +103,8 @@ def bounded_client(
                         return library.Response(
                             response.status_code, **header_options, content=data, request=response.request
                         )
-                    pieces = decompress_chunks(
-                        response.iter_raw(), content_encoding, max_bytes * STREAM_SIZE_FACTOR
-                    )
+                    raw, limit = response.iter_raw(), max_bytes * STREAM_SIZE_FACTOR
+                    pieces = decompress_chunks(raw, content_encoding, limit)
                 body = StreamedBody(pieces, timed_out, request, exchange.pop_all())
             return library.Response(
                 response.status_code, **header_options, stream=body, request=response.request

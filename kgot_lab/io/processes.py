@@ -64,9 +64,8 @@ def _acquired_lock(lock: Path, on_wait: Callable[[], object]) -> Iterator[None]:
                 was_notified = True
                 _wait_for_lock(file)
             except OSError as error:
-                raise BadInput(
-                    f"cannot lock {lock}: {error.strerror or error}; take a folder on another disk"
-                ) from error
+                reason = error.strerror or error
+                raise BadInput(f"cannot lock {lock}: {reason}; take a folder on another disk") from error
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
                     yield

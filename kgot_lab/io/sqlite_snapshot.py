@@ -43,9 +43,8 @@ def private_copy(path: Path) -> Iterator[PrivateCopy]:
             copy = _copy_consistently(source, Path(folder))
         except OSError as error:
             reason = f"no copy of it to look at could be made: {error.strerror or error}"
-            raise StoreUnavailable(
-                f"{path}: {reason}; see that it may be read, and that the temporary folder has room"
-            ) from None
+            advice = "see that it may be read, and that the temporary folder has room"
+            raise StoreUnavailable(f"{path}: {reason}; {advice}") from None
         yield copy
 
 
@@ -59,9 +58,8 @@ def check_before_opening(path: Path, check: Callable[[sqlite3.Connection], None]
     """
     in_transaction = path.with_name(path.name + "-journal").exists()
     try:
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-        ) as connection:
+        address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
             check(connection)
     except UnicodeDecodeError:  # in a message of SQLite's that quotes the damage
         return

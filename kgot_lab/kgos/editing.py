@@ -56,22 +56,14 @@ def find_faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iter
     if not existing:
         return set()
     affected = {f"node {short_repr(id)}" for id in existing}
-    affected |= {
-        _format_edge(edge.source, edge.type, edge.target)
-        for id in existing
-        for edge in graph.neighbours(id, "both")
-    }
+    edges = (edge for id in existing for edge in graph.neighbours(id, "both"))
+    affected |= {_format_edge(edge.source, edge.type, edge.target) for edge in edges}
     near = graph.neighbourhood(existing, hops=1)
-    found = {
-        fault for fault in check_rules(near, vocabulary, only=_LOCAL_RULES).faults if fault.where in affected
-    }
+    found = {f for f in check_rules(near, vocabulary, only=_LOCAL_RULES).faults if f.where in affected}
     for rules, types in _PATH_RULES.items():
         if not set(types).isdisjoint(graph.type_names):
-            found.update(
-                check_rules(
-                    graph.subgraph(_reachable_nodes(graph, existing, types)), vocabulary, only=rules
-                ).faults
-            )
+            reachable = graph.subgraph(_reachable_nodes(graph, existing, types))
+            found.update(check_rules(reachable, vocabulary, only=rules).faults)
     return found
 
 
@@ -172,11 +164,8 @@ class EditorIndex:
         if self._embedder is None:
             raise BadInput("this index has no vectors: give it an embedder")
         ids = sorted(self._vectors)
-        made = (
-            np.stack([self._vectors[id] for id in ids])
-            if ids
-            else np.empty((0, self._embedder.dimension), np.float32)
-        )
+        nothing = np.empty((0, self._embedder.dimension), np.float32)
+        made = np.stack([self._vectors[id] for id in ids]) if ids else nothing
         return StoredVectors.of(ids, made, model=self._embedder.name, digest=self._embedder.digest)
 
     def close(self) -> None:
@@ -207,11 +196,11 @@ class Edit:
     mended: tuple[Fault, ...] = ()
 
     def __repr__(self) -> str:
-        lines = (
-            [f"<{self.said}>"]
-            + [f"  {each}" for each in self.broken]
-            + [f"  no longer: {each}" for each in self.mended]
+        broken, mended = (
+            [f"  {fault}" for fault in self.broken],
+            [f"  no longer: {fault}" for fault in self.mended],
         )
+        lines = [f"<{self.said}>", *broken, *mended]
         return "\n".join(lines)
 
 
@@ -262,13 +251,9 @@ class Editor:
         None removes a property.
         """
         before = self.graph.node(id)
-        after = Node(
-            id, before.labels if type is None else (type,), self._changed(before.properties, properties)
-        )
-        if (after.labels, _without_mark(after.properties)) == (
-            before.labels,
-            _without_mark(before.properties),
-        ):
+        labels = before.labels if type is None else (type,)
+        after = Node(id, labels, self._changed(before.properties, properties))
+        if labels == before.labels and _without_mark(after.properties) == _without_mark(before.properties):
             raise BadInput(f"nothing of the node {id!r} would be another: its values are these already")
         return self._apply_change(f"changed node {id}", Diff(changed_nodes=((before, after),)))
 
@@ -276,10 +261,8 @@ class Editor:
         """Remove a node and its edges."""
         node = self.graph.node(id)
         edges = tuple(self.graph.neighbours(id, "both"))
-        return self._apply_change(
-            f"removed node {id} and {format_count(len(edges), 'edge')}",
-            Diff(removed_nodes=(node,), removed_edges=edges),
-        )
+        diff = Diff(removed_nodes=(node,), removed_edges=edges)
+        return self._apply_change(f"removed node {id} and {format_count(len(edges), 'edge')}", diff)
 
     # --- edges ---
 
@@ -304,16 +287,13 @@ class Editor:
         after = Edge(source, type, target, self._changed(before.properties, properties), before.key)
         if _without_mark(after.properties) == _without_mark(before.properties):
             raise BadInput("nothing of the edge would be another: its values are these already")
-        return self._apply_change(
-            f"changed edge {source} -{type}-> {target}", Diff(changed_edges=((before, after),))
-        )
+        diff = Diff(changed_edges=((before, after),))
+        return self._apply_change(f"changed edge {source} -{type}-> {target}", diff)
 
     def remove_edge(self, source: str, type: str, target: str) -> Edit:
         """Remove an edge."""
-        return self._apply_change(
-            f"removed edge {source} -{type}-> {target}",
-            Diff(removed_edges=(self._find_edge(source, type, target),)),
-        )
+        diff = Diff(removed_edges=(self._find_edge(source, type, target),))
+        return self._apply_change(f"removed edge {source} -{type}-> {target}", diff)
 
     # --- undo and redo ---
 
@@ -378,13 +358,11 @@ class Editor:
         touched = affected_nodes(diff)
         # a removed node can no longer be checked, so its neighbours are checked instead
         near = touched | {end for edge in diff.removed_edges for end in (edge.source, edge.target)}
-        before_faults, after_faults = (
-            find_faults_near(graph, self.vocabulary, near) for graph in (self.graph, after)
-        )
-        broken = tuple(sorted(after_faults - before_faults, key=str))
+        old_faults, new_faults = (find_faults_near(g, self.vocabulary, near) for g in (self.graph, after))
+        broken = tuple(sorted(new_faults - old_faults, key=str))
         if errors := [str(each) for each in broken if each.level == "error"]:
             raise BadInput("not done: " + "\n".join(errors))
-        made = Edit(summary, diff, broken, tuple(sorted(before_faults - after_faults, key=str)))
+        made = Edit(summary, diff, broken, tuple(sorted(old_faults - new_faults, key=str)))
         self._write(diff, after)
         self._done.append(made)
         self._undone.clear()
@@ -401,17 +379,13 @@ class Editor:
     def _find_edge(self, source: str, type: str, target: str) -> Edge:
         found = [each for each in self.graph.neighbours(source, "out", (type,)) if each.target == target]
         if not found:
-            outgoing = [
-                f"{each.source} -{each.type}-> {each.target}" for each in self.graph.neighbours(source, "out")
-            ]
+            outgoing = [f"{e.source} -{e.type}-> {e.target}" for e in self.graph.neighbours(source, "out")]
             raise UnknownName("edge", f"{source} -{type}-> {target}", outgoing[:20])
         return found[0]
 
     def _changed(self, before: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
         if CURATED_PROPERTY in changes:
-            raise BadInput(
-                f"{CURATED_PROPERTY} says who changed something by hand and when; the editor writes it itself"
-            )
+            raise BadInput(f"{CURATED_PROPERTY} says who changed what by hand and when; the editor writes it")
         merged = {**before, **changes, CURATED_PROPERTY: self._curation_mark()}
         return {name: value for name, value in merged.items() if value is not None}
 

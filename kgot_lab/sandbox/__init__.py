@@ -48,9 +48,7 @@ def open_sandbox(
     language_spec = LANGUAGES[language]
     language_spec.visible_paths()
     if kind == "unsafe" and not unsafe:
-        raise BadInput(
-            "the unsafe sandbox lets a model's code read your files; if you want that, pass unsafe=True"
-        )
+        raise BadInput("the unsafe sandbox lets a model's code read your files; pass unsafe=True to allow it")
     failures = []
     for name in [name for name in KINDS if unsafe or name != "unsafe"] if kind == "auto" else [kind]:
         for launch in KINDS[name](language_spec, memory_mb):

@@ -39,9 +39,8 @@ class Language:
 
         Raises NotInstalled if the engine is missing.
         """
-        package_paths = [
-            package_path for name in self.packages if (package_path := _package_path(name)) is not None
-        ]
+        found = map(_package_path, self.packages)
+        package_paths = [path for path in found if path is not None]
         if not package_paths or _package_path(self.packages[0]) is None:
             raise NotInstalled(self.extra, self.packages[0])
         beside = [
@@ -90,13 +89,7 @@ _LIBRARIES = ("/usr/lib64", "/usr/lib32", "/lib64", "/lib32", "/etc/ld.so.cache"
 _NOBODY_USER_ID = 65534
 # limit of an engine's files, which are in memory (/tmp is a tmpfs), as a multiple of a statement's memory
 _FILES_PER_MEMORY = 8
-_UNSHARE_OPTIONS = (
-    "--unshare-ipc",
-    "--unshare-pid",
-    "--unshare-net",
-    "--unshare-uts",
-    "--unshare-cgroup-try",
-)
+_UNSHARE_OPTIONS = tuple(f"--unshare-{name}" for name in ("ipc", "pid", "net", "uts", "cgroup-try"))
 
 
 def bubblewrap_programs() -> list[Path]:
@@ -132,9 +125,7 @@ def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: i
     With `user` the worker runs as that user. Raises NotInstalled if the engine is missing.
     """
     environment = worker_environment(memory_mb) | ({} if user is None else {"RUN_AS": str(user)})
-    environment_options = [
-        option for name, value in environment.items() for option in ("--setenv", name, value)
-    ]
+    environment_options = [option for name, v in environment.items() for option in ("--setenv", name, v)]
     namespace_options = ("--unshare-all",) if user is None else _UNSHARE_OPTIONS
     capabilities = (
         ("--cap-drop", "ALL")
@@ -145,14 +136,10 @@ def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: i
     # these files can take: without --size a tmpfs may grow to half of the machine's memory. bubblewrap applies
     # --size and --perms to the next --tmpfs only. With `user`, /tmp must be writable for a user who does not
     # own it.
-    size_options = (
-        "--size",
-        str(_FILES_PER_MEMORY * memory_mb << 20),
-        *(() if user is None else ("--perms", "1777")),
-    )
-    device_options = (
-        ("--proc", "/proc", "--dev", "/dev", *size_options, "--tmpfs", "/tmp") if language.devices else ()
-    )
+    permissions = () if user is None else ("--perms", "1777")
+    size_options = ("--size", str(_FILES_PER_MEMORY * memory_mb << 20), *permissions)
+    devices = ("--proc", "/proc", "--dev", "/dev", *size_options, "--tmpfs", "/tmp")
+    device_options = devices if language.devices else ()
     python = _python_paths()
     packages = [*language.visible_paths(), *language.worker_folders()]
     hidden = _site_packages_folders()
@@ -175,23 +162,16 @@ def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: i
 
 
 def _bind_read_only(paths: list[Path]) -> list[str]:
-    return [
-        option
-        for path in dict.fromkeys(paths)
-        if path.exists()
-        for option in ("--ro-bind", str(path), str(path))
-    ]
+    existing = [str(path) for path in dict.fromkeys(paths) if path.exists()]
+    return [option for path in existing for option in ("--ro-bind", path, path)]
 
 
 def _python_paths() -> list[Path]:
     """Return the interpreter, its library and the shared libraries it may need, and no more of its prefix."""
     prefix = Path(sys.base_prefix)
     stdlib = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
-    shared = (
-        [prefix / "lib"]
-        if (prefix / "conda-meta").is_dir()
-        else sorted((prefix / "lib").glob("libpython3*.so*"))
-    )
+    lib = prefix / "lib"
+    shared = [lib] if (prefix / "conda-meta").is_dir() else sorted(lib.glob("libpython3*.so*"))
     return [*_system_libraries(), *stdlib, *shared, interpreter(), interpreter().resolve()]
 
 
@@ -202,27 +182,18 @@ def _system_libraries() -> list[Path]:
     /usr/lib. Other distributions do not.
     """
     machine = getattr(sys.implementation, "_multiarch", "")
-    multiarch_folders = [
-        Path(top) / machine for top in ("/usr/lib", "/lib") if machine and (Path(top) / machine).is_dir()
-    ]
+    tops = ("/usr/lib", "/lib") if machine else ()
+    multiarch_folders = [folder for top in tops if (folder := Path(top) / machine).is_dir()]
     return [*(multiarch_folders or [Path("/usr/lib"), Path("/lib")]), *map(Path, _LIBRARIES)]
 
 
 def _site_packages_folders() -> list[Path]:
     """Return the site-packages folders within what is bound of Python, with everything installed in them."""
-    roots = [
-        Path("/usr/lib"),
-        Path("/usr/lib64"),
-        Path(sys.base_prefix) / "lib",
-        Path(sysconfig.get_path("stdlib")).parent,
-    ]
+    stdlib = Path(sysconfig.get_path("stdlib"))
+    roots = [Path("/usr/lib"), Path("/usr/lib64"), Path(sys.base_prefix) / "lib", stdlib.parent]
     bound = _python_paths()
-    candidates = {
-        folder
-        for root in roots
-        for kind in ("site", "dist")
-        for folder in root.glob(f"python*/{kind}-packages")
-    }
+    patterns = [f"python*/{kind}-packages" for kind in ("site", "dist")]
+    candidates = {folder for root in roots for pattern in patterns for folder in root.glob(pattern)}
     return sorted(folder for folder in candidates if any(folder.is_relative_to(path) for path in bound))
 
 
@@ -252,14 +223,11 @@ def docker_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
     program, networkx = shutil.which("docker"), importlib.util.find_spec("networkx")
     if language is not PYTHON_WORKER or program is None or networkx is None or networkx.origin is None:
         return
-    environment = [
-        word for name, value in worker_environment(memory_mb).items() for word in ("--env", f"{name}={value}")
-    ]
+    variables = worker_environment(memory_mb).items()
+    environment = [word for name, value in variables for word in ("--env", f"{name}={value}")]
     mounts = [(path, f"{_CONTAINER_FOLDER}/{path.name}") for path in language.worker_folders()]
     mounts.append((Path(networkx.origin).parent, f"{_CONTAINER_PACKAGES}/networkx"))
-    volumes = [
-        word for path, container_path in mounts for word in ("--volume", f"{path}:{container_path}:ro")
-    ]
+    volumes = [word for path, inside in mounts for word in ("--volume", f"{path}:{inside}:ro")]
     command = (
         program, "run", "--rm", "--interactive", "--network", "none", "--read-only", "--cap-drop", "ALL",
         "--security-opt", "no-new-privileges", "--pids-limit", "16", "--memory", f"{2 * memory_mb + 1024}m", "--user", "65534:65534",

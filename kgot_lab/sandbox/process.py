@@ -294,15 +294,12 @@ class Sandbox:
             nodes = map(encode_element, self._truth.nodes.values())
             edges = map(encode_element, self._truth.edges.values())
             try:
-                self._worker.ask(
-                    {"clear": True, "nodes": list(nodes), "edges": list(edges)},
-                    60 + len(self._truth.edges) / 1000,
-                )
+                seconds = 60 + len(self._truth.edges) / 1000
+                self._worker.ask({"clear": True, "nodes": list(nodes), "edges": list(edges)}, seconds)
             except _WorkerBroken as error:
                 self.close()
-                raise SandboxError(
-                    f"the {self.launch.kind} sandbox could not load the graph: {error}"
-                ) from None
+                kind = self.launch.kind
+                raise SandboxError(f"the {kind} sandbox could not load the graph: {error}") from None
             self._pending, self._waiting = [], 0
         return self._worker
 
@@ -338,9 +335,8 @@ class _Worker:
         with ExitStack() as opened:
             try:
                 self.errors = opened.enter_context(tempfile.TemporaryFile())
-                self.process = (
-                    _worker_starter(os.getpid()).submit(_start_process, launch, self.errors).result()
-                )
+                starter = _worker_starter(os.getpid())
+                self.process = starter.submit(_start_process, launch, self.errors).result()
             except (OSError, RuntimeError) as error:  # no file, process or thread is available
                 raise SandboxError(f"the {launch.kind} sandbox could not be started: {error}") from None
             opened.pop_all()  # closed by _end
@@ -394,9 +390,10 @@ class _Worker:
         if not 0 < size <= MAX_CHANGE_BYTES + (1 << 17):
             output = _informative_line(self._read_rest(header, deadline).decode(errors="replace"))
             words = re.search("[A-Za-z]{3}", output)
-            raise _WorkerBroken(
+            problem = (
                 f"in place of an answer came {output!r}" if words else "its answer has an impossible length"
             )
+            raise _WorkerBroken(problem)
         answer = self._read(size, deadline)
         return answer[:1], answer[1:]
 

@@ -75,16 +75,13 @@ def parse_changes(
 
 
 def _parse_node(change: Json) -> tuple[str, Node | None]:
-    _require(
-        isinstance(change, list) and len(change) in (1, 3) and _is_text(change[0]), "a node out of shape"
-    )
+    has_shape = isinstance(change, list) and len(change) in (1, 3)
+    _require(has_shape and _is_text(change[0]), "a node out of shape")
     if len(change) == 1:
         return change[0], None
     id, labels, properties = change
-    _require(
-        isinstance(labels, list) and all(map(_is_text, labels)) and isinstance(properties, dict),
-        "a node out of shape",
-    )
+    has_labels = isinstance(labels, list) and all(map(_is_text, labels))
+    _require(has_labels and isinstance(properties, dict), "a node out of shape")
     return id, Node(id, tuple(labels), properties)
 
 

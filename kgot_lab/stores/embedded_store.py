@@ -5,7 +5,7 @@ sandbox.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from keyword import iskeyword
 from pathlib import Path
@@ -94,11 +94,8 @@ class EmbeddedStore:
 
     def __repr__(self) -> str:
         where = f" {self._path.name}" if self._path else ""
-        contents = (
-            "closed"
-            if self._closed_reason
-            else f"{len(self._state.nodes)} nodes, {len(self._state.edges)} edges"
-        )
+        size = f"{len(self._state.nodes)} nodes, {len(self._state.edges)} edges"
+        contents = "closed" if self._closed_reason else size
         return f"<{type(self).__name__}{where}: {contents}>"
 
     def __enter__(self) -> Self:
@@ -240,9 +237,8 @@ class EmbeddedStore:
             self._word_index = WordIndex()
             for node in truth.nodes.values():
                 self._word_index.add(node)
-        return tuple(
-            copy_node(truth.nodes[id]) for id in self._word_index.best_matches(casefold_words(words), limit)
-        )
+        best = self._word_index.best_matches(casefold_words(words), limit)
+        return tuple(copy_node(truth.nodes[id]) for id in best)
 
     @_synchronized
     def within(self, id: str, hops: int) -> dict[str, int]:
@@ -274,9 +270,8 @@ class EmbeddedStore:
         return tuple(map(copy_edge, edges_among(ids, self._edges_at)))
 
     def _edges_at(self, id: str) -> tuple[Edge, ...]:
-        return tuple(
-            self._current_state.edges[identity] for identity in self._current_state.incident.get(id, ())
-        )
+        incident = self._current_state.incident.get(id, ())
+        return tuple(self._current_state.edges[identity] for identity in incident)
 
     def _adjacent_ids(self, id: str) -> Iterator[str]:
         return (end for source, _, target, _ in self._current_state.incident[id] for end in (source, target))
@@ -324,9 +319,8 @@ class EmbeddedStore:
                 try:
                     truth.apply(truth.difference(*record_elements(record)))
                 except BadInput as error:
-                    raise BadInput(
-                        f"{path}: record {number} does not follow from the ones before it: {error}"
-                    ) from None
+                    problem = f"record {number} does not follow from the ones before it"
+                    raise BadInput(f"{path}: {problem}: {error}") from None
             log.records.clear()
         except BaseException:
             log.close()
@@ -373,23 +367,19 @@ class EmbeddedStore:
             for node in added:
                 self._word_index.add(node)
         if self._value_counts is not None:
-            self._value_counts.update(
-                (*removed, *diff.removed_edges, *(before for before, _ in diff.changed_edges)), added
-            )
+            old_edges = (*diff.removed_edges, *(before for before, _ in diff.changed_edges))
+            self._value_counts.update((*removed, *old_edges), added)
             self._value_counts.update((), (*diff.added_edges, *(after for _, after in diff.changed_edges)))
         _recount(
             self._labels,
             (label for node in removed for label in node.labels),
             (label for node in added for label in node.labels),
         )
-        _recount(
-            self._relations,
-            (edge.type for edge in diff.removed_edges),
-            (edge.type for edge in diff.added_edges),
-        )
+        edges = (diff.removed_edges, diff.added_edges)
+        _recount(self._relations, *([edge.type for edge in each] for each in edges))
 
 
-def _recount(counts: Counter[str], removed: Iterator[str], added: Iterator[str]) -> None:
+def _recount(counts: Counter[str], removed: Iterable[str], added: Iterable[str]) -> None:
     counts.update(added)
     for name in removed:
         counts[name] -= 1

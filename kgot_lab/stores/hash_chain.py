@@ -81,9 +81,8 @@ def first_broken_seal(lines: Iterable[str]) -> int:
     previous_seal, is_sealed = "", False
     for number, line in enumerate(lines, start=1):
         match = _SEAL.search(line)
-        if (is_sealed and not match) or (
-            match and match[1] != _compute_seal(line[: match.start()] + "}", previous_seal)
-        ):
+        has_wrong_seal = match and match[1] != _compute_seal(line[: match.start()] + "}", previous_seal)
+        if (is_sealed and not match) or has_wrong_seal:
             return number
         previous_seal, is_sealed = line_seal(line), is_sealed or bool(match)
     return 0
@@ -172,9 +171,8 @@ def salvage_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json], 
             _read_headless(data, path)
     marked_count = max((int(mark[1]) for mark in _MARK.finditer(data[: 2 * len(EMPTY_LOG)])), default=0)
     # a mark may have lost its line end
-    records, unread_count = max(
-        map(_chained_records, (data, data[len(EMPTY_LOG) :])), key=lambda found: len(found[0])
-    )
+    starts = (data, data[len(EMPTY_LOG) :])
+    records, unread_count = max(map(_chained_records, starts), key=lambda found: len(found[0]))
     return records, max(len(records) + unread_count, marked_count)
 
 
@@ -203,15 +201,13 @@ def _read_headless(data: bytes, path: Path) -> Chain:
             torn="it ended within its head, so it held no record, or has lost all of them",
         )
     start = data[: len(EMPTY_LOG)]
-    record = (
-        _parse_record(start.partition(b"\n")[0], b"", CHAINED_VERSION) if _FORMAT.encode() in start else None
-    )
+    line = start.partition(b"\n")[0]
+    record = _parse_record(line, b"", CHAINED_VERSION) if _FORMAT.encode() in start else None
     if record is not None and record.get("version") not in _CHECK_DIGITS:
         raise BadInput(f"{path}: a log of another version: {str(dict(record))[:100]}")
     if _FORMAT.encode() in start or _MARK.search(start):
-        raise StoreDamaged(
-            f"{path}: the head of this log is damaged, so it was not touched: {SALVAGE_ADVICE} {path}"
-        )
+        problem = f"{path}: the head of this log is damaged, so it was not touched"
+        raise StoreDamaged(f"{problem}: {SALVAGE_ADVICE} {path}")
     raise BadInput(f"{path}: not a diff log, so it was not touched; give another path")
 
 
@@ -231,9 +227,7 @@ def _describe_loss(data: bytes, checks: list[bytes], version: int) -> str:
     if version == 1:
         return ""
     marks = [_MARK.fullmatch(data[start : start + MARK_SIZE]) for start in (mark_offset(0), mark_offset(1))]
-    valid_marks = [
-        (int(mark[1]), mark[2]) for mark in marks if mark and mark[0] == format_mark(int(mark[1]), mark[2])
-    ]
+    valid_marks = [(int(m[1]), m[2]) for m in marks if m and m[0] == format_mark(int(m[1]), m[2])]
     if not valid_marks:
         return "its marks are damaged, so records may be missing at its end"
     count, check = max(valid_marks)

@@ -153,9 +153,8 @@ class DiffLog:
         except BaseException as error:
             self._truncate_failed_write()
             if isinstance(error, OSError):
-                raise StoreUnavailable(
-                    f"{self.path}: the write could not be put on disk and was not made: {error}"
-                ) from None
+                problem = f"{self.path}: the write could not be put on disk and was not made"
+                raise StoreUnavailable(f"{problem}: {error}") from None
             raise
         self._size += len(line)
 
@@ -188,9 +187,8 @@ class DiffLog:
         if current is None or not os.path.samestat(opened, current) or opened.st_size != self._size:
             self._file.close()
             problem = "was deleted, replaced or written to by something else while it was open here, so the change was not made"
-            raise StoreUnavailable(
-                f"{self.path} {problem}; close the store, see what happened to the file, and open it again"
-            )
+            advice = "close the store, see what happened to the file, and open it again"
+            raise StoreUnavailable(f"{self.path} {problem}; {advice}")
 
 
 def read_history(path: Path | str) -> Iterator[Diff]:
@@ -257,9 +255,8 @@ def record_elements(record: Mapping[str, Json]) -> tuple[dict[str, Node | None],
         nodes[element[0]] = Node(element[0], tuple(element[1]), element[2]) if len(element) == 3 else None
     for element in record["edges"]:
         source, type, target, key = element[:4]
-        edges[source, type, target, key] = (
-            Edge(source, type, target, element[4], key) if len(element) == 5 else None
-        )
+        edge = Edge(source, type, target, element[4], key) if len(element) == 5 else None
+        edges[source, type, target, key] = edge
     return nodes, edges
 
 
@@ -291,11 +288,8 @@ def back_up_damaged_file(path: Path) -> Path:
 
     Raises OSError if that fails.
     """
-    copy = next(
-        candidate
-        for number in count(1)
-        if not (candidate := path.with_name(f"{path.name}.damaged-{number}")).exists()
-    )
+    copies = (path.with_name(f"{path.name}.damaged-{number}") for number in count(1))
+    copy = next(each for each in copies if not each.exists())
     copy.write_bytes(path.read_bytes())
     return copy
 

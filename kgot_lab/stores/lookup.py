@@ -106,22 +106,16 @@ def holds_value(store: Browsable, value: Scalar) -> bool:
 def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:
     """Return the edges whose two ends are both among the given nodes."""
     wanted = list(dict.fromkeys(ids))
-    return (
-        store.edges_between(wanted)
-        if isinstance(store, ValueLookup)
-        else edges_among(wanted, store.neighbours)
-    )
+    if isinstance(store, ValueLookup):
+        return store.edges_between(wanted)
+    return edges_among(wanted, store.neighbours)
 
 
 def edges_among(ids: Collection[str], neighbours: Callable[[str], Iterable[Edge]]) -> tuple[Edge, ...]:
     """Return the edges whose two ends are both among the given nodes, using the neighbours of each."""
     wanted = frozenset(ids)
-    found = {
-        edge.identity: edge
-        for id in ids
-        for edge in neighbours(id)
-        if edge.source in wanted and edge.target in wanted
-    }
+    edges = (edge for id in ids for edge in neighbours(id))
+    found = {edge.identity: edge for edge in edges if edge.source in wanted and edge.target in wanted}
     return tuple(found.values())
 
 

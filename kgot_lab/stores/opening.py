@@ -38,9 +38,8 @@ class _StoreKind:
     file: str = ""
 
     def load(self) -> Callable[..., Store]:
-        store_class: Callable[..., Store] = getattr(
-            import_module(f"kgot_lab.stores.{self.module}"), self.name
-        )
+        module = import_module(f"kgot_lab.stores.{self.module}")
+        store_class: Callable[..., Store] = getattr(module, self.name)
         return store_class
 
 
@@ -59,23 +58,11 @@ _SCHEMES = {
     **dict.fromkeys(("http", "https"), "sparql_server"),
     **dict.fromkeys(("postgresql", "postgres"), "postgres"),
 }
-_SUFFIXES = {
-    **dict.fromkeys((".sqlite", ".sqlite3", ".db"), "sqlite"),
-    **dict.fromkeys((".log", ".jsonl"), "in_memory"),
-}
+_SUFFIXES = dict.fromkeys((".sqlite", ".sqlite3", ".db"), "sqlite")
+_SUFFIXES |= dict.fromkeys((".log", ".jsonl"), "in_memory")
 # other names of a store
 _ADDRESSES = ("bolt://HOST", "http://HOST/query", "postgresql://HOST/NAME", "FILE.sqlite", "FILE.log")
-_TEXT_OPTIONS = (
-    "uri",
-    "query_url",
-    "update_url",
-    "url",
-    "user",
-    "password",
-    "database",
-    "namespace",
-    "token",
-)
+_TEXT_OPTIONS = tuple("uri query_url update_url url user password database namespace token".split())
 _OPTIONS: Mapping[str, tuple[type, ...]] = {  # the values of options that are the same for all stores
     **dict.fromkeys(_TEXT_OPTIONS, (str,)),
     **dict.fromkeys(("wipe", "adopt", "unsafe"), (bool,)),
@@ -132,7 +119,7 @@ def open_fused(at: Location | None = None, **options: Any) -> Store:
         raise BadInput("the store 'fused' lives in this process and nowhere else: leave `at` out")
     if unknown := sorted(set(options) - {"execute", "open", "path", "seconds", "unsafe"}):
         raise BadInput(
-            f"the store 'fused' has no option {unknown[0]!r}; it knows execute, open, seconds, unsafe"
+            f"the store 'fused' has no option {unknown[0]!r}: it has execute, open, seconds, unsafe"
         )
     return open_for(*_LANGUAGES, **options)
 
@@ -147,9 +134,7 @@ def open_for(language: str, *others: str, **options: Any) -> Store:
         if name not in _LANGUAGES:
             raise UnknownName("language", name, _LANGUAGES)
     if others and options.get("path"):
-        raise BadInput(
-            "a graph in several languages lives in this process and nowhere else: leave the path out"
-        )
+        raise BadInput("a graph in several languages lives in this process alone: leave the path out")
     main, *mirrors = (_open_kind(_LANGUAGES[name], **options) for name in (language, *others))
     if not mirrors:
         return main
@@ -304,9 +289,8 @@ def empty_store(
     store = open_store(
         kind, at=location, **options, **({"unsafe": unsafe} if kind == "sparql_server" else {})
     )
-    return _require_empty(
-        store, f"the namespace {options['namespace']!r} of {location}", keep=keep, wipe=wipe
-    )
+    location_text = f"the namespace {options['namespace']!r} of {location}"
+    return _require_empty(store, location_text, keep=keep, wipe=wipe)
 
 
 def _require_empty(store: Store, location: str, *, keep: bool, wipe: bool) -> Store:
@@ -358,9 +342,8 @@ def namespaces(where: Location, at: Location | None = None) -> Mapping[str, Grap
     Raises BadInput if the store is no server, and StoreUnavailable if it cannot be reached.
     """
     store_class, address = _server_class(where, at)
-    sizes: Mapping[str, GraphSize] = store_class.namespaces(
-        address, **_login_options(resolve_location(where, at)[0])
-    )
+    login = _login_options(resolve_location(where, at)[0])
+    sizes: Mapping[str, GraphSize] = store_class.namespaces(address, **login)
     return sizes
 
 
@@ -372,9 +355,8 @@ def delete_namespace(where: Location, at: Location | None = None, *, namespace: 
     if namespace not in (known := namespaces(where, at)):
         raise UnknownName("namespace", namespace, known)
     store_class, address = _server_class(where, at)
-    store_class.delete_namespace(
-        address, namespace=namespace, **_login_options(resolve_location(where, at)[0])
-    )
+    login = _login_options(resolve_location(where, at)[0])
+    store_class.delete_namespace(address, namespace=namespace, **login)
 
 
 def _server_class(where: Location, at: Location | None) -> tuple[Any, str]:
@@ -395,9 +377,8 @@ def environment_login(where: Location) -> dict[str, str]:
 
 
 def _login_options(kind: str) -> dict[str, str]:
-    return {
-        name: os.environ[key] for name, key in _LOGIN_VARIABLES.get(kind, {}).items() if key in os.environ
-    }
+    variables = _LOGIN_VARIABLES.get(kind, {}).items()
+    return {name: os.environ[key] for name, key in variables if key in os.environ}
 
 
 # One graph in several languages: written in one, mirrored to the others.

@@ -93,9 +93,8 @@ def _split_pairs(
 
 
 def _same_content(one: Any, other: Any) -> bool:
-    return getattr(one, "labels", ()) == getattr(other, "labels", ()) and same_properties(
-        one.properties, other.properties
-    )
+    same_labels = getattr(one, "labels", ()) == getattr(other, "labels", ())
+    return same_labels and same_properties(one.properties, other.properties)
 
 
 # --- rows and values ---
@@ -145,22 +144,14 @@ def edge_row(edge: Edge) -> tuple[str, str, str, str, str]:
 
     Raises BadInput if a value cannot be stored exactly.
     """
-    for text, part in (
-        (edge.source, "an edge's source"),
-        (edge.type, "an edge's type"),
-        (edge.target, "an edge's target"),
-    ):
+    parts = {"an edge's source": edge.source, "an edge's type": edge.type, "an edge's target": edge.target}
+    for part, text in parts.items():
         _require_text(text, part)
     if not isinstance(edge.key, str):
         raise BadInput(f"an edge's key must be text, not {edge.key!r}")
     _require_encodable(edge.key, "an edge's key")
-    return (
-        edge.source,
-        edge.type,
-        edge.target,
-        edge.key,
-        _properties_json(edge.properties, f"edge {edge.identity!r}"),
-    )
+    properties = _properties_json(edge.properties, f"edge {edge.identity!r}")
+    return edge.source, edge.type, edge.target, edge.key, properties
 
 
 def texts_in(value: Json) -> Iterator[str]:
@@ -206,9 +197,8 @@ def _refuse_non_json(value: Json, owner: str, depth: int = 0) -> None:
         for name in value:
             if not isinstance(name, str):
                 raise BadInput(f"{owner} has the name {name!r}, which is not text")
-    for inner in (
-        value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    ):
+    items = value.values() if isinstance(value, dict) else value
+    for inner in items if isinstance(value, dict | list | tuple) else ():
         if isinstance(inner, dict | list | tuple):
             _refuse_non_json(inner, owner, depth + 1)
 
@@ -224,9 +214,8 @@ def touched_keys(diff: Diff) -> tuple[list[str], list[Identity]]:
     nodes = (*diff.added_nodes, *diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
     edges = (*diff.added_edges, *diff.removed_edges, *(before for before, _ in diff.changed_edges))
     ends = (end for edge in diff.added_edges for end in (edge.source, edge.target))
-    return list(dict.fromkeys((*(node.id for node in nodes), *ends))), list(
-        dict.fromkeys(edge.identity for edge in edges)
-    )
+    ids = dict.fromkeys((*(node.id for node in nodes), *ends))
+    return list(ids), list(dict.fromkeys(edge.identity for edge in edges))
 
 
 def require_fit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
@@ -274,9 +263,8 @@ def refuse_unless_sql_write(statement: str, *, brackets: bool = True) -> None:
     """Raise QueryFailed unless a statement is a single INSERT, UPDATE or DELETE, perhaps after WITH."""
     words = _statement_words(statement, brackets)
     if words[0] not in _WRITES and not (words[0] == "WITH" and _WRITES.intersection(words)):
-        raise QueryFailed(
-            statement, f"a write is one INSERT, UPDATE or DELETE on nodes, edges or facts, not {words[0]}"
-        )
+        allowed = "a write is one INSERT, UPDATE or DELETE on nodes, edges or facts"
+        raise QueryFailed(statement, f"{allowed}, not {words[0]}")
 
 
 def _statement_words(statement: str, brackets: bool) -> list[str]:
@@ -299,9 +287,8 @@ def _statement_words(statement: str, brackets: bool) -> list[str]:
             raise QueryFailed(statement, f"a statement begins with a word, not with {text[:20]!r}")
         has_ended = text == ";"
         if text in ("'", '"', "`", "\0") or kind == "dollar" or (text == "[" and not brackets):
-            raise QueryFailed(
-                statement, f"{text!r} cannot be used here: texts stand between two ', names between two \""
-            )
+            allowed = "texts stand between two ', names between two \""
+            raise QueryFailed(statement, f"{text!r} cannot be used here: {allowed}")
         if (
             kind == "text"
             and "\\" in text
@@ -378,13 +365,9 @@ def _format_row(texts: Iterable[str]) -> str:
 
 
 def _add_facts(facts: Sequence[Fact]) -> str:
-    rows = (
-        edge_row(Edge(triple.subject, triple.relation, triple.object, properties))
-        for triple, properties in facts
-    )
-    values = ",\n".join(
-        _format_row((source, type, target, properties)) for source, type, target, _, properties in rows
-    )
+    edges = (Edge(triple.subject, triple.relation, triple.object, properties) for triple, properties in facts)
+    rows = map(edge_row, edges)
+    values = ",\n".join(_format_row((*ends, properties)) for *ends, _, properties in rows)
     return f"INSERT INTO facts (subject, relation, object, properties) VALUES\n{values}"
 
 
@@ -394,8 +377,7 @@ def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
     Names are compared without case. A name that no node has matches all nodes whose id contains it.
     """
     wanted = (
-        ", ".join(f"({sql_literal(name)}, {sql_literal(_like_pattern(name))})" for name in names)
-        or "(NULL, NULL)"
+        ", ".join(f"({sql_literal(n)}, {sql_literal(_like_pattern(n))})" for n in names) or "(NULL, NULL)"
     )
     return (
         f"WITH RECURSIVE wanted(name, pattern) AS (VALUES {wanted}),\n"
@@ -466,6 +448,5 @@ def _fact_path_select(near_end: str, far_end: str) -> str:
 
 
 def _text_columns(edge: str) -> str:
-    return ", ".join(
-        f"coalesce(CAST({edge}.properties->>'{name}' AS text), '')" for name in ("sentence", "source")
-    )
+    names = ("sentence", "source")
+    return ", ".join(f"coalesce(CAST({edge}.properties->>'{name}' AS text), '')" for name in names)

@@ -65,9 +65,8 @@ def require_shallow(marks: Iterable[NestingMark], *, brackets: int, depth: int) 
 def require_part_count(parts: int, limit: int, noun: str) -> None:
     """Raise TooLarge for more parts than an engine can plan."""
     if parts > limit:
-        raise TooLarge(
-            f"the statement has {parts:,} {noun}; {limit:,} is the most: write several smaller ones"
-        )
+        size = f"the statement has {parts:,} {noun}"
+        raise TooLarge(f"{size}; {limit:,} is the most: write several smaller ones")
 
 
 # The constants of a read statement in Python, whatever the graph contains, and what all languages need to
@@ -93,11 +92,8 @@ def python_constants(statement: str) -> StatementConstants:
         isinstance(node, ast.Name) and node.id in {"G", "self", "facts", "names", "paths"}
         for node in ast.walk(tree)
     )
-    expressions = [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and _assigns_result(node.targets)
-    ]
+    assignments = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    expressions = [node.value for node in assignments if _assigns_result(node.targets)]
     keys = frozenset(key for expression in expressions for key in _constant_keys(expression))
     return StatementConstants(
         reads_graph,
@@ -211,14 +207,11 @@ def path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) ->
     """
     require_count(limit, 1, "the number of paths")
     if isinstance(names, str) or not all(isinstance(name, str) for name in (*names, *scores)):
-        raise BadInput(
-            "paths are read from a list of names, as texts, over sentences by the ids of their nodes"
-        )
+        raise BadInput("paths are read from a list of names, as texts, over sentences by their nodes' ids")
     for sentence_id, score in scores.items():
         if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-            raise BadInput(
-                f"what the sentence {sentence_id!r} is worth must be a number, not {describe_value(score)}"
-            )
+            given = describe_value(score)
+            raise BadInput(f"what the sentence {sentence_id!r} is worth must be a number, not {given}")
     rounded = {
         sentence_id: round(float(scores[sentence_id]), _SCORE_DECIMALS) + 0.0
         for sentence_id in sorted(filter(_is_encodable, scores))

@@ -31,6 +31,7 @@ from kgot_lab.types import LLM, Edge, Json, Message, Node, Prompt, Reply, Usage
 _PROSE_LABELS = (("document",), ("section",))  # read from their files, paragraph by paragraph
 _MIN_PASSAGE_WORDS = 8  # the fewest words of a passage; a heading or a line of a table states no relation
 _MAX_CHARACTERS = 1_500
+_CODE_BLOCK = re.compile(r"^(```|~~~).*?^\1\s*$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 
@@ -56,17 +57,14 @@ def list_passages(graph: PropertyGraph, folder: Path | None = None) -> list[Pass
         file = str(node.properties.get("file", ""))
         line = node.properties.get("line", 1)
         if node.labels == ("document",) and folder is not None:
-            found += [
-                Passage(node.id, heading or name, file, at, text)
-                for at, heading, text in _read_paragraphs(folder / file)
-            ]
+            paragraphs = _read_paragraphs(folder / file)
+            found += [Passage(node.id, heading or name, file, at, text) for at, heading, text in paragraphs]
         elif (
             node.labels not in _PROSE_LABELS
             and len(searched_words(text := str(node.properties.get("description", "")))) >= _MIN_PASSAGE_WORDS
         ):
-            found.append(
-                Passage(node.id, name, file, line if isinstance(line, int) else 1, text[:_MAX_CHARACTERS])
-            )
+            first_line = line if isinstance(line, int) else 1
+            found.append(Passage(node.id, name, file, first_line, text[:_MAX_CHARACTERS]))
     return found
 
 
@@ -79,12 +77,7 @@ def _read_paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
         text = read_document_text(path).text
     except BadInput:
         return
-    prose = re.sub(
-        r"^(```|~~~).*?^\1\s*$",
-        lambda match: "\n" * match[0].count("\n"),
-        text,
-        flags=re.DOTALL | re.MULTILINE,
-    )
+    prose = _CODE_BLOCK.sub(lambda match: "\n" * match[0].count("\n"), text)
     line, heading = 1, ""
     for part in re.split(r"(\n\s*\n)", prose):
         if title := _HEADING.match(part.strip()):
@@ -210,20 +203,15 @@ def relations_prompt(passage: Passage) -> Prompt:
 
 def about_prompt(passage: Passage) -> Prompt:
     """Build the prompt that asks a model for the keywords and dimensions of a passage."""
-    scales = "; ".join(
-        f"{name}: 0 is {each.low}, 1 is {each.high}" for name, each in _RATED_DIMENSIONS.items()
-    )
+    scales = "; ".join(f"{name}: 0 is {d.low}, 1 is {d.high}" for name, d in _RATED_DIMENSIONS.items())
     system = (
         "You read one paragraph of documentation. List up to eight keywords, words of the paragraph by which somebody would look for what "
         "it is about, and rate it on those dimensions of which the paragraph says something, with the words that say so, each from 0 to 1. "
         f"The dimensions are: {scales}. Rate nothing that the paragraph does not say; empty lists are good answers. {FENCES}"
     )
     question = fence_text(passage.text, f"a paragraph about {passage.name}")
-    return Prompt(
-        (Message("system", system), Message("user", question)),
-        compact_schema(About),
-        max_tokens=_REPLY_TOKENS,
-    )
+    messages = (Message("system", system), Message("user", question))
+    return Prompt(messages, compact_schema(About), max_tokens=_REPLY_TOKENS)
 
 
 def parse_relations(passage: Passage, reply: str) -> ReadPassage:
@@ -244,13 +232,9 @@ def parse_relations(passage: Passage, reply: str) -> ReadPassage:
             if why := _refusal_reason(phrase, relation, subject, passage):
                 refused.append(f"{relation} {phrase!r}: {why}")
                 continue
-            quote = next(
-                (each for each in rough_sentences(passage.text) if contains_words(phrase, each)), phrase
-            )
-            accepted.setdefault(
-                (subject.casefold(), relation, phrase.casefold()),
-                StatedRelation(subject, relation, phrase, quote),
-            )
+            quote = next((s for s in rough_sentences(passage.text) if contains_words(phrase, s)), phrase)
+            relation_key = (subject.casefold(), relation, phrase.casefold())
+            accepted.setdefault(relation_key, StatedRelation(subject, relation, phrase, quote))
             if relation == "has_limitation" and not limitation:
                 limitation = phrase
     return ReadPassage(passage, tuple(accepted.values()), refused=tuple(refused))
@@ -262,11 +246,8 @@ def parse_about(passage: Passage, reply: str) -> ReadPassage:
     Raises BadReply if the reply cannot be parsed.
     """
     about = parse(reply, About)
-    refused = [
-        f"keyword {each}: it is not in the passage"
-        for each in about.keywords
-        if not contains_words(each, passage.text)
-    ]
+    absent = [keyword for keyword in about.keywords if not contains_words(keyword, passage.text)]
+    refused = [f"keyword {keyword}: it is not in the passage" for keyword in absent]
     rated: dict[str, Rated] = {}
     for each in about.dimensions:
         if each.dimension not in _RATED_DIMENSIONS:
@@ -275,9 +256,7 @@ def parse_about(passage: Passage, reply: str) -> ReadPassage:
             refused.append(f"dimension {each.dimension}: its quotation is not in the passage")
         else:
             rated.setdefault(each.dimension, each)
-    keywords = tuple(
-        dict.fromkeys(each.casefold() for each in about.keywords if contains_words(each, passage.text))
-    )
+    keywords = tuple(dict.fromkeys(k.casefold() for k in about.keywords if contains_words(k, passage.text)))
     return ReadPassage(passage, (), keywords, tuple(rated.values()), tuple(refused))
 
 
@@ -358,14 +337,12 @@ def read_concepts(
     LLMError if the model fails or the budget is used up; the cached replies remain.
     """
     without = "passages are read again"
-    reply_cache = (
-        None if cache is False else CacheFile(cache, _REPLY_TABLE, label="concept", fallback=without)
-    )
-    state = _CachedModel(llm, reply_cache)
+    replies = None if cache is False else CacheFile(cache, _REPLY_TABLE, label="concept", fallback=without)
+    state = _CachedModel(llm, replies)
     read = []
     total = len(passages) * len(_prompts_and_parsers(about))
     for number, (ask, passage) in enumerate(
-        (ask, passage) for passage in passages for ask in _prompts_and_parsers(about)
+        (ask, p) for p in passages for ask in _prompts_and_parsers(about)
     ):
         if progress is not None:
             progress(number, total, f"{passage.file}:{passage.line}")
@@ -435,16 +412,14 @@ def add_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) 
             if ends[0] == ends[1]:
                 continue
             where = {"quote": stated.quote, "file": passage.file, "line": passage.line}
-            edges.setdefault((ends[0], stated.relation, ends[1]), {"model": model, "said": []})[
-                "said"
-            ].append(where)
+            key = (ends[0], stated.relation, ends[1])
+            edges.setdefault(key, {"model": model, "said": []})["said"].append(where)
             for end in ends:
                 if end != passage.node and passage.node in graph:
                     type = "documents" if graph.node(passage.node).labels == ("document",) else "relates_to"
                     pair = (passage.node, end) if type == "documents" else tuple(sorted((passage.node, end)))
-                    edges.setdefault(
-                        (pair[0], type, pair[1]), {"file": passage.file, "line": passage.line, "model": model}
-                    )
+                    at = {"file": passage.file, "line": passage.line, "model": model}
+                    edges.setdefault((pair[0], type, pair[1]), at)
         if passage.node in graph and (each.keywords or each.dimensions):
             node_properties = properties.setdefault(passage.node, {})
             words = node_properties.get("intent_keywords", [])
@@ -453,9 +428,7 @@ def add_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) 
             for rated in each.dimensions:
                 node_properties.setdefault(rated.dimension, rated.value)
                 node_properties.setdefault(f"{rated.dimension}_said", rated.quote)
-    merged_nodes = [
-        Node(node.id, node.labels, {**properties.get(node.id, {}), **node.properties}) for node in graph.nodes
-    ]
+    merged_nodes = [Node(n.id, n.labels, {**properties.get(n.id, {}), **n.properties}) for n in graph.nodes]
     known = {(edge.source, edge.type, edge.target) for edge in graph.edges}
     new = (Edge(*ends, about) for ends, about in sorted(edges.items()) if ends not in known)
     return PropertyGraph.of([*merged_nodes, *nodes.values()], [*graph.edges, *new])

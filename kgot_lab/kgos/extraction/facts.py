@@ -34,9 +34,7 @@ class Definition:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Definition:
         """Rebuild a definition from the output of `asdict`."""
-        return cls(
-            **{**values, **{name: tuple(values[name]) for name in ("decorators", "attributes", "marks")}}
-        )
+        return cls(**{**values, **{n: tuple(values[n]) for n in ("decorators", "attributes", "marks")}})
 
 
 @dataclass(frozen=True)
@@ -115,11 +113,8 @@ class ModuleNames:
             parts = name.split(".")
             for start in range(1, len(parts)):
                 self._by_end[".".join(parts[start:])].append(name)
-        self._folders = {
-            ".".join(name.split(".")[:length])
-            for name in self.package_of
-            for length in range(1, name.count(".") + 1)
-        }
+        parts = [name.split(".") for name in self.package_of]
+        self._folders = {".".join(part[:length]) for part in parts for length in range(1, len(part))}
 
     def name_of(self, path: str) -> str:
         """Return the dotted name of the module in a file."""

@@ -103,9 +103,7 @@ def _facts_from_json(values: Any) -> FileFacts | None:
 def _graph_from_json(values: Any) -> LinkedGraph | None:
     try:
         nodes = (Node(id, tuple(labels), properties) for id, labels, properties in values["nodes"])
-        edges = (
-            Edge(source, type, target, properties) for source, type, target, properties in values["edges"]
-        )
+        edges = (Edge(source, type, end, properties) for source, type, end, properties in values["edges"])
         return LinkedGraph(PropertyGraph.of(nodes, edges), values["sites"], values["resolved"])
     except (TypeError, KeyError, ValueError):
         return None
@@ -197,9 +195,7 @@ def check_same_version(batch: ExtractedBatch) -> ExtractedBatch:
     Raises LabError if the versions differ, since another version would produce another graph.
     """
     if batch.version != extraction_version():
-        raise LabError(
-            "a worker reads files by another version of kgot_lab: install the same on each, then ask again"
-        )
+        raise LabError("a worker reads files by another version of kgot_lab: install the same on each")
     return batch
 
 
@@ -230,6 +226,5 @@ def _decode_python(data: bytes) -> str:
     except LookupError as error:
         raise BadInput(f"does not parse: {error}") from None
     except UnicodeDecodeError as error:
-        raise BadInput(
-            f"is not {encoding} ({error.reason} at byte {error.start + 1:,}), and declares no other encoding"
-        ) from None
+        detail = f"{error.reason} at byte {error.start + 1:,}"
+        raise BadInput(f"is not {encoding} ({detail}), and declares no other encoding") from None

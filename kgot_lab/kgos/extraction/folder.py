@@ -39,6 +39,7 @@ from kgot_lab.kgos.extraction.file_facts import (
 from kgot_lab.kgos.extraction.linking import link_facts
 from kgot_lab.text.cleaning import format_count
 
+_ENDINGS_TEXT = ", ".join(READ_ENDINGS)
 _MAX_FILE_BYTES = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
     **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
@@ -78,9 +79,7 @@ class FolderGraph:
         """
         found = Counter(label for labels in self.graph.node_labels for label in labels)
         several = {"class": "classes"}
-        kinds = ", ".join(
-            format_count(number, kind, several.get(kind, "")) for kind, number in found.most_common(6)
-        )
+        kinds = ", ".join(format_count(n, kind, several.get(kind, "")) for kind, n in found.most_common(6))
         came = f"{self.read} read now, {self.reused} unchanged"
         files, skipped = format_count(self.files, "file"), format_count(len(self.skipped), "file")
         lines = [f"<FolderGraph: {files} ({came}), {skipped} skipped>"]
@@ -88,13 +87,11 @@ class FolderGraph:
         if self.sites:
             share = f"{self.resolved / self.sites:.0%}"
             lines.append(f"  of {self.sites:,} calls in Python {share} are known in what they call")
-        remarks = [f"  skipped {each}" for each in self.skipped] + [
-            f"  note {each}" for each in self.doubtful
-        ]
+        remarks = [f"  skipped {s}" for s in self.skipped] + [f"  note {d}" for d in self.doubtful]
         hidden = 0 if most is None else len(remarks[most:])
-        return "\n".join(
-            [*lines, *remarks[:most], *[f"  and {hidden} more: describe(None) names all"] * bool(hidden)]
-        )
+        if hidden:
+            remarks[most:] = [f"  and {hidden} more: describe(None) names all"]
+        return "\n".join([*lines, *remarks])
 
 
 def extract_folder(
@@ -119,24 +116,18 @@ def extract_folder(
     require(folder, (str, Path), "a folder is named by its path")
     folder = Path(folder).expanduser()
     if not folder.is_dir():
-        raise BadInput(
-            f"{folder} is not a folder: give one with code, settings or Markdown ({', '.join(READ_ENDINGS)})"
-        )
+        raise BadInput(f"{folder} is not a folder: give one with code, settings or prose ({_ENDINGS_TEXT})")
     listing = _FolderListing(folder)
     paths, name = sorted(listing.paths), folder.resolve().name
-    names = ModuleNames(
-        [each for each in paths if each.endswith(PYTHON_ENDINGS)],
-        name if (folder / "__init__.py").is_file() else "",
-    )
+    module_paths = [path for path in paths if path.endswith(PYTHON_ENDINGS)]
+    names = ModuleNames(module_paths, name if (folder / "__init__.py").is_file() else "")
     extraction_cache = None if cache is False else ExtractionCache(cache)
     reader = _FactsReader(folder, names, extraction_cache, client)
     report = progress or (lambda *_: None)
     files = list(reader.read_files(paths, report))
     if not reader.read + reader.reused:
-        reasons = (
-            "; ".join(map(str, [*listing.skipped, *reader.skipped][:5]))
-            or f"it holds no {', '.join(READ_ENDINGS)}"
-        )
+        skipped = [*listing.skipped, *reader.skipped]
+        reasons = "; ".join(map(str, skipped[:5])) or f"it holds no {_ENDINGS_TEXT}"
         raise BadInput(f"nothing in {folder} could be read ({reasons})")
     key = cache_key(name, *reader.keys)
     found = extraction_cache.read_graph(key) if extraction_cache else None
@@ -184,12 +175,8 @@ class _FolderListing:
             inside = Path(parent).relative_to(folder)
             for name in list(folders):
                 path = Path(parent, name)
-                if (
-                    name.startswith(".")
-                    or name in _IGNORED_FOLDERS
-                    or name.endswith(".egg-info")
-                    or _contains_file(path, "pyvenv.cfg")
-                ):
+                skipped = name.startswith(".") or name in _IGNORED_FOLDERS or name.endswith(".egg-info")
+                if skipped or _contains_file(path, "pyvenv.cfg"):
                     folders.remove(name)
                 elif path.is_symlink():
                     folders.remove(name)
@@ -222,11 +209,8 @@ class _FactsReader:
 
     def __init__(self, folder: Path, names: ModuleNames, cache: ExtractionCache | None, client: Any = None):
         self.folder, self.names, self.kept, self.client = folder, names, cache, client
-        self.lot = (
-            _BATCH_SIZE
-            if client is None
-            else _BATCH_SIZE * min(max(1, sum(client.nthreads().values())), _MAX_THREADS)
-        )
+        threads = 1 if client is None else max(1, sum(client.nthreads().values()))
+        self.lot = _BATCH_SIZE * min(threads, _MAX_THREADS)
         self.read = self.reused = 0
         self.skipped: list[Remark] = []
         self.keys: list[bytes] = []
@@ -234,11 +218,8 @@ class _FactsReader:
     def read_files(self, paths: list[str], progress: FileProgress) -> Iterator[FileFacts]:
         """Yield the facts of each readable file, in the order of the paths."""
         for start in range(0, len(paths), self.lot):
-            data = {
-                path: each
-                for path in paths[start : start + self.lot]
-                if (each := self._read_bytes(path)) is not None
-            }
+            lot = paths[start : start + self.lot]
+            data = {path: content for path in lot if (content := self._read_bytes(path)) is not None}
             keys = {path: self._file_key(path, data[path]) for path in data}
             known = self.kept.read_facts(keys.values()) if self.kept else {}
             new: dict[bytes, FileFacts] = {}
@@ -247,12 +228,10 @@ class _FactsReader:
             try:
                 if self.client is not None and files:
                     reused_before = start + len(data) - len(files)
-                    for path, facts_or_error in self._read_on_workers(
-                        files, progress, reused_before, len(paths)
-                    ):
-                        remote[path] = facts_or_error
-                        if isinstance(facts_or_error, FileFacts):
-                            new[keys[path]] = facts_or_error
+                    for path, result in self._read_on_workers(files, progress, reused_before, len(paths)):
+                        remote[path] = result
+                        if isinstance(result, FileFacts):
+                            new[keys[path]] = result
                 for number, path in enumerate(data, start + 1):
                     if self.client is None:
                         progress(number, len(paths), path)
@@ -277,10 +256,8 @@ class _FactsReader:
             if path in skipped and path.endswith(PYTHON_ENDINGS):
                 module = self.names.name_of(path)
                 self.keys.append(cache_key(path, module, "could not be read"))
-                itself = Definition(
-                    module, "module", module.rpartition(".")[2], 1, 1, "", "could not be read"
-                )
-                yield FileFacts(path, "python", (itself,))
+                file = Definition(module, "module", module.rpartition(".")[2], 1, 1, "", "could not be read")
+                yield FileFacts(path, "python", (file,))
 
     def _read_bytes(self, path: str) -> bytes | None:
         limit = _MAX_FILE_BYTES[PurePosixPath(path).suffix.lower()]
@@ -312,9 +289,7 @@ class _FactsReader:
             done += len(batches[number])
             progress(done, total, batches[number][-1].path)
             found = zip(batches[number], check_same_version(read).files, strict=True)
-            yield from (
-                (file.path, facts_or_error) for file, facts_or_error in found if facts_or_error is not None
-            )
+            yield from ((file.path, e) for file, e in found if e is not None)
 
     def _read_locally(self, file: SourceFile, remote: dict[str, FileFacts | str]) -> FileFacts | None:
         try:

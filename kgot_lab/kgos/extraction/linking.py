@@ -99,34 +99,32 @@ class _GraphBuilder:
                 self._add_definition(definition, facts)
         self.by_path = {facts.path: facts.file.id for facts in files}
 
-    def _add_definition(self, definition: Definition, facts: FileFacts) -> None:
-        id = self.id_of.get(definition.id, definition.id)
+    def _add_definition(self, d: Definition, facts: FileFacts) -> None:
+        id = self.id_of.get(d.id, d.id)
         if id in self.nodes:  # defined again, on another branch or as the setter of a property
-            self.about[id].setdefault("also_at", []).append(definition.line)
+            self.about[id].setdefault("also_at", []).append(d.line)
             return
         properties: dict[str, Any] = {
-            "name": definition.name or id,
+            "name": d.name or id,
             "file": facts.path,
-            "line": definition.line,
-            "end_line": definition.end_line,
+            "line": d.line,
+            "end_line": d.end_line,
             "language": facts.language,
         }
         for name, value in (
-            ("description", definition.description),
-            ("signature", definition.signature),
-            ("decorators", list(definition.decorators)),
-            ("attributes", list(definition.attributes)),
-            ("marks", list(definition.marks)),
+            ("description", d.description),
+            ("signature", d.signature),
+            ("decorators", list(d.decorators)),
+            ("attributes", list(d.attributes)),
+            ("marks", list(d.marks)),
         ):
             if value:
                 properties[name] = value
         self.about[id] = properties
-        self.nodes[id] = Node(id, (definition.type,), properties)
+        self.nodes[id] = Node(id, (d.type,), properties)
         self.file_of[id] = facts.path
-        if definition.inside:
-            self._add_edge(
-                self.id_of.get(definition.inside, definition.inside), "contains", id, definition.line
-            )
+        if d.inside:
+            self._add_edge(self.id_of.get(d.inside, d.inside), "contains", id, d.line)
 
     def _add_edge(
         self, source: str, type: str, target: str, line: int = 0, name: str = "", quote: str = ""
@@ -209,10 +207,8 @@ class _GraphBuilder:
         if target.startswith(PACKAGE):
             return self._package_node(target.removeprefix(PACKAGE))
         stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
-        candidates = (
-            target,
-            *(f"{base}{ending}" for base in (target, stem, f"{target}/index") for ending in SCRIPT_ENDINGS),
-        )
+        bases = (target, stem, f"{target}/index")
+        candidates = (target, *(f"{base}{ending}" for base in bases for ending in SCRIPT_ENDINGS))
         return next((self.by_path[each] for each in candidates if each in self.by_path), "")
 
     def add_script_edges(self) -> None:
@@ -261,14 +257,10 @@ class _GraphBuilder:
             return local_id, ""
         first, _, rest = name.partition(".")
         if (file, first) in exported:
-            return self._lookup_name(
-                exported[file, first] + (f".{rest}" if rest else ""), exported, stars, seen
-            )
-        alternatives = (
-            self._lookup_name(f"{other}#{name}", exported, stars, seen)
-            for other in stars.get(file, ())
-            if other
-        )
+            first_target = exported[file, first] + (f".{rest}" if rest else "")
+            return self._lookup_name(first_target, exported, stars, seen)
+        others = (f"{other}#{name}" for other in stars.get(file, ()) if other)
+        alternatives = (self._lookup_name(other, exported, stars, seen) for other in others)
         return next(filter(None, alternatives), None)
 
     def _package_node(self, name: str) -> str:
@@ -287,9 +279,8 @@ class _GraphBuilder:
         for owner, base_names in bases.items():
             for base in base_names:
                 external = base.startswith("ext:")
-                target = (
-                    self._package_node(base[4:].split(".")[0]) if external else self.id_of.get(base, base)
-                )
+                package = base[4:].split(".")[0]
+                target = self._package_node(package) if external else self.id_of.get(base, base)
                 name = base[4:] if external else ""
                 self._add_edge(self.id_of.get(owner, owner), "inherits_from", target, name=name)
 
@@ -337,9 +328,8 @@ class _GraphBuilder:
                 if reference.type in ("configures", "documents") and (
                     target := self._resolve_mention(facts, reference, ends)
                 ):
-                    self._add_edge(
-                        facts.file.id, reference.type, target, reference.line, quote=reference.said
-                    )
+                    file, type, line = facts.file.id, reference.type, reference.line
+                    self._add_edge(file, type, target, line, quote=reference.said)
 
     def _resolve_mention(self, facts: FileFacts, reference: Reference, ends: Mapping[str, set[str]]) -> str:
         target = reference.target

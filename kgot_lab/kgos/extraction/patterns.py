@@ -44,11 +44,8 @@ class CodeView:
 
     def methods(self, id: str) -> set[str]:
         """Return the names of the methods defined in a class."""
-        return {
-            str(self._property(each, "name"))
-            for each in self._out["contains"][id]
-            if self.graph.node(each).labels == ("method",)
-        }
+        parts = [part for part in self._out["contains"][id] if self.graph.node(part).labels == ("method",)]
+        return {str(self._property(part, "name")) for part in parts}
 
     def functions_in(self, id: str) -> set[str]:
         """Return the names of the functions defined in a module."""
@@ -64,12 +61,8 @@ class CodeView:
 
     def external_bases(self, id: str) -> set[str]:
         """Return the base classes from outside the folder, by the names used in the code."""
-        return {
-            name
-            for target, names in self._out["inherits_from"][id].items()
-            if target.startswith(PACKAGE)
-            for name in names
-        }
+        bases = self._out["inherits_from"][id].items()
+        return {name for target, names in bases if target.startswith(PACKAGE) for name in names}
 
     def calls(self, id: str) -> set[str]:
         """Return the ids of what a function calls."""
@@ -173,9 +166,7 @@ def _template(type: str, *alternatives: str) -> Callable[[_FindInstances], _Find
     """Make a template of what finds a pattern: its name is the function's, its description the docstring."""
 
     def note(find: _FindInstances) -> _FindInstances:
-        id, *others = (
-            f"pattern:{name.strip('_').replace('_', '-')}" for name in (find.__name__, *alternatives)
-        )
+        id, *others = (f"pattern:{n.strip('_').replace('_', '-')}" for n in (find.__name__, *alternatives))
         _TEMPLATES.append(Template(id, type, find.__doc__ or "", tuple(others), find))
         return find
 
@@ -197,11 +188,8 @@ def _singleton(view: CodeView) -> _Instances:
 def _factory_method(view: CodeView) -> _Instances:
     """A method that makes an instance from something else."""
     for id, methods in view.classes():
-        makers = sorted(
-            name
-            for name in methods
-            if name.startswith(("from_", "create_")) and "classmethod" in view.decorators(f"{id}.{name}")
-        )
+        named = [name for name in methods if name.startswith(("from_", "create_"))]
+        makers = sorted(name for name in named if "classmethod" in view.decorators(f"{id}.{name}"))
         if makers:
             yield id, f"class methods that make instances: {', '.join(makers[:5])}"
 
@@ -232,11 +220,8 @@ def _template_method(view: CodeView) -> _Instances:
     """A method whose steps are filled in by those who inherit it."""
     for id, methods in view.classes():
         for name in sorted(methods):
-            steps = sorted(
-                other
-                for other in methods
-                if f"{id}.{other}" in view.calls(f"{id}.{name}") and "abstract" in view.marks(f"{id}.{other}")
-            )
+            called = [other for other in methods if f"{id}.{other}" in view.calls(f"{id}.{name}")]
+            steps = sorted(other for other in called if "abstract" in view.marks(f"{id}.{other}"))
             if steps and "abstract" not in view.marks(f"{id}.{name}"):
                 yield id, f"{name} runs steps that heirs fill in: {', '.join(steps[:3])}"
                 break
@@ -275,10 +260,8 @@ def _context_manager(view: CodeView) -> _Instances:
         if {"__enter__", "__exit__"} <= methods or {"__aenter__", "__aexit__"} <= methods:
             yield id, "__enter__ and __exit__"
     for id in view.functions():
-        if any(
-            each.rpartition(".")[2] in ("contextmanager", "asynccontextmanager")
-            for each in view.decorators(id)
-        ):
+        names = (decorator.rpartition(".")[2] for decorator in view.decorators(id))
+        if any(name in ("contextmanager", "asynccontextmanager") for name in names):
             yield id, "decorated as a context manager"
 
 
@@ -385,14 +368,10 @@ def add_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATES
             if id not in graph:
                 continue
             name = template.id.rpartition(":")[2].replace("-", " ")
-            nodes.setdefault(
-                template.id,
-                Node(template.id, (template.type,), {"name": name, "description": template.description}),
-            )
-            edges.setdefault(
-                (id, "pattern_instance_of", template.id),
-                Edge(id, "pattern_instance_of", template.id, {"why": why}),
-            )
+            properties = {"name": name, "description": template.description}
+            nodes.setdefault(template.id, Node(template.id, (template.type,), properties))
+            edge = Edge(id, "pattern_instance_of", template.id, {"why": why})
+            edges.setdefault(edge.identity[:3], edge)
     for template in known:
         for other in template.alternatives:
             if template.id in nodes and other in nodes:

@@ -37,22 +37,17 @@ def script_facts(text: str, path: str) -> FileFacts:
     data = text.encode("utf-8", "replace")
     tree = _parser(PurePosixPath(path).suffix.lower()).parse(data)
     reader = _ScriptReader(path)
-    itself = Definition(
-        path, "module", PurePosixPath(path).name, 1, text.count("\n") + 1, "", _file_comment(tree.root_node)
-    )
+    last, comment = text.count("\n") + 1, _file_comment(tree.root_node)
+    itself = Definition(path, "module", PurePosixPath(path).name, 1, last, "", comment)
     try:
         reader.read_module(tree.root_node)
     except RecursionError:
         raise BadInput("is nested too deep to be read") from None
-    remark = (
-        f"does not parse as a whole: line {_first_error_line(tree.root_node)} is left out"
-        if tree.root_node.has_error
-        else ""
-    )
+    first_error = _first_error_line(tree.root_node) if tree.root_node.has_error else None
+    remark = "" if first_error is None else f"does not parse as a whole: line {first_error} is left out"
     language = "typescript" if ".ts" in path[-5:] or path.endswith((".mts", ".cts")) else "javascript"
-    return FileFacts(
-        path, language, (itself, *reader.definitions), tuple(dict.fromkeys(reader.references)), remark
-    )
+    references = tuple(dict.fromkeys(reader.references))
+    return FileFacts(path, language, (itself, *reader.definitions), references, remark)
 
 
 @cache
@@ -107,9 +102,8 @@ class _ScriptReader:
             clause = _child(node, "export_clause")
             for each in clause.named_children if clause is not None else ():
                 name = _name(each)
-                self._add_reference(
-                    self.path, "exports", f"{target}#{name}", node, _text(_field(each, "alias")) or name
-                )
+                alias = _text(_field(each, "alias")) or name
+                self._add_reference(self.path, "exports", f"{target}#{name}", node, alias)
             if clause is None:
                 self._add_reference(self.path, "exports", f"{target}#*", node, "*")
         elif node.type == "export_statement" and (clause := _child(node, "export_clause")) is not None:
@@ -192,9 +186,8 @@ class _ScriptReader:
             if named is not None and any(each.type == "default" for each in node.children):
                 name = _text(named) if named.type == "identifier" else _name(named) or "default"
                 if name != "default":
-                    self._add_reference(
-                        self.path, "exports", scope.names.get(name, f"{self.path}#{name}"), node, "default"
-                    )
+                    target = scope.names.get(name, f"{self.path}#{name}")
+                    self._add_reference(self.path, "exports", target, node, "default")
                 if named.type in (*_FUNCTIONS, *_CLASSES):
                     (self._read_class if named.type in _CLASSES else self._read_function)(named, name, scope)
                     return
@@ -206,9 +199,8 @@ class _ScriptReader:
 
     def _read_assignment(self, node: Any, scope: _ScriptScope) -> None:
         """Read a function or class that is named by the target of its assignment."""
-        target = (
-            _field(node, "name") or _field(node, "left") or _field(node, "key") or _field(node, "property")
-        )
+        names = (_field(node, field) for field in ("name", "left", "key", "property"))
+        target = next(filter(None, names), None)
         value = _field(node, "value") or _field(node, "right")
         name = (
             _text(_field(target, "property") or target)
@@ -231,9 +223,7 @@ class _ScriptReader:
         heritage = _child(node, "class_heritage")
         if heritage is not None:
             clause = _child(heritage, "extends_clause")
-            base = (
-                _field(clause, "value") if clause is not None else next(iter(heritage.named_children), None)
-            )
+            base = _field(clause, "value") if clause else next(iter(heritage.named_children), None)
             if base is not None and (target := self._resolve(base, scope)):
                 self._add_reference(id, "inherits_from", target, node)
         inner = _ScriptScope(id, id, dict(scope.names))
@@ -262,9 +252,8 @@ class _ScriptReader:
         self, node: Any, id: str, type: str, name: str, scope: _ScriptScope, signature: str
     ) -> None:
         line, end = node.start_point[0] + 1, node.end_point[0] + 1
-        self.definitions.append(
-            Definition(id, type, name, line, end, scope.id, _doc_comment(node), signature)
-        )
+        comment = _doc_comment(node)
+        self.definitions.append(Definition(id, type, name, line, end, scope.id, comment, signature))
 
     def _read_call(self, node: Any, scope: _ScriptScope) -> None:
         callee = _field(node, "function") or _field(node, "constructor")
@@ -284,13 +273,9 @@ class _ScriptReader:
             holder_target = self._resolve(holder, scope) if holder.type == "identifier" else ""
             if holder_target.endswith("#*"):
                 return f"{holder_target[:-1]}{name}"
-            return (
-                holder_target
-                if holder_target.startswith(PACKAGE)
-                else f"{holder_target}.{name}"
-                if holder_target
-                else ""
-            )
+            if holder_target.startswith(PACKAGE):
+                return holder_target
+            return f"{holder_target}.{name}" if holder_target else ""
         return ""
 
     def _add_reference(self, source: str, type: str, target: str, node: Any, exported_name: str = "") -> None:
@@ -332,19 +317,14 @@ def _required_module(node: Any) -> str:
 
 def _doc_comment(node: Any) -> str:
     """Return the first paragraph of the comment before a definition, without @ tags."""
-    while node.parent is not None and node.parent.type in (
-        "export_statement",
-        "lexical_declaration",
-        "variable_declaration",
-    ):
+    wrappers = ("export_statement", "lexical_declaration", "variable_declaration")
+    while node.parent is not None and node.parent.type in wrappers:
         node = node.parent
     before = node.prev_named_sibling
     if before is None or before.type != "comment" or before.end_point[0] + 1 < node.start_point[0]:
         return ""
-    lines = [
-        re.sub(r"^\s*(/\*\*?|\*/|\*|///?)\s?|\s*\*/\s*$", "", line).strip()
-        for line in _text(before).split("\n")
-    ]
+    marks = r"^\s*(/\*\*?|\*/|\*|///?)\s?|\s*\*/\s*$"
+    lines = [re.sub(marks, "", line).strip() for line in _text(before).split("\n")]
     paragraph = "\n".join(lines).strip().split("\n\n")[0].split("\n@")[0]
     return "" if paragraph.startswith("@") else " ".join(paragraph.split())
 

@@ -53,23 +53,15 @@ def split_document(tokens: Sequence[Any], document: Definition, description: str
     found = []
     for section in _split_sections(tokens, document.name):
         first = not section.above
-        spans = (
-            section.said[1:]
-            if first and section.said and section.said[0].text == description
-            else section.said
-        )
-        name = (
-            document.name
-            if first
-            else f"{section.heading[:_MAX_NAME_CHARACTERS]} ({section.above[:_MAX_NAME_CHARACTERS]})"
-        )
+        repeated = first and section.said and section.said[0].text == description
+        spans = section.said[1:] if repeated else section.said
+        heading, above = section.heading[:_MAX_NAME_CHARACTERS], section.above[:_MAX_NAME_CHARACTERS]
+        title = document.name if first else f"{heading} ({above})"
         for part in _split_parts(spans):
             id = _unique_id(f"{document.id}#{_slug(section.heading)}", ids)
-            counts[name] += 1
-            section_name = name if counts[name] == 1 else f"{name}, part {counts[name]}"
-            found.append(
-                Definition(id, "section", section_name, part.line, part.end_line, document.id, part.text)
-            )
+            counts[title] += 1
+            name = title if counts[title] == 1 else f"{title}, part {counts[title]}"
+            found.append(Definition(id, "section", name, part.line, part.end_line, document.id, part.text))
     return found
 
 
@@ -168,9 +160,8 @@ def prose_facts(text: str, path: str) -> FileFacts:
         line = token.map[0] + 1 if token.map else 1
         if token.type in ("inline", "fence", "code_block"):
             for target in _mentioned_names(token, path):
-                references.setdefault(
-                    target, Reference(path, "documents", target, line, _text_around(target, token.content))
-                )
+                around = _text_around(target, token.content)
+                references.setdefault(target, Reference(path, "documents", target, line, around))
     title = (headings[0] if headings else PurePosixPath(path).stem) or path
     about = first if not headings[1:] else f"{first} Sections: {'; '.join(headings[1:_MAX_HEADINGS])}".strip()
     itself = Definition(path, "document", title, 1, text.count("\n") + 1, "", about)
@@ -202,9 +193,8 @@ def _text_around(target: str, content: str) -> str:
     position = content.find(target.rpartition("/")[2])
     if position < 0:
         return plain_text(content)[:_QUOTE_CHARACTERS]
-    return plain_text(
-        content[max(0, position - _QUOTE_CHARACTERS // 2) : position + len(target) + _QUOTE_CHARACTERS // 2]
-    )
+    begin, end = position - _QUOTE_CHARACTERS // 2, position + len(target) + _QUOTE_CHARACTERS // 2
+    return plain_text(content[max(0, begin) : end])
 
 
 # The facts of a settings file: its keys, its required packages, and the names in its values.
@@ -341,11 +331,8 @@ class _UntaggedLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: i
 def _construct_untagged(loader: Any, _: str, node: yaml.Node) -> Any:
     if isinstance(node, yaml.MappingNode):
         return loader.construct_mapping(node)
-    return (
-        loader.construct_sequence(node)
-        if isinstance(node, yaml.SequenceNode)
-        else loader.construct_scalar(node)
-    )
+    is_list = isinstance(node, yaml.SequenceNode)
+    return loader.construct_sequence(node) if is_list else loader.construct_scalar(node)
 
 
 _UntaggedLoader.add_multi_constructor("", _construct_untagged)

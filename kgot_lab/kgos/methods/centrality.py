@@ -76,9 +76,8 @@ def _source_dependencies(out: Csr, start: int, size: int) -> Reals:
     while len(level):
         begins, counts = out.indptr[level], out.indptr[level + 1] - out.indptr[level]
         parents = np.repeat(level, counts)
-        positions = (
-            np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts) + np.repeat(begins, counts)
-        )
+        starts = counts.cumsum() - counts
+        positions = np.arange(counts.sum()) + np.repeat(begins - starts, counts)
         children = out.indices[positions]
         new = depth[children] < 0
         depth[children[new]] = depth[level[0]] + 1
@@ -138,9 +137,7 @@ def articulation_points(graph: PropertyGraph) -> dict[int, int]:
                     separated_sizes.setdefault(above, []).append(below[node])
         if len(separated_sizes.get(root, ())) < 2:
             separated_sizes.pop(root, None)
-        component_size.update(
-            dict.fromkeys((each for each in reached if each in separated_sizes), count - begun)
-        )
+        component_size.update(dict.fromkeys((r for r in reached if r in separated_sizes), count - begun))
     return {
         node: (rest := [*parts, component_size[node] - 1 - sum(parts)], sum(rest) - max(rest))[1]
         for node, parts in separated_sizes.items()
@@ -194,9 +191,8 @@ def critical_components(
     }
     measures["priority"] = np.mean([_divide_by_max(each) for each in measures.values()], axis=0)
     order = np.lexsort((index.name_order, -measures[metric])).tolist()
-    listed_types = (
-        types or [label for label in index.rows_by_label if label != PACKAGE_LABEL] or index.rows_by_label
-    )
+    own_labels = [label for label in index.rows_by_label if label != PACKAGE_LABEL]
+    listed_types = types or own_labels or index.rows_by_label
     wanted = {row for type in listed_types for row in index.rows_by_label[type].tolist()} | {
         row for row in range(size) if not types and not graph.node_labels[row]
     }

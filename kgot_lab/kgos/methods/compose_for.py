@@ -62,9 +62,7 @@ def split_goal(goal: str) -> tuple[str, ...]:
     """
     halves = _AFTER_PATTERN.split(goal.strip(" .?!"))
     fragments = [part for half in reversed(halves) for part in _SEPARATOR_PATTERN.split(half)]
-    parts = [
-        part for part in (_OPENING_PATTERN.sub("", each.strip(" .?!")).strip() for each in fragments) if part
-    ]
+    parts = [part for part in (_OPENING_PATTERN.sub("", f.strip(" .?!")).strip() for f in fragments) if part]
     if not any(map(_has_action_verb, parts)):
         return tuple(parts)
     steps: list[str] = []
@@ -188,9 +186,7 @@ def _choose_nodes(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[Plan
     """Choose the best node for each part that no earlier part has, and list the parts without one."""
     steps: list[PlanStep] = []
     lacking = []
-    limiting = {
-        row for found in graph_index(graph).targets_by_row("has_limitation").values() for row in found
-    }
+    limiting = {row for rows in graph_index(graph).targets_by_row("has_limitation").values() for row in rows}
     for part in parts:
         candidates = [
             each
@@ -199,9 +195,8 @@ def _choose_nodes(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[Plan
         ][:_CANDIDATES_PER_PART]
         free: list[NodeHit] = [each for each in candidates if each.id not in {step.tool for step in steps}]
         if free:
-            steps.append(
-                PlanStep(free[0].id, free[0].name, part, free[0].score, tuple(each.id for each in free[1:]))
-            )
+            others = tuple(each.id for each in free[1:])
+            steps.append(PlanStep(free[0].id, free[0].name, part, free[0].score, others))
         else:
             lacking.append(part)
     return steps, lacking
@@ -213,20 +208,13 @@ def _insert_between(index: GraphIndex, steps: Sequence[PlanStep], max_tools: int
         return tuple(steps)
     capacity, filled, taken = max_tools - len(steps), list(steps[:1]), {step.tool for step in steps}
     for before, step in pairwise(steps):
-        path = trace_path(
-            index.graph,
-            before.tool,
-            step.tool,
-            max_depth=_MAX_CHAIN_LENGTH,
-            types=_FEEDS_TYPES,
-            directed=True,
-        )
+        ends = (before.tool, step.tool)
+        path = trace_path(index.graph, *ends, max_depth=_MAX_CHAIN_LENGTH, types=_FEEDS_TYPES, directed=True)
         between = [id for id in path.ids[1:-1] if id not in taken]
         if 0 < len(between) <= capacity and len(between) == path.length - 1:
             action = f"between {before.tool} and {step.tool}"
-            filled += [
-                PlanStep(id, index.names[index.graph.row(id)], action, 0.0, (), True) for id in between
-            ]
+            names = [index.names[index.graph.row(id)] for id in between]
+            filled += map(lambda id, name: PlanStep(id, name, action, 0.0, (), True), between, names)
             capacity, taken = capacity - len(between), taken | set(between)
         filled.append(step)
     return tuple(filled)
@@ -244,10 +232,9 @@ def _pairs_joined_by(
 
 def _edges_between(index: GraphIndex, rows: Sequence[int]) -> Iterator[Edge]:
     """Yield the feeds_into, requires and conflicts_with edges between steps, in the order of the steps."""
+    types = (*_FEEDS_TYPES, *_REQUIRES_TYPES, *_CONFLICT_TYPES)
     for row in rows:
-        for edge in index.graph.neighbours(
-            index.graph.ids[row], "out", (*_FEEDS_TYPES, *_REQUIRES_TYPES, *_CONFLICT_TYPES)
-        ):
+        for edge in index.graph.neighbours(index.graph.ids[row], "out", types):
             if index.graph.row(edge.target) in rows and edge.source != edge.target:
                 yield edge
 
@@ -300,10 +287,7 @@ def _find_feed_cycles(index: GraphIndex, rows: Sequence[int]) -> Iterator[tuple[
 
 
 def _has_feed_edge(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:
-    return any(
-        edge.type in _FEEDS_TYPES and (edge.source, edge.target) == (before.tool, after.tool)
-        for edge in edges
-    )
+    return any(e.type in _FEEDS_TYPES and (e.source, e.target) == (before.tool, after.tool) for e in edges)
 
 
 def _format_conflict(index: GraphIndex, pair: tuple[str, str], steps: Sequence[PlanStep]) -> str:
@@ -313,10 +297,8 @@ def _format_conflict(index: GraphIndex, pair: tuple[str, str], steps: Sequence[P
     for step in (each for each in steps if each.tool in pair):
         rest = [index.graph.row(tool) for tool in tools if tool != step.tool]
         for other in (each for each in step.alternatives if each not in tools):
-            if not any(
-                other in found
-                for found in _pairs_joined_by(index, [index.graph.row(other), *rest], _CONFLICT_TYPES)
-            ):
+            pairs = _pairs_joined_by(index, [index.graph.row(other), *rest], _CONFLICT_TYPES)
+            if not any(other in pair for pair in pairs):
                 instead.append(f"{other} instead of {step.tool}")
     return f"{pair[0]} conflicts with {pair[1]}" + (
         f"; possible: {', '.join(instead)}" if instead else "; no other candidate is free of it"

@@ -60,9 +60,7 @@ def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20)
     rows = np.flatnonzero(selected)
     shown = rows[:limit].tolist()
     if len(rows) > limit:
-        why.append(
-            f"{len(rows) - limit:,} more lie within, limit={limit} keeps the first in the order of the graph"
-        )
+        why.append(f"{len(rows) - limit:,} more lie within, limit={limit} keeps the graph's first")
     columns = [index.dimension(name).values for name in bounds]
     nodes = tuple((*index.identity(row), *(float(column[row]) for column in columns)) for row in shown)
     phrases = tuple(format_bounds(name, each) for name, each in bounds.items())
@@ -140,9 +138,7 @@ class DimensionProfile(MethodResult):
         return [self.node, self.other]
 
     def rows(self) -> Sequence[tuple[object, ...]]:
-        return [
-            (each.dimension, each.category, each.first, each.second, each.gap) for each in self.dimensions
-        ]
+        return [(d.dimension, d.category, d.first, d.second, d.gap) for d in self.dimensions]
 
 
 def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionProfile:

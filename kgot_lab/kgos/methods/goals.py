@@ -134,9 +134,7 @@ class Capability(MethodResult):
     @property
     def workarounds(self) -> tuple[str, ...]:
         """The workarounds of all limitations, each once."""
-        return tuple(
-            dict.fromkeys(each for limitation in self.limitations for each in limitation.workarounds)
-        )
+        return tuple(dict.fromkeys(w for limitation in self.limitations for w in limitation.workarounds))
 
     @property
     def title(self) -> str:

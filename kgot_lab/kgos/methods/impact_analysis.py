@@ -84,9 +84,8 @@ class Impact(MethodResult):
     @property
     def title(self) -> str:
         levels = "".join(f", {len(nodes):,} at depth {depth}" for depth, nodes in self.risk_by_depth.items())
-        return (
-            f"impact of {self.node} ({self.direction}): {format_count(self.total_impacted, 'node')}{levels}"
-        )
+        total = format_count(self.total_impacted, "node")
+        return f"impact of {self.node} ({self.direction}): {total}{levels}"
 
     def rows(self) -> Sequence[Impacted]:
         return self.nodes
@@ -214,11 +213,8 @@ class _ImpactSearch:
         names = (node_name(id, known[row]) for id, row in zip(reached, rows.tolist(), strict=True))
         columns = (each.tolist() for each in (self.depths[rows], 1 / self.depths[rows], self.risks[rows]))
         via, parents = (self.ways[rows] // 2).tolist(), self.parents[rows].tolist()
-        return tuple(
-            map(
-                Impacted, reached, names, *columns, map(types.__getitem__, via), map(ids.__getitem__, parents)
-            )
-        )
+        types_and_parents = map(types.__getitem__, via), map(ids.__getitem__, parents)
+        return tuple(map(Impacted, reached, names, *columns, *types_and_parents))
 
     def edge_types(self) -> tuple[str, ...]:
         names = self.index.graph.type_names
@@ -262,7 +258,5 @@ def _describe_followed_edges(
         "both": "to what depends on it and on what it does",
     }
     followed = (type_weights[0::2] + type_weights[1::2]).tolist()
-    left = sorted(
-        name for name, is_followed in zip(index.graph.type_names, followed, strict=True) if not is_followed
-    )
+    left = sorted(name for name, has in zip(index.graph.type_names, followed, strict=True) if not has)
     return f"edges followed {meant[direction]}" + f"; not followed: {', '.join(left)}" * bool(left)

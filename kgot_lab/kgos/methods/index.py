@@ -55,17 +55,13 @@ class NodeTexts:
     @cached_property
     def name_stems(self) -> tuple[frozenset[str], ...]:
         """The stems of the words in each name."""
-        return tuple(
-            frozenset(stem(word) for word in content_words(_underscores_to_spaces(name)))
-            for name in self.names
-        )
+        names = map(_underscores_to_spaces, self.names)
+        return tuple(frozenset(stem(word) for word in content_words(name)) for name in names)
 
     @cached_property
     def rows_by_stem(self) -> dict[str, frozenset[int]]:
         """The rows of the nodes with a word of each stem."""
-        stems = tuple(
-            {stem(word) for word in content_words(full_text(document))} for document in self.documents
-        )
+        stems = tuple({stem(word) for word in content_words(full_text(d))} for d in self.documents)
         return {word: frozenset(rows.tolist()) for word, rows in group_rows(stems).items()}
 
     @cached_property
@@ -160,9 +156,7 @@ def _property_texts(value: Json, without: Collection[str] = ()) -> list[str]:
         return [value]
     if isinstance(value, Mapping):
         return [text for key, each in value.items() if key not in without for text in _property_texts(each)]
-    return (
-        [text for each in value for text in _property_texts(each)] if isinstance(value, list | tuple) else []
-    )
+    return [text for v in value for text in _property_texts(v)] if isinstance(value, list | tuple) else []
 
 
 def _underscores_to_spaces(text: str) -> str:
@@ -261,9 +255,7 @@ class GraphIndex(NodeTexts):
         self, rows: Sequence[int], scores: Sequence[float], why: Iterable[str] | None = None
     ) -> tuple[NodeHit, ...]:
         """Convert rows with their scores and reasons to hits."""
-        ids, names, kinds = (
-            map(column.__getitem__, rows) for column in (self.graph.ids, self.names, self.label_texts)
-        )
+        ids, names, kinds = (map(c.__getitem__, rows) for c in (self.graph.ids, self.names, self.label_texts))
         return tuple(map(NodeHit, ids, names, kinds, scores, repeat("") if why is None else why))
 
     # --- edges ---
@@ -332,9 +324,7 @@ class GraphIndex(NodeTexts):
     def format_steps(self, places: Sequence[int]) -> list[str]:
         """Format some steps as texts: "a --[requires]--> b"."""
         links, names = self.links, self.names
-        arrows = [
-            arrow for name in self.graph.type_names for arrow in (f" --[{name}]--> ", f" <--[{name}]-- ")
-        ]
+        arrows = [arrow for n in self.graph.type_names for arrow in (f" --[{n}]--> ", f" <--[{n}]-- ")]
         some = np.asarray(places, np.int64)
         columns = (each[some].tolist() for each in (links.origins, links.step_kinds, links.ends.indices))
         steps = zip(*columns, strict=True)
@@ -387,9 +377,8 @@ class GraphIndex(NodeTexts):
         links, row = self.links, self.links.origins[step]
         # steps along an arrow come first
         first, last = (int(links.ends.indptr[row]), int(links.ends.indptr[row + 1]))
-        same = (links.ends.indices[first:last] == links.ends.indices[step]) & (
-            type_weights[links.step_kinds[first:last]] > 0
-        )
+        same_end = links.ends.indices[first:last] == links.ends.indices[step]
+        same = same_end & (type_weights[links.step_kinds[first:last]] > 0)
         return first + int(np.flatnonzero(same)[0])
 
     def edge(self, row: int) -> Edge:
@@ -518,7 +507,6 @@ def resolve_node(graph: PropertyGraph, text: str) -> str:
             return found[0]
         if found:
             more = f" and {len(found) - _MAX_IDS_IN_ERROR} more" if len(found) > _MAX_IDS_IN_ERROR else ""
-            raise BadInput(
-                f"{text!r} may mean {', '.join(found[:_MAX_IDS_IN_ERROR])}{more}: say its id, or more of its end"
-            )
+            some = ", ".join(found[:_MAX_IDS_IN_ERROR])
+            raise BadInput(f"{text!r} may mean {some}{more}: say its id, or more of its end")
     return graph.ids[index.row(text)]

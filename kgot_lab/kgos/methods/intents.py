@@ -210,9 +210,8 @@ def classify_intent(
     require_amount(threshold, "threshold")
     require_count(most, 1, "most", "it is how many intents are kept")
     text = query.lower().replace("’", "'")
-    words_in_query = dict.fromkeys(
-        known for each in _WORD_PATTERN.findall(text) for known in (each, each.removesuffix("s"))
-    )
+    found_words = _WORD_PATTERN.findall(text)
+    words_in_query = dict.fromkeys(key for word in found_words for key in (word, word.removesuffix("s")))
     added = _validate_boosts(boosts) if boosts else {}
     scored = []
     for name, rule in INTENTS.items():
@@ -221,16 +220,10 @@ def classify_intent(
         if phrases or words or name in added:
             score = round(_PHRASE_SCORE * len(phrases) + _WORD_SCORE * len(words) + boost, 9)
             scored.append(Intent(name, score, phrases, words, boost))
-    selected = sorted((each for each in scored if each.score >= threshold), key=lambda each: -each.score)[
-        :most
-    ]
+    selected = sorted((i for i in scored if i.score >= threshold), key=lambda i: -i.score)[:most]
     purpose, purpose_reason = _determine_purpose(text, selected)
-    return Intents(
-        query,
-        tuple(selected),
-        purpose,
-        (*_explain_intents(scored, selected, threshold, most), purpose_reason),
-    )
+    why = (*_explain_intents(scored, selected, threshold, most), purpose_reason)
+    return Intents(query, tuple(selected), purpose, why)
 
 
 def _determine_purpose(text: str, selected: Sequence[Intent]) -> tuple[Purpose, str]:

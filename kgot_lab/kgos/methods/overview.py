@@ -81,17 +81,15 @@ def find_clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     require_count(most, 1, "most")
     index, rank = graph_index(graph), pagerank(graph)
     found = nx.community.louvain_communities(_undirected_graph(graph), seed=0)
-    groups = sorted(
-        (sorted(each) for each in found if len(each) > 1), key=lambda each: (-len(each), graph.ids[each[0]])
-    )
+    groups = sorted((sorted(g) for g in found if len(g) > 1), key=lambda g: (-len(g), graph.ids[g[0]]))
     name_words = [set(content_words(name.replace("_", " "))) for name in index.names]
     total_counts = Counter(word for words in name_words for word in words)
     rows, about = [], []
     for group in groups[:most]:
         group_counts = Counter(word for row in group for word in name_words[row])
-        words = sorted(
-            group_counts, key=lambda word: (-(group_counts[word] ** 2) / total_counts[word], word)
-        )[:_MAX_EXAMPLES]
+        words = sorted(group_counts, key=lambda w: (-(group_counts[w] ** 2) / total_counts[w], w))[
+            :_MAX_EXAMPLES
+        ]
         first = sorted(group, key=lambda row: (-rank[row], graph.ids[row]))[:_MAX_EXAMPLES]
         rows.append((len(group), ", ".join(words), [graph.ids[row] for row in first]))
         about += [graph.ids[row] for row in first]
@@ -203,9 +201,7 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
     patterns = sorted(rows_with_labels(index, PATTERN_LABELS), key=lambda row: graph.ids[row])
     if pattern:
         wanted = pattern.casefold()
-        named = [
-            row for row in patterns if wanted in (graph.ids[row].casefold(), index.names[row].casefold())
-        ]
+        named = [r for r in patterns if wanted in (graph.ids[r].casefold(), index.names[r].casefold())]
         if not named:
             raise UnknownName("pattern", pattern, [graph.ids[row] for row in patterns])
         patterns = named
@@ -220,9 +216,8 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
             followed.add(row)
             location = f"{file}:{code_properties.get('line', '')}".strip(":")
             shows = str(edge.properties.get("why", ""))
-            rows.append(
-                (graph.ids[row], index.names[row], edge.source, index.label_texts[at], location, shows)
-            )
+            kind = index.label_texts[at]
+            rows.append((graph.ids[row], index.names[row], edge.source, kind, location, shows))
     rows.sort(key=lambda each: (each[0], each[4], each[2]))
     why = [f"{len(followed)} of {format_count(len(patterns), 'pattern')} are followed in the code"]
     if missing := [graph.ids[row] for row in patterns if row not in followed]:

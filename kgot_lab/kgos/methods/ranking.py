@@ -43,9 +43,8 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
     )
     none = ["no name, label or text holds any of them"] * bool(words and not ranking.hits)
     rows, scores = rows_and_scores(selected, graph.ids)
-    return NodesFound(
-        f"keyword match for {query!r}", index.hits(rows.tolist(), scores.tolist()), (words_text, *cut, *none)
-    )
+    hits = index.hits(rows.tolist(), scores.tolist())
+    return NodesFound(f"keyword match for {query!r}", hits, (words_text, *cut, *none))
 
 
 # Rank by the links to some nodes, over chosen edge types (KG-OS, method 12).
@@ -70,17 +69,14 @@ def edge_type_boost(
     for name, value in (("outgoing", outgoing), ("incoming", incoming)):
         require_amount(value, name)
     if not outgoing and not incoming:
-        raise BadInput(
-            "outgoing and incoming are both 0: then no edge boosts anything; one of them must be more"
-        )
+        raise BadInput("outgoing and incoming are both 0, so no edge boosts anything: one must be more")
     index = graph_index(graph)
     rows = rows_of_ids(index, seeds, "seeds")
     for name, value in boost_types.items() if isinstance(boost_types, Mapping) else ():
         require_amount(value, f"the weight of {name}", positive=True)
     absent = index.absent_types(boost_types)
-    boosts, first = index.links.boosts(
-        rows, index.edge_type_weights(boost_types, along=outgoing, against=incoming)
-    )
+    weights = index.edge_type_weights(boost_types, along=outgoing, against=incoming)
+    boosts, first = index.links.boosts(rows, weights)
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
     nodes = index.hits(order.tolist(), boosts[order].tolist(), index.format_steps(first[order].tolist()))
@@ -153,9 +149,7 @@ def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
         why.append(f"{len(found) - k:,} more score above 0, k={k} keeps the best")
     selected = order[:k]
     parts = (part[selected].tolist() for part in (scores, jaccard, types, names))
-    identities = (
-        map(column.__getitem__, selected.tolist()) for column in (graph.ids, index.names, index.label_texts)
-    )
+    identities = (map(c.__getitem__, selected.tolist()) for c in (graph.ids, index.names, index.label_texts))
     nodes = tuple(map(SimilarNode, *identities, *parts))
     return SimilarNodes(node, nodes, tuple(why))
 

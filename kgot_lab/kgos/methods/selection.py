@@ -51,16 +51,12 @@ def select_nodes(
         require_count(max_edges, min_edges, "max_edges", "it is not below min_edges")
     degrees = np.bincount(np.concatenate([graph.sources, graph.targets]), minlength=len(graph))
     if types:
-        selected &= np.isin(
-            np.arange(len(graph)), np.concatenate([index.rows_by_label[each] for each in types])
-        )
+        selected &= np.isin(np.arange(len(graph)), np.concatenate([index.rows_by_label[t] for t in types]))
     if edge_types:
-        chosen = np.isin(
-            graph.type_codes, [code for code, name in enumerate(graph.type_names) if name in edge_types]
-        )
-        selected &= np.isin(
-            np.arange(len(graph)), np.concatenate([graph.sources[chosen], graph.targets[chosen]])
-        )
+        codes = [code for code, name in enumerate(graph.type_names) if name in edge_types]
+        chosen = np.isin(graph.type_codes, codes)
+        ends = np.concatenate([graph.sources[chosen], graph.targets[chosen]])
+        selected &= np.isin(np.arange(len(graph)), ends)
     selected &= degrees >= min_edges
     if max_edges is not None:
         selected &= degrees <= max_edges
@@ -118,13 +114,8 @@ def list_related_nodes(
     rows.sort(key=lambda each: (each[3], each[0]))
     shown, edges_told = tuple(rows[:limit]), format_count(len(rows), "edge")
     about = (id, *(row[0] for row in shown))
-    return TableFound(
-        f"related to {id}: {edges_told}",
-        (*_IDENTITY_COLUMNS, "edge", "where"),
-        shown,
-        (f"{edges_told} of {id}",),
-        about,
-    )
+    columns = (*_IDENTITY_COLUMNS, "edge", "where")
+    return TableFound(f"related to {id}: {edges_told}", columns, shown, (f"{edges_told} of {id}",), about)
 
 
 def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFound:
@@ -137,10 +128,8 @@ def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> Ta
     require_count(limit, 1, "limit")
     index = graph_index(graph)
     id = graph.ids[index.row(node)]
-    stated = {
-        edge.target if edge.source == id else edge.source: edge.type
-        for edge in graph.neighbours(id, "both", ALTERNATIVE_TYPES)
-    }
+    edges = graph.neighbours(id, "both", ALTERNATIVE_TYPES)
+    stated = {edge.target if edge.source == id else edge.source: edge.type for edge in edges}
     roles = _edge_roles(graph, id)
     scores: dict[str, float] = {}
     for _, type, other, out in roles:
@@ -159,9 +148,8 @@ def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> Ta
     rows = tuple((*index.identity(graph.row(each)), score, why) for each, score, why in reasons[:limit])
     why = (f"{format_count(len(stated), 'alternative')} said by an edge",)
     about = (id, *(row[0] for row in rows))
-    return TableFound(
-        f"alternatives to {id}: {len(reasons)}", (*_IDENTITY_COLUMNS, "score", "why"), rows, why, about
-    )
+    columns = (*_IDENTITY_COLUMNS, "score", "why")
+    return TableFound(f"alternatives to {id}: {len(reasons)}", columns, rows, why, about)
 
 
 def list_changes(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
@@ -171,15 +159,11 @@ def list_changes(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
     rows: list[tuple[str, str, str, str]] = []
     for word, nodes in (("added", diff.added_nodes), ("removed", diff.removed_nodes)):
         rows += [(word, "node", each.id, " ".join(each.labels)) for each in nodes]
-    rows += [
-        ("changed", "node", after.id, _changed_names(before, after)) for before, after in diff.changed_nodes
-    ]
+    rows += [("changed", "node", new.id, _changed_names(old, new)) for old, new in diff.changed_nodes]
     for word, edges in (("added", diff.added_edges), ("removed", diff.removed_edges)):
         rows += [(word, "edge", _format_edge(each), "") for each in edges]
-    rows += [
-        ("changed", "edge", _format_edge(after), _changed_names(before, after))
-        for before, after in diff.changed_edges
-    ]
+    edges = diff.changed_edges
+    rows += [("changed", "edge", _format_edge(new), _changed_names(old, new)) for old, new in edges]
     about = tuple(row[2] for row in rows if row[1] == "node" and row[2] in graph)
     columns = ("change", "kind", "what", "how")
     return TableFound(format_count(len(rows), "change"), columns, tuple(rows), (), about)

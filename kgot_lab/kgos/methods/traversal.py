@@ -91,18 +91,10 @@ def trace_path(
         meeting = meeting_row if meeting_row is not None else -1
     if meeting < 0:
         remarks = [f"no edge of the graph has the type {', '.join(absent)}"] * bool(absent)
-        return PathFound(
-            node_a,
-            node_b,
-            False,
-            (),
-            "",
-            (_explain_missing_path(sides, max_depth, types, directed), *remarks),
-        )
-    found = [
-        *reversed(sides[0].steps_back_from(meeting)),
-        *(index.reverse_step(step) for step in sides[1].steps_back_from(meeting)),
-    ]
+        missing = _explain_missing_path(sides, max_depth, types, directed)
+        return PathFound(node_a, node_b, False, (), "", (missing, *remarks))
+    onward = (index.reverse_step(step) for step in sides[1].steps_back_from(meeting))
+    found = [*reversed(sides[0].steps_back_from(meeting)), *onward]
     forward_steps = [index.first_step_between(step, out) for step in found]
     steps = tuple(_build_step(index, step) for step in forward_steps)
     text = index.links.path(forward_steps) if forward_steps else index.names[start]
@@ -137,10 +129,8 @@ class _SearchSide:
         self.depths[ends] = self.depth
         self.level = distinct_integers(ends, len(self.depths)).astype(np.int32)
         self.is_exhausted = not len(self.level)
-        meeting_rows = self.level[other.depths[self.level] >= 0]
-        return (
-            int(meeting_rows[np.argmin(self.index.name_order[meeting_rows])]) if len(meeting_rows) else None
-        )
+        rows = self.level[other.depths[self.level] >= 0]
+        return int(rows[np.argmin(self.index.name_order[rows])]) if len(rows) else None
 
     def steps_back_from(self, row: int) -> list[int]:
         """Return the steps that led to a row, the last first."""
@@ -154,9 +144,8 @@ class _SearchSide:
 def _build_step(index: GraphIndex, step: int) -> PathStep:
     ids, links = index.graph.ids, index.links
     direction: Literal["forward", "backward"] = "backward" if links.step_kinds[step] % 2 else "forward"
-    return PathStep(
-        ids[links.origins[step]], index.edge(links.edge_rows[step]), direction, ids[links.ends.indices[step]]
-    )
+    edge, end = index.edge(links.edge_rows[step]), ids[links.ends.indices[step]]
+    return PathStep(ids[links.origins[step]], edge, direction, end)
 
 
 def _explain_missing_path(
@@ -214,9 +203,7 @@ class Exploration(MethodResult):
 
     @property
     def title(self) -> str:
-        levels = "".join(
-            f", {len(level):,} at depth {depth}" for depth, level in enumerate(self.levels) if depth
-        )
+        levels = "".join(f", {len(ids):,} at depth {depth}" for depth, ids in enumerate(self.levels) if depth)
         return f"around {self.start}: {format_count(len(self.nodes) - 1, 'node')}{levels}"
 
     def rows(self) -> Sequence[Explored]:
@@ -238,9 +225,8 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
     depths = np.full(len(graph), -1, np.int32)
     depths[root] = 0
     everywhere = index.edge_type_weights()
-    levels: list[tuple[Explored, ...]] = [
-        (Explored(graph.ids[root], 0, float(importance[root]), int(index.degrees[root]), False, (), ""),)
-    ]
+    start = Explored(graph.ids[root], 0, float(importance[root]), int(index.degrees[root]), False, (), "")
+    levels: list[tuple[Explored, ...]] = [(start,)]
     for level in range(depth):
         reached = index.next_level(depths, level, everywhere)
         if not len(reached.children):
@@ -294,13 +280,10 @@ def _edge_types_by_child(index: GraphIndex, reached: LevelEdges) -> dict[int, tu
     names = index.graph.type_names
     in_order = sorted(range(len(names)), key=names.__getitem__)
     rank = np.argsort(in_order)
-    pairs = distinct_integers(
-        reached.children * np.int64(len(names)) + rank[reached.ways // 2], len(index.graph) * len(names)
-    )
+    codes = reached.children * np.int64(len(names)) + rank[reached.ways // 2]
+    pairs = distinct_integers(codes, len(index.graph) * len(names))
     children, types = pairs // len(names), [names[in_order[code]] for code in (pairs % len(names)).tolist()]
     starts = np.flatnonzero(np.diff(children, prepend=-1))
     ends = [*starts[1:].tolist(), len(types)]
-    return {
-        child: tuple(types[a:b])
-        for child, a, b in zip(children[starts].tolist(), starts.tolist(), ends, strict=True)
-    }
+    bounds = zip(children[starts].tolist(), starts.tolist(), ends, strict=True)
+    return {child: tuple(types[first:last]) for child, first, last in bounds}

@@ -106,12 +106,8 @@ def answer_prompt(question: str, context: str, before: tuple[ConversationTurn, .
     messages = [Message("system", _SYSTEM_PROMPT)]
     for turn in before[-_MAX_TURNS:]:
         messages += [Message("user", turn.question), Message("assistant", turn.text)]
-    messages.append(
-        Message(
-            "user",
-            f"{fence_text(truncate_to_tokens(context, _CONTEXT_TOKENS), 'the graph')}\n\nQuestion: {question}",
-        )
-    )
+    text = fence_text(truncate_to_tokens(context, _CONTEXT_TOKENS), "the graph")
+    messages.append(Message("user", f"{text}\n\nQuestion: {question}"))
     return Prompt(tuple(messages), max_tokens=_REPLY_TOKENS)
 
 
@@ -131,9 +127,8 @@ def _generate_answer(
     if llm is None:
         return answer
     reply = llm(answer_prompt(question, context, before))
-    cited = tuple(
-        dict.fromkeys(each.strip() for match in _CITATION.findall(reply.text) for each in match.split(","))
-    )
+    groups = (match.split(",") for match in _CITATION.findall(reply.text))
+    cited = tuple(dict.fromkeys(id.strip() for group in groups for id in group))
     known = set(nodes)
     true = tuple(each for each in cited if each in known)
     false = tuple(each for each in cited if each not in known and _may_be_id(each))
@@ -156,9 +151,8 @@ def _format_nodes(graph: PropertyGraph, ids: list[str]) -> str:
     for id in ids:
         node = graph.node(id)
         lines.append(f"{node.properties.get('name') or id} (node: {id}; type: {' '.join(node.labels)})")
-        lines += [
-            f"  {name}: {_format_value(value)}" for name, value in node.properties.items() if name != "name"
-        ]
+        shown = {key: value for key, value in node.properties.items() if key != "name"}
+        lines += [f"  {key}: {_format_value(value)}" for key, value in shown.items()]
         lines += [f"  --[{edge.type}]--> {edge.target}" for edge in graph.neighbours(id, "out")]
         lines += [f"  <--[{edge.type}]-- {edge.source}" for edge in graph.neighbours(id, "in")]
     return "\n".join(lines)
@@ -182,18 +176,12 @@ class Conversation:
                     for each in stored["turns"]
                 )
             except (OSError, ValueError, TypeError, KeyError) as error:
-                raise BadInput(
-                    f"{path} holds no conversation ({type(error).__name__}): name another file"
-                ) from None
+                kind = type(error).__name__
+                raise BadInput(f"{path} holds no conversation ({kind}): name another file") from None
 
     def add(self, answer: TextAnswer) -> None:
         """Store a question and its answer."""
         self.turns = (*self.turns, ConversationTurn(answer.question, answer.text, answer.nodes))
-        rows = [
-            {"question": turn.question, "text": turn.text, "nodes": list(turn.nodes)} for turn in self.turns
-        ]
-        write_atomically(
-            self.path,
-            json.dumps({"conversation": 1, "turns": rows}, ensure_ascii=False, indent=1) + "\n",
-            "the conversation",
-        )
+        rows = [{"question": t.question, "text": t.text, "nodes": list(t.nodes)} for t in self.turns]
+        content = json.dumps({"conversation": 1, "turns": rows}, ensure_ascii=False, indent=1)
+        write_atomically(self.path, content + "\n", "the conversation")

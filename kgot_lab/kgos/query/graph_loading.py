@@ -76,9 +76,8 @@ def _read_log(path: Path) -> NamedGraph:
     for diff in read_history(path):
         truth.apply(diff)
     graph = PropertyGraph.of(truth.nodes.values(), truth.edges.values())
-    return NamedGraph(
-        graph, f"{torn}. What comes before is read, and the file stays as it is" if torn else ""
-    )
+    warning = f"{torn}. What comes before is read, and the file stays as it is"
+    return NamedGraph(graph, warning if torn else "")
 
 
 def _read_sqlite(path: Path) -> NamedGraph:
@@ -88,10 +87,8 @@ def _read_sqlite(path: Path) -> NamedGraph:
                 return _read_foreign_sqlite(path)
             queries = SELECT_SOUND_ROWS if _has_checksums(connection, path) else SELECT_ALL
             enable_checksums(connection)
-            nodes, edges = (
-                connection.execute(f"{queries[kind]} ORDER BY row.number").fetchall()
-                for kind in ("nodes", "edges")
-            )
+            ordered = (f"{queries[kind]} ORDER BY row.number" for kind in ("nodes", "edges"))
+            nodes, edges = (connection.execute(query).fetchall() for query in ordered)
             for kind, rows in (("nodes", nodes), ("edges", edges)):
                 if gone := connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] - len(rows):
                     raise damaged_error(path, f"{format_count(gone, 'row')} of {kind} not as written")
@@ -135,10 +132,8 @@ def _has_checksums(connection: sqlite3.Connection, path: Path) -> bool:
     Raises BadInput if the file is not a store, and StoreDamaged if a short check finds damage.
     """
     refuse_foreign_head(connection, path)
-    version, pages, size = (
-        int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
-        for pragma in ("user_version", "page_count", "page_size")
-    )
+    pragmas = (f"PRAGMA {pragma}" for pragma in ("user_version", "page_count", "page_size"))
+    version, pages, size = (int(connection.execute(pragma).fetchone()[0]) for pragma in pragmas)
     if pages * size <= MAX_CHECKED_BYTES:
         (integrity,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if integrity != "ok":
@@ -166,18 +161,16 @@ def load_graph(
     report = say or (lambda _: None)
     if "://" in where:
         if not namespace:
-            raise BadInput(
-                f"say which graph of the server: --namespace NAME before its address; kgot-lab namespaces {where} lists them"
-            )
+            how = f"--namespace NAME before its address; kgot-lab namespaces {where} lists them"
+            raise BadInput(f"say which graph of the server: {how}")
         with closing(open_store(where, namespace=namespace, **environment_login(where))) as store:
             return store.graph()
     path = Path(where).expanduser()
     if path.is_dir():
         found = extract_folder(path, cache=cache, progress=progress, client=client)
         whole = add_patterns(found.graph)
-        report(
-            f"{found.describe(None)}\n  with the patterns in it {len(whole):,} nodes, {len(whole.edge_keys):,} edges"
-        )
+        sizes = f"{len(whole):,} nodes, {len(whole.edge_keys):,} edges"
+        report(f"{found.describe(None)}\n  with the patterns in it {sizes}")
         return whole
     if not path.is_file():
         raise BadInput(

@@ -102,12 +102,8 @@ def graph_server(
     )
     for question in QUESTIONS.values():
         name = question.name.replace("-", "_")
-        server.add_tool(
-            _question_tool(question, served),
-            name=name,
-            description=question.help,
-            annotations=_tool_annotations(True),
-        )
+        tool, annotations = _question_tool(question, served), _tool_annotations(True)
+        server.add_tool(tool, name=name, description=question.help, annotations=annotations)
     server.add_tool(_context_tool(served), name="context", annotations=_tool_annotations(True))
     for tool in _edit_tools(editor) if editor is not None else ():
         server.add_tool(tool, annotations=_tool_annotations(False))
@@ -129,11 +125,8 @@ def _with_signature(
     """Give a function of keywords the signature that the protocol reads."""
     keyword, written = inspect.Parameter.KEYWORD_ONLY, []
     for name, type, about, default in parameters:
-        written.append(
-            inspect.Parameter(
-                name, keyword, default=default, annotation=Annotated[type, Field(description=about)]
-            )
-        )
+        annotation = Annotated[type, Field(description=about)]
+        written.append(inspect.Parameter(name, keyword, default=default, annotation=annotation))
     ask.__signature__ = inspect.Signature(written, return_annotation=returned)  # type: ignore[attr-defined]
     ask.__annotations__ = {each.name: each.annotation for each in written} | {"return": returned}
     return ask
@@ -227,16 +220,10 @@ def _add_resources(server: MCPServer[Any], served: _ServedGraph) -> None:
             found = served.graph.node(resolve_node(served.graph, id))
         except LabError as error:
             raise ResourceNotFoundError(str(error)) from None
-        edges = [
-            [edge.source, edge.type, edge.target, edge.properties]
-            for edge in served.graph.neighbours(found.id, "both")
-        ]
-        about: dict[str, Json] = {
-            "id": found.id,
-            "labels": list(found.labels),
-            "properties": dict(found.properties),
-            "edges": edges,
-        }
+        neighbours = served.graph.neighbours(found.id, "both")
+        edges = [[edge.source, edge.type, edge.target, edge.properties] for edge in neighbours]
+        about: dict[str, Json] = {"id": found.id, "labels": list(found.labels)}
+        about |= {"properties": dict(found.properties), "edges": edges}
         return json.dumps(about, ensure_ascii=False)
 
     graph_index(served.graph)  # so that the first question does not wait for it
@@ -244,9 +231,8 @@ def _add_resources(server: MCPServer[Any], served: _ServedGraph) -> None:
 
 def _answer_rows(result: MethodResult) -> AnswerRows:
     columns = result.COLUMNS
-    rows = [
-        dict(zip(columns, map(_to_json_value, row), strict=True)) for row in list(result.rows())[:_MAX_ROWS]
-    ]
+    some = list(result.rows())[:_MAX_ROWS]
+    rows = [dict(zip(columns, map(_to_json_value, row), strict=True)) for row in some]
     return AnswerRows(title=result.title, rows=rows, total=len(result.rows()), why=list(result.why))
 
 
@@ -265,13 +251,9 @@ def _to_json_value(value: Any) -> Any:
     """Convert a value to JSON values."""
     if isinstance(value, tuple | list | set | frozenset):
         return [_to_json_value(each) for each in value]
-    return (
-        value.item()
-        if hasattr(value, "item")
-        else value
-        if isinstance(value, str | int | float | bool | None)
-        else str(value)
-    )
+    if hasattr(value, "item"):
+        return value.item()
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 # Serve the tools of the loop by MCP. What a character knows of a world is the first of them.
@@ -286,9 +268,8 @@ def tool_server(tools: Sequence[TextTool], *, name: str, instructions: str = "")
     server = _create_server(name, instructions)
     for tool in tools:
         name = tool.name.replace(".", "_")
-        server.add_tool(
-            _text_tool(tool), name=name, description=tool.description, annotations=_tool_annotations(True)
-        )
+        annotations = _tool_annotations(True)
+        server.add_tool(_text_tool(tool), name=name, description=tool.description, annotations=annotations)
     return server
 
 
@@ -297,6 +278,5 @@ def _text_tool(tool: TextTool) -> Callable[..., str]:
         return raise_tool_error(lambda: fence_text(tool(**given).text, tool.name))
 
     required = [(name, str, about, inspect.Parameter.empty) for name, about in tool.takes.items()]
-    return _with_signature(
-        ask, [*required, *((name, str, about, "") for name, about in tool.may.items())], str
-    )
+    optional = [(name, str, help, "") for name, help in tool.may.items()]
+    return _with_signature(ask, [*required, *optional], str)

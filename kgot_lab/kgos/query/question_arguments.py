@@ -51,12 +51,10 @@ def convert_arguments(question: GraphQuestion, arguments: Mapping[str, Any]) -> 
     for name in values:
         if name not in known:
             raise UnknownName(f"argument of {question.name}", name, known)
-    if missing := [
-        each.name for each in known.values() if each.default is Inspected.empty and each.name not in values
-    ]:
-        raise BadInput(
-            f"{question.name} needs {', '.join(missing)}: {'; '.join(known[each].help for each in missing)}"
-        )
+    required = [p.name for p in known.values() if p.default is Inspected.empty]
+    if missing := [name for name in required if name not in values]:
+        helps = "; ".join(known[name].help for name in missing)
+        raise BadInput(f"{question.name} needs {', '.join(missing)}: {helps}")
     return {name: _convert_value(question, known[name], value) for name, value in values.items()}
 
 
@@ -66,9 +64,8 @@ def _convert_value(question: GraphQuestion, parameter: Parameter, value: Any) ->
     try:
         return TypeAdapter(parameter.type).validate_python(value)
     except ValidationError as error:
-        raise BadInput(
-            f"{parameter.name} of {question.name}: {error.errors()[0]['msg']}, not {value!r}; it is {parameter.help}"
-        ) from None
+        problem = f"{parameter.name} of {question.name}: {error.errors()[0]['msg']}, not {value!r}"
+        raise BadInput(f"{problem}; it is {parameter.help}") from None
 
 
 def is_list_type(type: Any) -> bool:
@@ -88,9 +85,7 @@ def parse_line(line: str) -> tuple[str, dict[str, Any]]:
         except json.JSONDecodeError as error:
             raise BadInput(f"{line.strip()[:80]} is no JSON: {error.msg}") from None
         if not isinstance(values, dict) or not isinstance(values.get("ask"), str):
-            raise BadInput(
-                'a question in JSON is an object with its name, as {"ask": "want-to", "goal": "less cost"}'
-            )
+            raise BadInput('a question in JSON is an object such as {"ask": "want-to", "goal": "less cost"}')
         return values.pop("ask"), values
     try:
         words = shlex.split(line)
@@ -117,9 +112,8 @@ def parse_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]
             name, sign, value = word[2:].partition("=")
             name = name.replace("-", "_")
             if name not in known:
-                raise UnknownName(
-                    f"option of {question.name}", word, [f"--{each.replace('_', '-')}" for each in known]
-                )
+                options = [f"--{name.replace('_', '-')}" for name in known]
+                raise UnknownName(f"option of {question.name}", word, options)
             if known[name].type is bool:
                 values[name] = value or "true"
                 continue
@@ -128,13 +122,10 @@ def parse_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]
             value = value if sign else waiting.pop(0)
             values[name] = [*values.get(name, []), value] if is_list_type(known[name].type) else value
         else:
-            parameter = next(
-                (each for each in needed if each.name not in values or is_list_type(each.type)), None
-            )
+            parameter = next((p for p in needed if p.name not in values or is_list_type(p.type)), None)
             if parameter is None:
-                raise BadInput(
-                    f"{question.name} takes {len(needed)} words and options, and {word!r} is one too many: put quotes around a text"
-                )
+                takes = f"{question.name} takes {len(needed)} words and options"
+                raise BadInput(f"{takes}, and {word!r} is one too many: put quotes around a text")
             values[parameter.name] = (
                 [*values.get(parameter.name, []), word] if is_list_type(parameter.type) else word
             )
@@ -197,9 +188,7 @@ def run_pipeline(graph: PropertyGraph, text: str) -> Iterator[tuple[str, MethodR
     """
     steps = [each.strip() for each in _PIPE.split(text)]
     if not all(steps):
-        raise BadInput(
-            'questions in a pipeline have a | between them, as in: want-to "less cost" | impact {1}'
-        )
+        raise BadInput('questions in a pipeline have a | between them: want-to "less cost" | impact {1}')
     for step in steps:
         get_question(parse_line(step)[0])  # report a wrong name before asking anything
     previous: MethodResult | None = None
@@ -219,9 +208,7 @@ def _fill_references(value: Any, previous: MethodResult | None, step: str) -> An
     def id_at(match: re.Match[str]) -> str:
         position = int(match[1])
         if previous is None:
-            raise BadInput(
-                f"{step!r} is the first question, so nothing was found before it that {match[0]} could be"
-            )
+            raise BadInput(f"{step!r} is the first question: nothing was found before, for {match[0]} to be")
         if not 1 <= position <= len(previous.ids):
             raise BadInput(f"{match[0]} in {step!r}: the question before found {len(previous.ids)} nodes")
         return previous.ids[position - 1]

@@ -270,9 +270,8 @@ def _related(
     limit: Annotated[int | None, "how many edges at most"] = None,
 ) -> MethodResult:
     """The edges of a node, and where in a text or in code each stands."""
-    return selection.list_related_nodes(
-        graph, resolve_node(graph, node), edge_types=edge_type or (), limit=limit
-    )
+    row = resolve_node(graph, node)
+    return selection.list_related_nodes(graph, row, edge_types=edge_type or (), limit=limit)
 
 
 @_question("exploration")
@@ -387,9 +386,8 @@ def _recommend(graph: PropertyGraph, node: _Node, limit: _Limit = 10) -> MethodR
             scores[other] = scores.get(other, 0.0) + 1 / log2(1 + len(theirs))
             through.setdefault(other, []).append(index.names[common])
     best = sorted(scores, key=lambda each: (-scores[each], graph.ids[each]))[:limit]
-    hits = index.hits(
-        best, [scores[each] for each in best], [f"through {', '.join(through[each][:3])}" for each in best]
-    )
+    reasons = [f"through {', '.join(through[row][:3])}" for row in best]
+    hits = index.hits(best, [scores[row] for row in best], reasons)
     why = "what common neighbours are joined with, rare ones weighing more"
     return NodesFound(f"recommended beside {id}", hits, (why,))
 

@@ -91,10 +91,8 @@ def check_edge(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) -> 
     if missing := [end for end in (edge.source, edge.target) if end not in types]:
         do = "write the node first, or with the edge"
         return [_error(f"there is no node {short_repr(missing[0])}", where, do)]
-    found = [
-        *_check_ends(kind, edge, types, where),
-        *_check_properties(kind.properties, edge.properties, where),
-    ]
+    ends = _check_ends(kind, edge, types, where)
+    found = [*ends, *_check_properties(kind.properties, edge.properties, where)]
     if kind.symmetric and edge.source >= edge.target:
         found.append(_direction_fault(edge, where))
     return found
@@ -153,9 +151,8 @@ def _check_dependent_property(
         what = f"{rule.name} belongs to {other} {wanted!r}, and this is {other} {properties.get(other)!r}"
         return _error(what, where, f"leave {rule.name} out, or make it null")
     if applies and properties.get(rule.name) is None:
-        return Fault(
-            "warning", f"{other} is {wanted!r} and it has no {rule.name}", where, f"give it {rule.name}"
-        )
+        problem = f"{other} is {wanted!r} and it has no {rule.name}"
+        return Fault("warning", problem, where, f"give it {rule.name}")
     return None
 
 

@@ -102,11 +102,8 @@ _TABLE = {  # name | at 0 | at 1
 
 def _parse_table() -> tuple[Dimension, ...]:
     rows = ((category, line) for category, text in _TABLE.items() for line in text.strip().splitlines())
-    return tuple(
-        Dimension(name.strip(), category, *ends)
-        for category, line in rows
-        for name, *ends in [line.split(" | ")]
-    )
+    named = ((category, *line.split(" | ")) for category, line in rows)
+    return tuple(Dimension(name.strip(), category, *ends) for category, name, *ends in named)
 
 
 DIMENSIONS = _parse_table()
@@ -150,10 +147,8 @@ def within_bounds(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.boo
     """
     low, high = bounds
     slack = _TOLERANCE if low == high else 0.0
-    return np.asarray(
-        (values >= (-np.inf if low is None else low - slack))
-        & (values <= (np.inf if high is None else high + slack))
-    )
+    lowest, highest = -np.inf if low is None else low - slack, np.inf if high is None else high + slack
+    return np.asarray((values >= lowest) & (values <= highest))
 
 
 @dataclass(frozen=True)
@@ -170,18 +165,13 @@ def dimension_column(graph: PropertyGraph, name: str) -> DimensionColumn:
     Raises UnknownName if no node has the dimension.
     """
     values = dimension_values(graph, name)
+    without_number = np.flatnonzero(np.isnan(values)).tolist()
     non_numeric_rows = tuple(
-        row
-        for row in np.flatnonzero(np.isnan(values)).tolist()
-        if graph.node_properties[row].get(name) is not None
+        row for row in without_number if graph.node_properties[row].get(name) is not None
     )
     if not non_numeric_rows and np.isnan(values).all():
-        known = {
-            key
-            for properties in graph.node_properties
-            for key, value in properties.items()
-            if not math.isnan(to_number(value))
-        }
+        properties = [item for each in graph.node_properties for item in each.items()]
+        known = {name for name, value in properties if not math.isnan(to_number(value))}
         raise UnknownName("dimension", name, known)
     return DimensionColumn(values, non_numeric_rows)
 
@@ -191,10 +181,7 @@ def dimension_values(graph: PropertyGraph, name: str) -> NDArray[np.float64]:
 
     A missing value, or one that is not a finite number, is NaN.
     """
-    found = (
-        to_number(properties[name]) if name in properties else math.nan
-        for properties in graph.node_properties
-    )
+    found = (to_number(p[name]) if name in p else math.nan for p in graph.node_properties)
     return np.fromiter(found, np.float64, len(graph))
 
 
@@ -235,12 +222,9 @@ def sql_condition(
             f"CASE WHEN json_valid({quoted}) THEN CASE WHEN json_type({quoted}, ?) IN ('integer', 'real') "
             f"THEN json_extract({quoted}, ?) BETWEEN ? AND ? ELSE 0 END ELSE 0 END"
         )
-        parameters += [
-            path,
-            path,
-            -_SQLITE_MAX if low is None else low - slack,
-            _SQLITE_MAX if high is None else high + slack,
-        ]
+        lowest = -_SQLITE_MAX if low is None else low - slack
+        highest = _SQLITE_MAX if high is None else high + slack
+        parameters += [path, path, lowest, highest]
     return " AND ".join(conditions), tuple(parameters)
 
 
@@ -254,9 +238,8 @@ def _validate_name(name: object, declared: Collection[str]) -> str:
     if isinstance(declared, str):
         raise BadInput(f"the dimensions that are declared are a list: [{declared!r}]")
     if not isinstance(name, str) or (name not in DIMENSIONS_BY_NAME and name not in declared):
-        raise UnknownName(
-            "dimension", name if isinstance(name, str) else repr(name), {*DIMENSIONS_BY_NAME, *declared}
-        )
+        given = name if isinstance(name, str) else repr(name)
+        raise UnknownName("dimension", given, {*DIMENSIONS_BY_NAME, *declared})
     return name
 
 
@@ -274,9 +257,8 @@ def _parse_bounds(name: str, bounds: object) -> Bounds:
     elif isinstance(bounds, tuple | list) and len(bounds) == 2:
         low, high = bounds
     else:
-        raise BadInput(
-            f"the bounds of {name!r} are a pair (low, high) or {{'min': …, 'max': …}}, not {describe_value(bounds)}"
-        )
+        allowed = "a pair (low, high) or {'min': …, 'max': …}"
+        raise BadInput(f"the bounds of {name!r} are {allowed}, not {describe_value(bounds)}")
     if any(bound is not None and math.isnan(to_number(bound)) for bound in (low, high)):
         raise BadInput(f"the bounds of {name!r} must be numbers or None, not ({low!r}, {high!r})")
     if low is not None and high is not None and low > high:

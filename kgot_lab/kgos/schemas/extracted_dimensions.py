@@ -115,16 +115,12 @@ class ExtractedDimensions:
         Raises UnknownName if there is no such node.
         """
         row = self.graph.row(id)
-        return {
-            name: float(values[row]) for name, values in self.values.items() if not math.isnan(values[row])
-        }
+        of_row = {name: float(values[row]) for name, values in self.values.items()}
+        return {name: value for name, value in of_row.items() if not math.isnan(value)}
 
     def fill_missing(self) -> PropertyGraph:
         """Return the graph with computed values where a node has none of its own."""
-        nodes = (
-            Node(node.id, node.labels, self.of(node.id) | _without_none(node.properties))
-            for node in self.graph.nodes
-        )
+        nodes = (Node(n.id, n.labels, self.of(n.id) | _without_none(n.properties)) for n in self.graph.nodes)
         return PropertyGraph.of(nodes, self.graph.edges)
 
     def __repr__(self) -> str:
@@ -145,9 +141,8 @@ def extract_dimensions(graph: PropertyGraph) -> ExtractedDimensions:
     stems = [text_stems(text) for text in _node_texts(graph)]
     values = {"relationship_richness": _divide_by_max(_count_neighbours(graph))}
     values["implementation_complexity"] = _divide_by_max(count_edges_at(graph, (("requires", "source"),)))
-    values["knowledge_density"] = np.array(
-        [_knowledge_density(text) for text in _node_texts(graph)], dtype=np.float64
-    )
+    densities = [_knowledge_density(text) for text in _node_texts(graph)]
+    values["knowledge_density"] = np.array(densities, dtype=np.float64)
     values |= _score_cues(stems)
     prices = np.array([_find_price(properties) for properties in graph.node_properties], dtype=np.float64)
     values["pricing_tier"] = np.where(np.isnan(prices), values["pricing_tier"], _divide_by_max(prices))
@@ -169,9 +164,8 @@ def _count_neighbours(graph: PropertyGraph) -> _Values:
     low = np.minimum(graph.sources, graph.targets).astype(np.int64)
     high = np.maximum(graph.sources, graph.targets)
     pairs = np.unique((low * size + high)[low != high])
-    return (
-        np.bincount(pairs // size, minlength=len(graph)) + np.bincount(pairs % size, minlength=len(graph))
-    ).astype(np.float64)
+    ends = np.concatenate(divmod(pairs, size))
+    return np.bincount(ends, minlength=len(graph)).astype(np.float64)
 
 
 def count_edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
@@ -183,9 +177,8 @@ def count_edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Va
     for type, end in ends:
         codes = [code for code, name in enumerate(graph.type_names) if name == type]
         rows = np.flatnonzero(np.isin(graph.type_codes, codes))
-        total += np.bincount(
-            (graph.sources if end == "source" else graph.targets)[rows], minlength=len(graph)
-        )
+        ends = graph.sources if end == "source" else graph.targets
+        total += np.bincount(ends[rows], minlength=len(graph))
         some = some or bool(len(rows))
     return total if some else np.full(len(graph), math.nan)
 

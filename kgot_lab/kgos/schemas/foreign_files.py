@@ -95,11 +95,7 @@ def read_table(connection: sqlite3.Connection, table: str) -> TableColumns:
         connection.text_factory = _decode_text
         rows = connection.execute(query).fetchall()
         connection.text_factory = str
-        replaced = tuple(
-            position
-            for position, row in enumerate(rows)
-            if any(type(value) is _ReplacedText for value in row)
-        )
+        replaced = tuple(i for i, row in enumerate(rows) if any(type(cell) is _ReplacedText for cell in row))
         rows = [tuple(str(value) if type(value) is _ReplacedText else value for value in row) for row in rows]
     values = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
     return TableColumns(table, len(rows), values, number, replaced)
@@ -138,9 +134,7 @@ def row_properties(
         return of_json, unread
     own_properties = (dict(zip(more, row, strict=True)) for row in zip(*more.values(), strict=True))
     if any(None in column for column in more.values()):
-        own_properties = (
-            {name: value for name, value in each.items() if value is not None} for each in own_properties
-        )
+        own_properties = ({name: v for name, v in p.items() if v is not None} for p in own_properties)
     return [each | known for each, known in zip(own_properties, of_json, strict=True)], unread
 
 
@@ -152,12 +146,8 @@ def _parse_object(text: Json) -> dict[str, Json]:
     if text is None:
         return {}
     # the common case, which needs no conversion
-    if (
-        type(text) is str
-        and text.startswith("{")
-        and len(text) <= _MAX_PLAIN_JSON
-        and not _RISKY_JSON.search(text)
-    ):
+    plain = type(text) is str and text.startswith("{") and len(text) <= _MAX_PLAIN_JSON
+    if plain and not _RISKY_JSON.search(text):
         try:
             found, end = _scan_json(text, 0)
         except (StopIteration, ValueError):
@@ -183,10 +173,7 @@ def _without_binary(column: Sequence[Json]) -> Sequence[Json]:
     """Replace bytes and infinite numbers, which JSON does not have, with None."""
     if not {float, bytes} & set(map(type, column)):
         return column
-    return [
-        None if type(value) is bytes or (type(value) is float and math.isinf(value)) else value
-        for value in column
-    ]
+    return [None if type(v) is bytes or (type(v) is float and math.isinf(v)) else v for v in column]
 
 
 def _decode_text(data: bytes) -> str:
@@ -227,10 +214,8 @@ def build_graph(
         nodes, profile.properties, named_columns, lambda row: f"node {short_repr(ids[row])}"
     )
     names, types = nodes.texts(profile.called), nodes.texts(profile.type)
-    named = [
-        known if name is None else {**known, "name": name}
-        for name, known in zip(names, of_nodes, strict=True)
-    ]
+    pairs = zip(names, of_nodes, strict=True)
+    named = [known if name is None else {**known, "name": name} for name, known in pairs]
     unread += [
         *unread_properties,
         *(_replaced_text_row(nodes, row, f"node {short_repr(ids[row])}") for row in nodes.replaced),
@@ -258,10 +243,8 @@ def build_graph(
         unread.append(UnreadRow(3, edges.table, row + 1, describe_edge(row), why))
     besides = (profile.source, profile.target, profile.relation, edges.number)
     of_edges, unread_properties = row_properties(edges, profile.edge_properties, besides, describe_edge)
-    unread += [
-        *unread_properties,
-        *(_replaced_text_row(edges, row, describe_edge(row)) for row in edges.replaced),
-    ]
+    replaced = (_replaced_text_row(edges, row, describe_edge(row)) for row in edges.replaced)
+    unread += [*unread_properties, *replaced]
 
     begin, end, has_both_ends = begin[whole], end[whole], whole.tolist()
     code_of = {name: code for code, name in enumerate(dict.fromkeys(compress(relations, has_both_ends)))}
@@ -337,9 +320,8 @@ class ForeignGraph:
     def __repr__(self) -> str:
         lines = [f"<{self.profile}: {self.graph}>"]
         if self.unread:
-            lines.append(
-                f"{format_count(len(self.unread), 'row')} of the file not in the graph as they stand:"
-            )
+            unread = format_count(len(self.unread), "row")
+            lines.append(f"{unread} of the file not in the graph as they stand:")
             lines += [f"  {each}" for each in self.unread[:_MAX_ROWS]]
             lines += [f"  … {len(self.unread) - _MAX_ROWS:,} more"] * (len(self.unread) > _MAX_ROWS)
         return "\n".join(lines)
@@ -361,9 +343,8 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
                 connection.execute("PRAGMA trusted_schema = OFF")  # limits what its schema may call
                 found = detect_profile(connection, path, profile)
                 with _without_garbage_collection():
-                    graph, unread = build_graph(
-                        found, read_table(connection, found.nodes), read_table(connection, found.edges)
-                    )
+                    nodes, edges = read_table(connection, found.nodes), read_table(connection, found.edges)
+                    graph, unread = build_graph(found, nodes, edges)
         except sqlite3.DatabaseError as error:
             raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
     return ForeignGraph(graph, found, unread)
@@ -419,20 +400,18 @@ def read_vectors(path: Path | str) -> StoredVectors:
                 connection.execute("PRAGMA trusted_schema = OFF")
                 columns = _find_vector_columns(list_tables(connection), path)
                 selected = ", ".join(quote_name(name) if name else "NULL" for name in columns[1:])
-                rows = connection.execute(
-                    f"SELECT {selected} FROM {quote_name(columns.table)} NOT INDEXED"
-                ).fetchall()
+                query = f"SELECT {selected} FROM {quote_name(columns.table)} NOT INDEXED"
+                rows = connection.execute(query).fetchall()
         except sqlite3.DatabaseError as error:
             raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
     vector_rows = [row for row in rows if row[0] is not None and row[1] not in (None, "", b"")]
     if not vector_rows:
         raise BadInput(f"{path}: no row of {columns.table} has a vector in {columns.vector}")
-    model = _single_value(
-        f"{path}: the vectors in {columns.table} come from several makers", (row[2] for row in vector_rows)
-    )
+    problem = f"{path}: the vectors in {columns.table} come from several makers"
+    model = _single_value(problem, (row[2] for row in vector_rows))
+    problem = f"{path}: the {columns.vector} of"
     numbers = [
-        _parse_vector(value, size, f"{path}: the {columns.vector} of {short_repr(str(id))}")
-        for id, value, _, size in vector_rows
+        _parse_vector(value, size, f"{problem} {short_repr(str(id))}") for id, value, _, size in vector_rows
     ]
     _single_value(f"{path}: the vectors in {columns.table} have several sizes", map(len, numbers))
     return StoredVectors.of([str(row[0]) for row in vector_rows], np.stack(numbers), model=model)
@@ -442,9 +421,8 @@ def _find_vector_columns(tables: Tables, path: Path) -> VectorColumns:
     for table, names in tables.items():
         vector, id = first_match(_VECTOR_COLUMNS, names), first_match(_ID_COLUMNS, names)
         if vector and id and vector != id:
-            return VectorColumns(
-                table, id, vector, first_match(_MODEL_COLUMNS, names), first_match(_SIZE_COLUMNS, names)
-            )
+            model, size = first_match(_MODEL_COLUMNS, names), first_match(_SIZE_COLUMNS, names)
+            return VectorColumns(table, id, vector, model, size)
     tables_text = "; ".join(f"{name}({', '.join(columns)})" for name, columns in tables.items())
     raise BadInput(
         f"{path}: no table has a column of vectors ({', '.join(_VECTOR_COLUMNS)}) beside one of ids ({', '.join(_ID_COLUMNS)}). "
@@ -455,13 +433,9 @@ def _find_vector_columns(tables: Tables, path: Path) -> VectorColumns:
 def _single_value(problem: str, values: Iterable[object]) -> str:
     counts = Counter(values)
     if len(counts) > 1:
-        common = (
-            (value if value is not None else "none said", count) for value, count in counts.most_common(4)
-        )
+        common = ((v if v is not None else "none said", count) for v, count in counts.most_common(4))
         values_text = ", ".join(f"{value} ({count:,})" for value, count in common)
-        raise BadInput(
-            f"{problem}: {values_text}; vectors of several cannot be compared, so keep those of one"
-        )
+        raise BadInput(f"{problem}: {values_text}; they cannot be compared, so keep the vectors of one")
     (value,) = counts
     return "" if value is None else str(value)
 
@@ -476,9 +450,8 @@ def _parse_vector(value: object, size: object, what: str) -> NDArray[np.float64]
     try:
         found = np.asarray(json.loads(str(value)), np.float64)
     except (ValueError, TypeError, RecursionError):
-        raise BadInput(
-            f"{what} is neither bytes nor a JSON list of numbers: {short_repr(str(value))}"
-        ) from None
+        value_text = short_repr(str(value))
+        raise BadInput(f"{what} is neither bytes nor a JSON list of numbers: {value_text}") from None
     if found.ndim != 1:
         raise BadInput(f"{what} is no list of numbers: {short_repr(str(value))}")
     return found

@@ -49,17 +49,13 @@ class Profile:
         Names are compared without case, as in SQLite.
         """
         missing = []
-        for table, columns in (
-            (self.nodes, (self.id, self.called)),
-            (self.edges, (self.source, self.target, self.relation)),
-        ):
+        edge_columns = (self.source, self.target, self.relation)
+        for table, columns in ((self.nodes, (self.id, self.called)), (self.edges, edge_columns)):
             actual_table = match_case(table, tables)
             if actual_table is None:
                 missing.append(f"table {table}")
             else:
-                missing += [
-                    f"{table}.{each}" for each in columns if match_case(each, tables[actual_table]) is None
-                ]
+                missing += [f"{table}.{c}" for c in columns if match_case(c, tables[actual_table]) is None]
         return missing
 
     def complete(self, tables: Tables) -> Profile:
@@ -122,15 +118,8 @@ _TARGET_COLUMNS = (
     *"target_node_id target_id to_node to_id target_node end_id dst_id tail_id object_id".split(),
     *COLUMNS["target"],
 )
-_RELATION_COLUMNS = (
-    "edge_type",
-    "relation_type",
-    "relationship_type",
-    "rel_type",
-    *COLUMNS["type"],
-    "kind",
-    "name",
-)
+_RELATION_NAMES = "edge_type relation_type relationship_type rel_type".split()
+_RELATION_COLUMNS = (*_RELATION_NAMES, *COLUMNS["type"], "kind", "name")
 
 
 @dataclass(frozen=True)
@@ -153,10 +142,8 @@ def list_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     """
     query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND sql NOT LIKE 'CREATE VIRTUAL%'"
     names = [name for (name,) in connection.execute(f"{query} ORDER BY name")]
-    return {
-        name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quote_name(name)})"))
-        for name in names
-    }
+    queries = {name: f"PRAGMA table_info({quote_name(name)})" for name in names}
+    return {name: tuple(row[1] for row in connection.execute(query)) for name, query in queries.items()}
 
 
 def detect_profile(connection: sqlite3.Connection, path: Path, wanted: str = "") -> Profile:
@@ -172,19 +159,12 @@ def detect_profile(connection: sqlite3.Connection, path: Path, wanted: str = "")
     for profile in PROFILES:
         if wanted in ("", profile.name) and not profile.missing_columns(tables):
             return profile.complete(tables)
-    pairs = (
-        sorted(_possible_pairs(connection, tables), key=_pair_sort_key) if wanted in ("", HEURISTIC) else []
-    )
+    guess = wanted in ("", HEURISTIC)
+    pairs = sorted(_possible_pairs(connection, tables), key=_pair_sort_key) if guess else []
     if pairs and pairs[-1].share >= 0.5:
         return pairs[-1].profile
-    raise BadInput(
-        "\n".join(
-            [
-                f"{path}: no tables that hold a graph in a way that is known",
-                *_describe_probing(tables, pairs, wanted),
-            ]
-        )
-    )
+    problem = f"{path}: no tables that hold a graph in a way that is known"
+    raise BadInput("\n".join([problem, *_describe_probing(tables, pairs, wanted)]))
 
 
 def _possible_pairs(connection: sqlite3.Connection, tables: Tables) -> Iterator[TablePair]:
@@ -236,11 +216,8 @@ def _pair_sort_key(tried: TablePair) -> tuple[float, int, tuple[str, ...]]:
     profile = tried.profile
     optional = (profile.called, profile.relation, profile.type, profile.properties, profile.edge_properties)
     present_count = sum(map(bool, optional))
-    return (
-        tried.share,
-        present_count + (profile.id != profile.called),
-        (profile.nodes, profile.id, profile.edges),
-    )
+    names = (profile.nodes, profile.id, profile.edges)
+    return tried.share, present_count + (profile.id != profile.called), names
 
 
 def _describe_probing(tables: Tables, pairs: list[TablePair], wanted: str) -> Iterator[str]:
@@ -254,9 +231,8 @@ def _describe_probing(tables: Tables, pairs: list[TablePair], wanted: str) -> It
             yield f"  {HEURISTIC}: {share:.0%} of the ends in {best.edges} are in {best.nodes}.{best.id}, and half of them should be"
         else:
             yield f"  {HEURISTIC}: no table with two ends (such as source and target) beside a table with an id (such as id or name)"
-    tables_text = [
-        f"{name}({', '.join(columns)})" for name, columns in list(tables.items())[:_MAX_TABLES_IN_ERROR]
-    ]
+    listed = list(tables.items())[:_MAX_TABLES_IN_ERROR]
+    tables_text = [f"{name}({', '.join(columns)})" for name, columns in listed]
     yield (
         f"It has {format_count(len(tables), 'table')}: {'; '.join(tables_text)}{' …' if len(tables) > _MAX_TABLES_IN_ERROR else ''}"
         if tables

@@ -8,7 +8,7 @@ cannot hold, so the reader of a file reports the rows that break them.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -97,12 +97,8 @@ class RuleViolations:
         if rule.on == "nodes":
             return Fault(rule.severity, what, f"node {short_repr(self.graph.ids[at])}", rule.do)
         edge = self.graph.edges[at]
-        return Fault(
-            rule.severity,
-            what,
-            f"edge {short_repr(edge.source)} -{edge.type}-> {short_repr(edge.target)}",
-            rule.do,
-        )
+        where = f"edge {short_repr(edge.source)} -{edge.type}-> {short_repr(edge.target)}"
+        return Fault(rule.severity, what, where, rule.do)
 
     def __repr__(self) -> str:
         head = f"{self.rule}: {format_count(len(self), self.rule.on[:-1])}"
@@ -135,10 +131,9 @@ class RuleReport:
         return (fault for each in self.found for fault in each.faults)
 
     def __str__(self) -> str:
-        counts = {
-            kind: sum(len(each) for each in self.broken if each.rule.severity == kind)
-            for kind in ("error", "warning", "info")
-        }
+        counts = Counter(error=0, warning=0, info=0)
+        for each in self.broken:
+            counts[each.rule.severity] += len(each)
         passed = len(self.found) - len(self.broken)
         counts_text = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
         return f"{passed} of {len(self.found)} rules hold{counts_text and f'; found: {counts_text}'}"
@@ -176,9 +171,8 @@ def nodes_on_cycles(graph: PropertyGraph, type: str) -> Ints:
     in_cycle_candidates = left[sources] & left[targets]
     loops = sources[sources == targets]
     rest: nx.DiGraph[int] = nx.DiGraph()
-    rest.add_edges_from(
-        zip(sources[in_cycle_candidates].tolist(), targets[in_cycle_candidates].tolist(), strict=True)
-    )
+    ends = sources[in_cycle_candidates], targets[in_cycle_candidates]
+    rest.add_edges_from(zip(*(rows.tolist() for rows in ends), strict=True))
     found = [row for part in nx.strongly_connected_components(rest) if len(part) > 1 for row in part]
     return np.unique(np.concatenate((np.array(found, dtype=np.int32), loops)))
 
@@ -240,9 +234,8 @@ def self_loops(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """Return the edges that repeat the source, target and type of an earlier one, whatever their keys."""
-    triple = (graph.sources.astype(np.int64) * max(len(graph.type_names), 1) + graph.type_codes) * max(
-        len(graph), 1
-    ) + graph.targets
+    types, nodes = max(len(graph.type_names), 1), max(len(graph), 1)
+    triple = (graph.sources.astype(np.int64) * types + graph.type_codes) * nodes + graph.targets
     first = np.ones(len(triple), dtype=np.bool_)
     order = np.argsort(triple, kind="stable")
     first[order[1:]] = np.diff(triple[order]) != 0
@@ -251,9 +244,7 @@ def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
 
 def isolated_nodes(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """Return the nodes without edges."""
-    degrees = np.bincount(graph.sources, minlength=len(graph)) + np.bincount(
-        graph.targets, minlength=len(graph)
-    )
+    degrees = np.bincount(np.concatenate([graph.sources, graph.targets]), minlength=len(graph))
     return np.flatnonzero(degrees == 0).astype(np.int32)
 
 
@@ -282,9 +273,9 @@ def nodes_without_workaround(graph: PropertyGraph, _: Vocabulary) -> Ints:
     open_[graph.sources[limited]] = True
     open_[graph.sources[limited[helped[graph.targets[limited]]]]] = False
     found = np.flatnonzero(open_ & ~helped)
-    return np.array(
-        [row for row in found.tolist() if not graph.node_properties[row].get("no_workaround")], dtype=np.int32
-    )
+    properties = graph.node_properties
+    rows = [row for row in found.tolist() if not properties[row].get("no_workaround")]
+    return np.array(rows, dtype=np.int32)
 
 
 def _matching_rows(matches: Iterable[bool]) -> Ints:
@@ -297,17 +288,14 @@ def _describe_name(graph: PropertyGraph, row: int) -> str:
 
 def _describe_labels(graph: PropertyGraph, row: int) -> str:
     labels = graph.node_labels[row]
-    return (
-        f"its type is {short_repr(labels[0])}, which is not in the vocabulary"
-        if len(labels) == 1
-        else f"it has {len(labels)} types"
-    )
+    if len(labels) != 1:
+        return f"it has {len(labels)} types"
+    return f"its type is {short_repr(labels[0])}, which is not in the vocabulary"
 
 
 def _describe_edge_type(graph: PropertyGraph, row: int) -> str:
-    return (
-        f"its type is {short_repr(graph.type_names[graph.type_codes[row]])}, which is not in the vocabulary"
-    )
+    type = short_repr(graph.type_names[graph.type_codes[row]])
+    return f"its type is {type}, which is not in the vocabulary"
 
 
 def _constant_reason(why: str) -> DescribeRow:
@@ -357,14 +345,8 @@ _RULE_FUNCTIONS: Mapping[
 def _parse_rules() -> Iterator[Rule]:
     for line in _TABLE.strip().splitlines():
         number, severity, on, says, do = line.strip().split(" | ")
-        yield Rule(
-            int(number),
-            cast(Severity, severity),
-            says,
-            do,
-            cast(RuleTarget, on),
-            *_RULE_FUNCTIONS.get(int(number), ()),
-        )
+        functions = _RULE_FUNCTIONS.get(int(number), ())
+        yield Rule(int(number), cast(Severity, severity), says, do, cast(RuleTarget, on), *functions)
 
 
 TWELVE_RULES = tuple(_parse_rules())
@@ -390,9 +372,6 @@ def check_rules(
     for rule in TWELVE_RULES:
         if rule.number in wanted:
             breaking = np.empty(0, dtype=np.int32) if rule.find is None else rule.find(graph, vocabulary)
-            found.append(
-                RuleViolations(
-                    rule, graph, breaking, tuple(each for each in rows if each.rule == rule.number)
-                )
-            )
+            unread = tuple(each for each in rows if each.rule == rule.number)
+            found.append(RuleViolations(rule, graph, breaking, unread))
     return RuleReport(tuple(found))

@@ -120,9 +120,8 @@ def _parse_ends(sources: str, targets: str) -> tuple[Ends, ...]:
     return tuple(Ends(source, target) for source in sources.split() for target in targets.split())
 
 
-COOKBOOK = Vocabulary(
-    "the cookbook's vocabulary", _node_types(_NODES), _edge_types(_EDGES.replace("_means", _MEANS))
-)
+_EDGE_TEXT = _EDGES.replace("_means", _MEANS)
+COOKBOOK = Vocabulary("the cookbook's vocabulary", _node_types(_NODES), _edge_types(_EDGE_TEXT))
 CURATED = Vocabulary(
     "the vocabulary of curated knowledge",
     (*COOKBOOK.node_types, *_node_types(_MORE_NODES)),
@@ -177,18 +176,17 @@ def _merge_vocabularies() -> Vocabulary:
     Edges join nodes of any type, since those of either vocabulary may meet.
     """
     nodes = {each.name: each for each in (*CODE.node_types, *CURATED.node_types)}
+    anywhere = (Ends(ANY_TYPE, ANY_TYPE),)
     edges = {
-        each.name: replace(each, ends=(Ends(ANY_TYPE, ANY_TYPE),))
-        for each in (*CODE.edge_types, *CURATED.edge_types, SAME_AS)
+        each.name: replace(each, ends=anywhere) for each in (*CODE.edge_types, *CURATED.edge_types, SAME_AS)
     }
     return Vocabulary("the unified vocabulary", tuple(nodes.values()), tuple(edges.values()))
 
 
 UNIFIED = _merge_vocabularies()
 _ANYTHING = ("unified", "hal", "from_node", "entities", "standard", "heuristic")
-VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
-    {**dict.fromkeys(_ANYTHING, UNIFIED), "claude": CURATED}
-)
+_BY_NAME = {**dict.fromkeys(_ANYTHING, UNIFIED), "claude": CURATED}
+VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(_BY_NAME)
 
 
 # The investment vocabulary: eight node types and eight edge types, and three optional edge types.

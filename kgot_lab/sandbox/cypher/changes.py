@@ -81,9 +81,8 @@ class CypherStatements:
         must end.
         """
         events, self._deadline = self._db.getEvents(), time.monotonic() + seconds
-        self._db.getConfiguration().setValue(
-            self._timeout, self._database.java("java.lang.Long")(max(1, int(seconds * 1000)))
-        )
+        milliseconds = self._database.java("java.lang.Long")(max(1, int(seconds * 1000)))
+        self._db.getConfiguration().setValue(self._timeout, milliseconds)
         for listener in self._listeners:
             events.registerListener(listener)
         self._db.begin()
@@ -119,9 +118,8 @@ class CypherStatements:
         Raises TimedOut after the deadline.
         """
         created, updated, deleted = (self._touched_elements(kind) for kind in ("Create", "Update", "Delete"))
-        creation_counts, deletion_counts = (
-            Counter(rid for rid, _ in records) for records in (created, deleted)
-        )
+        both = (created, deleted)
+        creation_counts, deletion_counts = (Counter(rid for rid, _ in records) for records in both)
         first_deleted = dict(reversed(deleted))
         done = TouchedRecords([], [], [], [], frozenset(creation_counts))
         for rid in dict.fromkeys(rid for rid, _ in (*created, *updated, *deleted)):
@@ -148,9 +146,7 @@ class CypherStatements:
         The engine's other records are internal to it.
         """
         kinds = (self._database.vertex, self._database.link)
-        return [
-            (str(record.getIdentity()), record) for record in self._events[kind] if isinstance(record, kinds)
-        ]
+        return [(str(r.getIdentity()), r) for r in self._events[kind] if isinstance(r, kinds)]
 
     def _make_listener(self, kind: str) -> Any:
         """Create a listener that appends records to a Java list."""
@@ -161,9 +157,8 @@ class CypherStatements:
         self._events[kind] = lists()
         appends = types.methodType(java("java.lang.Boolean").TYPE, java("java.lang.Object").class_)
         add = java("java.lang.invoke.MethodHandles").publicLookup().findVirtual(lists.class_, "add", appends)
-        handle = add.bindTo(self._events[kind]).asType(
-            types.methodType(java("java.lang.Void").TYPE, record.class_)
-        )
+        handle_type = types.methodType(java("java.lang.Void").TYPE, record.class_)
+        handle = add.bindTo(self._events[kind]).asType(handle_type)
         return java("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(listener.class_, handle)
 
 
@@ -233,11 +228,8 @@ class CypherChanges:
         """Record the changes of nodes as claims, and return the record numbers of those whose id changed."""
         deleted = [self._known.ids[rid] for rid in self._touched.gone_nodes if rid in self._known.ids]
         self.nodes.update({id: [id] for id in deleted})
-        existing = [
-            node
-            for node in self._touched.nodes
-            if node.rid in self._known.ids and node.rid not in self._touched.new
-        ]
+        known = [node for node in self._touched.nodes if node.rid in self._known.ids]
+        existing = [node for node in known if node.rid not in self._touched.new]
         renamed = []
         for node in existing:
             old_id = self._known.ids[node.rid]
@@ -267,9 +259,8 @@ class CypherChanges:
         """
         first_properties, properties = self._said.setdefault(id, {}), node_properties(node.stored)
         if name := conflicting_property(first_properties, properties):
-            raise RefusedValue(
-                f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once"
-            )
+            problem = f"the statement makes the node {id!r} twice, with different values of {name!r}"
+            raise RefusedValue(f"{problem}; make it once")
         first_properties.update(properties)
         exists, created = self._exists(id), self._made.setdefault(id, [])
         created.append(node.rid)
@@ -334,9 +325,7 @@ class CypherChanges:
     def _assign_keys(self, between: EdgeGroup, deleted: list[EdgeRecord], present: list[EdgeRecord]) -> None:
         """Assign a key to each edge between two nodes: its own, or its previous one, or the next free one."""
         old_keys = self._known.keys.get(between, ())
-        created = [
-            edge for edge in present if edge.rid in self._touched.new or edge.source not in self._known.ids
-        ]
+        created = [e for e in present if e.rid in self._touched.new or e.source not in self._known.ids]
         existing = [edge for edge in present if edge not in created]
         created.sort(key=lambda edge: canonical_json(edge_properties(edge.stored)))
         is_single = old_keys in ((), ("",))  # one edge without its own key, the usual case
@@ -354,9 +343,8 @@ class CypherChanges:
             all_edges = self._database.edges_between(present[0].type, present[0].source, present[0].target)
             other_keys = {own_key(edge.stored) for edge in all_edges if edge.rid not in rids}
             free_keys = [key for key in keys_left if key not in other_keys and key not in edge_by_key]
-            edge_by_key.update(
-                zip(free_keys, [edge for edge in existing if edge not in edge_by_key.values()], strict=False)
-            )
+            unassigned = [edge for edge in existing if edge not in edge_by_key.values()]
+            edge_by_key.update(zip(free_keys, unassigned, strict=False))
             keys_left = [key for key in keys_left if key in other_keys or key in edge_by_key]
         for edge in created:
             key = own_key(edge.stored)

@@ -73,11 +73,8 @@ class Database:
         """Return whether a type is one of "nodes" or of "edges", or "" if there is no such type."""
         if not self._schema.existsType(type):
             return ""
-        return (
-            "nodes"
-            if isinstance(self._schema.getType(type), self.java("com.arcadedb.schema.VertexType"))
-            else "edges"
-        )
+        vertex_type = self.java("com.arcadedb.schema.VertexType")
+        return "nodes" if isinstance(self._schema.getType(type), vertex_type) else "edges"
 
     def is_empty(self, type: str) -> bool:
         """Return whether neither a type nor any of its subtypes has records."""
@@ -135,9 +132,8 @@ class Database:
             and int(self.db.countType(type, True)) >= _MIN_INDEXED
         ):
             schema_type.getOrCreateProperty("id", self.java("com.arcadedb.schema.Type").STRING)
-            schema_type.createTypeIndex(
-                self.java("com.arcadedb.schema.Schema$INDEX_TYPE").LSM_TREE, False, "id"
-            )
+            index_type = self.java("com.arcadedb.schema.Schema$INDEX_TYPE")
+            schema_type.createTypeIndex(index_type.LSM_TREE, False, "id")
 
     # --- many records, outside transactions ---
 
@@ -203,9 +199,8 @@ class Database:
 
     def add_edge(self, type: str, source: str, target: str, stored: StoredProperties) -> None:
         """Add an edge between two nodes."""
-        pairs = [
-            item for entry in self._map(stored).entrySet() for item in (entry.getKey(), entry.getValue())
-        ]
+        entries = self._map(stored).entrySet()
+        pairs = [item for entry in entries for item in (entry.getKey(), entry.getValue())]
         self.record(source).newEdge(type, self._rid(target), self._array(pairs))
 
     def change(self, rid: str, stored: StoredProperties) -> None:
@@ -224,17 +219,13 @@ class Database:
         """Return the edges of one type from one node to another."""
         if self.kind(type) != "edges":
             return []
-        return [
-            self.edge_of(edge)
-            for edge in self.record(source).getEdges(self._out, type)
-            if str(edge.getIn()) == target
-        ]
+        edges = self.record(source).getEdges(self._out, type)
+        return [self.edge_of(edge) for edge in edges if str(edge.getIn()) == target]
 
     def edges_at(self, rid: str) -> list[EdgeRecord]:
         """Return all incoming and outgoing edges of a node, a loop once."""
-        return list(
-            {str(edge.getIdentity()): self.edge_of(edge) for edge in self.record(rid).getEdges()}.values()
-        )
+        edges = self.record(rid).getEdges()
+        return list({str(edge.getIdentity()): self.edge_of(edge) for edge in edges}.values())
 
     def record(self, rid: str) -> Any:
         """Return a record as a Java object."""
@@ -254,9 +245,8 @@ class Database:
         type = str(record.getTypeName())
         if type not in self._labels_of:
             names = map(str, self._labels.getLabels(record))
-            self._labels_of[type] = tuple(
-                name for name in names if not (name.startswith(OWN_PREFIX) and name[1:].isdigit())
-            )
+            own = [name for name in names if name.startswith(OWN_PREFIX) and name[1:].isdigit()]
+            self._labels_of[type] = tuple(name for name in names if name not in own)
         return NodeRecord(
             str(record.getIdentity()),
             type,
@@ -269,13 +259,8 @@ class Database:
         stored = {} if only else _unescape_names(self.value(record.propertiesAsMap()))
         if only and record.has(only):
             stored = {only: self.value(record.get(only))}
-        return EdgeRecord(
-            str(record.getIdentity()),
-            str(record.getTypeName()),
-            str(record.getOut()),
-            str(record.getIn()),
-            stored,
-        )
+        parts = (record.getIdentity(), record.getTypeName(), record.getOut(), record.getIn())
+        return EdgeRecord(*map(str, parts), stored)
 
     def value(self, item: Any) -> Any:
         """Convert a Java value to plain Python.
@@ -320,9 +305,8 @@ def _escape_names(stored: StoredProperties) -> StoredProperties:
     """
     if not any(name[:1] in ("@", OWN_PREFIX) for name in stored):
         return stored
-    return {
-        OWN_PREFIX + name if name[:1] in ("@", OWN_PREFIX) else name: value for name, value in stored.items()
-    }
+    reserved = ("@", OWN_PREFIX)
+    return {OWN_PREFIX + name if name[:1] in reserved else name: value for name, value in stored.items()}
 
 
 def _unescape_names(stored: StoredProperties) -> StoredProperties:

@@ -72,9 +72,8 @@ class TypeNames:
         types = sorted({self._odd.get((_NODES, label), label) for label in labels})
         if len(types) < 2 or len("~".join(quote(type, safe="") for type in types)) <= _MAX_JOINED_LENGTH:
             return self._database.node_type(types)
-        return self._database.node_type(
-            types, self._own.setdefault(frozenset(types), f"{OWN_PREFIX}{len(self._own) + 1}")
-        )
+        own_type = self._own.setdefault(frozenset(types), f"{OWN_PREFIX}{len(self._own) + 1}")
+        return self._database.node_type(types, own_type)
 
     def edge_type(self, relation: str, *, both: bool = False) -> str:
         """Return the type of edges of a relation, creating it if it is missing.
@@ -135,9 +134,8 @@ class TypeNames:
 
     def ends_transaction(self, statement: str) -> bool:
         """Return whether part of a statement would be committed before the rest has run."""
-        return "transaction" in statement.lower() and bool(
-            self._find_rule(statement, "subqueryInTransactionsParameters")
-        )
+        rule = "subqueryInTransactionsParameters"
+        return "transaction" in statement.lower() and bool(self._find_rule(statement, rule))
 
     def _type_for(self, kind: str, name: str, both: bool) -> str:
         if (kind, name) in self._odd:
@@ -181,9 +179,8 @@ class TypeNames:
         lexer.removeErrorListeners()
         parser = java(_GRAMMAR + "Parser")(java("org.antlr.v4.runtime.CommonTokenStream")(lexer))
         parser.removeErrorListeners()
-        return list(
-            java("org.antlr.v4.runtime.tree.xpath.XPath").findAll(parser.statements(), f"//{rule}", parser)
-        )
+        xpath = java("org.antlr.v4.runtime.tree.xpath.XPath")
+        return list(xpath.findAll(parser.statements(), f"//{rule}", parser))
 
 
 def _context_name(context: Any) -> str:
@@ -282,9 +279,7 @@ class _ChangeLoader:
         sets = {tuple(change[1]) for change in nodes if len(change) == 3}
         self._label_types = {label: names.label_type(label, both=label in relations) for label in labels}
         self._node_types = {labels_of_node: names.node_type(labels_of_node) for labels_of_node in sets}
-        self._edge_types = {
-            relation: names.edge_type(relation, both=relation in labels) for relation in relations
-        }
+        self._edge_types = {r: names.edge_type(r, both=r in labels) for r in relations}
         self._known_type = names.known_edge_type
 
     def run(self) -> None:
@@ -292,9 +287,7 @@ class _ChangeLoader:
 
         Edges are removed before their nodes and added after them.
         """
-        new_nodes = [
-            change for change in self._nodes if len(change) == 3 and change[0] not in self._known.rids
-        ]
+        new_nodes = [c for c in self._nodes if len(c) == 3 and c[0] not in self._known.rids]
         new_edges = [
             change
             for change in self._edges
@@ -329,9 +322,8 @@ class _ChangeLoader:
             if len(change) == 3 and change[0] not in new_ids:
                 id, labels, properties = change
                 stored = to_stored_node(id, labels, properties)
-                rid = self._database.change_node(
-                    self._known.rids[id], self._node_types[tuple(labels)], stored
-                )
+                node_type = self._node_types[tuple(labels)]
+                rid = self._database.change_node(self._known.rids[id], node_type, stored)
                 self._known.add_node(id, labels, rid)
         for change in self._edges:
             if len(change) == 5 and self._known.has_edge(_edge_group(change), change[3]):
@@ -346,9 +338,8 @@ class _ChangeLoader:
 
     def _add_nodes(self, changes: Iterable[ElementChange]) -> None:
         for id, labels, properties in changes:
-            rid = self._database.add_node(
-                self._node_types[tuple(labels)], to_stored_node(id, labels, properties)
-            )
+            stored = to_stored_node(id, labels, properties)
+            rid = self._database.add_node(self._node_types[tuple(labels)], stored)
             self._known.add_node(id, labels, rid)
 
     def _add_edges(self, changes: Iterable[ElementChange]) -> None:
@@ -365,9 +356,8 @@ class _ChangeLoader:
                 by_labels.setdefault(tuple(change[1]), []).append(change)
             for labels, changes in by_labels.items():
                 rows = [to_stored_node(*change) for change in changes]
-                for change, rid in zip(
-                    changes, self._database.load_nodes(batch, self._node_types[labels], rows), strict=True
-                ):
+                rids = self._database.load_nodes(batch, self._node_types[labels], rows)
+                for change, rid in zip(changes, rids, strict=True):
                     self._known.add_node(change[0], change[1], rid)
             rids, by_relation = self._known.rids, dict[str, list[StoredProperties]]()
             for source, relation, target, key, properties in (

@@ -115,10 +115,8 @@ def backticked(name: str) -> str:
 
 
 def _escape_properties(properties: Mapping[str, Any], reserved: tuple[str, ...]) -> dict[str, Any]:
-    return {
-        f"{name}_" if name.rstrip("_") in reserved else name: _encode_value(value)
-        for name, value in properties.items()
-    }
+    encoded = ((name, _encode_value(value)) for name, value in properties.items())
+    return {f"{name}_" if name.rstrip("_") in reserved else name: value for name, value in encoded}
 
 
 def _unescape_properties(stored: Mapping[str, Any], reserved: tuple[str, ...]) -> dict[str, Any]:

@@ -132,19 +132,15 @@ class CypherGraph:
         with self._statements.rolled_back(seconds):
             for _ in self._statements.run(statement, writing=True):
                 pass
-            return CypherChanges(
-                self._database, self._known, self._statements.touched(), self._names.name
-            ).claims()
+            touched = self._statements.touched()
+            return CypherChanges(self._database, self._known, touched, self._names.name).claims()
 
     def _read(self, text: str, seconds: float, max_bytes: int) -> dict[str, Any]:
         statement, rewritten = self._names.translate(text)
         rows, size = [], 0
         with self._statements.rolled_back(seconds):
             for found in self._statements.run(statement, writing=False):
-                row = {
-                    _restore_column(column, rewritten): self._to_json_value(value)
-                    for column, value in found.items()
-                }
+                row = {_restore_column(c, rewritten): self._to_json_value(v) for c, v in found.items()}
                 rows.append(json_value(row, "a row", reading=True))
                 size += len(json.dumps(rows[-1], ensure_ascii=False))
                 if size > max_bytes:
@@ -157,10 +153,8 @@ class CypherGraph:
         The identity of a node or an edge takes precedence over a property of the same name.
         """
         if isinstance(value, NodeRecord):
-            node = {
-                "id": self._known.ids[value.rid],
-                "labels": [self._names.name(label) for label in value.labels],
-            }
+            labels = [self._names.name(label) for label in value.labels]
+            node = {"id": self._known.ids[value.rid], "labels": labels}
             return node | node_properties(value.stored) | node
         if isinstance(value, EdgeRecord):
             source, target = self._known.ids[value.source], self._known.ids[value.target]

@@ -41,9 +41,8 @@ def matching_nodes(graph: TrackedGraph, about: Any) -> list[str]:
     for name in [about] if isinstance(about, str | int | float) else about:
         wanted = normalize_name(str(name))
         exact = [id for id in graph if normalize_name(str(id)) == wanted]
-        matches.update(
-            dict.fromkeys(exact or [id for id in graph if wanted and wanted in normalize_name(str(id))])
-        )
+        similar = (id for id in graph if wanted and wanted in normalize_name(str(id)))
+        matches.update(dict.fromkeys(exact or similar))
     return list(matches)
 
 
@@ -84,15 +83,10 @@ def best_paths(
 
     Ties are ordered by their texts. Columns that a path lacks are "".
     """
-    endings = [
-        row for sentence_node in scores for row in _path_endings(graph, sentence_node, scores[sentence_node])
-    ]
-    distinct = {
-        tuple(row[column] for column in PATH_COLUMNS): row for row in _all_paths(graph, set(names), endings)
-    }
-    return sorted(
-        distinct.values(), key=lambda row: (-row["worth"], *(row[column] for column in PATH_ORDER))
-    )[:limit]
+    endings = [row for name in scores for row in _path_endings(graph, name, scores[name])]
+    rows = _all_paths(graph, set(names), endings)
+    distinct = {tuple(row[column] for column in PATH_COLUMNS): row for row in rows}
+    return sorted(distinct.values(), key=lambda row: (-row["worth"], *(row[c] for c in PATH_ORDER)))[:limit]
 
 
 def _path_endings(graph: TrackedGraph, sentence_node: str, score: float) -> Iterator[_Row]:
@@ -205,9 +199,8 @@ def helpers(graph: TrackedGraph) -> dict[str, Callable[..., Any]]:
         if label is None:
             return list(graph)
         labels = {id: [data.get("label", ""), *data.get("labels", ())] for id, data in graph.nodes(data=True)}
-        return [
-            id for id in graph if normalize_name(label) in (normalize_name(str(each)) for each in labels[id])
-        ]
+        wanted = normalize_name(label)
+        return [id for id in graph if any(normalize_name(str(own)) == wanted for own in labels[id])]
 
     def paths(names: list[str], worth: Mapping[str, float], most: int = 10) -> list[dict[str, Any]]:
         """Return the best paths from some names over sentences with a relevance score."""

@@ -317,6 +317,5 @@ def _owned_dict(kind: type[_TrackedDict], journal: Journal, owner: Owner) -> _Tr
 def _fill_attributes(target: Attributes, attributes: dict[str, Any], journal: Journal) -> None:
     dict.clear(target)
     for name, value in attributes.items():
-        dict.__setitem__(
-            target, name, value if isinstance(value, str) else track_value(value, journal, target.owner)
-        )
+        tracked = value if isinstance(value, str) else track_value(value, journal, target.owner)
+        dict.__setitem__(target, name, tracked)

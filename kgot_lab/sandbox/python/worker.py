@@ -79,9 +79,8 @@ def apply_changes(journal: Journal, nodes: Iterable[ElementChange], edges: Itera
     for change in nodes:
         if len(change) == 3:
             id, labels, properties = change
-            insert_node(
-                journal, id, {**_escape_reserved(properties, _NODE_NAMES), **_label_attributes(labels)}
-            )
+            attributes = {**_escape_reserved(properties, _NODE_NAMES), **_label_attributes(labels)}
+            insert_node(journal, id, attributes)
     for change in edges:
         if len(change) == 5:
             source, type, target, key, properties = change
@@ -109,11 +108,8 @@ def collect_changes(journal: Journal) -> dict[str, list[ElementChange]]:
     _normalize_node_ids(journal)
     _normalize_edge_types(journal)
     graph = journal.graph
-    nodes = [
-        change
-        for id, before in journal.nodes.items()
-        if (change := _node_change(id, before, graph._node.get(id)))
-    ]
+    changes = (_node_change(id, before, graph._node.get(id)) for id, before in journal.nodes.items())
+    nodes = [change for change in changes if change]
     edges = [
         change
         for ends, before in journal.edges.items()
@@ -132,9 +128,7 @@ def _edge_attributes(
 def _normalize_node_ids(journal: Journal) -> None:
     """Replace every touched node whose id is not text by one whose id is, edges included."""
     graph = journal.graph
-    for raw_id in [
-        raw_id for raw_id in journal.nodes if raw_id in graph._node and not isinstance(raw_id, str)
-    ]:
+    for raw_id in [i for i in journal.nodes if i in graph._node and not isinstance(i, str)]:
         name = node_id(raw_id)
         graph.add_node(name)
         graph._node[name].update(graph._node[raw_id])
@@ -158,9 +152,8 @@ def _normalize_edge_types(journal: Journal) -> None:
         attributes = _edge_attributes(graph, source, target, key)
         if attributes is None:
             continue
-        type, own_key = _edge_type(
-            key, attributes, journal.edges[source, target, key], f"{source} -> {target}"
-        )
+        before = journal.edges[source, target, key]
+        type, own_key = _edge_type(key, attributes, before, f"{source} -> {target}")
         normalized_key = edge_key(type, own_key)
         if normalized_key == key:
             if attributes.get("relation") != type:
@@ -205,9 +198,8 @@ def _relation_text(value: Any, edge: str) -> str:
     if value is None or isinstance(value, str):
         return value if value and value.strip() else ""
     if not isinstance(value, int | float):
-        raise RefusedValue(
-            f"the relation of {edge} must be text, not {type(value).__name__} (a property needs another name)"
-        )
+        given = f"{type(value).__name__} (a property needs another name)"
+        raise RefusedValue(f"the relation of {edge} must be text, not {given}")
     return str(value)
 
 
@@ -418,9 +410,8 @@ def _explain_error(error: BaseException, text: str) -> str:
     try:
         message = str(error.msg if isinstance(error, SyntaxError) else error)
         line = error.lineno if isinstance(error, SyntaxError) else _statement_line(error.__traceback__)
-        message_line = (
-            f"{type(error).__name__}: {message[:_MAX_MESSAGE]}" if message else type(error).__name__
-        )
+        name = type(error).__name__
+        message_line = f"{name}: {message[:_MAX_MESSAGE]}" if message else name
         lines = text.splitlines()
         return (
             f"{message_line} (line {line}: {lines[line - 1].strip()[:200]})"

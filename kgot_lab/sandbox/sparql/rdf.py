@@ -96,12 +96,8 @@ EdgeIdentity = tuple[str, str, str, str]
 @lru_cache(_CACHE_SIZE)
 def iri_of(name: str) -> str:
     """Return the IRI of a name."""
-    if (
-        ":" in name
-        and _IRI_PATTERN.fullmatch(name)
-        and not name.startswith((NAMESPACE, META))
-        and name not in _MAPPING_IRIS
-    ):
+    own = name.startswith((NAMESPACE, META)) or name in _MAPPING_IRIS
+    if ":" in name and _IRI_PATTERN.fullmatch(name) and not own:
         return name
     return NAMESPACE + _ENCODED.sub(_escape, name)
 
@@ -187,11 +183,8 @@ def _refuse_number(constant: str) -> NoReturn:
 
 
 def _value_literals(value: Any) -> list[Literal]:
-    if (
-        isinstance(value, list | tuple)
-        and len(value) > 1
-        and all(isinstance(item, str | int | float) for item in value)
-    ):
+    several = isinstance(value, list | tuple) and len(value) > 1
+    if several and all(isinstance(item, str | int | float) for item in value):
         all_different = len({sorted_json(item) for item in value}) == len(value)
         if all_different and (all(isinstance(item, str) for item in value) or is_sorted(value)):
             return [literal_of(item) for item in value]
@@ -219,9 +212,8 @@ def node_triples(id: str, labels: Sequence[str], properties: Values) -> list[Rdf
     Raises RefusedValue for a value that is not JSON.
     """
     subject = iri_of(id)
-    result: list[RdfTriple] = [(subject, TYPE, iri_of(label)) for label in dict.fromkeys(labels)] or [
-        (subject, TYPE, RESOURCE)
-    ]
+    types = [iri_of(label) for label in dict.fromkeys(labels)] or [RESOURCE]
+    result: list[RdfTriple] = [(subject, TYPE, type) for type in types]
     if list(labels) != sorted(set(labels)):
         result.append((subject, LABELS, literal_of(list(labels))))
     return [*result, *_property_triples(subject, properties)]
@@ -419,9 +411,7 @@ def _edges_by_key(
             unkeyed.append((key, sorted_json(properties), properties))
     for key, _, properties in sorted(unkeyed, key=lambda other: other[:2]):
         keys = chain((key,), (f"{key}.{number}" if key else str(number) for number in count(2)))
-        free_key = next(
-            candidate for candidate in keys if candidate not in edges or _agree(edges[candidate], properties)
-        )
+        free_key = next(k for k in keys if k not in edges or _agree(edges[k], properties))
         edges[free_key] = {**edges.get(free_key, {}), **properties}
     return edges
 
@@ -443,12 +433,8 @@ def name_blank_nodes(
     triples = _replace_rdf_lists(list(triples))
     objects = {object for _, _, object in triples if isinstance(object, str)}
     descriptions = {subject for subject, predicate, _ in triples if predicate in DESCRIBING} - objects
-    blanks = {
-        term
-        for triple in triples
-        for term in (triple[0], triple[2])
-        if isinstance(term, str) and term.startswith("_:")
-    }
+    ends = [end for triple in triples for end in (triple[0], triple[2])]
+    blanks = {end for end in ends if isinstance(end, str) and end.startswith("_:")}
     if not blanks - descriptions:
         return triples
     names = _TakenNames(taken)

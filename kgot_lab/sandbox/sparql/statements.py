@@ -102,9 +102,8 @@ def check_statement(operation: str, statement: str) -> list[SparqlToken]:
         return _check_readings(operation, statement)
     except RefusedValue as refusal:
         try:
-            return _check_readings(
-                operation, "".join(token.text for token in _tokenize(statement, mending=True))
-            )
+            tokens = _tokenize(statement, mending=True)
+            return _check_readings(operation, "".join(token.text for token in tokens))
         except RefusedValue:
             raise refusal from None
 
@@ -244,9 +243,8 @@ def respell_names(found: Iterable[SparqlToken]) -> str:
         text = token.text
         if token.kind in ("iri", "name") and not in_declaration:
             iri = _expand_iri(token, declared)
-            canonical_iri = (
-                iri_of(predicate_name(iri)) if iri.startswith(NAMESPACE) or iri == RDFS_LABEL else iri
-            )
+            is_own = iri.startswith(NAMESPACE) or iri == RDFS_LABEL
+            canonical_iri = iri_of(predicate_name(iri)) if is_own else iri
             if canonical_iri != iri or text.count(".") > 1:  # Oxigraph cannot read :J.R.R._Tolkien
                 text = f"<{canonical_iri}>"
         if token.kind == "number" and _DECIMAL.fullmatch(text):
@@ -320,9 +318,8 @@ def solution_rows(
 
     Their order does not depend on the engine, unless the query has an order of its own.
     """
-    converted = (
-        {name: term_value(term) for name, term in solution.items()} for solution in limit_items(solutions)
-    )
+    limited = limit_items(solutions)
+    converted = ({name: term_value(term) for name, term in solution.items()} for solution in limited)
     rows = [row for row in converted if row]
     facts = tuple(variables) == FACT_VARIABLES
     if not in_order:
@@ -334,10 +331,8 @@ def solution_rows(
 
 def rows_of_triples(triples: Iterable[RdfTriple]) -> list[Any]:
     """Return the triples of a graph as rows."""
-    rows = (
-        {"subject": term_value(s), "relation": term_value(p), "object": term_value(o)}
-        for s, p, o in limit_items(triples)
-    )
+    values = (map(term_value, triple) for triple in limit_items(triples))
+    rows = (dict(zip(FACT_VARIABLES[:3], triple, strict=True)) for triple in values)
     return sorted(rows, key=_sort_text)
 
 

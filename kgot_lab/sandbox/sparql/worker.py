@@ -97,9 +97,7 @@ def _describing_resources(triples: Triples, group: Group) -> list[str]:
             break
         others.append(other)
     required = (SUBJECT, source), (PREDICATE, type), (OBJECT, target)
-    return [
-        one for one in candidates if all(triples.has((one, predicate, end)) for predicate, end in required)
-    ]
+    return [one for one in candidates if all(triples.has((one, p, end)) for p, end in required)]
 
 
 class TripleChange:
@@ -132,9 +130,8 @@ class TripleChange:
         elif isinstance(object, str) and is_edge(predicate, object):
             iris = [subject, object]
             added = self.groups.setdefault((name_of(subject), predicate_name(predicate), name_of(object)), [])
-            added += (
-                [(subject, predicate, object)] if (subject, predicate, object) not in self.removed else []
-            )
+            triple = (subject, predicate, object)
+            added += [triple] if triple not in self.removed else []
         else:
             iris = [subject]
         for iri in iris:
@@ -142,10 +139,8 @@ class TripleChange:
 
     def after(self, subject: str) -> list[RdfTriple]:
         """Return the triples about a subject after the change."""
-        return [
-            *(triple for triple in self.before.about(subject) if triple not in self.removed),
-            *self.added.get(subject, ()),
-        ]
+        kept = (triple for triple in self.before.about(subject) if triple not in self.removed)
+        return [*kept, *self.added.get(subject, ())]
 
     def claims(self) -> dict[str, list[ElementChange]]:
         """Return the touched nodes and edges that differ, as claims.
@@ -153,9 +148,8 @@ class TripleChange:
         Raises RefusedValue if the graph cannot represent the new triples.
         """
         before, after = read_contents(self._touched_before()), read_contents(self._touched_after())
-        nodes = [
-            node_change for name in self.spellings for node_change in self._node_changes(name, before, after)
-        ]
+        spellings = self.spellings
+        nodes = [change for name in spellings for change in self._node_changes(name, before, after)]
         removed_edges = [list(identity) for identity in before.edges if identity not in after.edges]
         new_edges = [
             [*identity, values]
@@ -217,17 +211,11 @@ class TripleChange:
 
 def _described_edge(triples: Iterable[RdfTriple]) -> Group | None:
     """Return the ends of the edge that triples describe, or None if they do not describe one."""
-    parts = {
-        predicate: object
-        for _, predicate, object in triples
-        if predicate in DESCRIBING and isinstance(object, str)
-    }
+    parts = {p: object for _, p, object in triples if p in DESCRIBING and isinstance(object, str)}
     is_complete = len(parts) == len(DESCRIBING)
-    return (
-        (name_of(parts[SUBJECT]), predicate_name(parts[PREDICATE]), name_of(parts[OBJECT]))
-        if is_complete
-        else None
-    )
+    if not is_complete:
+        return None
+    return name_of(parts[SUBJECT]), predicate_name(parts[PREDICATE]), name_of(parts[OBJECT])
 
 
 def _differs(one: Any, other: Any) -> bool:
@@ -262,9 +250,8 @@ class SparqlGraph:
         if len(self.store):
             self._replace(nodes, groups)
             return
-        triples = [
-            triple for node_change in nodes if len(node_change) == 3 for triple in node_triples(*node_change)
-        ]
+        whole = [change for change in nodes if len(change) == 3]
+        triples = [triple for change in whole for triple in node_triples(*change)]
         for group, changed in groups.items():
             triples += edge_triples(*group, _existing_properties(changed))
         self.store.extend(map(self._quad, triples))
@@ -276,9 +263,7 @@ class SparqlGraph:
             added.update(dict.fromkeys(node_triples(*node_change) if len(node_change) == 3 else ()))
         for group, changed in groups.items():
             current = edge_group_triples(self, group)
-            edges = {
-                identity[3]: [properties] for identity, properties in read_contents(current).edges.items()
-            }
+            edges = {identity[3]: [values] for identity, values in read_contents(current).edges.items()}
             removed.update(dict.fromkeys(current))
             added.update(dict.fromkeys(edge_triples(*group, _existing_properties(edges | changed))))
         for triple in removed.keys() - added.keys():
@@ -402,9 +387,8 @@ class SparqlGraph:
 
     def _quad(self, triple: RdfTriple) -> ox.Quad:
         subject, predicate, object = triple
-        return self.ox.Quad(
-            self.ox.NamedNode(subject), self.ox.NamedNode(predicate), self._object_node(object)
-        )
+        node = self.ox.NamedNode
+        return self.ox.Quad(node(subject), node(predicate), self._object_node(object))
 
     def _object_node(self, term: Term) -> ox.NamedNode | ox.Literal:
         if isinstance(term, str):

@@ -83,9 +83,8 @@ def _run_in_fork(
             _write_all(RESULT_DESCRIPTOR, json.dumps(reply, ensure_ascii=False, allow_nan=False).encode())
         except BaseException as error:
             reason = error.strerror if isinstance(error, OSError) else type(error).__name__
-            _write_all(
-                RESULT_DESCRIPTOR, json.dumps({"error": f"no result could be told: {reason}"}).encode()
-            )
+            problem = {"error": f"no result could be told: {reason}"}
+            _write_all(RESULT_DESCRIPTOR, json.dumps(problem).encode())
         finally:
             os._exit(0)
     os.close(writing)
@@ -142,11 +141,9 @@ def _await_result(child: int, reading: int, deadline: float, max_bytes: int) -> 
     status = _reap(child, outcome, deadline)
     if outcome == REPLIED and (not chunks or os.WIFSIGNALED(status)):
         signal_number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        return (
-            (TIMED_OUT, b"")
-            if signal_number in (signal.SIGXCPU, signal.SIGKILL)
-            else (CRASHED, str(signal_number).encode())
-        )
+        if signal_number in (signal.SIGXCPU, signal.SIGKILL):
+            return TIMED_OUT, b""
+        return CRASHED, str(signal_number).encode()
     return outcome, b"".join(chunks) if outcome == REPLIED else b""
 
 

@@ -54,10 +54,8 @@ _ENGINE_AARCH64 = {
     "msync": 227, "mincore": 232, "renameat2": 276, "membarrier": 283, "rseq": 293,
 }  # fmt: skip
 # clone, clone3, prctl, tgkill; then seccomp
-_ENGINE_MACHINES = {
-    "x86_64": (_ENGINE_X86_64, (56, 435, 157, 234), 317),
-    "aarch64": (_ENGINE_AARCH64, (220, 435, 167, 131), 277),
-}
+_ENGINE_MACHINES = {"x86_64": (_ENGINE_X86_64, (56, 435, 157, 234), 317)}
+_ENGINE_MACHINES["aarch64"] = (_ENGINE_AARCH64, (220, 435, 167, 131), 277)
 _PR_SET_NAME, _CLONE_THREAD = 15, 0x00010000
 _FCNTL_LOCKS = (5, 6, 7, 36, 37, 38)  # fcntl's GETLK, SETLK, SETLKW, and those of open files
 # architecture token, allowed calls, and the numbers of fcntl, ioctl and prlimit64, whose arguments decide
@@ -94,9 +92,8 @@ def filter_program(machine: str = "") -> bytes:
     Raises OSError for a machine without a table.
     """
     architecture, calls, (fcntl, ioctl, prlimit) = _table(machine, _MACHINES)
-    return _assemble(
-        architecture, calls, [(fcntl, 1, _FCNTL_COMMANDS), (ioctl, 1, _IOCTL_REQUESTS), (prlimit, 0, (0,))]
-    )
+    values = [(fcntl, 1, _FCNTL_COMMANDS), (ioctl, 1, _IOCTL_REQUESTS), (prlimit, 0, (0,))]
+    return _assemble(architecture, calls, values)
 
 
 def engine_filter_program(machine: str = "") -> bytes:

@@ -40,9 +40,8 @@ def node_id(raw: Any) -> str:
     if isinstance(raw, int | float) and not isinstance(raw, bool):
         raw = str(raw)
     if not isinstance(raw, str) or not raw.strip():
-        raise RefusedValue(
-            f"a node's id must be a text that is not blank, not {type(raw).__name__} {_short_repr(raw)}"
-        )
+        given = f"{type(raw).__name__} {_short_repr(raw)}"
+        raise RefusedValue(f"a node's id must be a text that is not blank, not {given}")
     return str.__str__(raw)
 
 
@@ -69,9 +68,8 @@ def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) 
             for key, item in value.items()
         }
     if isinstance(value, set | frozenset):
-        return sorted(
-            (json_value(item, what, depth + 1, reading=reading) for item in value), key=canonical_json
-        )
+        items = (json_value(item, what, depth + 1, reading=reading) for item in value)
+        return sorted(items, key=canonical_json)
     if isinstance(value, list | tuple) or (
         reading and isinstance(value, Iterable) and not isinstance(value, bytes)
     ):
@@ -80,9 +78,8 @@ def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) 
         return value.isoformat()
     if hasattr(value, "tolist"):
         return json_value(value.tolist(), what, depth + 1, reading=reading)
-    raise RefusedValue(
-        f"{what} must be text, a number, true, false, none, a list or a dict, not {type(value).__name__}"
-    )
+    allowed = "text, a number, true, false, none, a list or a dict"
+    raise RefusedValue(f"{what} must be {allowed}, not {type(value).__name__}")
 
 
 def limit_items(items: Iterable[Any]) -> Iterable[Any]:
@@ -123,9 +120,7 @@ def unused_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container
     A name that is taken gets the node's label or a number.
     """
     values = (stored.get(name) for name in _NAME_PROPERTIES)
-    texts = [
-        str(value) for value in values if isinstance(value, str | int | float) and not isinstance(value, bool)
-    ]
+    texts = [str(v) for v in values if isinstance(v, str | int | float) and not isinstance(v, bool)]
     name = next((text for text in texts if text.strip()), "")
     label = labels[0] if labels else "node"
     candidates = [name, f"{name} ({label})"] if name else []

@@ -109,23 +109,16 @@ class DiffApplication:
         ends = {end for identity in edges for end in (identity[0], identity[2])}
         self._element_ids = self._locate(dict.fromkeys(chain(nodes, ends)))
         known = MutableGraph()
-        for rows in _batches(
-            [self._element_ids[id] for id in dict.fromkeys(chain(nodes, ends)) if id in self._element_ids]
-        ):
+        ids = [id for id in dict.fromkeys(chain(nodes, ends)) if id in self._element_ids]
+        for rows in _batches([self._element_ids[id] for id in ids]):
             for id, labels, stored in self._run_query(_NODES, {"rows": rows}):
-                known.nodes[id] = Node(
-                    id, tuple(ordered_labels(labels, stored)), node_properties(temporal_as_text(stored))
-                )
+                properties = node_properties(temporal_as_text(stored))
+                known.nodes[id] = Node(id, tuple(ordered_labels(labels, stored)), properties)
                 known.incident[id] = {}
         old = [identity for identity in edges if identity[0] not in new and identity[2] not in new]
-        endpoints = {
-            identity[:3]: None
-            for identity in old
-            if identity[0] in known.nodes and identity[2] in known.nodes
-        }
-        wanted = [
-            [self._element_ids[source], type, self._element_ids[target]] for source, type, target in endpoints
-        ]
+        endpoints = {id[:3]: None for id in old if id[0] in known.nodes and id[2] in known.nodes}
+        ids = self._element_ids
+        wanted = [[ids[source], type, ids[target]] for source, type, target in endpoints]
         removed = [self._element_ids[node.id] for node in diff.removed_nodes if node.id in known.nodes]
         for query, rows in ((_BETWEEN, wanted), (_TOUCHING, removed)):
             for batch in _batches(rows):
@@ -172,13 +165,11 @@ class DiffApplication:
     def _add_edges(self, edges: Iterable[Edge]) -> None:
         groups: dict[str, _Rows] = defaultdict(list)
         for edge in edges:
-            groups[edge.type].append(
-                [self._element_ids[edge.source], self._element_ids[edge.target], self._edge_record(edge)]
-            )
+            ends = self._element_ids[edge.source], self._element_ids[edge.target]
+            groups[edge.type].append([*ends, self._edge_record(edge)])
         for type, rows in groups.items():
-            created = self._run_batched(
-                _CREATE_EDGES.format(type=self._quoted_name(type)), rows, f"the relation {type!r}"
-            )
+            query = _CREATE_EDGES.format(type=self._quoted_name(type))
+            created = self._run_batched(query, rows, f"the relation {type!r}")
             _require_same({stored_type for stored_type, _ in created}, {type}, "the relation")
             _require_same(sum(number for _, number in created), len(rows), "the number of edges")
 
@@ -226,9 +217,8 @@ class DiffApplication:
         except Neo4jError as error:
             if not subject or error.is_retryable():
                 raise
-            raise BadInput(
-                f"the server does not take {subject}, or what lies there: {server_message(error)}"
-            ) from None
+            problem = f"the server does not take {subject}, or what lies there"
+            raise BadInput(f"{problem}: {server_message(error)}") from None
 
     def _label_pattern(self, labels: Iterable[str]) -> str:
         return "".join(f":{self._quoted_name(label)}" for label in labels)
@@ -255,11 +245,8 @@ class DiffApplication:
             return False
 
     def _node_record(self, node: Node) -> dict[str, Any]:
-        return {
-            **to_stored_node(node.id, node.labels, node.properties),
-            "_run": self._namespace,
-            "_kept": True,
-        }
+        stored = to_stored_node(node.id, node.labels, node.properties)
+        return {**stored, "_run": self._namespace, "_kept": True}
 
     def _edge_record(self, edge: Edge) -> dict[str, Any]:
         return {**to_stored_edge(edge.key, edge.properties), "_run": self._namespace}
@@ -333,9 +320,7 @@ def read_additions(run_query: RunQuery, counters: SummaryCounters) -> tuple[Diff
     """
     if not counters.contains_updates:
         return Diff(), {}
-    _require(
-        not counters.nodes_deleted and not counters.relationships_deleted and not counters.labels_removed
-    )
+    _require(not (counters.nodes_deleted or counters.relationships_deleted or counters.labels_removed))
     rows = (
         [BoltRow(element_id, labels, stored, []) for element_id, labels, stored in run_query(_NEW_NODES, {})]
         if counters.nodes_created
@@ -350,15 +335,10 @@ def read_additions(run_query: RunQuery, counters: SummaryCounters) -> tuple[Diff
     )
     ids = node_ids(rows, {})
     _require(len(set(ids.values())) == len(ids))
-    ends = (
-        {edge.source: edge.source_id for edge in edges}
-        | {edge.target: edge.target_id for edge in edges}
-        | ids
-    )
+    sources = {edge.source: edge.source_id for edge in edges}
+    ends = sources | {edge.target: edge.target_id for edge in edges} | ids
     _mark_nodes(run_query, ids)
-    nodes = [
-        StoredNode(ids[row.element_id], row.element_id, row.labels, row.properties).to_node() for row in rows
-    ]
+    nodes = [StoredNode(ids[r.element_id], r.element_id, r.labels, r.properties).to_node() for r in rows]
     new_edges = [
         Edge(
             ends[edge.source],
@@ -369,17 +349,15 @@ def read_additions(run_query: RunQuery, counters: SummaryCounters) -> tuple[Diff
         for edge in edges
     ]
     _mark_edges(run_query, edges)
-    return Diff(added_nodes=tuple(nodes), added_edges=tuple(new_edges)), {
-        id: element_id for element_id, id in ids.items()
-    }
+    diff = Diff(added_nodes=tuple(nodes), added_edges=tuple(new_edges))
+    return diff, {id: element_id for element_id, id in ids.items()}
 
 
 def _mark_nodes(run_query: RunQuery, ids: dict[str, str]) -> None:
     """Assign ids to new nodes, which no other node may have."""
     if ids:
-        run_query(
-            MARK_NODES, {"rows": [[element_id, {"id": id, "_kept": True}] for element_id, id in ids.items()]}
-        )
+        marks = [[element_id, {"id": id, "_kept": True}] for element_id, id in ids.items()]
+        run_query(MARK_NODES, {"rows": marks})
         _require(run_query(_COUNT_BY_ID, {"ids": dict.fromkeys(ids.values(), True)}) == [[len(ids)]])
 
 
@@ -388,9 +366,8 @@ def _mark_edges(run_query: RunQuery, edges: list[_NewEdge]) -> None:
     if edges:
         triples = {(edge.source, edge.type, edge.target) for edge in edges}
         _require(len(triples) == len(edges) and not any("_key" in edge.properties for edge in edges))
-        _require(
-            run_query(_COUNT_PARALLELS, {"rows": [list(triple) for triple in triples]}) == [[len(edges)]]
-        )
+        rows = [list(triple) for triple in triples]
+        _require(run_query(_COUNT_PARALLELS, {"rows": rows}) == [[len(edges)]])
         run_query(_MARK_EDGES, {"rows": [[edge.source, edge.element_id] for edge in edges]})
 
 

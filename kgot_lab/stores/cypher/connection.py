@@ -113,9 +113,8 @@ class BoltLink:
             except WriteConflict:
                 pass
             except Neo4jError as error:
-                if not error.is_retryable() or (
-                    attempt == _MAX_TRIES - 1 and ".Transaction." not in (error.code or "")
-                ):
+                may_repeat = attempt < _MAX_TRIES - 1 or ".Transaction." in (error.code or "")
+                if not (error.is_retryable() and may_repeat):
                     raise
         raise StoreUnavailable(
             f"another writer of {self.name} was faster {_MAX_TRIES} times; nothing was changed, so try again later"
@@ -190,9 +189,8 @@ class BoltLink:
         except StatementTimeout as timeout:
             raise on_refusal(f"{timeout} and was stopped; make it smaller, for example with LIMIT") from None
         except UnicodeEncodeError as error:
-            raise on_refusal(
-                f"half a surrogate pair cannot be sent to a server: {str(error.object)[:200]!r}"
-            ) from None
+            text = repr(str(error.object)[:200])
+            raise on_refusal(f"half a surrogate pair cannot be sent to a server: {text}") from None
         except Neo4jError as error:
             if (error.code or "").startswith(_UNAVAILABLE_CODES):
                 raise StoreUnavailable(f"{self.name} does not serve us: {_first_line(error)}") from None
@@ -252,9 +250,8 @@ def _create_driver(uri: str, user: str, password: str) -> Driver:
     try:
         return neo4j.GraphDatabase.driver(uri, auth=(user, password), **_DRIVER_OPTIONS)  # type: ignore[arg-type]
     except (neo4j.exceptions.ConfigurationError, ValueError) as error:
-        raise BadInput(
-            f"not the address of a Bolt server: {_USER_INFO.sub('//', uri)} ({_first_line(error)})"
-        ) from None
+        address = _USER_INFO.sub("//", uri)
+        raise BadInput(f"not the address of a Bolt server: {address} ({_first_line(error)})") from None
 
 
 def server_message(error: Exception) -> str:

@@ -102,9 +102,7 @@ def cypher_path_query(names: Sequence[str], scores: Mapping[str, float], limit: 
     query = path_query(names, scores, limit)
     # some servers resolve \\uXXXX in the names of a map
     escaped_ids = [sentence_id for sentence_id in query.scores if "\\" in sentence_id]
-    known = ", ".join(
-        f"{backticked(sentence_id)}: true" for sentence_id in query.scores if sentence_id not in escaped_ids
-    )
+    known = ", ".join(f"{backticked(id)}: true" for id in query.scores if id not in escaped_ids)
     return (
         f"WITH {cypher_literal(query.names)} AS starts, {cypher_literal(list(query.scores.items()))} AS given, {{{known}}} AS known\n"
         f"MATCH (place) WHERE known[place.id] OR place.id IN {cypher_literal(escaped_ids)}{_PATH_QUERY_BODY}{limit}"
@@ -112,11 +110,8 @@ def cypher_path_query(names: Sequence[str], scores: Mapping[str, float], limit: 
 
 
 def _map_literal(properties: Mapping[str, Json]) -> str:
-    return (
-        "{"
-        + ", ".join(f"{cypher_name(key)}: {cypher_literal(value)}" for key, value in properties.items())
-        + "}"
-    )
+    pairs = (f"{cypher_name(key)}: {cypher_literal(value)}" for key, value in properties.items())
+    return "{" + ", ".join(pairs) + "}"
 
 
 def _add_facts(facts: Sequence[Fact]) -> str:

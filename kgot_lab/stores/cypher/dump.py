@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgot_lab.errors import BadInput, StoreUnavailable
@@ -69,10 +70,7 @@ def bolt_rows(transaction: Transaction, statement: str, namespace: str) -> Itera
 
 def temporal_as_text(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return stored properties with times and points converted to text."""
-    return {
-        name: value if isinstance(value, _SCALARS) else _temporal_text(value)
-        for name, value in stored.items()
-    }
+    return {name: v if isinstance(v, _SCALARS) else _temporal_text(v) for name, v in stored.items()}
 
 
 def _limit_records(result: Result) -> Iterator[Any]:
@@ -127,18 +125,12 @@ def _to_json(value: Any, names: Mapping[str, str]) -> Json:
         }
     if isinstance(value, Relationship):
         source, target = (_node_name(end, names) for end in value.nodes)
-        properties = _without_keys(
-            edge_properties(temporal_as_text(dict(value))), "subject", "relation", "object"
-        )
+        stored = edge_properties(temporal_as_text(dict(value)))
+        properties = _without_keys(stored, "subject", "relation", "object")
         return {"subject": source, "relation": value.type, "object": target, **_finite_numbers(properties)}
     if isinstance(value, Path):
-        links = [
-            [relationship, node]
-            for relationship, node in zip(value.relationships, value.nodes[1:], strict=True)
-        ]
-        return [
-            _to_json(part, names) for part in (value.nodes[0], *(part for link in links for part in link))
-        ]
+        links = [[edge, node] for edge, node in zip(value.relationships, value.nodes[1:], strict=True)]
+        return [_to_json(part, names) for part in chain(value.nodes[:1], *links)]
     if isinstance(value, list):
         visible = [each for each in value if each not in _HIDDEN] if _are_property_keys(value) else value
         return [_to_json(each, names) for each in visible]
@@ -301,10 +293,8 @@ def assign_ids(run_query: RunQuery, rows: Sequence[BoltRow], before: Dump, names
     for row in rows:
         id = ids[row.element_id]
         hidden = {"id": id, "_run": namespace, "_kept": True, **_lost_label_order(row, before.nodes.get(id))}
-        if any(
-            name not in row.properties or repr(row.properties[name]) != repr(value)
-            for name, value in hidden.items()
-        ):
+        stored = row.properties
+        if any(name not in stored or repr(stored[name]) != repr(value) for name, value in hidden.items()):
             marks.append([row.element_id, hidden])
             row.properties.update(hidden)
     if marks:
@@ -360,9 +350,8 @@ def _merge_nodes(id: str, rows: Sequence[BoltRow], old_nodes: Mapping[str, Store
     properties: dict[str, Any] = {}
     for row in rows:
         if row.element_id in old_nodes:
-            labels = ordered_labels(
-                row.labels, {**_lost_label_order(row, old_nodes[row.element_id]), **row.properties}
-            )
+            lost_order = _lost_label_order(row, old_nodes[row.element_id])
+            labels = ordered_labels(row.labels, {**lost_order, **row.properties})
             properties = node_properties(temporal_as_text(row.properties))
     new_properties: dict[str, Any] = {}
     for row in rows:
@@ -522,10 +511,7 @@ def _same_stored(one: StoredNode | StoredEdge, other: StoredNode | StoredEdge) -
         if isinstance(one, StoredEdge) or isinstance(other, StoredEdge):
             return True
         return one.labels == other.labels or one.to_node().labels == other.to_node().labels
-    first, second = (
-        element.to_edge() if isinstance(element, StoredEdge) else element.to_node()
-        for element in (one, other)
-    )
+    first, second = (e.to_edge() if isinstance(e, StoredEdge) else e.to_node() for e in (one, other))
     return same_properties(first.properties, second.properties) and getattr(first, "labels", ()) == getattr(
         second, "labels", ()
     )

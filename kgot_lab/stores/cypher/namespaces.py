@@ -24,15 +24,11 @@ def bolt_namespaces(link: BoltLink) -> Mapping[str, GraphSize]:
 
     Raises StoreUnavailable if the server cannot be reached or refuses the queries.
     """
-    with link.convert_errors(
-        lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")
-    ):
+    problem = f"{link.name} does not understand this store"
+    with link.convert_errors(lambda reason: StoreUnavailable(f"{problem}: {reason}")):
         nodes, edges = (dict(link.run_query(query, {})) for query in (_COUNT_NODES, _COUNT_EDGES))
-    return {
-        name: GraphSize(int(nodes[name]), int(edges.get(name, 0)))
-        for name in sorted(nodes)
-        if isinstance(name, str)
-    }
+    names = sorted(name for name in nodes if isinstance(name, str))
+    return {name: GraphSize(int(nodes[name]), int(edges.get(name, 0))) for name in names}
 
 
 def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:
@@ -41,13 +37,11 @@ def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:
     Raises BadInput if no store made part of it, and StoreUnavailable.
     """
     parameters = {"run": namespace}
-    with link.convert_errors(
-        lambda reason: StoreUnavailable(f"{link.name} does not understand this store: {reason}")
-    ):
+    problem = f"{link.name} does not understand this store"
+    with link.convert_errors(lambda reason: StoreUnavailable(f"{problem}: {reason}")):
         if link.run_query(_COUNT_FOREIGN_NODES, parameters)[0][0]:
-            raise BadInput(
-                f"the namespace {namespace!r} of {link.name} has nodes that no store made; nothing was deleted"
-            )
+            problem = f"the namespace {namespace!r} of {link.name} has nodes that no store made"
+            raise BadInput(f"{problem}; nothing was deleted")
         lock = WriteLock(link, namespace)
         remaining = 1
         while remaining:
@@ -217,9 +211,8 @@ class _ConfinementParser(PatternParser):
     def _unwound_variables(self) -> frozenset[str]:
         """Return the variable of the UNWIND that was just parsed."""
         (item, *_) = self._items(self.at)
-        return frozenset(
-            {self.token_name(item[-1])} - {""} if len(item) > 1 and item[-2].text == "AS" else ()
-        )
+        is_renamed = len(item) > 1 and item[-2].text == "AS"
+        return frozenset({self.token_name(item[-1])} - {""} if is_renamed else ())
 
     def _items(self, index: int) -> list[list[CypherToken]]:
         """Return the comma-separated items from a position up to the next clause, without their bracketed

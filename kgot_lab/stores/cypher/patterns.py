@@ -162,10 +162,8 @@ class PatternParser:
             self.walks = True
             self.at += 1
         elif self.peek().text == "{":
-            if not all(
-                token.kind == "number" or token.text == ","
-                for token in self.tokens[self.at + 1 : self.pairs[self.at]]
-            ):
+            inside = self.tokens[self.at + 1 : self.pairs[self.at]]
+            if not all(token.kind == "number" or token.text == "," for token in inside):
                 self.refuse("how often a part of a path may follow itself is written {1,3}")
             self.walks = True
             self.at = self.pairs[self.at] + 1
@@ -182,9 +180,8 @@ class PatternParser:
         self._parse_labels()
         if self.peek().text == "{":
             is_empty = self.peek(1).text == "}"
-            self.added.append(
-                (self.peek().end, f"{OWN_PROPERTIES[0]}: {self.mark}{'' if is_empty else ', '}")
-            )
+            separator = "" if is_empty else ", "
+            self.added.append((self.peek().end, f"{OWN_PROPERTIES[0]}: {self.mark}{separator}"))
             closing = self.pairs[self.at]
             self.open_frame(Frame("}"))
             self.parse_until(closing)
@@ -207,10 +204,8 @@ class PatternParser:
                 return
             if self.peek().text == "(":
                 inside = self.tokens[self.at + 1 : self.pairs[self.at]]
-                if not all(
-                    self.token_name(token) or token.text in (":", "|", "&", "!", "%", "(", ")")
-                    for token in inside
-                ):
+                operators = (":", "|", "&", "!", "%", "(", ")")
+                if not all(self.token_name(token) or token.text in operators for token in inside):
                     self.refuse("the labels of a node are written out")
                 self.at = self.pairs[self.at]
             self.at += 1
@@ -221,12 +216,9 @@ class PatternParser:
         A path is a node followed by a relationship and another node.
         """
         after = self.pairs[self.at] + 1
-        return self._begins_relationship(after) and self._token_text(self._relationship_end(after)) in (
-            "(",
-            "+",
-            "*",
-            "{",
-        )
+        if not self._begins_relationship(after):
+            return False
+        return self._token_text(self._relationship_end(after)) in ("(", "+", "*", "{")
 
     def _begins_relationship(self, index: int) -> bool:
         index += self._token_text(index) == "<"
@@ -365,9 +357,8 @@ class NodeLookup:
         known = [[id, self.element_ids[id]] for id in ids if id in self.element_ids]
         rows = self._run_query(_EDGES, {"rows": known}) if known else []
         if len({row[0] for row in rows}) < len(ids):  # some have moved, or are unknown
-            rows = self._run_query(
-                _EDGES, {"rows": [list(known_id) for known_id in self.locate(self._run_query, ids).items()]}
-            )
+            known = self.locate(self._run_query, ids)
+            rows = self._run_query(_EDGES, {"rows": list(map(list, known.items()))})
         edges: dict[str, list[Edge]] = {row[0]: [] for row in rows}
         for id, is_outgoing, type, other_id, stored, element_id in rows:
             if type is not None:
@@ -384,12 +375,8 @@ class NodeLookup:
         for names, count in label_counts:
             for label in names:
                 labels[label] = labels.get(label, 0) + count
-        return Schema(
-            dict(sorted(labels.items())),
-            relations,
-            sum(count for _, count in label_counts),
-            sum(relations.values()),
-        )
+        nodes, edges = sum(count for _, count in label_counts), sum(relations.values())
+        return Schema(dict(sorted(labels.items())), relations, nodes, edges)
 
     def search(self, words: str, limit: int) -> tuple[Node, ...]:
         """Return the nodes that share words with a query, best first.
@@ -399,14 +386,12 @@ class NodeLookup:
         wanted = casefold_words(words)
         if not wanted or limit < 1:
             return ()
-        rows = self._run_query(
-            _SEARCH, {"words": sorted({*wanted, *words.lower().split()}), "most": 100 + 20 * limit}
-        )
+        searched = sorted({*wanted, *words.lower().split()})
+        rows = self._run_query(_SEARCH, {"words": searched, "most": 100 + 20 * limit})
         index, nodes = WordIndex(), {}
         for id, labels, stored in rows:
-            nodes[id] = Node(
-                id, tuple(ordered_labels(labels, stored)), node_properties(temporal_as_text(stored))
-            )
+            properties = node_properties(temporal_as_text(stored))
+            nodes[id] = Node(id, tuple(ordered_labels(labels, stored)), properties)
             index.add(nodes[id])
         return tuple(nodes[id] for id in index.best_matches(wanted, limit))
 
@@ -418,11 +403,8 @@ class NodeLookup:
         text = value if isinstance(value, str) else None
         if any(self._run_query(query, {"value": _sendable(value), "text": text}) for query in _HOLDS):
             return True
-        found = (
-            stored
-            for query in _MAY_CONTAIN
-            for (stored,) in self._run_query(query, {"piece": _json_prefix(value)})
-        )
+        piece = {"piece": _json_prefix(value)}
+        found = (id for query in _MAY_CONTAIN for (id,) in self._run_query(query, piece))
         return any(value in nested_scalars(node_properties(temporal_as_text(stored))) for stored in found)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:

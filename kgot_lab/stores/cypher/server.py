@@ -395,9 +395,7 @@ class CypherServer:
         return self._link.run_query(query, {"run": self.namespace, **parameters})
 
     def _transaction_query(self, transaction: Transaction) -> RunQuery:
-        return lambda query, parameters: transaction.run(
-            query, {"run": self.namespace, **parameters}
-        ).values()
+        return lambda query, p: transaction.run(query, {"run": self.namespace, **p}).values()
 
     def _statement_errors(self, sent: ConfinedStatement, statement: str) -> AbstractContextManager[None]:
         """Raise QueryFailed when the server refuses a model's statement.
@@ -424,10 +422,8 @@ def _counters_match(counters: SummaryCounters, before: Dump, rows: Sequence[Bolt
     """
     nodes = counters.nodes_created - counters.nodes_deleted
     edges = counters.relationships_created - counters.relationships_deleted
-    return (nodes, edges) == (
-        len(rows) - len(before.nodes),
-        sum(len(row.edges) for row in rows) - len(before.edges),
-    )
+    new_edges = sum(len(row.edges) for row in rows) - len(before.edges)
+    return (nodes, edges) == (len(rows) - len(before.nodes), new_edges)
 
 
 def _finish_write(transaction: Transaction, statement: str, diff: Diff) -> None:
@@ -446,10 +442,8 @@ def _require_storable(statement: str, diff: Diff) -> None:
     edges = [*diff.added_edges, *(after for _, after in diff.changed_edges)]
     try:
         require_valid_names(nodes, edges)
-        json.dumps(
-            [[dict(node.properties) for node in nodes], [dict(edge.properties) for edge in edges]],
-            allow_nan=False,
-        )
+        properties = [[dict(element.properties) for element in elements] for elements in (nodes, edges)]
+        json.dumps(properties, allow_nan=False)
     except BadInput as error:
         raise QueryFailed(statement, str(error)) from None
     except ValueError:

@@ -80,9 +80,7 @@ def cypher_tokens(statement: str) -> Iterator[CypherToken]:
             )
         if kind == "comment":
             if _LINE_ENDS.search(text) or "/*" in text[2:]:
-                raise RefusedClause(
-                    "a comment holds another comment or an odd line end; leave the comment out"
-                )
+                raise RefusedClause("a comment holds another comment or an odd line end: leave it out")
         elif kind == "word":
             yield CypherToken(kind, unicodedata.normalize("NFKC", text).upper(), *found.span())
         elif kind == "number" and not _NUMBER.fullmatch(text):
@@ -347,11 +345,8 @@ def _check_function(tokens: list[CypherToken]) -> None:
 
 
 def _clause_text(token: CypherToken, following: CypherToken) -> str:
-    return (
-        f"{token.text} {following.text}"
-        if following.kind == "word" and token.text in _FORBIDDEN
-        else token.text
-    )
+    is_pair = following.kind == "word" and token.text in _FORBIDDEN
+    return f"{token.text} {following.text}" if is_pair else token.text
 
 
 def _list_clauses(clauses: frozenset[str]) -> str:

@@ -138,9 +138,8 @@ def lossless_format(path: Path | str) -> str:
     lines = _sorted_lines(read_regular_file(path))
     default_format = _FORMAT_BY_SUFFIX.get(_known_suffix(path, _READERS), "")
     # a table of edges is read, and never written
-    formats = (
-        ("networkx", "apoc") if default_format == "apoc" else (default_format,) if default_format else ()
-    )
+    one = (default_format,) if default_format else ()
+    formats = ("networkx", "apoc") if default_format == "apoc" else one
     with TemporaryDirectory() as folder:
         for form in formats:
             write_graph(original.graph, rewritten := Path(folder) / form, form)

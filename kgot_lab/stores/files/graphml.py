@@ -61,9 +61,7 @@ class GraphmlScan:
 
     def defaults(self, element_kind: str) -> dict[str, Json]:
         """Return the default attribute values of nodes or edges, by name."""
-        keys = [
-            key for key in self.keys.values() if key.of in (element_kind, "all") and key.default is not None
-        ]
+        keys = [k for k in self.keys.values() if k.of in (element_kind, "all") and k.default is not None]
         return {key.name: _parse_value(key.default or "", key.type) for key in keys}
 
     def notes(self) -> list[str]:
@@ -117,16 +115,14 @@ class _Scanner:
         self._parser.Parse(data, True)
         for key, text, owner, line in self._values:
             if key not in self.found.keys:
-                raise BadInput(
-                    f"line {line}: {owner} has a value of the key {short_repr(key)}, which is not declared"
-                )
+                problem = f"{owner} has a value of the key {short_repr(key)}"
+                raise BadInput(f"line {line}: {problem}, which is not declared")
             type = self.found.keys[key].type
             try:
                 _parse_value(text, type)
             except ValueError:
-                raise BadInput(
-                    f"line {line}: {owner} has {short_repr(text)} where the type is {type}"
-                ) from None
+                problem = f"{owner} has {short_repr(text)} where the type is {type}"
+                raise BadInput(f"line {line}: {problem}") from None
         return self.found
 
     def _refuse(self, message: str) -> NoReturn:
@@ -157,9 +153,7 @@ class _Scanner:
             self._graphs += 1
             self.found.directed = attributes.get("edgedefault") == "directed"
             if self._graphs > 1:
-                self._refuse(
-                    "a second graph begins, and one file is one graph here: put each in a file of its own"
-                )
+                self._refuse("a second graph begins, and a file holds one graph here: one file each")
         elif parent[1].get("yfiles.foldertype") != "group":
             self._refuse(
                 f"a graph within the {parent[0] or 'file'} {short_repr(parent[1].get('id', ''))}: only one that is not nested is read"
@@ -181,9 +175,8 @@ class _Scanner:
             ends = (source, target) if self.found.directed else sorted((source, target))
             if first := self._edges.get((*ends, id)):
                 ends_text = f"from {short_repr(source)} to {short_repr(target)}"
-                self._refuse(
-                    f"a second edge {ends_text} has the id {short_repr(id)}, as the one in line {first}"
-                )
+                edge = f"a second edge {ends_text} has the id {short_repr(id)}"
+                self._refuse(f"{edge}, as the one in line {first}")
             self._edges[*ends, id] = self._parser.CurrentLineNumber
         if ports := attributes.keys() & {"sourceport", "targetport"}:
             self.found.left_out["port of an edge"] += len(ports)
@@ -195,9 +188,8 @@ class _Scanner:
         if "yfiles.type" in attributes:
             type = "yfiles"
         elif (type := type or "string") not in _TYPES:
-            self._refuse(
-                f"the key {short_repr(id)} has the type {short_repr(type)}, which is none of {', '.join(_TYPES)}"
-            )
+            problem = f"the key {short_repr(id)} has the type {short_repr(type)}"
+            self._refuse(f"{problem}, which is none of {', '.join(_TYPES)}")
         self.found.keys[id] = _Key(name, type, attributes.get("for", "all"))
 
     def _on_text(self, text: str) -> None:
@@ -210,15 +202,12 @@ class _Scanner:
         if tag == "default" and parent[0] == "key" and text:
             key = self.found.keys[parent[1].get("id", "")]
             key.default = text
-            self._values.append(
-                (parent[1].get("id", ""), text, f"the default of the key {short_repr(key.name)}", line)
-            )
+            owner = f"the default of the key {short_repr(key.name)}"
+            self._values.append((parent[1].get("id", ""), text, owner, line))
         if tag == "data" and parent[0] in ("node", "edge") and text.strip():
-            owner = (
-                f"the {parent[0]} {short_repr(parent[1]['id'])}"
-                if "id" in parent[1]
-                else _describe_edge(parent[1])
-            )
+            kind, described = parent
+            id = described.get("id")
+            owner = _describe_edge(described) if id is None else f"the {kind} {short_repr(id)}"
             self._values.append((attributes.get("key", ""), text, owner, line))
         self._said = []
 
@@ -294,9 +283,8 @@ def read_graphml_with_notes(path: Path | str) -> NamedGraph:
             warnings.simplefilter("ignore")  # a key without a type is read as text
             graph = nx.read_graphml(BytesIO(data), force_multigraph=True)
     except Exception as error:  # a broken file can make a parser raise anything
-        raise BadInput(
-            f"{path}: cannot be read as GraphML: {str(error)[:300] or type(error).__name__}"
-        ) from None
+        reason = str(error)[:300] or type(error).__name__
+        raise BadInput(f"{path}: cannot be read as GraphML: {reason}") from None
     if graph.number_of_edges() != scan.edges:  # ids such as 1 and 01, or a `key` that several edges have
         problem = f"of {format_count(scan.edges, 'edge')} only {graph.number_of_edges():,} can be told apart by their ids or keys"
         raise BadInput(f"{path}: cannot be read as GraphML: {problem}: give each an id of its own")

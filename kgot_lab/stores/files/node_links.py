@@ -64,10 +64,7 @@ def node_link_graph(data: Mapping[str, Any], source: str) -> PropertyGraph:
     if all(data.get(name) for name in _EDGE_LIST_NAMES):
         raise BadInput(f"{source}: it has edges in both links and edges: put all into one of them")
     links: Any = next((data[name] for name in _EDGE_LIST_NAMES if data.get(name)), [])
-    nodes = [
-        _parse_node(record, f"{source}, node {number}")
-        for number, record in enumerate(data["nodes"], start=1)
-    ]
+    nodes = [_parse_node(record, f"{source}, node {n}") for n, record in enumerate(data["nodes"], start=1)]
     edges = [_parse_edge(record, f"{source}, link {number}") for number, record in enumerate(links, start=1)]
     ids = [node.id for node in nodes]
     _refuse_unread_edges(data, nodes, source, has_edges=bool(edges))
@@ -92,9 +89,8 @@ def _parse_graph_object(text: str, path: Path) -> Mapping[str, Any] | None:
         return value
     if isinstance(value, dict) and value.get("type") in ("node", "relationship"):
         return None
-    found = (
-        f"an object with {_list_names(value)}" if isinstance(value, dict) and value else describe_value(value)
-    )
+    is_filled = isinstance(value, dict) and value
+    found = f"an object with {_list_names(value)}" if is_filled else describe_value(value)
     raise BadInput(
         f"{path}: a graph in JSON is one object with nodes and links, as in {_EXAMPLE}, or nodes and "
         f"relationships, {RECORD_EXAMPLE}; this is {found}"
@@ -133,9 +129,8 @@ def _refuse_unread_edges(
         raise BadInput(f"{source}: {_list_names(found)} would not be read; {_ADVICE}")
     if not has_edges:
         for number, node in enumerate(nodes, start=1):
-            if names := [
-                name for name, value in node.properties.items() if _lists_ends(value, ids - {node.id})
-            ]:
+            others = ids - {node.id}
+            if names := [name for name, value in node.properties.items() if _lists_ends(value, others)]:
                 raise BadInput(f"{source}, node {number}: {_list_names(names)} would be no edges; {_ADVICE}")
 
 
@@ -154,9 +149,7 @@ def _contains_edges(value: Any, ids: set[str]) -> bool:
         return False
     if len(value) in (2, 3) and all(isinstance(item, str) and item in ids for item in (value[0], value[-1])):
         return True
-    return any(
-        _contains_edges(item, ids) or (isinstance(item, list) and _lists_ends(item, ids)) for item in value
-    )
+    return any(_contains_edges(i, ids) or (isinstance(i, list) and _lists_ends(i, ids)) for i in value)
 
 
 def _has_ends(record: Mapping[str, Any]) -> bool:
@@ -191,9 +184,8 @@ def _parse_node(record: Any, location: str) -> Node:
     if isinstance(record, str | int) and not isinstance(record, bool):
         return Node(str(record))
     if not isinstance(record, dict):
-        raise BadInput(
-            f"{location}: a node is an object with an id, not {describe_value(record)}; as in {_EXAMPLE}"
-        )
+        given = f"{describe_value(record)}; as in {_EXAMPLE}"
+        raise BadInput(f"{location}: a node is an object with an id, not {given}")
     properties = dict(record)
     id = next((properties.pop(name) for name in ("id", "key", "name") if _is_id(properties.get(name))), None)
     if id is None:
@@ -242,13 +234,8 @@ def _parse_edge(record: Any, location: str) -> Edge:
     )
     key = attributes.pop("key", "")
     nested = attributes.pop("properties", None)
-    edge_type = (
-        str(attributes.pop(type_attribute))
-        if type_attribute
-        else str(key)
-        if isinstance(key, str) and key
-        else UNTYPED
-    )
+    named = str(key) if isinstance(key, str) and key else UNTYPED
+    edge_type = str(attributes.pop(type_attribute)) if type_attribute else named
     edge_key = "" if not isinstance(key, str) or key == edge_type else key.removeprefix(f"{edge_type}#")
     properties: Mapping[str, Json] = attributes | nested if isinstance(nested, dict) else attributes
     return Edge(ends[0], edge_type, ends[1], properties, edge_key)
@@ -257,12 +244,10 @@ def _parse_edge(record: Any, location: str) -> Edge:
 def _ends_are_indices(links: Iterable[Mapping[str, Any]], ids: list[str]) -> bool:
     """Return whether the ends of links are numbers that count the nodes, and none of them an id."""
     ends = [link.get(name) for link in links for name in ("source", "target")]
-    numbers = {
-        end for end in ends if isinstance(end, int) and not isinstance(end, bool) and 0 <= end < len(ids)
-    }
-    return all(isinstance(end, int) and end in numbers for end in ends) and not {
-        str(end) for end in numbers
-    } & set(ids)
+    numbers = {e for e in ends if isinstance(e, int) and not isinstance(e, bool) and 0 <= e < len(ids)}
+    if {str(end) for end in numbers} & set(ids):
+        return False
+    return all(isinstance(end, int) and end in numbers for end in ends)
 
 
 def _replace_indices(edges: Iterable[Edge], id_by_index: Mapping[str, str]) -> Iterator[Edge]:

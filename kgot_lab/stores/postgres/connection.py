@@ -20,12 +20,8 @@ _LOST_ERROR_CLASSES = (
     "57P",
 )  # error classes: the connection is lost; the server is being stopped, or is not yet up
 # seconds, tries
-_CONNECT_OPTIONS = {
-    "connect_timeout": 10,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-}
+_CONNECT_OPTIONS = {"connect_timeout": 10}
+_CONNECT_OPTIONS |= {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 _UNKNOWN_OUTCOME = ", and nobody can tell whether it kept the change, so look before you make it again"
 
 
@@ -119,11 +115,8 @@ class PostgresLink:
                 connection.closed or (error.sqlstate or "").startswith(_LOST_ERROR_CLASSES)
             )
             is_current = self._connection is connection  # a forked child detached it
-            if (
-                not is_broken
-                and is_current
-                and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
-            ):
+            status = connection.info.transaction_status
+            if not is_broken and is_current and status != psycopg.pq.TransactionStatus.IDLE:
                 try:
                     connection.execute("ROLLBACK")
                 except psycopg.Error:
@@ -147,9 +140,8 @@ class PostgresLink:
         options = _parse_address(psycopg, address)
         try:
             timeouts = {name: value for name, value in _CONNECT_OPTIONS.items() if name not in options}
-            connection: Connection = psycopg.connect(
-                address, autocommit=True, client_encoding="UTF8", **timeouts
-            )
+            options: dict[str, Any] = {"autocommit": True, "client_encoding": "UTF8", **timeouts}
+            connection: Connection = psycopg.connect(address, **options)
         except psycopg.Error as error:
             raise StoreUnavailable(
                 f"PostgreSQL cannot be reached ({_first_line(error)}): start the server, or give another url"

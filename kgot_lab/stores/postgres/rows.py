@@ -138,9 +138,8 @@ def parse_change(table: SqlTable, before: str | None, after: str | None) -> Chan
 
     Raises BadInput if the new row is no valid node or edge.
     """
-    old, new = (
-        None if text is None else tuple(parse_jsonb(text, f"a row of {table}")) for text in (before, after)
-    )
+    where = f"a row of {table}"
+    old, new = (None if text is None else tuple(parse_jsonb(text, where)) for text in (before, after))
     if new is not None and table == "nodes":
         node_row(Node(new[0], tuple(new[1]), new[2]))
     elif new is not None:
@@ -208,9 +207,8 @@ class DiffRows:
     def apply(self, connection: Connection) -> None:
         """Apply the diff, which `require_fit` has checked."""
         if self.removed_edges:
-            connection.execute(
-                f"DELETE FROM edges USING {_join_rows(4, on='WHERE')}", _transpose(self.removed_edges)
-            )
+            query = f"DELETE FROM edges USING {_join_rows(4, on='WHERE')}"
+            connection.execute(query, _transpose(self.removed_edges))
         if self.removed_nodes:
             connection.execute("DELETE FROM nodes WHERE id = ANY(%s)", (self.removed_nodes,))
         _copy_rows(connection, "nodes (id, labels, properties)", self.added_nodes)
@@ -304,9 +302,8 @@ def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
         return {}
     depth, frontier = {id: 0}, [id]
     for level in range(1, hops + 1):
-        frontier = sorted(
-            end for (end,) in connection.execute(_ADJACENT_IDS, {"ids": frontier}) if end not in depth
-        )
+        ends = connection.execute(_ADJACENT_IDS, {"ids": frontier})
+        frontier = sorted(end for (end,) in ends if end not in depth)
         depth.update(dict.fromkeys(frontier, level))
         if not frontier:
             break

@@ -146,10 +146,8 @@ class Server:
         psycopg = import_driver()
         try:
             with psycopg.connect(self.conninfo(database="postgres"), autocommit=True) as connection:
-                if (
-                    connection.execute("SELECT FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
-                    is None
-                ):
+                query = "SELECT FROM pg_database WHERE datname = %s"
+                if connection.execute(query, (DATABASE,)).fetchone() is None:
                     connection.execute(
                         f"CREATE DATABASE {DATABASE} TEMPLATE template0 ENCODING 'UTF8'"
                         " LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C'"
@@ -157,9 +155,8 @@ class Server:
         except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
             pass  # another process created it in the meantime
         except psycopg.Error as error:
-            raise StoreUnavailable(
-                f"PostgreSQL in {self.folder} cannot be used: {error}. {_log_tail(self.data)}"
-            ) from None
+            problem = f"PostgreSQL in {self.folder} cannot be used: {error}"
+            raise StoreUnavailable(f"{problem}. {_log_tail(self.data)}") from None
 
 
 def default_folder() -> Path:
@@ -200,11 +197,8 @@ def _require_folder(folder: Path) -> Path:
             f"PostgreSQL cannot live in {str(folder)!r}: its socket needs a folder of at most {_MAX_FOLDER_BYTES} plain characters"
             " (English letters, digits and . _ - + @); give another path"
         )
-    if (
-        folder.exists()
-        and not (folder / _MARKER_FILE).exists()
-        and (not folder.is_dir() or any(folder.iterdir()))
-    ):
+    is_ours = not folder.exists() or (folder / _MARKER_FILE).exists()
+    if not is_ours and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(
             f"{folder} holds something else than a PostgreSQL of this package, so it was not touched; give another path"
         )
@@ -287,11 +281,8 @@ def _is_postgres_in(process: Any, folder: Path) -> bool:
     import psutil
 
     try:
-        return bool(
-            process.status() != psutil.STATUS_ZOMBIE
-            and process.name() == "postgres"
-            and Path(process.cwd()) == folder
-        )
+        is_running = process.status() != psutil.STATUS_ZOMBIE
+        return is_running and process.name() == "postgres" and Path(process.cwd()) == folder
     except psutil.NoSuchProcess:
         return False
     except psutil.Error:

@@ -83,7 +83,7 @@ class Postgres:
     ):
         if url and path is not None:
             raise BadInput(
-                "a store has a url or a path: the server that is there, or the folder of one to be started"
+                "a store has a url or a path: a running server, or the folder of one to be started"
             )
         self.namespace, self.seconds = tables.require_namespace(namespace), seconds
         self._url, self._server = url, None if url else Server(path)
@@ -106,9 +106,8 @@ class Postgres:
 
     def __repr__(self) -> str:
         try:
-            nodes, edges = self._link.fetch_rows(
-                "SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)"
-            )[0]
+            query = "SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)"
+            nodes, edges = self._link.fetch_rows(query)[0]
         except StoreUnavailable:
             return f"<Postgres {self.namespace}: {'closed' if self._closed_reason else 'out of reach'}>"
         return f"<Postgres {self.namespace}: {nodes} nodes, {edges} edges>"
@@ -131,17 +130,15 @@ class Postgres:
 
         sent = check_write(statement)
         try:
-            with self._link.transaction(
-                f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._timeout_setting}"
-            ) as connection:
+            begin = f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._timeout_setting}"
+            with self._link.transaction(begin) as connection:
                 refuse_volatile_calls(connection, statement)
                 # with the binary format the server accepts only one statement
                 connection.execute(sent, parameters or None, binary=True)
                 return _journalled_diff(connection)
         except psycopg.Error as error:
-            raise QueryFailed(
-                statement, format_server_error(error, "" if parameters else sent, seconds=self.seconds)
-            ) from None
+            problem = format_server_error(error, "" if parameters else sent, seconds=self.seconds)
+            raise QueryFailed(statement, problem) from None
         except (
             BadInput,
             TypeError,
@@ -159,9 +156,8 @@ class Postgres:
         sent = check_read(statement)
         prefix = f"SELECT left(row_to_json(found)::text, {_MAX_RESULT + 1}) FROM (\n"  # within brackets PostgreSQL takes no writing CTE
         try:
-            with self._link.transaction(
-                f"BEGIN READ ONLY; {self._timeout_setting}", "ROLLBACK"
-            ) as connection:
+            begin = f"BEGIN READ ONLY; {self._timeout_setting}"
+            with self._link.transaction(begin, "ROLLBACK") as connection:
                 refuse_volatile_calls(connection, statement)
                 return _fetch_rows(connection, f"{prefix}{sent}\n) AS found", parameters, statement)
         except psycopg.Error as error:
@@ -230,9 +226,8 @@ class Postgres:
             labels = connection.execute(tables.COUNT_LABELS).fetchall()
             types = connection.execute("SELECT type, count(*) FROM edges GROUP BY type").fetchall()
             nodes = connection.execute("SELECT count(*) FROM nodes").fetchall()
-        return Schema(
-            dict(sorted(labels)), dict(sorted(types)), nodes[0][0], sum(count for _, count in types)
-        )
+        edge_count = sum(count for _, count in types)
+        return Schema(dict(sorted(labels)), dict(sorted(types)), nodes[0][0], edge_count)
 
     def neighbours(self, id: str) -> tuple[Edge, ...]:
         """Return a node's incoming and outgoing edges, oldest first.
@@ -272,9 +267,7 @@ class Postgres:
 
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `most` edges, or () if there is none."""
-        if source == target or not (
-            row_queries.is_storable_text(source) and row_queries.is_storable_text(target)
-        ):
+        if source == target or not all(map(row_queries.is_storable_text, (source, target))):
             return ()
         with self._link.snapshot() as connection:
             return row_queries.shortest_path(connection, source, target, max_edges)
@@ -296,9 +289,8 @@ class Postgres:
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes, oldest first."""
         among = [id for id in ids if row_queries.is_storable_text(id)]
-        query = (
-            f"SELECT {EDGE_COLUMNS} FROM edges WHERE source = ANY(%s) AND target = ANY(%s) ORDER BY number"
-        )
+        where = "WHERE source = ANY(%s) AND target = ANY(%s)"
+        query = f"SELECT {EDGE_COLUMNS} FROM edges {where} ORDER BY number"
         return tuple(map(edge_from_row, self._link.fetch_rows(query, (among, among))))
 
     # --- internal ---
@@ -321,16 +313,13 @@ class Postgres:
         No statement can then change to another role.
         """
         owner = self._owner_address()
-        return (
-            owner
-            if self._server is None
-            else self._server.conninfo(self._role or tables.role_name(self.namespace))
-        )
+        if self._server is None:
+            return owner
+        return self._server.conninfo(self._role or tables.role_name(self.namespace))
 
     def _prepare_owner(self, connection: Connection) -> None:
-        self._role = tables.prepare_namespace(
-            connection, self.namespace, wipe=self._wipe, login=self._server is not None
-        )
+        login = self._server is not None
+        self._role = tables.prepare_namespace(connection, self.namespace, wipe=self._wipe, login=login)
         self._wipe = False
         tables.configure_connection(connection, self.namespace)
 
@@ -350,15 +339,13 @@ def _value_errors(message: str) -> Iterator[None]:
     try:
         yield
     except errors.ProgramLimitExceeded as error:
-        raise BadInput(
-            _INDEX_LIMIT_ERROR if "index row" in str(error) else f"{message}: {str(error).strip()}"
-        ) from None
+        problem = _INDEX_LIMIT_ERROR if "index row" in str(error) else f"{message}: {str(error).strip()}"
+        raise BadInput(problem) from None
     except (psycopg.IntegrityError, psycopg.DataError) as error:
         raise BadInput(f"{message}: {str(error).strip()}") from None
     except psycopg.Error as error:
-        raise StoreUnavailable(
-            f"PostgreSQL could not do this, and nothing was changed: {str(error).strip()}"
-        ) from None
+        problem = "PostgreSQL could not do this, and nothing was changed"
+        raise StoreUnavailable(f"{problem}: {str(error).strip()}") from None
 
 
 def _journalled_diff(connection: Connection) -> Diff:

@@ -141,9 +141,8 @@ def require_namespace(name: str) -> str:
     except UnicodeEncodeError:
         length = 0
     if not name.strip() or "\0" in name or not 0 < length <= 63 or name.startswith("pg_"):
-        raise BadInput(
-            f"a namespace is text of at most 63 bytes that does not begin with pg_, which {name!r} is not"
-        )
+        limit = "at most 63 bytes that does not begin with pg_"
+        raise BadInput(f"a namespace is text of {limit}, which {name!r} is not")
     return name
 
 
@@ -178,9 +177,8 @@ def prepare_namespace(connection: Connection, namespace: str, *, wipe: bool, log
                     namespace=namespace,
                 )
             )
-            connection.execute(
-                fill_names("COMMENT ON SCHEMA {namespace} IS ", namespace=namespace) + f"'{_SCHEMA_COMMENT}'"
-            )
+            comment = fill_names("COMMENT ON SCHEMA {namespace} IS ", namespace=namespace)
+            connection.execute(comment + f"'{_SCHEMA_COMMENT}'")
             for part in (TABLES, TRIGGERS, INDEXES):
                 connection.execute(part)
         return _ensure_role(connection, namespace, login)
@@ -191,9 +189,8 @@ def schema_comment(connection: Connection, namespace: str) -> str | None:
 
     Holds a lock, so that no other store creates the schema until the transaction ends.
     """
-    connection.execute(
-        "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{_SCHEMA_COMMENT} {namespace}",)
-    )
+    lock = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+    connection.execute(lock, (f"{_SCHEMA_COMMENT} {namespace}",))
     query = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s"
     found = connection.execute(query, (namespace,)).fetchone()
     return found[0] if found else None
@@ -207,9 +204,8 @@ def _drop_schema(connection: Connection, namespace: str) -> None:
     from psycopg import errors
 
     try:
-        connection.execute(
-            fill_names("SET LOCAL search_path = {namespace}, pg_temp;" + WIPE, namespace=namespace)
-        )
+        query = "SET LOCAL search_path = {namespace}, pg_temp;" + WIPE
+        connection.execute(fill_names(query, namespace=namespace))
     except errors.DependentObjectsStillExist as error:
         raise BadInput(f"the namespace {namespace!r} was not wiped: {error}") from None
 
@@ -225,9 +221,8 @@ def _ensure_role(connection: Connection, namespace: str, login: bool) -> str | N
     privilege = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
     try:
         with connection.transaction():
-            connection.execute(
-                fill_names("SET LOCAL search_path = {namespace}, pg_temp", namespace=namespace)
-            )
+            query = "SET LOCAL search_path = {namespace}, pg_temp"
+            connection.execute(fill_names(query, namespace=namespace))
             query = "SELECT rolcanlogin FROM pg_roles WHERE rolname = %s"
             found = connection.execute(query, (role,)).fetchone()
             if found is None:
@@ -238,13 +233,11 @@ def _ensure_role(connection: Connection, namespace: str, login: bool) -> str | N
                         "ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'", role=role
                     )
                 )
-            if connection.execute(
-                f"SELECT pg_has_role(current_user, %s, '{privilege}')", (role,)
-            ).fetchone() != (True,):
+            query = f"SELECT pg_has_role(current_user, %s, '{privilege}')"
+            if connection.execute(query, (role,)).fetchone() != (True,):
                 connection.execute(fill_names("GRANT {role} TO CURRENT_USER", role=role))
-            if connection.execute(
-                "SELECT has_table_privilege(%s, 'facts', 'INSERT')", (role,)
-            ).fetchone() != (True,):
+            query = "SELECT has_table_privilege(%s, 'facts', 'INSERT')"
+            if connection.execute(query, (role,)).fetchone() != (True,):
                 connection.execute(fill_names(GRANTS, namespace=namespace, role=role))
     except errors.InsufficientPrivilege:
         return None
@@ -270,9 +263,8 @@ def require_suitable_server(connection: Connection) -> None:
         )
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
-        raise StoreUnavailable(
-            f"the database is encoded in {encoding}, which cannot hold every text; give one that is in UTF8"
-        )
+        problem = f"the database is encoded in {encoding}, which cannot hold every text"
+        raise StoreUnavailable(f"{problem}; give one that is in UTF8")
 
 
 def vector_schema(connection: Connection) -> str | None:
@@ -346,9 +338,8 @@ def check_write(statement: str) -> str:
         if updates or (token, before) in (("from", ["delete"]), ("into", ["insert"])):
             _refuse_other_table(statement, after)
         elif token in ("merge", "into"):
-            raise QueryFailed(
-                statement, f"{token.upper()} cannot be used here: write INSERT INTO, UPDATE or DELETE FROM"
-            )
+            advice = "write INSERT INTO, UPDATE or DELETE FROM"
+            raise QueryFailed(statement, f"{token.upper()} cannot be used here: {advice}")
     return statement
 
 
@@ -420,10 +411,8 @@ def _refuse_escaped_names(statement: str) -> None:
 def _refuse_other_table(statement: str, after: list[str]) -> None:
     name, *rest = [token for token in after if token != "only"] or [""]
     if name not in WRITABLE or rest[:1] == ["."]:
-        raise QueryFailed(
-            statement,
-            f"a statement writes to nodes, edges or facts, named so, and not to {name or 'nothing'}",
-        )
+        allowed = "a statement writes to nodes, edges or facts, named so"
+        raise QueryFailed(statement, f"{allowed}, and not to {name or 'nothing'}")
 
 
 def _tokens(statement: str, *, quotes: bool = False) -> list[str]:

@@ -82,9 +82,8 @@ class SparqlLink:
             if not url.startswith(("http://", "https://")):
                 raise BadInput(f"a SPARQL endpoint is a URL such as http://localhost:7878/query, not {url!r}")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return cls(
-            query_url, update_url, httpx.Client(headers=headers, **proxy_options(query_url)), token or ""
-        )
+        client = httpx.Client(headers=headers, **proxy_options(query_url))
+        return cls(query_url, update_url, client, token or "")
 
     def query(self, text: str, *, graph: str = "", limits: QueryLimits | None = None) -> ServerAnswer:
         """Run a query, in only one named graph if `graph` is given.
@@ -96,15 +95,12 @@ class SparqlLink:
         parameters = {"default-graph-uri": graph, "timeout": str(math.ceil(limits.seconds))} if graph else {}
         content_type, body = self._request(self.query_url, "query", text, parameters, limits)
         try:
-            return (
-                _parse_triples(body)
-                if content_type.startswith(_TRIPLES_TYPE)
-                else _parse_rows(json.loads(body))
-            )
+            if content_type.startswith(_TRIPLES_TYPE):
+                return _parse_triples(body)
+            return _parse_rows(json.loads(body))
         except (ValueError, KeyError, TypeError, AttributeError, SyntaxError, BadInput) as error:
-            raise StoreUnavailable(
-                f"{self} does not answer as a SPARQL endpoint does ({content_type}): {error}"
-            ) from None
+            problem = f"{self} does not answer as a SPARQL endpoint does ({content_type})"
+            raise StoreUnavailable(f"{problem}: {error}") from None
 
     def update(self, text: str) -> None:
         """Run an update.
@@ -135,9 +131,8 @@ class SparqlLink:
         }
         target = httpx.URL(url).copy_merge_params(parameters)
         try:
-            with self.client.stream(
-                "POST", target, content=text.encode(), headers=headers, timeout=limits.seconds
-            ) as reply:
+            request: dict[str, Any] = {"content": text.encode(), "headers": headers}
+            with self.client.stream("POST", target, timeout=limits.seconds, **request) as reply:
                 body = b"".join(_limit_chunks(limits, reply.iter_bytes()))
         except OverflowError:
             raise QueryFailed(text, f"the statement returned more than {limits.size:,} bytes") from None
@@ -170,12 +165,8 @@ class SparqlLink:
         return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if rest and " " not in scheme else text
 
 
-_ADVICE = {
-    401: "Pass the right token.",
-    403: "Pass a token that may do this.",
-    404: "Check the URL.",
-    405: "Check the URL.",
-}
+_ADVICE = {401: "Pass the right token.", 403: "Pass a token that may do this."}
+_ADVICE |= dict.fromkeys((404, 405), "Check the URL.")
 
 
 def _update_url(url: str) -> str:
@@ -202,18 +193,15 @@ def _limit_chunks(limits: QueryLimits, chunks: Iterator[bytes]) -> Iterator[byte
 
 def _parse_triples(body: bytes) -> ServerAnswer:
     ox = import_oxigraph()
-    return ServerAnswer(
-        triples=tuple(convert_triple(quad) for quad in ox.parse(input=body, format=ox.RdfFormat.N_TRIPLES))
-    )
+    quads = ox.parse(input=body, format=ox.RdfFormat.N_TRIPLES)
+    return ServerAnswer(triples=tuple(map(convert_triple, quads)))
 
 
 def _parse_rows(reply: dict[str, Any]) -> ServerAnswer:
     if "boolean" in reply:
         return ServerAnswer(truth=bool(reply["boolean"]))
-    solutions = (
-        {name: _parse_term(term) for name, term in solution.items()}
-        for solution in reply["results"]["bindings"]
-    )
+    bindings = reply["results"]["bindings"]
+    solutions = ({name: _parse_term(term) for name, term in each.items()} for each in bindings)
     return ServerAnswer(variables=tuple(reply["head"]["vars"]), solutions=tuple(solutions))
 
 
@@ -231,9 +219,8 @@ def _parse_term(term: Mapping[str, str]) -> Term:
 
 # the graph that lists the graphs of this package, and its triples for each
 VERSIONS_GRAPH, VERSION_IRI = (f"{META}versions", f"{META}version")
-_OWN_GRAPHS = (
-    f"{{ SELECT DISTINCT ?graph {{ GRAPH <{VERSIONS_GRAPH}> {{ ?graph <{VERSION_IRI}> ?version }} }} }}"
-)
+_OWN_VERSIONS = f"GRAPH <{VERSIONS_GRAPH}> {{ ?graph <{VERSION_IRI}> ?version }}"
+_OWN_GRAPHS = f"{{ SELECT DISTINCT ?graph {{ {_OWN_VERSIONS} }} }}"
 _NO_EDGE = ", ".join(f"<{each}>" for each in (TYPE, *DESCRIBING))
 _NODES = f"SELECT ?graph (COUNT(DISTINCT ?s) AS ?n) {{ {_OWN_GRAPHS} GRAPH ?graph {{ ?s a ?k FILTER(?k != <{STATEMENT}>) }} }} GROUP BY ?graph"
 _EDGE = f"?s ?p ?o FILTER(isIRI(?o) && ?p NOT IN ({_NO_EDGE}))"
@@ -255,12 +242,10 @@ def sparql_namespaces(link: SparqlLink) -> Mapping[str, GraphSize]:
     Raises StoreUnavailable if the server does not answer.
     """
     try:
-        graphs = [
-            str(solution["graph"]) for solution in link.query(f"SELECT ?graph {{ {_OWN_GRAPHS} }}").solutions
-        ]
-        nodes, plain, described, shared = (
-            _graph_counts(link, query) for query in (_NODES, _PLAIN, _DESCRIBED, _SHARED)
-        )
+        query = f"SELECT ?graph {{ {_OWN_GRAPHS} }}"
+        graphs = [str(s["graph"]) for s in link.query(query).solutions]
+        queries = (_NODES, _PLAIN, _DESCRIBED, _SHARED)
+        nodes, plain, described, shared = (_graph_counts(link, query) for query in queries)
     except QueryFailed as error:
         raise StoreUnavailable(f"{link} does not answer: {error.reason}") from None
     sizes = {
@@ -281,10 +266,8 @@ def delete_sparql_namespace(link: SparqlLink, namespace: str) -> None:
     graph = graph_iri(namespace)
     mark = f"GRAPH <{VERSIONS_GRAPH}> {{ <{graph}> <{VERSION_IRI}> ?version }}"
     try:
-        if (
-            not link.query(f"ASK {{ {mark} }}").truth
-            and link.query(f"ASK {{ GRAPH <{graph}> {{ ?s ?p ?o }} }}").truth
-        ):
+        is_filled = f"ASK {{ GRAPH <{graph}> {{ ?s ?p ?o }} }}"
+        if not link.query(f"ASK {{ {mark} }}").truth and link.query(is_filled).truth:
             raise BadInput(f"{link} holds a graph {namespace!r} that no store made; nothing was deleted")
         link.update(f"DROP SILENT GRAPH <{graph}> ;\nDELETE WHERE {{ {mark} }}")
     except QueryFailed as error:
@@ -293,11 +276,8 @@ def delete_sparql_namespace(link: SparqlLink, namespace: str) -> None:
 
 def _graph_counts(link: SparqlLink, query: str) -> dict[str, int]:
     found = ((solution.get("graph"), solution.get("n")) for solution in link.query(query).solutions)
-    return {
-        str(graph): int(count.text)
-        for graph, count in found
-        if graph is not None and isinstance(count, Literal)
-    }
+    counted = ((graph, count) for graph, count in found if graph is not None)
+    return {str(graph): int(count.text) for graph, count in counted if isinstance(count, Literal)}
 
 
 def _namespace_name(graph: str) -> str:

@@ -98,10 +98,8 @@ def _sort_key(variable: str) -> str:
     return expression
 
 
-_SORT_KEYS = {
-    variable: f"BIND({_sort_key(f'?{variable}')} AS ?{variable}Key)"
-    for variable in ("to", "joint", "p", "s", "o")
-}
+_SORT_NAMES = ("to", "joint", "p", "s", "o")
+_SORT_KEYS = {name: f"BIND({_sort_key(f'?{name}')} AS ?{name}Key)" for name in _SORT_NAMES}
 _ORDER = f"DESC(?sum) ?rank ?rank1 ?rank2 {' '.join(f'?{variable}Key' for variable in _SORT_KEYS)}"  # what the statement says itself has a rank
 
 
@@ -278,9 +276,8 @@ def _format_statement(triples: Iterable[RdfTriple], subject: str) -> str:
     """Format the triples of one subject as a single statement."""
     objects_by_predicate: dict[str, list[str]] = {}
     for _, predicate, object in triples:
-        objects_by_predicate.setdefault("a" if predicate == TYPE else format_term(predicate), []).append(
-            format_term(object)
-        )
+        predicate_text = "a" if predicate == TYPE else format_term(predicate)
+        objects_by_predicate.setdefault(predicate_text, []).append(format_term(object))
     return f"{subject} {' ; '.join(' '.join((predicate, ', '.join(objects))) for predicate, objects in objects_by_predicate.items())} ."
 
 
@@ -300,9 +297,7 @@ def _add_facts(facts: Sequence[Fact]) -> str:
         lines.append(_format_statement([plain], format_term(plain[0])))
         if described:
             lines.append(_format_statement(described, format_term(resource)))
-            values = dict.fromkeys(
-                predicate for _, predicate, object in described if isinstance(object, Literal)
-            )
+            values = dict.fromkeys(p for _, p, object in described if isinstance(object, Literal))
             replaced += [f"({format_term(resource)} {format_term(predicate)})" for predicate in values]
     deletion = f"DELETE {{ ?fact ?name ?old }} WHERE {{ VALUES (?fact ?name) {{ {' '.join(replaced)} }} ?fact ?name ?old }} ;\n"
     return (deletion if replaced else "") + "INSERT DATA {\n  " + "\n  ".join(lines) + "\n}"
@@ -354,9 +349,8 @@ def _normalize_name(name: str) -> str:
 
 def _format_node(node: Node) -> str:
     triples = node_triples(node.id, node.labels, node.properties)
-    return _format_statement(
-        (triple for triple in triples if not triple[1].startswith(META)), format_term(triples[0][0])
-    )
+    subject = format_term(triples[0][0])
+    return _format_statement((triple for triple in triples if not triple[1].startswith(META)), subject)
 
 
 def _format_edge(edge: Edge) -> str:

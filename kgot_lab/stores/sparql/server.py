@@ -149,9 +149,8 @@ class SparqlServer(EmbeddedStore):
                 return tuple(rows_of_triples(answer.triples))
             if answer.truth is not None:
                 return (answer.truth,)
-            return tuple(
-                solution_rows(answer.variables, answer.solutions, in_order=has_word(tokens, "ORDER"))
-            )
+            in_order = has_word(tokens, "ORDER")
+            return tuple(solution_rows(answer.variables, answer.solutions, in_order=in_order))
         except RefusedValue as refusal:
             raise QueryFailed(statement, str(refusal)) from None
         except ServerLost:
@@ -262,18 +261,14 @@ class SparqlServer(EmbeddedStore):
     def _claim_graph(self, *, adopt: bool, wipe: bool) -> None:
         """Check that the graph belongs to this kind of store, or take it over."""
         problem = f"{self._location} already holds a graph {self.namespace!r}"
-        if (
-            not self._server_version()
-            and not adopt
-            and self._asked(f"ASK {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}").truth
-        ):
+        is_filled = f"ASK {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}"
+        if not self._server_version() and not adopt and self._asked(is_filled).truth:
             raise BadInput(
                 f"{problem}, which no store like this made; choose another namespace, or take it over with adopt=True"
             )
         if wipe:
-            self._run_update(
-                f"DROP SILENT GRAPH <{self._graph}> ;\nDELETE WHERE {{ {self._version_pattern('?old')} }}"
-            )
+            old_version = self._version_pattern("?old")
+            self._run_update(f"DROP SILENT GRAPH <{self._graph}> ;\nDELETE WHERE {{ {old_version} }}")
         self._load_copy()
         self._require_confined()
         if not self._exact:
@@ -300,9 +295,8 @@ class SparqlServer(EmbeddedStore):
         the same moment on the same graph. Both were made.
         """
         solutions = self._asked(f"SELECT ?version WHERE {{ {self._version_pattern('?version')} }}").solutions
-        return tuple(
-            sorted(term.text for solution in solutions if isinstance(term := solution["version"], Literal))
-        )
+        found = (solution["version"] for solution in solutions)
+        return tuple(sorted(term.text for term in found if isinstance(term, Literal)))
 
     def _version_pattern(self, version: str) -> str:
         return f"GRAPH <{VERSIONS_GRAPH}> {{ <{self._graph}> <{VERSION_IRI}> {version} }}"
@@ -325,10 +319,8 @@ class SparqlServer(EmbeddedStore):
         version = (
             self._server_version()
         )  # read before the graph: the next write detects any change in between
-        triples = (
-            self._asked(f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}").triples
-            or ()
-        )
+        query = f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}"
+        triples = self._asked(query).triples or ()
         graph = graph_from_triples(sorted(triples, key=repr))
         diff = super().graph().diff(graph)
         super()._store_diff(diff)
@@ -352,9 +344,8 @@ class SparqlServer(EmbeddedStore):
                     return action()
                 except _WriteConflict:
                     self._version = ()
-        raise StoreUnavailable(
-            f"others change the graph {self.namespace!r} of {self._location} all the time; try again later"
-        )
+        problem = f"others change the graph {self.namespace!r} of {self._location} all the time"
+        raise StoreUnavailable(f"{problem}; try again later")
 
     def _store_diff(self, diff: Diff) -> None:
         """Apply a diff on the server, then to the copy."""
@@ -362,9 +353,8 @@ class SparqlServer(EmbeddedStore):
         if not diff:
             return
         old, new = self._touched_triples(diff)
-        self._send_changes(
-            [triple for triple in old if triple not in new], [triple for triple in new if triple not in old]
-        )
+        removed = [triple for triple in old if triple not in new]
+        self._send_changes(removed, [triple for triple in new if triple not in old])
         super()._store_diff(diff)
 
     def _touched_triples(self, diff: Diff) -> tuple[dict[RdfTriple, None], dict[RdfTriple, None]]:
@@ -374,9 +364,8 @@ class SparqlServer(EmbeddedStore):
         """
         edges: dict[EdgeIdentity, Edge] = {}
         for edge in (*diff.added_edges, *diff.removed_edges, *(before for before, _ in diff.changed_edges)):
-            incident = min(
-                (self._current_state.incident.get(end, {}) for end in (edge.source, edge.target)), key=len
-            )
+            ends = (edge.source, edge.target)
+            incident = min((self._current_state.incident.get(end, {}) for end in ends), key=len)
             edges.update(
                 {
                     identity: self._current_state.edges[identity]
@@ -386,9 +375,8 @@ class SparqlServer(EmbeddedStore):
             )
         old = to_triples((*diff.removed_nodes, *(before for before, _ in diff.changed_nodes)), edges.values())
         removed = {edge.identity for edge in diff.removed_edges}
-        added = {
-            edge.identity: edge for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))
-        }
+        changed = (after for _, after in diff.changed_edges)
+        added = {edge.identity: edge for edge in (*diff.added_edges, *changed)}
         remaining = {identity: edge for identity, edge in edges.items() if identity not in removed} | added
         new = to_triples((*diff.added_nodes, *(after for _, after in diff.changed_nodes)), remaining.values())
         return dict.fromkeys(old), dict.fromkeys(new)
@@ -418,12 +406,8 @@ class SparqlServer(EmbeddedStore):
         the change did not take effect, or if the server went away so that this is unknown.
         """
         write_name = uuid4().hex
-        earlier = (
-            name
-            for names in zip_longest(*map(str.split, self._version), fillvalue="")
-            for name in names
-            if name
-        )
+        columns = zip_longest(*map(str.split, self._version), fillvalue="")
+        earlier = (name for names in columns for name in names if name)
         new = (" ".join((write_name, *islice(earlier, _VERSION_LENGTH - 1))),)
         parts = (
             f"{word} {{ {self._version_patterns(versions)} GRAPH <{self._graph}> {{\n{_format_triples(triples)}}} }}"

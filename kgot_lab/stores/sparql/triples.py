@@ -86,10 +86,8 @@ def graph_from_triples(triples: Iterable[RdfTriple]) -> PropertyGraph:
     except RefusedValue as refusal:
         raise BadInput(str(refusal)) from None
     nodes = (Node(id, tuple(labels), properties) for id, (labels, properties) in contents.nodes.items())
-    edges = (
-        Edge(source, type, target, values, key)
-        for (source, type, target, key), values in contents.edges.items()
-    )
+    stored = contents.edges.items()
+    edges = (Edge(source, type, target, values, key) for (source, type, target, key), values in stored)
     return PropertyGraph.of(nodes, edges)
 
 
@@ -153,6 +151,5 @@ def _convert_term(term: object) -> Term:
         return f"_:{term.value}"
     if isinstance(term, pyoxigraph.Literal):
         return Literal(term.value, term.datatype.value)
-    raise BadInput(
-        f"{term} is a triple in the place of a thing; describe it with rdf:subject, rdf:predicate and rdf:object"
-    )
+    problem = f"{term} is a triple in the place of a thing"
+    raise BadInput(f"{problem}; describe it with rdf:subject, rdf:predicate and rdf:object")

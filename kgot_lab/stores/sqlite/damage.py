@@ -23,10 +23,8 @@ from kgot_lab.stores.log import back_up_damaged_file
 if TYPE_CHECKING:
     from kgot_lab.stores.sqlite.tables import Connection
 
-_COLUMNS = {
-    "nodes": ("id", "labels", "properties"),
-    "edges": ("source", "type", "target", "key", "properties"),
-}
+_COLUMNS = {"nodes": ("id", "labels", "properties")}
+_COLUMNS["edges"] = ("source", "type", "target", "key", "properties")
 CHECKSUM_REMOVAL_TRIGGERS = {
     f"sum_{kind}_before_{event}": (kind, event) for kind in _COLUMNS for event in ("UPDATE", "DELETE")
 }
@@ -59,9 +57,7 @@ VERIFICATION_TRIGGERS = {  # triggers of a connection run before those of the fi
     for kind in _COLUMNS
     for event in ("UPDATE", "DELETE")
 }
-INSERT_CHECKSUM_TRIGGERS = {
-    name: trigger for name, trigger in CHECKSUM_TRIGGERS.items() if name.endswith("INSERT")
-}
+INSERT_CHECKSUM_TRIGGERS = {name: sql for name, sql in CHECKSUM_TRIGGERS.items() if name.endswith("INSERT")}
 SELECT_SOUND_ROWS = {
     kind: f"SELECT {', '.join(columns)} FROM {kind} AS row LEFT JOIN sums ON sums.kind = '{kind}' AND sums.number = row.number"
     f" WHERE coalesce(sum, {_checksum_sql(kind, 'row')}) = {_checksum_sql(kind, 'row')}"
@@ -89,10 +85,8 @@ _FILL_CHECKSUMS = tuple(
 
 def last_row_numbers(connection: sqlite3.Connection) -> dict[str, int]:
     """Return the largest row number of each kind."""
-    return {
-        kind: connection.execute(f"SELECT coalesce(max(number), 0) FROM {kind}").fetchone()[0]
-        for kind in _COLUMNS
-    }
+    queries = {kind: f"SELECT coalesce(max(number), 0) FROM {kind}" for kind in _COLUMNS}
+    return {kind: connection.execute(query).fetchone()[0] for kind, query in queries.items()}
 
 
 def add_checksums_since(connection: sqlite3.Connection, numbers: Mapping[str, int]) -> None:
@@ -106,10 +100,8 @@ def add_checksums_since(connection: sqlite3.Connection, numbers: Mapping[str, in
 
 def lacks_checksums(connection: sqlite3.Connection) -> bool:
     """Return whether a row has no checksum, because another program wrote it."""
-    return any(
-        connection.execute(f"SELECT 1 {without} LIMIT 1").fetchone()
-        for without in _ROWS_WITHOUT_CHECKSUM.values()
-    )
+    queries = (f"SELECT 1 {without} LIMIT 1" for without in _ROWS_WITHOUT_CHECKSUM.values())
+    return any(connection.execute(query).fetchone() for query in queries)
 
 
 def fill_checksums(connection: sqlite3.Connection) -> None:
@@ -169,9 +161,8 @@ def _search_tables(connection: sqlite3.Connection, schema: Sequence[str]) -> str
     if can_write:
         # changes nothing, but counts as a write
         connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
-    nodes, words = connection.execute(
-        "SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM words)"
-    ).fetchone()
+    query = "SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM words)"
+    nodes, words = connection.execute(query).fetchone()
     return "" if nodes == words else f"the index of words has {words:,} of {nodes:,} nodes"
 
 
@@ -266,9 +257,8 @@ def _read_wal_state(path: Path) -> _WalState:
     order = ">" if magic & 1 else "<"
     checksum, salts = _wal_checksum(data[: _WAL_HEADER.size - 8], order, (0, 0)), data[16:24]
     is_sound, whole_pages, lost_changes, is_torn = checksum == (first, second), 0, 0, False
-    for number, offset in enumerate(
-        range(_WAL_HEADER.size, len(data), _FRAME_HEADER_SIZE + page_size), start=1
-    ):
+    offsets = range(_WAL_HEADER.size, len(data), _FRAME_HEADER_SIZE + page_size)
+    for number, offset in enumerate(offsets, start=1):
         head = data[offset : offset + _FRAME_HEADER_SIZE]
         if not salts.startswith(head[8:16]):
             break
@@ -301,15 +291,11 @@ def _parse_wal_index(data: bytes) -> _WalIndex | None:
 
     None if it is invalid, or from a machine with the other byte order.
     """
-    if (
-        len(data) < 100
-        or data[:48] != data[48:96]
-        or _WAL_INDEX_FIELD.unpack_from(data)[0] != _WAL_INDEX_VERSION
-    ):
+    is_damaged = len(data) < 100 or data[:48] != data[48:96]
+    if is_damaged or _WAL_INDEX_FIELD.unpack_from(data)[0] != _WAL_INDEX_VERSION:
         return None
-    return _WalIndex(
-        data[32:40], _WAL_INDEX_FIELD.unpack_from(data, 16)[0], _WAL_INDEX_FIELD.unpack_from(data, 96)[0]
-    )
+    pages, whole = (_WAL_INDEX_FIELD.unpack_from(data, offset)[0] for offset in (16, 96))
+    return _WalIndex(data[32:40], pages, whole)
 
 
 def _wal_checksum(data: bytes, order: str, initial: tuple[int, int]) -> tuple[int, int]:

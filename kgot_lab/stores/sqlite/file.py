@@ -172,9 +172,8 @@ def unavailable_error(error: sqlite3.Error, path: Path | None) -> StoreUnavailab
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or str(error).endswith(CHECKSUM_MISMATCH):
         return damaged_error(Path(location), str(error))
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM):
-        return StoreUnavailable(
-            f"{location}: {error}; see that its folder is there, can be written to and has room"
-        )
+        advice = "see that its folder is there, can be written to and has room"
+        return StoreUnavailable(f"{location}: {error}; {advice}")
     return None
 
 
@@ -189,9 +188,8 @@ def _refuse_foreign(path: Path) -> None:
     status = path.stat()
     if (status.st_dev, status.st_ino) in _OPEN_BEFORE_FORK:
         advice = 'open it in a process that is started anew (multiprocessing\'s "spawn"), or close it before forking'
-        raise StoreUnavailable(
-            f"{path} was open when this process was forked, and SQLite cannot lock it here: {advice}"
-        )
+        problem = "was open when this process was forked, and SQLite cannot lock it here"
+        raise StoreUnavailable(f"{path} {problem}: {advice}")
     if status.st_nlink > 1:
         raise StoreUnavailable(
             f"{path} has other names (hard links), and SQLite keeps a log for each: delete those, or copy the file"
@@ -249,9 +247,9 @@ def _prepare_file(writer: Connection, path: Path | None) -> None:
             writer.execute(f"PRAGMA application_id = {APPLICATION}")
             writer.execute(f"PRAGMA user_version = {VERSION}")
         writer.execute("COMMIT")
-    _require_own_format(
-        _query_number(writer, "PRAGMA application_id"), _query_number(writer, "PRAGMA user_version"), path
-    )
+    names = ("application_id", "user_version")
+    application, version = (_query_number(writer, f"PRAGMA {name}") for name in names)
+    _require_own_format(application, version, path)
     for setting in (
         "journal_mode = WAL",
         "synchronous = FULL",
@@ -284,10 +282,8 @@ def _complete_checksums(writer: Connection, path: Path) -> None:
                 writer.execute(statement)
             fill_checksums(writer)
         writer.execute("COMMIT")
-    if (
-        _query_number(writer, "PRAGMA page_count") * _query_number(writer, "PRAGMA page_size")
-        <= MAX_CHECKED_BYTES
-    ):
+    pages, page_size = (_query_number(writer, f"PRAGMA {name}") for name in ("page_count", "page_size"))
+    if pages * page_size <= MAX_CHECKED_BYTES:
         if damage := find_damage(writer, GRAPH_TABLES):
             raise damaged_error(path, damage)
         if not is_old and lacks_checksums(writer):
@@ -327,9 +323,8 @@ def search_file(path: Path) -> FileSearch:
                     path,
                 )
                 enable_checksums(connection)
-                nodes, edges = (
-                    _query_number(connection, f"SELECT count(*) FROM {kind}") for kind in ("nodes", "edges")
-                )
+                queries = (f"SELECT count(*) FROM {kind}" for kind in ("nodes", "edges"))
+                nodes, edges = (_query_number(connection, query) for query in queries)
                 if version >= VERSION:
                     return FileSearch(find_damage(connection, GRAPH_TABLES), nodes, edges, True, copy.has_log)
                 (damage,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
@@ -344,17 +339,15 @@ def is_open_in_process(path: Path) -> bool:
     Reading such a file without SQLite would release its locks (POSIX).
     """
     status = _file_status(str(path))
-    return status is not None and any(
-        (status.st_dev, status.st_ino) in graph.files.values() for graph in list(_OPEN_GRAPHS)
-    )
+    graphs = list(_OPEN_GRAPHS)
+    return status is not None and any((status.st_dev, status.st_ino) in g.files.values() for g in graphs)
 
 
 def require_closed(path: Path) -> None:
     """Raise StoreUnavailable if a store of this process has a file open."""
     if is_open_in_process(path):
-        raise StoreUnavailable(
-            f"{path} is open in this program: close that store, or have it searched by its verify()"
-        )
+        advice = "close that store, or have it searched by its verify()"
+        raise StoreUnavailable(f"{path} is open in this program: {advice}")
 
 
 def damaged_error(path: Path, damage: str) -> StoreDamaged:
@@ -400,8 +393,6 @@ def _file_status(file: str) -> os.stat_result | None:
 def _merge_properties(old_text: str, new_text: str) -> str:
     """Merge two JSON objects, with the new value for a name in both."""
     values = parse_json(new_text, "properties")
-    return (
-        json_text({**parse_json(old_text, "properties"), **values}, "properties")
-        if isinstance(values, dict)
-        else new_text
-    )
+    if not isinstance(values, dict):
+        return new_text
+    return json_text({**parse_json(old_text, "properties"), **values}, "properties")

@@ -56,9 +56,8 @@ def salvage_sqlite(path: Path) -> SalvageResult:
         replacement.replace(source)
     except OSError as error:
         replacement.unlink(missing_ok=True)
-        raise StoreUnavailable(
-            f"{path}: could not be written anew, and is as it was: {error.strerror or error}"
-        ) from None
+        problem = "could not be written anew, and is as it was"
+        raise StoreUnavailable(f"{path}: {problem}: {error.strerror or error}") from None
     for part in ("-wal", "-shm"):
         source.with_name(source.name + part).unlink(missing_ok=True)
     return SalvageResult(damaged_copy, summary)

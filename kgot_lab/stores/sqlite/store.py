@@ -255,9 +255,8 @@ class Sqlite:
 
         Empty if there is no such node.
         """
-        return tuple(
-            self._edges(self._query(f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number", (id,)))
-        )
+        query = f"{_EDGES} WHERE source = ?1 OR target = ?1 ORDER BY number"
+        return tuple(self._edges(self._query(query, (id,))))
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first by BM25.
@@ -290,11 +289,8 @@ class Sqlite:
         """Return a shortest undirected path of at most `most` edges, or () if there is none."""
         with self._snapshot():
             steps = shortest_path(source, target, max_edges, self._bare_neighbours)
-            return tuple(
-                edge
-                for step in steps
-                for edge in self._edges(self._query(f"{_EDGES} {_WHERE_EDGE}", step.identity))
-            )
+            rows = (row for step in steps for row in self._query(f"{_EDGES} {_WHERE_EDGE}", step.identity))
+            return tuple(self._edges(rows))
 
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
@@ -321,10 +317,8 @@ class Sqlite:
         Scoring a common term is slow.
         """
         common = max(_MIN_COMMON_NODES, self._query("SELECT count(*) FROM nodes")[0][0] // 10)
-        times = {
-            term: self._query("SELECT count(*) FROM words WHERE words MATCH ?", (term,))[0][0]
-            for term in terms
-        }
+        query = "SELECT count(*) FROM words WHERE words MATCH ?"
+        times = {term: self._query(query, (term,))[0][0] for term in terms}
         return [term for term in terms if 0 < times[term] <= common] or terms
 
     def _adjacent_ids(self, ids: Sequence[str]) -> Iterator[str]:
@@ -340,9 +334,7 @@ class Sqlite:
             "SELECT source, type, target, key FROM edges WHERE source = ?1"
             " UNION ALL SELECT source, type, target, key FROM edges WHERE target = ?1"
         )
-        return [
-            Edge(source, type, target, key=key) for source, type, target, key in self._query(query, (id,))
-        ]
+        return [Edge(*ends, key=key) for *ends, key in self._query(query, (id,))]
 
     def _nodes(self, rows: Iterable[SqlRow]) -> Iterator[Node]:
         yield from map(node_from_row, self._checked_rows(rows))
@@ -418,9 +410,8 @@ class Sqlite:
                 if graph.writer.in_transaction:
                     graph.writer.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
-                    raise unavailable_error(error, self._path) or BadInput(
-                        f"the database refused it: {error}"
-                    ) from None
+                    refusal = BadInput(f"the database refused it: {error}")
+                    raise unavailable_error(error, self._path) or refusal from None
                 raise
 
     @contextmanager
@@ -467,12 +458,10 @@ class Sqlite:
         ids, identities = touched_keys(diff)
         if not self._query("SELECT 1 FROM nodes LIMIT 1"):
             ids, identities = [], []
-        nodes = list(
-            self._nodes(row for id in ids for row in writer.execute(f"{_NODES} WHERE id = ?", (id,)))
-        )
-        edge_rows = (
-            row for identity in identities for row in writer.execute(f"{_EDGES} {_WHERE_EDGE}", identity)
-        )
+        node_rows = (row for id in ids for row in writer.execute(f"{_NODES} WHERE id = ?", (id,)))
+        nodes = list(self._nodes(node_rows))
+        query = f"{_EDGES} {_WHERE_EDGE}"
+        edge_rows = (row for identity in identities for row in writer.execute(query, identity))
         edges = {edge.identity: edge for edge in self._edges(edge_rows)}
         for node in diff.removed_nodes:
             edges.update((edge.identity, edge) for edge in self.neighbours(node.id))

@@ -131,11 +131,8 @@ _WORD = re.compile(r"[^\W_]+")
 
 def node_from_row(row: SqlRow) -> Node:
     id, labels, properties = row
-    return Node(
-        id,
-        tuple(json.loads(labels)) if labels != "[]" else (),
-        json.loads(properties) if properties != "{}" else {},
-    )
+    label_list = tuple(json.loads(labels)) if labels != "[]" else ()
+    return Node(id, label_list, json.loads(properties) if properties != "{}" else {})
 
 
 def edge_from_row(row: SqlRow) -> Edge:
@@ -157,11 +154,8 @@ def _parse_row(table: str, columns: Sequence[Any]) -> SqlRow | None:
         return None
     if table == "nodes":
         id, labels, properties, *_ = columns
-        return (
-            id,
-            parse_json(labels, f"the labels of {id!r}"),
-            parse_json(properties, f"the properties of {id!r}"),
-        )
+        label_list = parse_json(labels, f"the labels of {id!r}")
+        return id, label_list, parse_json(properties, f"the properties of {id!r}")
     return *columns[:4], parse_json(columns[4], f"the properties of {columns[:4]!r}")
 
 
@@ -180,20 +174,17 @@ def fetch_rows(cursor: sqlite3.Cursor, statement: str) -> Rows:
     names = [column[0] for column in cursor.description]
     for name, times in Counter(names).items():
         if times > 1:
-            raise QueryFailed(
-                statement, f"{times} columns are called {name!r}; give each a name of its own with AS"
-            )
+            problem = f"{times} columns are called {name!r}"
+            raise QueryFailed(statement, f"{problem}; give each a name of its own with AS")
     rows: list[dict[str, Json]] = []
     size = 0
     for row in cursor:
         size += sum(len(value) if isinstance(value, str) else 8 for value in row) + 8 * len(row)
         if size > _MAX_RESULT:
-            raise QueryFailed(
-                statement, f"the answer is larger than {_MAX_RESULT:,} bytes; ask for less, or add a LIMIT"
-            )
-        rows.append(
-            {name: _cell_value(name, value, statement) for name, value in zip(names, row, strict=True)}
-        )
+            problem = f"the answer is larger than {_MAX_RESULT:,} bytes"
+            raise QueryFailed(statement, f"{problem}; ask for less, or add a LIMIT")
+        cells = zip(names, row, strict=True)
+        rows.append({name: _cell_value(name, value, statement) for name, value in cells})
     return tuple(rows)
 
 

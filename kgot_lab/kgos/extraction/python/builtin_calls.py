@@ -100,9 +100,7 @@ def _model_min_max(analysis: PointsTo, to: int, calls: CallSite) -> None:
 def _model_next(analysis: PointsTo, to: int, calls: CallSite) -> None:
     iterator = calls.positional(0)
     if iterator is not None:
-        analysis.solver.on_value(
-            iterator, lambda value: analysis.advance(value, to, calls.caller, calls.line)
-        )
+        analysis.solver.on_value(iterator, lambda v: analysis.advance(v, to, calls.caller, calls.line))
     if (default := calls.positional(1)) is not None:
         analysis.solver.flow(default, to)
 
@@ -145,7 +143,7 @@ def _model_getattr(analysis: PointsTo, to: int, calls: CallSite) -> None:
         def named(key: Value) -> None:
             if key[:2] == ("key", "str"):
                 analysis.solver.on_value(
-                    base, lambda value: analysis.attribute(value, key[2], to, calls.caller, calls.line)
+                    base, lambda v: analysis.attribute(v, key[2], to, calls.caller, calls.line)
                 )
 
         analysis.solver.on_value(name, named)
@@ -159,9 +157,7 @@ def _model_setattr(analysis: PointsTo, to: int, calls: CallSite) -> None:
 
         def named(key: Value) -> None:
             if key[:2] == ("key", "str"):
-                analysis.solver.on_value(
-                    base, lambda value: analysis.set_attribute(value, key[2], value_variable)
-                )
+                analysis.solver.on_value(base, lambda v: analysis.set_attribute(v, key[2], value_variable))
 
         analysis.solver.on_value(name, named)
 

@@ -31,11 +31,8 @@ class ExpressionReader:
             case None:
                 return None
             case ast.Constant(value=str() | bool() | int() as constant):
-                return (
-                    flow.add_value(known_key(constant))
-                    if len(str(constant)) <= _MAX_KEY_CHARACTERS
-                    else flow.add_value(["text"])
-                )
+                short = len(str(constant)) <= _MAX_KEY_CHARACTERS
+                return flow.add_value(known_key(constant) if short else ["text"])
             case ast.Name(id=name):
                 return scope.read(name)
             case ast.Attribute(value=base, attr=attribute):
@@ -54,10 +51,8 @@ class ExpressionReader:
                     scope,
                     lambda box: self._put_item(box, ANY_KEY, self.value(element, scope)),
                 )
-            case ast.DictComp():
-                return self._read_comprehension(
-                    node.generators, scope, lambda box: self._put_pair(box, node, scope)
-                )
+            case ast.DictComp(generators=generators):
+                return self._read_comprehension(generators, scope, lambda d: self._put_pair(d, node, scope))
             case ast.Subscript(value=base, slice=key):
                 return self._read_subscript(self.value(base, scope), key, scope, node.lineno)
             case ast.IfExp(test=test, body=one, orelse=other):
@@ -117,9 +112,7 @@ class ExpressionReader:
     def _bind_tuple(
         self, targets: list[ast.expr], value: str | None, scope: Scope, literal: ast.expr | None
     ) -> None:
-        starred = next(
-            (position for position, each in enumerate(targets) if isinstance(each, ast.Starred)), None
-        )
+        starred = next((i for i, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
         items = literal.elts if isinstance(literal, ast.Tuple | ast.List) else None
         if items is not None and not any(isinstance(each, ast.Starred) for each in items):
             after = len(targets) - 1 - starred if starred is not None else 0
@@ -129,11 +122,8 @@ class ExpressionReader:
                 if starred is not None and position == starred:
                     self.bind(target, self._build_list(read[position : len(read) - after]), scope)
                     continue
-                at = (
-                    position
-                    if starred is None or position < starred
-                    else len(items) - (len(targets) - position)
-                )
+                from_start = starred is None or position < starred
+                at = position if from_start else len(items) - (len(targets) - position)
                 if 0 <= at < len(items):
                     self.bind(target, read[at], scope, items[at])
             return
@@ -217,9 +207,8 @@ class ExpressionReader:
         for position, item in enumerate(items):
             if isinstance(item, ast.Starred):
                 known = False  # the keys of what follows are unknown
-                self._put_item(
-                    box, ANY_KEY, self.read_iteration(self.value(item.value, scope), scope, item.lineno)
-                )
+                starred = self.read_iteration(self.value(item.value, scope), scope, item.lineno)
+                self._put_item(box, ANY_KEY, starred)
                 continue
             key: list[Json] = known_key(position) if known else list(ANY_KEY)
             keys += [key] if known else []
@@ -240,9 +229,8 @@ class ExpressionReader:
         keys: list[Json] = []
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                self._put_item(
-                    box, ANY_KEY, self._read_any_item(self.value(value, scope), scope, value.lineno)
-                )
+                items = self._read_any_item(self.value(value, scope), scope, value.lineno)
+                self._put_item(box, ANY_KEY, items)
                 continue
             at = self._read_key(key, scope)
             if isinstance(at, list) and at[0] == "key":
@@ -300,15 +288,13 @@ class ExpressionReader:
     def _read_subscript(self, base: str | None, key: ast.expr, scope: Scope, line: int) -> str | None:
         found = self.flow.fresh_name()
         if isinstance(key, ast.Slice):
-            low, high = (
-                each.value if isinstance(each, ast.Constant) else None for each in (key.lower, key.upper)
-            )
+            bounds = (key.lower, key.upper)
+            low, high = (bound.value if isinstance(bound, ast.Constant) else None for bound in bounds)
             for each in (key.lower, key.upper, key.step):
                 self.value(each, scope)
-            plain = key.step is None and all(
-                each is None or (isinstance(each, int) and each >= 0) for each in (low, high)
-            )
-            constant = all(each is None or isinstance(each, ast.Constant) for each in (key.lower, key.upper))
+            known = [end for end in (low, high) if end is not None]
+            plain = key.step is None and all(isinstance(end, int) and end >= 0 for end in known)
+            constant = all(bound is None or isinstance(bound, ast.Constant) for bound in bounds)
             if base is not None:
                 ends = ((low or 0), high) if plain and constant else (None, None)
                 self.flow.add("part", found, base, *ends)
@@ -342,11 +328,8 @@ class ExpressionReader:
         written = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.Set, ast.DictComp)
         if isinstance(left, written) or isinstance(right, written):
             return self.flow.merge_variables([each for each in (one, other) if each is not None])
-        return (
-            self.flow.add_value(["text"])
-            if isinstance(left, ast.JoinedStr | ast.Constant) and _is_text(left)
-            else None
-        )
+        is_text = isinstance(left, ast.JoinedStr | ast.Constant) and _is_text(left)
+        return self.flow.add_value(["text"]) if is_text else None
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -220,9 +220,7 @@ def bound_names(body: Iterable[ast.AST]) -> set[str]:
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 elsewhere.update(names)
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                bound.update(
-                    alias.asname or alias.name.split(".")[0] for alias in aliases if alias.name != "*"
-                )
+                bound.update(a.asname or a.name.split(".")[0] for a in aliases if a.name != "*")
             case (
                 ast.ExceptHandler(name=str(name))
                 | ast.MatchAs(name=str(name))

@@ -124,10 +124,8 @@ class PointsTo:
                 solver.on_value(v(base), lambda value: self.iterate(value, v(to), caller, line))
             case ["call", to, callee, arguments, names, caller, line]:
                 self._sites.append(v(callee))
-                positional_arguments = [self._argument(each, caller, line) for each in arguments]
-                calls = CallSite(
-                    positional_arguments, self._keyword_arguments(names), caller, line, v(callee)
-                )
+                positional = [self._argument(each, caller, line) for each in arguments]
+                calls = CallSite(positional, self._keyword_arguments(names), caller, line, v(callee))
                 solver.on_value(v(callee), lambda value: self.call(value, v(to), calls))
             case ["decorate", to, callee, of, caller, line]:
                 self._decorate(v(to), v(callee), v(of), CallSite([v(of)], {}, caller, line, v(callee)))
@@ -138,9 +136,7 @@ class PointsTo:
             case ["raise", base, caller, line]:
                 calls = CallSite([], {}, caller, line, v(base))
                 nowhere = v(f"raised@{caller}")
-                solver.on_value(
-                    v(base), lambda value: self.call(value, nowhere, calls) if value[0] == "class" else None
-                )
+                solver.on_value(v(base), lambda c: self.call(c, nowhere, calls) if c[0] == "class" else None)
             case ["module", to, name]:
                 solver.add(v(to), self._module(name, module))
             case ["from", to, name, attribute]:
@@ -158,9 +154,7 @@ class PointsTo:
             if argument[1] is None:
                 return None
             item = self._variable(f"each of {argument[1]}")
-            self.solver.on_value(
-                self._variable(argument[1]), lambda value: self.iterate(value, item, caller, line)
-            )
+            self.solver.on_value(self._variable(argument[1]), lambda v: self.iterate(v, item, caller, line))
             return ("star", self._variable(argument[1]))
         return None if argument is None else self._variable(argument)
 
@@ -174,9 +168,7 @@ class PointsTo:
         decorates few.
         """
         self.solver.on_value(callee, lambda value: self.call(value, to, calls))
-        self.solver.on_value(
-            callee, lambda value: self.solver.flow(of, to) if value[0] != "function" else None
-        )
+        self.solver.on_value(callee, lambda v: self.solver.flow(of, to) if v[0] != "function" else None)
         self._later.append(
             (
                 lambda: self._is_known_code(to) and not self._takes_many(callee),
@@ -194,9 +186,7 @@ class PointsTo:
 
     def _is_known_code(self, variable: int) -> bool:
         """Return whether a variable may be something whose code is known."""
-        return any(
-            value[0] in ("function", "bound", "class") for value in self.solver.possible_values(variable)
-        )
+        return any(v[0] in ("function", "bound", "class") for v in self.solver.possible_values(variable))
 
     # --- modules ---
 
@@ -230,9 +220,8 @@ class PointsTo:
             case ("module", module):
                 self._module_attribute(module, name, to)
             case ("external", other):
-                solver.add(
-                    to, ("external", other if other.count(".") >= _MAX_NAME_PARTS else f"{other}.{name}")
-                )
+                longest = other.count(".") >= _MAX_NAME_PARTS
+                solver.add(to, ("external", other if longest else f"{other}.{name}"))
             case ("builtin", other):
                 solver.add(to, ("builtin", f"{other}.{name}"))
             case ("object", owner):
@@ -265,10 +254,8 @@ class PointsTo:
                 self.solver.add(to, ("external", f"{owner[4:]}.{name}"))
                 return
             if owner in self.program.classes and name in self.program.classes[owner]["names"]:
-                self.solver.on_value(
-                    self._variable(scope_variable(name, owner)),
-                    lambda value: self._bind(value, of, to, caller, line),
-                )
+                variable = self._variable(scope_variable(name, owner))
+                self.solver.on_value(variable, lambda value: self._bind(value, of, to, caller, line))
                 return
             self.solver.flow(self._variable(f"{name}@class {owner}"), to)
 
@@ -293,12 +280,8 @@ class PointsTo:
                 self.solver.flow(source, self._variable(f"{name}@object {owner}"))
             case ("class", owner):
                 is_class_attribute = name in self.program.classes[owner]["names"]
-                self.solver.flow(
-                    source,
-                    self._variable(
-                        scope_variable(name, owner) if is_class_attribute else f"{name}@class {owner}"
-                    ),
-                )
+                variable = scope_variable(name, owner) if is_class_attribute else f"{name}@class {owner}"
+                self.solver.flow(source, self._variable(variable))
             case ("module", module):
                 self.solver.flow(source, self._variable(scope_variable(name, module)))
             case ("function", of):
@@ -320,9 +303,8 @@ class PointsTo:
 
         The key ANY_KEY means an unknown key, and "all" means all keys.
         """
-        return self._variable(
-            f"[{'*' if key == ANY_KEY else key if key == 'all' else ' '.join(key[1:])}]@{box}"
-        )
+        key_text = "*" if key == ANY_KEY else key if key == "all" else " ".join(key[1:])
+        return self._variable(f"[{key_text}]@{box}")
 
     def hold(self, box: str, key: Any, source: int) -> None:
         """Let a variable flow into a container at a key.
@@ -335,9 +317,7 @@ class PointsTo:
             solver.flow(source, self.slot(box, key))
             return
         at = key if isinstance(key, int) else self._variable(key)
-        solver.on_value(
-            at, lambda value: solver.flow(source, self.slot(box, list(value))) if value[0] == "key" else None
-        )
+        solver.on_value(at, lambda v: solver.flow(source, self.slot(box, list(v))) if v[0] == "key" else None)
         self._later.append((lambda: self._has_key(at), lambda: solver.flow(source, self.slot(box, ANY_KEY))))
 
     def _has_key(self, variable: int) -> bool:
@@ -374,9 +354,8 @@ class PointsTo:
             case ("box", box):
                 self.hold(box, key, source)
             case ("object", _):
-                self.call_method(
-                    value, "__setitem__", [None, source], self._variable(f"nothing@{module}"), module, 0
-                )
+                result = self._variable(f"nothing@{module}")
+                self.call_method(value, "__setitem__", [None, source], result, module, 0)
 
     def _part(self, value: Value, to: str, low: int | None, high: int | None) -> None:
         solver = self.solver
@@ -469,9 +448,7 @@ class PointsTo:
                 self._called.add(key)
                 found = self._variable(f"__call__ of {value}@{calls.caller}")
                 self.attribute(value, "__call__", found, calls.caller, calls.line)
-                solver.on_value(
-                    found, lambda each: self.call(each, to, calls) if each[0] != "external" else None
-                )
+                solver.on_value(found, lambda f: self.call(f, to, calls) if f[0] != "external" else None)
             case ("external", name):
                 self._note_call(calls, ("external", name))
                 passing = name in _PASSING_FUNCTIONS or name.startswith(_PASSING_PREFIXES)
@@ -572,13 +549,8 @@ class PointsTo:
         def act(value: Value) -> None:
             if value[0] == "box":
                 for name in names:
-                    self.item(
-                        value,
-                        ["key", "str", name],
-                        self._variable(scope_variable(name, function)),
-                        function,
-                        0,
-                    )
+                    variable = self._variable(scope_variable(name, function))
+                    self.item(value, ["key", "str", name], variable, function, 0)
 
         self.solver.on_value(source, act)
 

@@ -55,9 +55,7 @@ class Program:
                 continue
             seen.add(each)
             found.update(name for name in self.flows[each]["names"] if not name.startswith("_"))
-            stars = [
-                constraint[2] for constraint in self.flows[each]["constraints"] if constraint[0] == "star"
-            ]
+            stars = [c[2] for c in self.flows[each]["constraints"] if c[0] == "star"]
             waiting += [id for name in stars if (id := self.names.find(name, each)) is not None]
         return found
 

@@ -40,9 +40,8 @@ def function_marks(node: Function, decorators: tuple[str, ...]) -> tuple[str, ..
 
 
 def _find_marks(node: Function, decorators: tuple[str, ...]) -> Iterator[str]:
-    if any(
-        each.rpartition(".")[2].startswith("abstract") for each in decorators
-    ) or _only_raises_not_implemented(node):
+    abstract = any(d.rpartition(".")[2].startswith("abstract") for d in decorators)
+    if abstract or _only_raises_not_implemented(node):
         yield "abstract"
     defaults = [*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)]
     if any(isinstance(each, _MUTABLE_LITERALS) for each in defaults):
@@ -64,11 +63,8 @@ def _only_raises_not_implemented(node: Function) -> bool:
 
 _TERMINATORS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _PROPERTIES = ("property", "cached_property", "setter", "getter", "deleter")
-_KIND_BY_DECORATOR = {
-    "staticmethod": "static",
-    "classmethod": "class",
-    **dict.fromkeys(_PROPERTIES, "property"),
-}
+_KIND_BY_DECORATOR = {"staticmethod": "static", "classmethod": "class"}
+_KIND_BY_DECORATOR |= dict.fromkeys(_PROPERTIES, "property")
 
 
 class StatementReader:
@@ -109,9 +105,8 @@ class StatementReader:
                 if (returned := value(given, scope)) is not None and scope.kind == "function":
                     self.flow.add("copy", f"return@{scope.id}", returned)
             case ast.Assign(targets=targets, value=given):
-                several = all(isinstance(each, ast.Tuple | ast.List) for each in targets) and isinstance(
-                    given, ast.Tuple | ast.List
-                )
+                sequence = ast.Tuple | ast.List
+                several = isinstance(given, sequence) and all(isinstance(each, sequence) for each in targets)
                 assigned = None if several else value(given, scope)
                 for target in targets:
                     self.expressions.bind(target, assigned, scope, given)
@@ -121,11 +116,8 @@ class StatementReader:
             case ast.AugAssign(target=target, value=given):
                 added = value(given, scope)
                 previous = value(ast.copy_location(_as_load(target), target), scope)
-                self.expressions.bind(
-                    target,
-                    self.flow.merge_variables([each for each in (previous, added) if each is not None]),
-                    scope,
-                )
+                variables = [variable for variable in (previous, added) if variable is not None]
+                self.expressions.bind(target, self.flow.merge_variables(variables), scope)
             case ast.For() | ast.AsyncFor():
                 self._read_for(node, scope)
             case ast.While(test=test, body=body, orelse=orelse):
@@ -218,15 +210,10 @@ class StatementReader:
                 if inner is not None:
                     self._read_pattern(inner, matched, scope)
                 if name is not None:
-                    narrowed = (
-                        self._with_annotation(inner.cls, scope, None)
-                        if isinstance(inner, ast.MatchClass)
-                        else None
-                    )
-                    scope.write(
-                        name,
-                        self.flow.merge_variables([each for each in (matched, narrowed) if each is not None]),
-                    )
+                    cls = inner.cls if isinstance(inner, ast.MatchClass) else None
+                    narrowed = self._with_annotation(cls, scope, None) if cls is not None else None
+                    variables = [v for v in (matched, narrowed) if v is not None]
+                    scope.write(name, self.flow.merge_variables(variables))
             case ast.MatchClass(cls=cls):
                 self.expressions.value(cls, scope)
                 for each in (*pattern.patterns, *pattern.kwd_patterns):
@@ -351,9 +338,8 @@ class StatementReader:
         inner = Scope(id, "class", self.flow, bound_names(node.body), scope)
         self.flow.classes[id] = {"bases": list(bases), "names": sorted(inner.bound)}
         self._read_body(node.body, inner)
-        scope.write(
-            node.name, self._apply_decorators(self.flow.add_value(["class", id]), node.decorator_list, scope)
-        )
+        cls = self.flow.add_value(["class", id])
+        scope.write(node.name, self._apply_decorators(cls, node.decorator_list, scope))
 
     def _add_definition(self, node: Function | ast.ClassDef, id: str, type: str, scope: Scope) -> None:
         docstring = ast.get_docstring(node) or ""
@@ -390,9 +376,8 @@ def named_types(annotation: ast.expr) -> list[ast.expr]:
             return [annotation]
         case ast.Constant(value=str(text)):
             try:
-                return named_types(
-                    ast.increment_lineno(ast.parse(text, mode="eval"), annotation.lineno - 1).body
-                )
+                quoted = ast.parse(text, mode="eval").body
+                return named_types(ast.increment_lineno(quoted, annotation.lineno - 1))
             except (SyntaxError, ValueError):
                 return []
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
@@ -400,11 +385,8 @@ def named_types(annotation: ast.expr) -> list[ast.expr]:
         case ast.Subscript(
             value=ast.Name(id="Optional" | "Union") | ast.Attribute(attr="Optional" | "Union"), slice=inner
         ):
-            return [
-                each
-                for part in (inner.elts if isinstance(inner, ast.Tuple) else [inner])
-                for each in named_types(part)
-            ]
+            parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            return [name for part in parts for name in named_types(part)]
     return []
 
 
@@ -418,9 +400,8 @@ def _class_attributes(node: ast.ClassDef) -> tuple[str, ...]:
 def signature_of(node: Function) -> str:
     """Return the signature of a function as source text."""
     returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return (
-        f"{'async ' * isinstance(node, ast.AsyncFunctionDef)}{node.name}({ast.unparse(node.args)}){returned}"
-    )
+    prefix = "async " * isinstance(node, ast.AsyncFunctionDef)
+    return f"{prefix}{node.name}({ast.unparse(node.args)}){returned}"
 
 
 def first_paragraph(docstring: str) -> str:

@@ -30,12 +30,11 @@ class GoalMapping:
     def __post_init__(self) -> None:
         for name in ("boost_types", "dimension_boosts"):
             if isinstance(getattr(self, name), str):
-                raise BadInput(
-                    f"{name} of a goal mapping are a list of names, not one text: [{getattr(self, name)!r}]"
-                )
+                value = getattr(self, name)
+                raise BadInput(f"{name} of a goal mapping are a list of names, not one text: [{value!r}]")
         if not self.boost_types and not self.dimension_boosts:
             raise BadInput(
-                "a goal mapping names at least one edge type or dimension; an empty one would change nothing"
+                "a goal mapping names an edge type or a dimension; an empty one would change nothing"
             )
 
 
@@ -79,9 +78,8 @@ class RetrievalConfig:
 
     def __post_init__(self) -> None:
         if not isinstance(self.methods, Collection) or isinstance(self.methods, str) or not self.methods:
-            raise BadInput(
-                f"methods are a list of {' and '.join(_RETRIEVERS_BY_METHOD)}, not {self.methods!r}"
-            )
+            known = " and ".join(_RETRIEVERS_BY_METHOD)
+            raise BadInput(f"methods are a list of {known}, not {self.methods!r}")
         for method in self.methods:
             if method not in _RETRIEVERS_BY_METHOD:
                 raise UnknownName("method of retrieval", str(method), _RETRIEVERS_BY_METHOD)

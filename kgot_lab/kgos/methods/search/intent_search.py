@@ -89,9 +89,7 @@ def _new_neighbours(index: GraphIndex, row: int, known: set[int]) -> tuple[dict[
     for step, end in enumerate(ends.tolist(), start=first):
         if end not in known:
             steps.setdefault(end, step)
-    order = sorted(steps, key=lambda end: (-int(index.degrees[end]), int(index.name_order[end])))[
-        :_MAX_NEIGHBOURS
-    ]
+    order = sorted(steps, key=lambda s: (-int(index.degrees[s]), int(index.name_order[s])))[:_MAX_NEIGHBOURS]
     return {end: steps[end] for end in order}, len(steps) - len(order)
 
 
@@ -120,11 +118,8 @@ def run_methods_before_ranking(
     why = f"the purpose is {intents.purpose}"
     if intents.purpose == "goal":
         goal = want_to(graph, query, boost_types=boost_types)
-        return (
-            {"want_to": goal},
-            goal.scores,
-            [MethodCall("want_to", why, format_count(len(goal.nodes), "node"))],
-        )
+        called = MethodCall("want_to", why, format_count(len(goal.nodes), "node"))
+        return {"want_to": goal}, goal.scores, [called]
     if intents.purpose == "capability":
         verdict = can_it(graph, query)
         found = {verdict.node: 1.0} if verdict.node else {}
@@ -133,11 +128,8 @@ def run_methods_before_ranking(
     if intents.purpose == "composition":
         plan = compose_for(graph, query)
         summary = " → ".join(plan.tools) or "no step"
-        return (
-            {"compose_for": plan},
-            dict.fromkeys(plan.tools, 1.0),
-            [MethodCall("compose_for", why, summary)],
-        )
+        called = MethodCall("compose_for", why, summary)
+        return {"compose_for": plan}, dict.fromkeys(plan.tools, 1.0), [called]
     return {}, {}, []
 
 
@@ -209,9 +201,9 @@ def intent_search(
     hits = merge_hits(several, index, ranking, config.limit)
     rows = [index.graph.row(id) for id, *_ in hits]
     parts = {lane.system: (_score_contributions(weight, lane), lane.paths) for weight, lane in ranking.lanes}
+    named = [(index.names[row], index.label_texts[row]) for row in rows]
     nodes = tuple(
-        _scored_node(index.names[row], index.label_texts[row], hit, parts)
-        for row, hit in zip(rows, hits, strict=True)
+        _scored_node(name, label, hit, parts) for (name, label), hit in zip(named, hits, strict=True)
     )
     cited = [[index.graph.row(id) for id in sources] for *_, sources in hits]
     neighbours, edges, told_expansion = expand_hits(index, cited, config, passing)
@@ -242,9 +234,10 @@ def intent_search(
 
 def _reached_by(index: GraphIndex, walked: GraphWalk, rows: Sequence[int]) -> dict[str, ReachedBy]:
     """Return the seed and the edge by which the graph retriever reached each of some rows."""
-    ids, steps = index.graph.ids, {row: int(walked.first[row]) for row in rows if walked.first[row] >= 0}
+    links, ids = index.links, index.graph.ids
+    steps = {row: int(walked.first[row]) for row in rows if walked.first[row] >= 0}
     return {
-        ids[row]: ReachedBy(ids[index.links.origins[step]], index.edge(index.links.edge_rows[step]))
+        ids[row]: ReachedBy(ids[links.origins[step]], index.edge(links.edge_rows[step]))
         for row, step in steps.items()
     }
 
@@ -253,9 +246,8 @@ def _explain_no_result(query: str, config: RetrievalConfig) -> str:
     """Explain why a search has no result, by its words and filters."""
     words = ", ".join(dict.fromkeys(searched_words(query)))
     within = " within the filters" * bool(config.dimension_filters)
-    return f"no lane found a node{within}; " + (
-        f"words looked for: {words}" if words else "the query has no word but stop words"
-    )
+    reason = f"words looked for: {words}" if words else "the query has no word but stop words"
+    return f"no lane found a node{within}; {reason}"
 
 
 def _score_contributions(weight: float, lane: Ranking) -> dict[str, float]:

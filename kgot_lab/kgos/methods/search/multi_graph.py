@@ -43,9 +43,7 @@ class MultiGraph:
         Raises BadInput and UnknownName for invalid names, weights or ends.
         """
         if not isinstance(graphs, Mapping) or not graphs:
-            raise BadInput(
-                f"several graphs are a dictionary of PropertyGraph by name, not {describe_value(graphs)}"
-            )
+            raise BadInput(f"graphs are a dictionary of PropertyGraph by name, not {describe_value(graphs)}")
         for name, graph in graphs.items():
             if not isinstance(name, str) or not name or SEPARATOR in name:
                 raise BadInput(
@@ -66,13 +64,10 @@ class MultiGraph:
         for edge in across:
             for end in (edge.source, edge.target):
                 if end.partition(SEPARATOR)[0] not in graphs:
-                    raise BadInput(
-                        f"the edge {edge.source!r} --[{edge.type}]--> {edge.target!r} joins graphs: {end!r} names none of them first"
-                    )
-        return cls(
-            PropertyGraph.of(nodes, [*edges, *across]),
-            {name: (weights or {}).get(name, 1.0) for name in graphs},
-        )
+                    told = f"{edge.source!r} --[{edge.type}]--> {edge.target!r}"
+                    raise BadInput(f"the edge {told} joins graphs: {end!r} names none of them first")
+        graph_weights = {name: (weights or {}).get(name, 1.0) for name in graphs}
+        return cls(PropertyGraph.of(nodes, [*edges, *across]), graph_weights)
 
 
 def add_namespace(name: str, id: str) -> str:

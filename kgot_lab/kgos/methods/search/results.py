@@ -123,14 +123,12 @@ def _format_nodes(result: SearchResult) -> Iterator[str]:
     for edge in result.edges:
         leaving.setdefault(edge.source, []).append(f"  --[{edge.type}]--> {edge.target}")
     for node in result.nodes:
-        yield _single_line(
-            f"{node.name} (node: {', '.join(node.sources)}; type: {node.type}; score: {node.score:.2f})"
-        )
+        sources = ", ".join(node.sources)
+        yield _single_line(f"{node.name} (node: {sources}; type: {node.type}; score: {node.score:.2f})")
         yield from _format_description(result, node.id)
         yield from (_single_line(edge) for id in node.sources for edge in leaving.get(id, ()))
-        yield from _format_limitations(
-            dict.fromkeys(each for id in node.sources for each in result.limitations.get(id, ()))
-        )
+        limitations = [each for id in node.sources for each in result.limitations.get(id, ())]
+        yield from _format_limitations(dict.fromkeys(limitations))
     if result.neighbours:
         yield "Around these:"
     for near in result.neighbours:

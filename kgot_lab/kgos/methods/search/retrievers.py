@@ -102,11 +102,9 @@ def dense_retriever(
     BadInput if embedder and vectors do not match, and what `query_embedder` raises.
     """
     if vectors is None:
-        return (
-            None
-            if embedder is None
-            else DenseRetriever(index.dense_retriever(embedder), f"cosine of the vectors of {embedder.name}")
-        )
+        if embedder is None:
+            return None
+        return DenseRetriever(index.dense_retriever(embedder), f"cosine of the vectors of {embedder.name}")
     require(
         vectors,
         StoredVectors,
@@ -161,12 +159,10 @@ def rank_nodes(
         found = format_count(len(rankings["text"].hits), "node")
         trace.append(MethodCall("text", "BM25 and FTS5, of the two the larger", found))
     if "embedding" in config.retrievers and meant is not None:
-        rankings["embedding"] = _filter_ranking(
-            index, meant.lane.search(request.query), request.kept, "embedding"
-        )
-        trace.append(
-            MethodCall("embedding", meant.told, format_count(len(rankings["embedding"].hits), "node"))
-        )
+        ranking = meant.lane.search(request.query)
+        rankings["embedding"] = _filter_ranking(index, ranking, request.kept, "embedding")
+        count = format_count(len(rankings["embedding"].hits), "node")
+        trace.append(MethodCall("embedding", meant.told, count))
     elif "embedding" in config.retrievers:
         trace.append(MethodCall("embedding", "no embedder was given", "its weight goes to the other lanes"))
     if "graph" in config.retrievers:
@@ -188,10 +184,8 @@ def rank_nodes(
         trace.append(MethodCall("text", "no lane that weighs anything can be asked", found))
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
-    fused = weighted(
-        *((share[name], _as_stage(name, ranking)) for name, ranking in rankings.items() if share[name] > 0),
-        scale="maximum",
-    )
+    parts = [(share[name], _as_stage(name, ranking)) for name, ranking in rankings.items() if share[name] > 0]
+    fused = weighted(*parts, scale="maximum")
     return fused.search(request.query), weights, trace, walked
 
 
@@ -214,9 +208,8 @@ def _rank_by_graph(
     share = asdict(normalised_weights(config.weights, *rankings)) if _has_weight(config, rankings) else {}
     named = [(share[name], _as_stage(name, lane)) for name, lane in rankings.items() if share.get(name)]
     start = weighted(*named, scale="maximum") if named else index.substring_retriever
-    rows, _ = rows_and_scores(
-        _filter_ranking(index, start.search(request.query), request.kept, "seeds"), index.graph.ids
-    )
+    seeds = _filter_ranking(index, start.search(request.query), request.kept, "seeds")
+    rows, _ = rows_and_scores(seeds, index.graph.ids)
     types, why = _followed_edge_types(request, config)
     boosts, first = index.links.boosts(
         rows[:BOOST_SEEDS].astype(np.int32),
@@ -227,26 +220,19 @@ def _rank_by_graph(
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
     ids = [index.graph.ids[row] for row in order.tolist()]
     paths = LazyTexts(ids, lambda number: index.links.path([int(first[order[number]])]))
-    ranking = Ranking(
-        Query(request.query), HitColumns(index.graph.ids, order, boosts[order]), "graph", paths=paths
-    )
+    hits = HitColumns(index.graph.ids, order, boosts[order])
+    ranking = Ranking(Query(request.query), hits, "graph", paths=paths)
     summary = (
         f"{format_count(len(order), 'node')} from {format_count(min(len(rows), BOOST_SEEDS), 'seed')}, over "
         + (", ".join(types) if types else "all edges")
     )
-    return (
-        ranking,
-        MethodCall("edge_type_boost", why, summary),
-        GraphWalk(tuple(rows[:BOOST_SEEDS].tolist()), first),
-    )
+    walk = GraphWalk(tuple(rows[:BOOST_SEEDS].tolist()), first)
+    return ranking, MethodCall("edge_type_boost", why, summary), walk
 
 
 def _has_weight(config: RetrievalConfig, rankings: Mapping[str, Ranking]) -> bool:
-    return any(
-        value
-        for name, value in asdict(normalised_weights(config.weights, *config.retrievers)).items()
-        if name in rankings
-    )
+    weights = asdict(normalised_weights(config.weights, *config.retrievers))
+    return any(value for name, value in weights.items() if name in rankings)
 
 
 def _followed_edge_types(
@@ -299,9 +285,8 @@ def _filter_ranking(index: GraphIndex, ranking: Ranking, passing: BoolColumn, na
     """Select the hits of a ranking that pass the filters, which come before scores (decision C-O2)."""
     rows, scores = rows_and_scores(ranking, index.graph.ids)
     inside = passing[rows]
-    return Ranking(
-        ranking.query, HitColumns(index.graph.ids, rows[inside], scores[inside]), name, paths=ranking.paths
-    )
+    hits = HitColumns(index.graph.ids, rows[inside], scores[inside])
+    return Ranking(ranking.query, hits, name, paths=ranking.paths)
 
 
 def _as_stage(name: str, ranking: Ranking) -> Stage:
