@@ -42,9 +42,8 @@ def in_turn(played: Sequence[Case], seconds: float, seed: int) -> Counts:
         for case in played:
             cases += 1
             if fault := fault_of(case, number):
-                faults.setdefault(
-                    f"{case.__name__}: {fault[:80]}", f"{case.__name__}, chance {number}: {fault}"
-                )
+                told = f"{case.__name__}, chance {number}: {fault}"
+                faults.setdefault(f"{case.__name__}: {fault[:80]}", told)
     return Counts(cases, faults)
 
 

@@ -28,13 +28,8 @@ from kgot_lab.stores import open_store
 from kgot_lab.stores.files import read_graph, write_graph
 from kgot_lab.types import Diff, Edge, Node
 
-NODES = tuple(
-    Node(f"n{number}", ("Person",), {"text": f"some text of {number}", "number": number})
-    for number in range(40)
-)
-EDGES = tuple(
-    Edge(f"n{number}", "knows", f"n{number * 7 % 40}", {"year": 1900 + number}) for number in range(40)
-)
+NODES = tuple(Node(f"n{n}", ("Person",), {"text": f"some text of {n}", "number": n}) for n in range(40))
+EDGES = tuple(Edge(f"n{n}", "knows", f"n{n * 7 % 40}", {"year": 1900 + n}) for n in range(40))
 TEXTS = ["x" * length for length in range(1, 30)]
 
 
@@ -92,19 +87,13 @@ def _skeletons(path: Path) -> object:
 
 
 def _trace(path: Path) -> None:
-    save_run(
-        [
-            *(Forced(step=number, what="read") for number in range(9)),
-            Answered(text="London, a city", forced=False),
-        ],
-        path,
-    )
+    forced = (Forced(step=number, what="read") for number in range(9))
+    save_run([*forced, Answered(text="London, a city", forced=False)], path)
 
 
 def _ledger(path: Path) -> None:
-    Ledger(tuple(Entry("r", number, "INSERT", "m", "?", "!", 1, 1, 0.1, 0.0) for number in range(9))).save(
-        path
-    )
+    entries = (Entry("r", n, "INSERT", "m", "?", "!", 1, 1, 0.1, 0.0) for n in range(9))
+    Ledger(tuple(entries)).save(path)
 
 
 SORTS = (
@@ -133,9 +122,8 @@ def damaged(data: bytes, chance: random.Random) -> tuple[str, bytes]:
     place, lines = chance.randrange(len(data)), data.splitlines(keepends=True)
     match chance.choice(["flip", "flip", "cut", "zeros", "line out", "lines swapped", "more"]):
         case "flip":
-            return f"bit flipped at {place}", data[:place] + bytes(
-                [data[place] ^ 1 << chance.randrange(8)]
-            ) + data[place + 1 :]
+            flipped = data[place] ^ 1 << chance.randrange(8)
+            return f"bit flipped at {place}", data[:place] + bytes([flipped]) + data[place + 1 :]
         case "cut":
             return f"cut off at {place}", data[:place]
         case "zeros":

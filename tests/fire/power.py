@@ -97,9 +97,7 @@ def on(disk: Disk) -> Iterator[None]:
         disk.call()
         disk.done.append(("sync", 0, b""))
 
-    played = SimpleNamespace(
-        **{name: getattr(os, name) for name in dir(os)} | {"fsync": sync, "ftruncate": cut}
-    )
+    played = SimpleNamespace(**{n: getattr(os, n) for n in dir(os)} | {"fsync": sync, "ftruncate": cut})
     with patch.object(log, "io", SimpleNamespace(FileIO=Played)), patch.object(log, "os", played):
         yield
 
@@ -161,16 +159,10 @@ def log_after_a_failure(chance: random.Random, folder: Path) -> str:
         warnings.simplefilter("ignore")
         with InMemory(path=path) as again:
             ids = again.graph().ids
-    allowed = (
-        [("n0",), ("n0", "n1")]
-        if isinstance(disk.failure, MemoryError)
-        else [("n0",) if refused else ("n0", "n1")]
-    )
-    return (
-        ""
-        if held in allowed and ids == (*held, "n2")
-        else f"{disk.failure!r} at call {disk.fails_at}: {held}, then {ids}"
-    )
+    only = ("n0",) if refused else ("n0", "n1")
+    allowed = [("n0",), ("n0", "n1")] if isinstance(disk.failure, MemoryError) else [only]
+    found = f"{disk.failure!r} at call {disk.fails_at}: {held}, then {ids}"
+    return "" if held in allowed and ids == (*held, "n2") else found
 
 
 # --- SQLite ---
@@ -188,9 +180,8 @@ def sqlite_after_power_loss(chance: random.Random, folder: Path) -> str:
         left.write_bytes(path.read_bytes())
         wal = path.with_name("graph.db-wal").read_bytes()
     size = chance.randrange(before, len(wal) + 1)
-    torn = chance.choice(
-        [wal[:size], wal[:size] + bytes(len(wal) - size), wal[:before] + bytes(size - before) + wal[size:]]
-    )
+    zeroed = wal[:before] + bytes(size - before) + wal[size:]
+    torn = chance.choice([wal[:size], wal[:size] + bytes(len(wal) - size), zeroed])
     left.with_name("left.db-wal").write_bytes(torn)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -212,9 +203,8 @@ def sqlite_on_a_full_disk(chance: random.Random, folder: Path) -> str:
         writer.set_authorizer(None)
         writer.execute(f"PRAGMA max_page_count = {pages + chance.randrange(3)}").fetchall()
         try:
-            store.apply(
-                Diff(added_nodes=tuple(Node(f"m{number}", (), {"text": "y" * 500}) for number in range(100)))
-            )
+            nodes = tuple(Node(f"m{number}", (), {"text": "y" * 500}) for number in range(100))
+            store.apply(Diff(added_nodes=nodes))
             return "a full disk took a write"
         except StoreUnavailable as error:
             if "\n" in str(error):

@@ -252,7 +252,6 @@ def run(seconds: float, seed: int) -> Counts:
         wrong = fault_of(name, data)
         kind = f"{name}: {re.sub(r'[0-9]+', '0', wrong)[:60]}"
         if wrong and kind not in faults:
-            faults[kind] = repr(
-                smallest(name, data, wrong) if len(data) < 2_000 and "takes" not in wrong else data[:500]
-            )
+            short = len(data) < 2_000 and "takes" not in wrong
+            faults[kind] = repr(smallest(name, data, wrong) if short else data[:500])
     return Counts(count, faults)

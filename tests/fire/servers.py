@@ -29,9 +29,8 @@ def fault_of(play: Callable[[], Pieces]) -> str:
     before, begun = peak_mb(), time.monotonic()
     with faulty_server(play) as address:
         preset, model = server_at(f"{address}#m")
-        llm = OpenAICompatible(
-            preset, model, patience=RetryPolicy(attempts=1, timeout=TIMEOUT, first_wait=0.0, empty=1)
-        )
+        patience = RetryPolicy(attempts=1, timeout=TIMEOUT, first_wait=0.0, empty=1)
+        llm = OpenAICompatible(preset, model, patience=patience)
         told = _told(llm) or _told_of_vectors(address)
         llm.close()
     if told:

@@ -59,10 +59,8 @@ def processes_on(chance: random.Random, folder: Path, name: str) -> str:
         names.append(str(folder / f"hard-{name}"))
     seed = str(chance.randrange(2**32))
     commands = ([sys.executable, "-c", WRITER, str(number), seed, *names] for number in range(3))
-    writers = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for command in commands
-    ]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    writers = [subprocess.Popen(command, **pipes) for command in commands]
     said = [writer.communicate(timeout=300) for writer in writers]
     if broken := next((error for _, error in said if error), ""):
         return broken.strip().splitlines()[-1]

@@ -61,9 +61,8 @@ def run(seconds: float, seed: int) -> Counts:
 def opened(*, servers: bool = True) -> Iterator[Mapping[str, Store]]:
     """The stores that statements are tried in, by kind, with servers of their own."""
     with ExitStack() as stack:
-        stores: dict[str, Store] = {
-            kind: open_store(kind) for kind in ("in_memory", "cypher_embedded", "sparql_embedded")
-        }
+        kinds = ("in_memory", "cypher_embedded", "sparql_embedded")
+        stores: dict[str, Store] = {kind: open_store(kind) for kind in kinds}
         if servers:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
             (folder / "bolt").mkdir()
@@ -148,10 +147,8 @@ def agree(case: Sequence[Statement], stores: Sequence[Store]) -> None:
         )
         before = stores[0].graph()
         outcomes = [_outcome(store, statement, shown) for store in stores]
-        if any(
-            isinstance(outcome, str) and any(reason in outcome for reason in _LEFT_OUT)
-            for outcome in outcomes
-        ):
+        texts = [outcome for outcome in outcomes if isinstance(outcome, str)]
+        if any(reason in text for text in texts for reason in _LEFT_OUT):
             return
         if len({isinstance(outcome, str) for outcome in outcomes}) > 1:
             said = next(outcome for outcome in outcomes if isinstance(outcome, str))
@@ -183,10 +180,8 @@ def as_the_model(case: Sequence[Act], stores: Sequence[Store]) -> None:
             if isinstance(outcome, str):
                 raise Fault(f"{store.dialect.name}: refused ({outcome[:60]})", repr(case))
             if store.graph() != wanted:
-                raise Fault(
-                    f"{store.dialect.name}: not as the model says",
-                    f"{case!r}: {wanted.diff(store.graph())!r}",
-                )
+                difference = f"{case!r}: {wanted.diff(store.graph())!r}"
+                raise Fault(f"{store.dialect.name}: not as the model says", difference)
 
 
 def _outcome(store: Store, statement: Statement, shown: str) -> str | list[str]:

@@ -80,9 +80,8 @@ values = some.recursive(
     lambda inner: some.lists(inner, max_size=3) | some.dictionaries(texts, inner, max_size=3),
     max_leaves=4,
 )
-properties = some.dictionaries(
-    texts | some.sampled_from(["label", "labels", "relation", "_key", "type"]), values, max_size=3
-)
+names = texts | some.sampled_from(["label", "labels", "relation", "_key", "type"])
+properties = some.dictionaries(names, values, max_size=3)
 unfit = some.sampled_from([math.nan, math.inf, b"x", {1}, "\ud800", {1: 2}, object()])
 
 
@@ -93,9 +92,8 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.home = {
-            name: f"{place}{next(NUMBERS)}" if name == "path" else place for name, place in self.where.items()
-        }
+        names = {name: f"{place}{next(NUMBERS)}" for name, place in self.where.items() if name == "path"}
+        self.home = {**self.where, **names}
         if self.served:
             self.home |= {"namespace": f"fire {next(NUMBERS)}"}
         self.model, self.last = Model(), Diff()
@@ -149,9 +147,8 @@ class Machine(RuleBasedStateMachine):
         assert graph == self.model.graph(), self.model.graph().diff(graph)
         assert self.store.schema().nodes == len(self.model.nodes)
         for id in list(self.model.nodes)[:2]:
-            touching = {
-                edge.identity for edge in self.model.edges.values() if id in (edge.source, edge.target)
-            }
+            ends = {edge.identity: (edge.source, edge.target) for edge in self.model.edges.values()}
+            touching = {identity for identity, pair in ends.items() if id in pair}
             assert {edge.identity for edge in self.store.neighbours(id)} == touching
 
     def teardown(self):

@@ -11,9 +11,8 @@ pytest.importorskip("pyoxigraph")
 
 
 def test_every_whole_file_is_read():
-    assert {name: readers.fault_of(name, data) for name, data in readers.seeds().items()} == dict.fromkeys(
-        readers.seeds(), ""
-    )
+    faults = {name: readers.fault_of(name, data) for name, data in readers.seeds().items()}
+    assert faults == dict.fromkeys(readers.seeds(), "")
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -34,13 +34,8 @@ def random_graph(seed: int, size: int = 12, edges: int = 40) -> PropertyGraph:
     nodes = [Node(id, tuple(chance.sample("ABC", chance.randrange(4))), properties()) for id in ids]
     made: dict[tuple[str, ...], Edge] = {}
     for _ in range(edges):
-        edge = Edge(
-            chance.choice(ids),
-            chance.choice("pqr"),
-            chance.choice(ids),
-            properties(),
-            chance.choice(["", "1", "k"]),
-        )
+        source, type, target = chance.choice(ids), chance.choice("pqr"), chance.choice(ids)
+        edge = Edge(source, type, target, properties(), chance.choice(["", "1", "k"]))
         made[edge.identity] = edge
     return PropertyGraph.of(nodes, made.values())
 
@@ -65,16 +60,13 @@ def test_nodes_and_edges_come_back_as_they_were_given():
 def test_an_edge_to_nowhere_is_refused_unless_a_bare_node_may_be_added():
     with pytest.raises(BadInput, match=r"no node 'b'.*dangling='add'"):
         PropertyGraph.of([Node("a")], [Edge("a", "likes", "b")])
-    assert list(PropertyGraph.of([Node("a")], [Edge("a", "likes", "b")], dangling="add").nodes) == [
-        Node("a"),
-        Node("b"),
-    ]
+    graph = PropertyGraph.of([Node("a")], [Edge("a", "likes", "b")], dangling="add")
+    assert list(graph.nodes) == [Node("a"), Node("b")]
 
 
 def test_the_same_node_or_edge_twice_counts_once_and_a_different_one_is_refused():
-    assert PropertyGraph.of([ADA, ADA, LONDON], [BORN_IN, BORN_IN]) == PropertyGraph.of(
-        [ADA, LONDON], [BORN_IN]
-    )
+    graph = PropertyGraph.of([ADA, ADA, LONDON], [BORN_IN, BORN_IN])
+    assert graph == PropertyGraph.of([ADA, LONDON], [BORN_IN])
     with pytest.raises(BadInput, match="two different nodes"):
         PropertyGraph.of([ADA, Node("ada")])
     with pytest.raises(BadInput, match="two different edges"):
@@ -137,9 +129,7 @@ def test_neighbours_and_degrees_are_those_of_networkx(graph):
         )  # fmt: skip
         both = {edge for edge in graph.edges if id in (edge.source, edge.target)}
         assert set(graph.neighbours(id, "both")) == both and len(graph.neighbours(id, "both")) == len(both)
-        assert set(graph.neighbours(id, "both", types=["p", "q"])) == {
-            edge for edge in both if edge.type in "pq"
-        }
+        assert set(graph.neighbours(id, "both", types=["p", "q"])) == {e for e in both if e.type in "pq"}
 
 
 @every("graph", GRAPHS, ids=str)
@@ -252,10 +242,8 @@ def test_any_networkx_graph_can_be_read():
     theirs.add_edge(2, 3)
     graph = PropertyGraph.from_networkx(theirs)
     assert list(graph.nodes) == [Node("1", ("Country",), {"capital": "Hanoi"}), Node("2"), Node("3")]
-    assert list(graph.edges) == [
-        Edge("1", "contains", "2", {"label": "kept", "weight": 2}),
-        Edge("2", "related_to", "3"),
-    ]
+    contains = Edge("1", "contains", "2", {"label": "kept", "weight": 2})
+    assert list(graph.edges) == [contains, Edge("2", "related_to", "3")]
     assert PropertyGraph.from_networkx(nx.path_graph(3)).to_triples() == (
         Triple("0", "related_to", "1"),
         Triple("1", "related_to", "2"),
@@ -302,10 +290,8 @@ def test_a_plain_data_frame_can_be_read(pd):
 
 def test_a_whole_number_is_the_same_id_in_a_column_with_a_gap_that_pandas_made_floats(pd):
     table = pd.DataFrame({"from": [1.0, 2.5], "to": [2**53 + 1, 3]})
-    assert as_graph(table).to_triples() == (
-        Triple("1", "related_to", str(2**53 + 1)),
-        Triple("2.5", "related_to", "3"),
-    )
+    triples = (Triple("1", "related_to", str(2**53 + 1)), Triple("2.5", "related_to", "3"))
+    assert as_graph(table).to_triples() == triples
     edges = pd.DataFrame({"source": [1, 2, 3], "target": [2.0, 3.0, 1.0]})
     assert PropertyGraph.from_pandas(pd.DataFrame({"id": [1, 2, 3]}), edges).degree("2") == 2
 
@@ -314,9 +300,8 @@ def test_two_columns_of_one_name_are_refused(pd):
     nodes = pd.DataFrame({"id": ["a", "b"]})
     twice = pd.DataFrame([["a", "b", "b"]], columns=["source", "target", "target"])
     for read in (as_graph, lambda edges: PropertyGraph.from_pandas(nodes, edges)):
-        with pytest.raises(
-            BadInput, match="two columns of the data frame of edges are called 'target'; rename or drop one"
-        ):
+        reason = "two columns of the data frame of edges are called 'target'; rename or drop one"
+        with pytest.raises(BadInput, match=reason):
             read(twice)
 
 

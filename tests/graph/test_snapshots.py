@@ -19,10 +19,8 @@ def random_graph(seed: int) -> PropertyGraph:
     """Loops, parallel edges, several labels, keys that are numbers and keys that are not."""
     chance = random.Random(seed)
     properties = [{}, {}, {"id": 1.0}, {"type": None, "labels": [True, {"x": "y"}]}, {"label": "", "key": 0}]
-    nodes = [
-        Node(f"n{i}", tuple(chance.sample("ABC", chance.randrange(4))), chance.choice(properties))
-        for i in range(8)
-    ]
+    labels = [tuple(chance.sample("ABC", chance.randrange(4))) for _ in range(8)]
+    nodes = [Node(f"n{i}", labels[i], chance.choice(properties)) for i in range(8)]
     edges: dict[tuple[str, ...], Edge] = {}
     for _ in range(30):
         source = chance.choice(nodes).id
@@ -77,9 +75,8 @@ def test_any_graph_can_be_written_and_read_back(graph, variant, tmp_path):
 
 def test_an_apoc_export_gives_every_relationship_an_id_of_its_own(tmp_path):
     keys = ["", "0", "", "0", "007", "x"]
-    graph = PropertyGraph.of(
-        [Node("a"), Node("b")], [Edge("a", f"t{i}", "b", {}, key) for i, key in enumerate(keys)]
-    )
+    edges = [Edge("a", f"t{i}", "b", {}, key) for i, key in enumerate(keys)]
+    graph = PropertyGraph.of([Node("a"), Node("b")], edges)
     write_snapshot(graph, tmp_path / "snapshot.json")
     ids = [
         record["id"]

@@ -80,39 +80,30 @@ def test_no_client_asks_this_computer_through_a_proxy(
     closed = f"http://127.0.0.1:{free_port()}/v1"  # nothing listens: whoever is not asked through the proxy finds nobody
     with pytest.raises(LabError) as caught:
         ask(closed)
-    assert (
-        proxy.bodies == []
-        and "not through here" not in str(caught.value)
-        and "HTTP_PROXY" not in str(caught.value)
-    )
+    told = str(caught.value)
+    assert proxy.bodies == [] and "not through here" not in told and "HTTP_PROXY" not in told
 
 
 @pytest.mark.parametrize("ask", CLIENTS)
 def test_a_proxy_that_is_not_there_is_named(ask: Callable[[str], None], tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(
-        (LLMError, ToolFailed, StoreUnavailable), match="through the proxy that HTTP_PROXY names"
-    ):
+    errors = (LLMError, ToolFailed, StoreUnavailable)
+    with pytest.raises(errors, match="through the proxy that HTTP_PROXY names"):
         ask(ELSEWHERE)
 
 
 @pytest.mark.skipif(find_spec("socksio") is not None, reason="here SOCKS proxies can be used")
 @pytest.mark.parametrize("ask", CLIENTS)
-def test_a_proxy_that_cannot_be_used_is_named_with_what_to_do(
-    ask: Callable[[str], None], tmp_path, monkeypatch
-) -> None:
+def test_a_proxy_that_cannot_be_used_is_named_with_what_to_do(ask, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
-    with pytest.raises(
-        LabError,
-        match=r"the environment variable ALL_PROXY names a SOCKS proxy: pip install 'httpx\[socks\]'",
-    ):
+    reason = r"the environment variable ALL_PROXY names a SOCKS proxy: pip install 'httpx\[socks\]'"
+    with pytest.raises(LabError, match=reason):
         ask(ELSEWHERE)
     monkeypatch.setenv("ALL_PROXY", "ftp://127.0.0.1:1")
-    with pytest.raises(
-        LabError, match=r"the environment variable ALL_PROXY names a proxy of the kind ftp://"
-    ):
+    reason = r"the environment variable ALL_PROXY names a proxy of the kind ftp://"
+    with pytest.raises(LabError, match=reason):
         ask(ELSEWHERE)
 
 
@@ -136,12 +127,8 @@ def test_a_proxy_that_will_not_connect_is_asked_once(proxy: Server, monkeypatch)
 
 
 def test_which_addresses_are_asked_straight(monkeypatch) -> None:
-    assert all(
-        map(
-            is_loopback,
-            ["http://localhost:1/v1", "http://127.0.0.2", "http://[::1]:80/", "https://a.localhost."],
-        )
-    )
+    here = ["http://localhost:1/v1", "http://127.0.0.2", "http://[::1]:80/", "https://a.localhost."]
+    assert all(map(is_loopback, here))
     assert not any(map(is_loopback, ["http://10.0.0.1", "http://localhost.example", "http://model"]))
     monkeypatch.setenv("https_proxy", "http://proxy.example")
     monkeypatch.setenv("ALL_PROXY", "http://proxy.example")

@@ -71,9 +71,8 @@ def nasty_graph(seed, nodes=12, edges=25):
         }
 
     made = [Node(name, tuple(chance.sample(NAMES, chance.randint(0, 3))), some()) for name in names]
-    ends = [
-        (chance.choice(names[:6]), chance.choice(names[:3]), chance.choice(names[:6])) for _ in range(edges)
-    ]
+    few = names[:6]
+    ends = [(chance.choice(few), chance.choice(names[:3]), chance.choice(few)) for _ in range(edges)]
     keyed = {(*end, chance.choice(["", "", "2", "k\n"])): some() for end in ends}
     return PropertyGraph.of(made, (Edge(s, r, o, values, key) for (s, r, o, key), values in keyed.items()))
 
@@ -237,9 +236,8 @@ def test_names_taken_elsewhere_are_left_alone():
 
 def test_turtle_of_any_origin_is_read_relative_names_included(tmp_path):
     path = tmp_path / "some file.ttl"
-    path.write_text(
-        "@prefix foaf: <http://xmlns.com/foaf/0.1/> . <#me> foaf:knows <#you> ; foaf:name 'Me'@en ."
-    )
+    prefix = "@prefix foaf: <http://xmlns.com/foaf/0.1/> ."
+    path.write_text(f"{prefix} <#me> foaf:knows <#you> ; foaf:name 'Me'@en .")
     graph = read_turtle(path)
     assert graph.ids == ("file:///some%20file.ttl#me", "file:///some%20file.ttl#you")
     assert graph.nodes[0].properties == {"http://xmlns.com/foaf/0.1/name": "Me"}

@@ -94,9 +94,7 @@ def test_the_journals_diff_is_the_one_found_by_comparing_whole_graphs(seed):
                 *(new for _, new in (*diff.changed_nodes, *diff.changed_edges)),
             )
         }
-        assert _bag(told) == _bag(
-            {repr(item) for part in (nodes, edges) for item in part.values()} - before
-        ), statements
+        assert _bag(told) == _bag({repr(i) for p in (nodes, edges) for i in p.values()} - before), statements
         assert {*diff.removed_nodes, *diff.removed_edges} == {
             item
             for was, now in zip((truth.nodes, truth.edges), (nodes, edges), strict=True)
@@ -141,9 +139,8 @@ def test_random_statements_leave_worker_and_parent_with_one_graph():
             truth.apply(diff)
             held = nx.MultiDiGraph()
             held.add_nodes_from(sandbox.read("result = [[n, d] for n, d in G.nodes(data=True)]"))
-            held.add_edges_from(
-                sandbox.read("result = [[u, v, k, d] for u, v, k, d in G.edges(keys=True, data=True)]")
-            )
+            rows = sandbox.read("result = [[u, v, k, d] for u, v, k, d in G.edges(keys=True, data=True)]")
+            held.add_edges_from(rows)
             assert _whole(held) == (truth.nodes, truth.edges)
 
 

@@ -172,9 +172,7 @@ def test_an_engine_has_threads_and_files_and_no_sockets_or_processes(tmp_path):
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     early, late, fork, execute, signal, user, write, remove, memory, link = said.stdout.decode().split()
-    assert (early, late) == ("refused", "refused"), (
-        "a filter is for the threads that were there and for those that come"
-    )
+    assert early == late == "refused", "a filter is for the threads that were there and for those that come"
     assert (fork, execute, signal, user, memory, link) == ("refused",) * 6
     assert (write, remove) == ("done", "done")
 
@@ -208,9 +206,8 @@ def test_processes_that_each_keep_to_their_limit_are_bounded_together_and_end_to
 
 
 def test_a_statement_may_have_what_it_was_promised_however_large_the_graph(opened):
-    assert opened.read("x = b'x' * (150 << 20); import time; time.sleep(0.3); result = len(x)") == (
-        150 << 20,
-    )
+    statement = "x = b'x' * (150 << 20); import time; time.sleep(0.3); result = len(x)"
+    assert opened.read(statement) == 150 << 20
 
 
 # --- what it says ---

@@ -49,9 +49,8 @@ def test_a_worker_killed_between_statements_is_replaced_unnoticed(sandbox):
 
 def test_a_worker_killed_during_a_statement_fails_that_one_only(sandbox):
     worker = once_a_statement_runs(sandbox, lambda: os.killpg(sandbox._worker.process.pid, signal.SIGKILL))
-    with pytest.raises(
-        QueryFailed, match="the sandbox ended or stopped while it ran the statement; it starts afresh"
-    ):
+    reason = "the sandbox ended or stopped while it ran the statement; it starts afresh"
+    with pytest.raises(QueryFailed, match=reason):
         sandbox.read("import time; time.sleep(1000)")
     worker.join()
     assert sandbox.read("result = names()") == ("Ada", "London")
@@ -142,12 +141,8 @@ def test_many_changes_at_once_reach_the_worker(sandbox, monkeypatch):
     for most in (5, 5_000):
         monkeypatch.setattr("kgot_lab.sandbox.process.MAX_PENDING", most)
         sandbox.apply(Diff(added_nodes=tuple(Node(f"{most} {i}") for i in range(9))))
-        sandbox.apply(
-            Diff(
-                removed_nodes=(Node(f"{most} 0"),),
-                changed_nodes=((Node(f"{most} 1"), Node(f"{most} 1", ("L",))),),
-            )
-        )
+        changed = (Node(f"{most} 1"), Node(f"{most} 1", ("L",)))
+        sandbox.apply(Diff(removed_nodes=(Node(f"{most} 0"),), changed_nodes=(changed,)))
         assert sandbox.read(f"result = [len(G), '{most} 0' in G, G.nodes['{most} 1']['label']]") == (
             10 if most == 5 else 18,
             False,
@@ -175,10 +170,11 @@ def test_an_interrupted_statement_does_not_answer_the_next_one(sandbox):
 
 def test_threads_may_share_a_sandbox(sandbox):
     answers: dict[int, tuple] = {}
-    threads = [
-        threading.Thread(target=lambda n=n: answers.update({n: sandbox.read(f"result = {n}")}))
-        for n in range(8)
-    ]
+
+    def answer(n):
+        answers[n] = sandbox.read(f"result = {n}")
+
+    threads = [threading.Thread(target=answer, args=(n,)) for n in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -282,9 +278,7 @@ def test_a_shortage_is_not_told_as_a_sandbox_that_is_missing(monkeypatch, tmp_pa
 
 def test_a_project_in_the_temporary_folder_is_shown_to_an_engine_that_has_one_of_its_own():
     command = launchers.launch_bubblewrap(Path("bwrap"), LANGUAGES["cypher"], 512).command
-    assert command.index("--tmpfs") < command.index("--ro-bind"), (
-        "what is mounted later hides what was mounted before"
-    )
+    assert command.index("--tmpfs") < command.index("--ro-bind"), "a later mount hides an earlier one"
 
 
 def test_docker_is_asked_for_no_network_and_nothing_writable(monkeypatch, tmp_path):
@@ -411,9 +405,8 @@ def test_a_process_that_may_open_no_more_files_says_so(opened):
     sandbox = Sandbox(opened.launch)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:
-        with pytest.raises(
-            SandboxError, match=r"bubblewrap sandbox could not be started: .*Too many open files"
-        ):
+        reason = r"bubblewrap sandbox could not be started: .*Too many open files"
+        with pytest.raises(SandboxError, match=reason):
             sandbox.read("result = 1")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -17,12 +17,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox tha
 def _where(kind, request, folder):
     if kind == "cypher_server":
         server = request.getfixturevalue("attacked_bolt")
-        return {
-            "uri": server.uri,
-            "user": server.user,
-            "password": server.password,
-            "database": server.database("attacked"),
-        }
+        database = server.database("attacked")
+        return {"uri": server.uri, "user": server.user, "password": server.password, "database": database}
     if kind == "sparql_server":
         server = request.getfixturevalue("attacked_oxigraph")
         return {"query_url": server.query_url, "update_url": server.update_url, "namespace": "attacked"}
@@ -62,9 +58,8 @@ def stores(request, tmp_path_factory):
 
     def store(kind):
         if kind not in opened:
-            opened[kind] = attacks.open_to_attack(
-                kind, **_where(kind, request, tmp_path_factory.mktemp(kind))
-            )
+            place = _where(kind, request, tmp_path_factory.mktemp(kind))
+            opened[kind] = attacks.open_to_attack(kind, **place)
         return opened[kind]
 
     yield store

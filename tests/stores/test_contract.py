@@ -80,11 +80,8 @@ def test_a_new_store_is_empty(store):
     assert len(store.graph()) == 0
     assert store.schema() == Schema({}, {}, 0, 0)
     assert store.search("anything at all?") == ()
-    assert (
-        store.neighbours("nobody") == ()
-        and store.within("nobody", 3) == {}
-        and store.path("nobody", "no one") == ()
-    )
+    assert store.neighbours("nobody") == store.path("nobody", "no one") == ()
+    assert store.within("nobody", 3) == {}
 
 
 def test_a_fact_that_was_written_can_be_read_back(store, said):
@@ -101,9 +98,8 @@ def test_every_write_gives_its_exact_diff(filled, said):
     old = next(node for node in filled.graph().nodes if node.id == "Ada")
     assert filled.write(said.change) == Diff(changed_nodes=((old, Node("Ada", ("Person",), {"age": 36})),))
     assert filled.write(said.forget) == Diff(removed_edges=(BORN,))
-    assert filled.write(said.remove) == Diff(
-        removed_nodes=(Node("Ada", ("Person",), {"age": 36}),), removed_edges=(KNOWS,)
-    )
+    ada = Node("Ada", ("Person",), {"age": 36})
+    assert filled.write(said.remove) == Diff(removed_nodes=(ada,), removed_edges=(KNOWS,))
     assert same(filled, LONDON, CHARLES)
 
 
@@ -146,9 +142,8 @@ def test_facts_are_added_and_found_by_the_statements_of_the_dialect(store):
     ]
     store.write(store.dialect.add(facts))
     edges = {(edge.source, edge.type, edge.target): dict(edge.properties) for edge in store.graph().edges}
-    assert edges == {
-        (fact.subject, fact.relation, fact.object): dict(properties) for fact, properties in facts
-    }
+    written = {(fact.subject, fact.relation, fact.object): dict(properties) for fact, properties in facts}
+    assert edges == written
     assert not store.write(store.dialect.add(facts[:1]))
     rows = flatten_facts(store.read(store.dialect.about(["ada lovelace"], 2)))
     assert {(row["subject"], row["relation"], row["object"]) for row in rows} == set(edges)
@@ -165,20 +160,14 @@ def random_graph(seed, nodes=25, edges=60):
     values = [*NASTY.values(), *VALUES.values()]
 
     def some():
-        return {
-            chance.choice("abcdef") * chance.randint(1, 2): chance.choice(values)
-            for _ in range(chance.randint(0, 3))
-        }
+        names = (chance.choice("abcdef") * chance.randint(1, 2) for _ in range(chance.randint(0, 3)))
+        return {name: chance.choice(values) for name in names}
 
     ids = [f"node {number} {chance.choice('é中 ab')}x" for number in range(nodes)]
-    made = [
-        Node(id, tuple(chance.sample(["Person", "Big City", "Thing"], chance.randint(0, 3))), some())
-        for id in ids
-    ]
-    ends = [
-        (chance.choice(ids), chance.choice(["knows", "is in", "KNOWS"]), chance.choice(ids))
-        for _ in range(edges)
-    ]
+    labels = ["Person", "Big City", "Thing"]
+    made = [Node(id, tuple(chance.sample(labels, chance.randint(0, 3))), some()) for id in ids]
+    types = ["knows", "is in", "KNOWS"]
+    ends = [(chance.choice(ids), chance.choice(types), chance.choice(ids)) for _ in range(edges)]
     return PropertyGraph.of(
         made, {(*end, key := chance.choice(["", "", "2"])): Edge(*end, some(), key) for end in ends}.values()
     )
@@ -277,13 +266,8 @@ def test_a_text_of_a_megabyte_is_kept(store):
 def test_what_an_engine_cannot_hold_is_kept_or_refused_and_nothing_is_half_done(filled, text, place):
     values = {"value": {"p": text}, "nested": {"p": [{"q": text}]}, "name": {text: 1}}
     node = Node(text if place == "id" else "new", (text,) if place == "label" else (), values.get(place, {}))
-    edge = Edge(
-        "Ada",
-        text if place == "type" else "r",
-        node.id,
-        values.get(place, {}),
-        text if place == "key" else "",
-    )
+    type, key = text if place == "type" else "r", text if place == "key" else ""
+    edge = Edge("Ada", type, node.id, values.get(place, {}), key)
     try:
         filled.apply(Diff(added_nodes=(node,), added_edges=(edge,)))
     except LabError as error:
@@ -305,9 +289,8 @@ def test_looking_around_agrees_with_the_whole_graph(store):
     assert (store.schema().nodes, store.schema().edges) == (len(graph), len(graph.edges))
     for id in graph.ids[:8]:
         found, there = store.neighbours(id), graph.neighbours(id, "both")
-        assert len(found) == len(there) and {edge.identity: edge for edge in found} == {
-            edge.identity: edge for edge in there
-        }
+        by_identity = [{edge.identity: edge for edge in edges} for edges in (found, there)]
+        assert len(found) == len(there) and by_identity[0] == by_identity[1]
         for hops in range(4):
             assert set(store.within(id, hops)) == set(graph.neighbourhood([id], hops).ids)
 
@@ -337,16 +320,8 @@ def test_a_walk_counts_each_node_once_with_its_least_number_of_hops(store):
     edges = [Edge(one.id, "r", other.id) for one in clique for other in clique if one.id < other.id]
     tail = [Edge("c0", "r", "t1"), Edge("t1", "r", "t2"), Edge("t3", "r", "t2")]
     store.apply(Diff(added_nodes=(*clique, Node("t1"), Node("t2"), Node("t3")), added_edges=(*edges, *tail)))
-    assert store.within("c0", 10**9) == store.within("c0", 50), (
-        "a walk ends where there is nothing more to reach"
-    )
-    assert store.within("c0", 3) == {
-        "c0": 0,
-        **{node.id: 1 for node in clique[1:]},
-        "t1": 1,
-        "t2": 2,
-        "t3": 3,
-    }
+    assert store.within("c0", 10**9) == store.within("c0", 50), "a walk ends where nothing more is reached"
+    assert store.within("c0", 3) == {"c0": 0, **{n.id: 1 for n in clique[1:]}, "t1": 1, "t2": 2, "t3": 3}
     assert [edge.identity[:3] for edge in store.path("c5", "t3")] == [
         ("c0", "r", "c5"),
         *[edge.identity[:3] for edge in tail],
@@ -365,7 +340,7 @@ def test_search_takes_a_question_as_it_is_and_puts_the_best_first(store):
     assert store.search("radium", 1) == (radium,) and store.search("radium", 0) == ()
     for question in ("zebra", "???", "*", "\0", "\ud800", "🙂"):
         assert store.search(question) == ()
-    for question in (
+    odd = (
         '"',
         "' OR 1=1 --",
         "a AND OR NOT (b* NEAR c)",
@@ -373,7 +348,8 @@ def test_search_takes_a_question_as_it_is_and_puts_the_best_first(store):
         "",
         "col:umn ^ {x} [y] \\ %",
         "radium:* & ! |",
-    ):
+    )
+    for question in odd:
         assert isinstance(store.search(question), tuple)
     assert len(store.search("a city metal physicist", 1)) == 1
 
@@ -393,7 +369,7 @@ def test_a_store_says_which_texts_and_numbers_it_holds_exactly(store):
     )
     edge = Edge("Niger", "borders", "Chad", {"km": 1196, "share": 0.5, "mixed": ["Tummo", 2, None]})
     store.apply(Diff(added_nodes=(niger, Node("Chad")), added_edges=(edge,)))
-    for value in (
+    there = (
         "Niger",
         "Country",
         "borders",
@@ -406,7 +382,8 @@ def test_a_store_says_which_texts_and_numbers_it_holds_exactly(store):
         0.5,
         "Tummo",
         2,
-    ):
+    )
+    for value in there:
         assert holds_value(store, value), value
     for value in (
         "Nigeria",
@@ -428,9 +405,8 @@ def test_a_store_says_which_texts_and_numbers_it_holds_exactly(store):
     ):
         assert not holds_value(store, value), value
     store.apply(Diff(removed_edges=(edge,), changed_nodes=((niger, Node("Niger", (), {"text": "dry"})),)))
-    assert [
-        value for value in ("Country", "borders", 1196, "west of Chad", "dry") if holds_value(store, value)
-    ] == ["dry"]
+    values = ("Country", "borders", 1196, "west of Chad", "dry")
+    assert [value for value in values if holds_value(store, value)] == ["dry"]
     for value in (True, None, ["dry"]):
         with pytest.raises(BadInput, match="a text or a number"):
             holds_value(store, value)
@@ -600,13 +576,8 @@ def test_a_caller_who_keeps_what_was_given_or_got_changes_no_graph(home):
         inside["more"] = {1}
         node.labels.append("M")
         assert same(store, *sound)
-        got = [
-            *store.graph().nodes,
-            *store.graph().edges,
-            *store.neighbours("n"),
-            *store.path("n", "n"),
-            *store.search("n"),
-        ]
+        graph, edges = store.graph(), [*store.neighbours("n"), *store.path("n", "n")]
+        got = [*graph.nodes, *graph.edges, *edges, *store.search("n")]
         for element in got:
             element.properties["a"].append("changed")
             element.properties["more"] = 1

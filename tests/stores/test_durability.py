@@ -8,10 +8,8 @@ import pytest
 
 from benchmarks.stores.killed_writers import survival
 
-pytestmark = [
-    pytest.mark.extended,
-    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL"),
-]
+has_sigkill = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+pytestmark = [pytest.mark.extended, has_sigkill]
 
 
 @pytest.mark.parametrize("kind", ["in_memory", "sqlite", "postgres"])

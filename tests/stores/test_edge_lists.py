@@ -102,13 +102,10 @@ def test_nodes_of_other_programs_have_types_names_and_numbers(tmp_path):
     assert set(graph.ids) == {"Ada", "Bob", "carol", "x"}
     assert graph.node("Ada") == Node("Ada", ("person",), {"source_id": "1", "name": "Ada"})
     assert graph.node("Bob").labels == ("a", "b")
-    assert [(edge.type, edge.properties) for edge in graph.edges] == [
-        ("knows", {"weight": 2}),
-        ("related_to", {}),
-    ]
-    by_place = read(
-        tmp_path, "d3.json", {"nodes": [{"name": "x"}, {"name": "y"}], "links": [{"source": 0, "target": 1}]}
-    )
+    facts = [(edge.type, edge.properties) for edge in graph.edges]
+    assert facts == [("knows", {"weight": 2}), ("related_to", {})]
+    content = {"nodes": [{"name": "x"}, {"name": "y"}], "links": [{"source": 0, "target": 1}]}
+    by_place = read(tmp_path, "d3.json", content)
     assert [(edge.source, edge.target) for edge in by_place.edges] == [("x", "y")]
 
 

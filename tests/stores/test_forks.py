@@ -18,17 +18,11 @@ from kgot_lab.sandbox import open_sandbox
 from kgot_lab.stores import open_store
 from kgot_lab.types import Diff, Node
 
-pytestmark = [
-    pytest.mark.extended,
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks nothing"),
-]
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks nothing")
+pytestmark = [pytest.mark.extended, forks]
 
-PLACES = {
-    "in_memory": "graph.log",
-    "cypher_embedded": "graph.log",
-    "sparql_embedded": "graph.log",
-    "sqlite": "graph.db",
-}
+PLACES = {"in_memory": "graph.log", "cypher_embedded": "graph.log", "sparql_embedded": "graph.log"}
+PLACES["sqlite"] = "graph.db"
 
 
 def place(name: str, folder: Path, request: pytest.FixtureRequest) -> dict[str, str]:
@@ -37,12 +31,8 @@ def place(name: str, folder: Path, request: pytest.FixtureRequest) -> dict[str, 
         return {"path": str(folder / PLACES[name])}
     if name == "cypher_server":
         bolt = request.getfixturevalue("bolt_server")
-        return {
-            "uri": bolt.uri,
-            "user": bolt.user,
-            "password": bolt.password,
-            "database": bolt.database("forks"),
-        }
+        database = bolt.database("forks")
+        return {"uri": bolt.uri, "user": bolt.user, "password": bolt.password, "database": database}
     if name == "sparql_server":
         oxigraph = request.getfixturevalue("oxigraph_server")
         return {"query_url": oxigraph.query_url, "update_url": oxigraph.update_url, "namespace": "forks"}
@@ -67,9 +57,8 @@ def run(*arguments: str) -> dict:
 
 def test_a_forked_child_is_refused_and_the_parent_notices_nothing(kind, tmp_path, request):
     spoken = kind.statements
-    told = run(
-        kind.name, json.dumps(place(kind.name, tmp_path, request)), spoken.add, spoken.know, spoken.where
-    )
+    where = json.dumps(place(kind.name, tmp_path, request))
+    told = run(kind.name, where, spoken.add, spoken.know, spoken.where)
     child = told["child"]
     assert child.pop("repr") == child.pop("close") == "done"
     for act, said in child.items():
@@ -108,11 +97,8 @@ def test_an_sqlite_file_that_was_open_at_the_fork_is_not_opened_in_the_child(tmp
     with open_store(tmp_path / "graph.db") as store:
         store.apply(Diff(added_nodes=(Node("Ada"),)))
         said = told_by_a_child(lambda: open_store(tmp_path / "graph.db"))
-        assert (
-            said.startswith("StoreUnavailable: ")
-            and "was open when this process was forked" in said
-            and "spawn" in said
-        )
+        assert said.startswith("StoreUnavailable: ") and "spawn" in said
+        assert "was open when this process was forked" in said
         assert told_by_a_child(lambda: len(open_store(tmp_path / "another.db").graph())) == "0"
     assert told_by_a_child(lambda: len(open_store(tmp_path / "graph.db").graph())) == "1"
 
@@ -120,10 +106,10 @@ def test_an_sqlite_file_that_was_open_at_the_fork_is_not_opened_in_the_child(tmp
 def test_a_graph_in_memory_alone_is_a_copy_of_the_childs_own():
     with open_store("in_memory") as store:
         store.write('add("Ada", "born in", "London")')
-        assert (
-            told_by_a_child(lambda: (store.write('add("Ada", "knows", "Charles")'), len(store.graph()))[1])
-            == "3"
+        written = told_by_a_child(
+            lambda: (store.write('add("Ada", "knows", "Charles")'), len(store.graph()))[1]
         )
+        assert written == "3"
         assert len(store.graph()) == 2 and store.read("result = names()")
 
 

@@ -31,9 +31,8 @@ def key(name: str, type: str = "string", of: str = "node", inside: str = "") -> 
 
 
 def test_the_id_of_an_edge_is_no_relation(file):
-    graph = read_graph(
-        file(f'{TWO}<edge id="e0" source="a" target="b"/><edge id="e1" source="a" target="b"/>')
-    )
+    edges = '<edge id="e0" source="a" target="b"/><edge id="e1" source="a" target="b"/>'
+    graph = read_graph(file(f"{TWO}{edges}"))
     assert [(edge.type, edge.key) for edge in graph.edges] == [("related_to", "e0"), ("related_to", "e1")]
 
 
@@ -99,9 +98,8 @@ def test_a_second_graph_is_refused(file):
 
 
 def test_a_group_of_yed_is_read_with_what_is_in_it(file):
-    group = (
-        '<node id="g" yfiles.foldertype="group"><graph edgedefault="directed"><node id="b"/></graph></node>'
-    )
+    inner = '<graph edgedefault="directed"><node id="b"/></graph>'
+    group = f'<node id="g" yfiles.foldertype="group">{inner}</node>'
     assert set(read_graph(file(group)).ids) == {"g", "b"}
 
 
@@ -119,18 +117,16 @@ def test_a_group_of_yed_is_read_with_what_is_in_it(file):
 def test_a_wrong_value_names_its_node_line_and_type(file, type, value):
     with pytest.raises(BadInput, match=f"line 5: the node 'b' has '{value}' where the type is {type}"):
         read_graph(file(f'<node id="a"/>\n<node id="b"><data key="k">{value}</data></node>', key("x", type)))
-    with pytest.raises(
-        BadInput, match=f"line 2: the default of the key 'x' has '{value}' where the type is {type}"
-    ):
+    reason = f"line 2: the default of the key 'x' has '{value}' where the type is {type}"
+    with pytest.raises(BadInput, match=reason):
         read_graph(file(TWO, key("x", type, inside=f"<default>{value}</default>")))
 
 
 def test_a_type_and_a_key_that_are_none_are_named(file):
     with pytest.raises(BadInput, match="line 2: the key 'k' has the type 'short', which is none of int"):
         read_graph(file(TWO, key("x", "short")))
-    with pytest.raises(
-        BadInput, match="line 4: the edge from 'a' to 'b' has a value of the key 'z', which is not declared"
-    ):
+    reason = "line 4: the edge from 'a' to 'b' has a value of the key 'z', which is not declared"
+    with pytest.raises(BadInput, match=reason):
         read_graph(file(f'{TWO}<edge source="a" target="b"><data key="z">1</data></edge>'))
 
 
@@ -155,16 +151,14 @@ def test_a_default_names_the_relation_of_edges_that_have_none(file):
 
 
 def test_labels_as_neo4j_exports_them_are_told_apart(file):
-    graph = read_graph(
-        file('<node id="n0" labels=":Person:Poet"><data key="k">:Person:Poet</data></node>', key("labels"))
-    )
+    node = '<node id="n0" labels=":Person:Poet"><data key="k">:Person:Poet</data></node>'
+    graph = read_graph(file(node, key("labels")))
     assert graph.node("n0").labels == ("Person", "Poet")
 
 
 def test_what_is_read_otherwise_than_it_stands_there_is_noted(file):
-    inside = (
-        '<node id="a"><port name="p"/><desc>of a</desc></node><edge source="a" target="b" sourceport="p"/>'
-    )
+    edge = '<edge source="a" target="b" sourceport="p"/>'
+    inside = f'<node id="a"><port name="p"/><desc>of a</desc></node>{edge}'
     path = file(inside, way="undirected")
     told = read_named_graph(path).note
     assert (

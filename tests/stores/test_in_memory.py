@@ -16,9 +16,7 @@ from kgot_lab.stores.embedded_store import PYTHON
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Diff, Edge, Node, Triple
 
-needs_sandbox = pytest.mark.skipif(
-    sys.platform != "linux", reason="the sandbox that is tested here needs Linux"
-)
+needs_sandbox = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
 
 CURIE = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867, "text": "Discovered radium"})
 PRIZE = Node("Nobel Prize in Physics", ("Prize",))
@@ -111,11 +109,8 @@ def test_search_finds_nodes_by_the_words_of_names_and_properties(quiet, words, f
 
 def test_a_search_among_ten_thousand_nodes_looks_only_at_those_that_have_its_words():
     store = InMemory(open=no_sandbox)
-    store.apply(
-        Diff(
-            added_nodes=tuple(Node(f"person {i}", ("P",), {"town": f"town {i % 50}"}) for i in range(10_000))
-        )
-    )
+    nodes = tuple(Node(f"person {i}", ("P",), {"town": f"town {i % 50}"}) for i in range(10_000))
+    store.apply(Diff(added_nodes=nodes))
     assert [store.search(f"person {i} town")[0].id for i in range(9)] == [f"person {i}" for i in range(9)]
     assert calls(lambda: store.search("9999")) < 100 < 10_000 < calls(lambda: store.search("person")) < 50_000
     store.apply(Diff(added_nodes=(Node("late"),)))

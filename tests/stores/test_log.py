@@ -29,9 +29,8 @@ def some_diffs(count=20, seed=0):
     """Writes that add, change and remove."""
     chance, store = random.Random(seed), InMemory()
     for number in range(count):
-        node = Node(
-            f"n{number}", ("Thing",), {"text": NASTY, "number": number, "deep": {"a": [1, None, 1.5]}}
-        )
+        properties = {"text": NASTY, "number": number, "deep": {"a": [1, None, 1.5]}}
+        node = Node(f"n{number}", ("Thing",), properties)
         before = list(store.graph().nodes)
         edges = (Edge(node.id, "near", chance.choice(before).id, {"w": 0.1}),) if before else ()
         diff = Diff(added_nodes=(node,), added_edges=edges)
@@ -100,9 +99,8 @@ def test_a_write_that_did_not_end_is_cut_off_and_said_and_nothing_before_it_is_l
     whole, sizes = killed_while_writing(path)
     for torn in (b"0", b"0123456789abcdef {", b"\0" * 50, b"0123456789abcdef {}\n", b"x" * 5_000):
         path.write_bytes(whole + torn)
-        with pytest.warns(
-            UserWarning, match=r"ended in record 6, which was cut off.*is kept as graph.log.damaged-1"
-        ):
+        told = r"ended in record 6, which was cut off.*is kept as graph.log.damaged-1"
+        with pytest.warns(UserWarning, match=told):
             store = InMemory(path=path)
         store.apply(Diff(added_nodes=(Node("new"),)))
         store.close()
@@ -148,12 +146,8 @@ def test_a_line_that_was_removed_or_moved_is_noticed(tmp_path):
     path = tmp_path / "graph.log"
     whole, _ = killed_while_writing(path)
     lines = whole.splitlines(keepends=True)
-    for changed in (
-        lines[:4] + lines[5:],
-        lines[:-1],
-        [*lines[:4], lines[5], lines[4], *lines[6:]],
-        lines[:5] + lines[4:],
-    ):
+    swapped = [*lines[:4], lines[5], lines[4], *lines[6:]]
+    for changed in (lines[:4] + lines[5:], lines[:-1], swapped, lines[:5] + lines[4:]):
         path.write_bytes(b"".join(changed))
         with pytest.raises(StoreDamaged):
             InMemory(path=path)
@@ -310,9 +304,8 @@ def test_a_file_of_somebody_else_is_not_touched_and_nothing_is_left_beside_it(tm
     with pytest.raises(BadInput, match="not a diff log"):
         InMemory(path=mine)
     after = mine.stat()
-    assert (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size) and list(
-        tmp_path.iterdir()
-    ) == [mine]
+    assert (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size)
+    assert list(tmp_path.iterdir()) == [mine]
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", "/dev/zero", tmp_path):
         with pytest.raises(StoreUnavailable, match="it is no file"):

@@ -25,10 +25,8 @@ from kgot_lab.tools.search import search
 pytestmark = pytest.mark.extended
 
 WORD = "deadlyword"
-READS = {
-    "cypher_server": "MATCH (n {id: 'deadlyword'}) RETURN n.id",
-    "sparql_server": "SELECT ?p { :deadlyword ?p ?o }",
-}
+READS = {"cypher_server": "MATCH (n {id: 'deadlyword'}) RETURN n.id"}
+READS["sparql_server"] = "SELECT ?p {:deadlyword ?p ?o}"
 
 
 @pytest.fixture(params=READS)
@@ -69,9 +67,7 @@ def test_a_store_sends_it_once_and_says_what_became_of_it(kind, line, open_it):
         assert store.schema().nodes == 0 and line.heard == 1
 
 
-def test_a_write_that_a_server_of_cypher_went_away_over_was_not_made_and_is_not_sent_again(
-    line, open_it, kind
-):
+def test_a_write_that_a_cypher_server_went_away_over_was_not_made_and_is_not_sent_again(line, open_it, kind):
     if kind != "cypher_server":
         pytest.skip("a write in SPARQL runs in the sandbox, and only what it changed is sent")
     with closing(open_it()) as store:
@@ -118,9 +114,8 @@ def test_a_change_that_did_not_reach_the_server_is_not_there_and_the_store_says_
 @pytest.mark.parametrize("too_late", [True, False])
 def test_a_change_is_not_known_to_be_made_where_nobody_answers_any_more(written_over, too_late):
     with written_over(too_late=too_late) as (write, store, line):
-        with pytest.raises(
-            StoreUnavailable, match=r"went away while it was keeping a change .*may be there or not"
-        ):
+        reason = r"went away while it was keeping a change .*may be there or not"
+        with pytest.raises(StoreUnavailable, match=reason):
             write()
         line.back()
         assert store.schema().nodes == too_late

@@ -92,9 +92,8 @@ def test_a_second_question_on_a_server_works_and_each_has_its_graph(place):
     for _ in range(2):
         with closing(place.begin()) as store:
             events = asked(place, store)
-            assert (events[-1].text, events[-1].forced) == ("London", False) and isinstance(
-                events[-1], Answered
-            )
+            last = events[-1]
+            assert isinstance(last, Answered) and (last.text, last.forced) == ("London", False)
             assert [event.diff.added_edges for event in events if isinstance(event, Wrote)] == [(BORN,)]
             stores.append(store.namespace)
     assert len(set(stores)) == 2 and all(namespaces(place.kind, place.at)[each] == (2, 1) for each in stores)
@@ -108,9 +107,8 @@ def test_two_stores_that_were_opened_while_both_were_empty_never_meet(place):
         other.apply(NEIGHBOUR)
         assert len(one.read(place.said.where)) == 1 and one.schema().nodes == 2
         assert one.search("fog") == () and one.neighbours("Nobody") == ()
-        assert str(one.write(place.said.change)) == "~1 nodes" and other.graph() == PropertyGraph.of().apply(
-            NEIGHBOUR
-        )
+        assert str(one.write(place.said.change)) == "~1 nodes"
+        assert other.graph() == PropertyGraph.of().apply(NEIGHBOUR)
         assert Edge("Ada", "knows", "Nobody") in other.write(place.said.remove).removed_edges
         assert (
             one.within("Ada", 3) == {"Ada": 0, "London": 1}
@@ -188,10 +186,8 @@ def test_no_statement_shows_or_changes_what_others_have(place, name):
     secret = f"secret {next(NUMBERS)}"
     theirs = (*NEIGHBOUR.added_nodes, Node(secret, ("Person",), {"secret": secret}))
     graph = PropertyGraph.of(theirs, (*NEIGHBOUR.added_edges, Edge("Ada", "knows", secret)))
-    with (
-        closing(place.begin(namespace=f"{name} theirs")) as other,
-        closing(place.begin(namespace=name)) as store,
-    ):
+    begun = (place.begin(namespace=f"{name} theirs"), place.begin(namespace=name))
+    with closing(begun[0]) as other, closing(begun[1]) as store:
         other.apply(graph.of().diff(graph))
         of_theirs = graph_iri(f"{name} theirs")
         statements = (
@@ -206,9 +202,8 @@ def test_no_statement_shows_or_changes_what_others_have(place, name):
                 except QueryFailed as refused:
                     assert len(refused.reason) > 10 and secret not in refused.reason, statement
             if place.said is CYPHER:
-                assert other.schema() == Schema(
-                    graph.labels(), graph.types(), len(graph), len(graph.edges)
-                ), statement
+                schema = Schema(graph.labels(), graph.types(), len(graph), len(graph.edges))
+                assert other.schema() == schema, statement
             if not store.schema().nodes:
                 store.write(place.said.add)
         assert secret not in str([*store.graph().nodes, *store.graph().edges])
@@ -245,22 +240,17 @@ def test_a_run_that_goes_on_finds_what_is_in_its_namespace_or_a_new_one(place, n
 
 def test_namespaces_are_listed_with_what_they_hold_and_deleted_one_by_one(place, name):
     sizes = {f"{name} {number}": number for number in range(1, 4)}
-    parallel = (
-        Edge("n0", "r", "n0"),
-        Edge("n0", "r", "n0", {"a": 1}, "2"),
-        Edge("n0", "s", "n0", {"b": [1, 2]}),
-    )
+    again = Edge("n0", "r", "n0", {"a": 1}, "2")
+    parallel = (Edge("n0", "r", "n0"), again, Edge("n0", "s", "n0", {"b": [1, 2]}))
     for each, nodes in sizes.items():
         with closing(place.begin(namespace=each)) as store:
-            store.apply(
-                Diff(added_nodes=tuple(Node(f"n{number}") for number in range(nodes)), added_edges=parallel)
-            )
+            added = tuple(Node(f"n{number}") for number in range(nodes))
+            store.apply(Diff(added_nodes=added, added_edges=parallel))
     there = namespaces(place.kind, place.at)
     assert {each: there[each] for each in sizes} == {each: (nodes, 3) for each, nodes in sizes.items()}
     delete_namespace(place.kind, place.at, namespace=f"{name} 2")
-    assert namespaces(place.kind, place.at) == {
-        each: size for each, size in there.items() if each != f"{name} 2"
-    }
+    left = {each: size for each, size in there.items() if each != f"{name} 2"}
+    assert namespaces(place.kind, place.at) == left
     with pytest.raises(UnknownName, match="unknown namespace"):
         delete_namespace(place.kind, place.at, namespace=f"{name} 2")
     with closing(open_store(place.kind, at=place.at, namespace=f"{name} 3", **login())) as store:

@@ -42,9 +42,8 @@ def stored(path: Path, *graphs: PropertyGraph) -> Path:
 def test_the_graph_of_a_store_is_read_and_the_folder_stays_as_it_is(tmp_path, ending):
     path = stored(tmp_path / f"g{ending}", GRAPH, MORE)
     before = held(tmp_path)
-    assert (
-        is_store_file(path) and not MORE.diff(read_store_file(path).graph) and not read_store_file(path).note
-    )
+    read = read_store_file(path)
+    assert is_store_file(path) and not MORE.diff(read.graph) and not read.note
     assert held(tmp_path) == before
 
 
@@ -110,9 +109,7 @@ def test_a_row_that_is_not_as_it_was_written_is_damage(tmp_path):
         read_store_file(path)
 
 
-def test_an_sqlite_file_of_another_program_is_read_by_its_tables_and_the_note_says_which_rows_are_not(
-    tmp_path,
-):
+def test_a_foreign_sqlite_file_is_read_by_its_tables_and_the_note_says_which_rows_are_not(tmp_path):
     edges = [*EDGES, ("cache", "gone", "enables", None), ("gone", "cost", "enables", None)]
     read = read_store_file(of_profile(tmp_path / "theirs.db", "claude", edges=edges))
     assert [(edge.source, edge.type, edge.target) for edge in read.graph.edges] == [

@@ -5,7 +5,7 @@ resumes in it.
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from contextlib import nullcontext
 
 import pytest
 from support.loop_script import ADA, FEW, call, of, scripted, votes
@@ -106,9 +106,7 @@ def left_over(said, events):
 
 
 @pytest.mark.parametrize("writes", [1, 2, 3, 4])
-def test_a_run_killed_between_a_write_and_its_line_resumes_and_the_write_is_not_repeated(
-    home, kind, tmp_path, writes
-):
+def test_a_run_killed_after_a_write_and_before_its_line_does_not_write_again(home, kind, tmp_path, writes):
     said, path = kind.statements, tmp_path / "run.jsonl"
     before = killed(home, said, path, writes)
     with opened(home) as store:
@@ -204,9 +202,8 @@ def test_a_statement_that_has_another_outcome_each_time_is_refused(tmp_path):
     chance = {"statements": ["import os\nadd('Ada', 'knows', os.urandom(8).hex())"]}
     with open_store("in_memory") as store:
         with pytest.raises(Kill):
-            for _ in record(
-                think(QUESTION, model(said, write=chance), KilledAfter(store, 1), [TOOL], LIMITS), path
-            ):
+            killed = KilledAfter(store, 1)
+            for _ in record(think(QUESTION, model(said, write=chance), killed, [TOOL], LIMITS), path):
                 pass
         with pytest.raises(BadInput, match="the store holds another graph"):
             resume(path, store, Resources([TOOL], model(said)))
@@ -218,12 +215,8 @@ def test_the_same_call_of_ask_goes_on_in_a_store_one_write_ahead(tmp_path, given
     with open_store("in_memory", at=place) as store, pytest.raises(Kill):
         kgot_lab.ask(QUESTION, TOOL, model(said), preset=LIMITS, store=KilledAfter(store, 2), trace=path)
     before = load_run(path).events
-    with (
-        closing(open_store("in_memory"))
-        if given != "open"
-        else open_store("in_memory", at=place) as opened_here
-    ):
-        where = opened_here if given == "open" else place
+    where = open_store("in_memory", at=place) if given == "open" else place
+    with where if given == "open" else nullcontext():
         run = kgot_lab.ask(QUESTION, TOOL, left_over(said, before), preset=LIMITS, store=where, trace=path)
     assert run.answer == "London" and len(of(Wrote, run.events)) == 4
     with open_store("in_memory", at=place) as store:

@@ -88,10 +88,8 @@ def graph_of(passages, facts):
     for title, sentences in passages.items():
         for number, (sentence, names) in enumerate(sentences, start=1):
             place, told = f"{title} §{number}", {"source": f"document of {title}", "sentence": sentence}
-            edges += [
-                Edge(title, "says", place, told),
-                *(Edge(place, "mentions", name, told) for name in names),
-            ]
+            named = [Edge(place, "mentions", name, told) for name in names]
+            edges += [Edge(title, "says", place, told), *named]
     edges += [Edge(*fact, {"source": "a model", "sentence": f"Of {' '.join(fact)}."}) for fact in facts]
     ids = dict.fromkeys(id for edge in edges for id in (edge.source, edge.target))
     return Diff(added_nodes=tuple(map(Node, ids)), added_edges=tuple(edges))
@@ -118,11 +116,8 @@ def by_definition(diff, names, worth, most):
                 worth[first.target] + worth[last.target],
             )
             joints = {name for place, name in mentions if place == first.target and name != first.source}
-            rows += [
-                (*one, name, *two)
-                for name in joints
-                if name == last.source or (last.target, name) in mentions
-            ]
+            shared = [name for name in joints if name == last.source or (last.target, name) in mentions]
+            rows += [(*one, name, *two) for name in shared]
     for fact, last in product(facts, says):
         for start, end in ((fact.source, fact.target), (fact.target, fact.source)):
             if start in names and end == last.source and start != end:
@@ -186,10 +181,8 @@ def test_each_shape_of_a_path_is_read_and_no_other(store):
     joined, alone = paths(store, ["Ed Wood"], {"Ed Wood §1": 0.5, "Tim Burton §1": 1.0})
     wood = {"sentence_1": "Ed Wood is a film by Tim Burton.", "source_1": "document of Ed Wood"}
     said = {"start": "Ed Wood", "place_1": "Ed Wood §1", **wood}
-    burton = {
-        "sentence_2": "Tim Burton was born in Burbank, California.",
-        "source_2": "document of Tim Burton",
-    }
+    burton = {"sentence_2": "Tim Burton was born in Burbank, California."}
+    burton["source_2"] = "document of Tim Burton"
     assert told(joined) == {
         **said,
         "name": "Tim Burton",
@@ -201,12 +194,8 @@ def test_each_shape_of_a_path_is_read_and_no_other(store):
     assert told(alone) == {**said, "worth": 0.5}
 
     shared, alone = paths(store, ["Tim Burton"], {"Tim Burton §1": 1.0, "Cars §1": 0.25})
-    assert (shared["name"], shared["end"], shared["place_2"], shared["worth"]) == (
-        "California",
-        "Cars",
-        "Cars §1",
-        1.25,
-    )
+    said = [shared[column] for column in ("name", "end", "place_2", "worth")]
+    assert said == ["California", "Cars", "Cars §1", 1.25]
     assert alone["end"] == ""
 
     (fact,) = paths(store, ["Sinister"], {"Burbank §1": 0.5})
@@ -298,12 +287,8 @@ def test_an_empty_graph_and_a_graph_of_others_have_no_paths(empty):
 
 def test_an_edge_without_properties_is_read_with_empty_texts(empty):
     nodes = tuple(map(Node, ("a", "b", "s", "t")))
-    edges = (
-        Edge("a", "says", "s"),
-        Edge("b", "says", "t"),
-        Edge("s", "mentions", "b"),
-        Edge("b", "near", "a"),
-    )
+    says = (Edge("a", "says", "s"), Edge("b", "says", "t"))
+    edges = (*says, Edge("s", "mentions", "b"), Edge("b", "near", "a"))
     empty.apply(Diff(added_nodes=nodes, added_edges=edges))
     by_fact, joined, alone = map(told, paths(empty, ["a"], {"s": 0.5, "t": 0.25}))
     assert joined == {"start": "a", "place_1": "s", "name": "b", "end": "b", "place_2": "t", "worth": 0.75}
@@ -328,10 +313,8 @@ def test_reading_paths_changes_nothing(store):
 def test_rows_of_paths_count_as_read_and_not_as_said_by_the_statement(store):
     statement = store.dialect.paths(list(PASSAGES), WORTH, 100)
     own = store.dialect.constants(statement)
-    assert (
-        own.reads_graph
-        and not {"sentence_1", "sentence_2", "source_1", "source_2", "name", "end"} & own.columns
-    )
+    columns = {"sentence_1", "sentence_2", "source_1", "source_2", "name", "end"}
+    assert own.reads_graph and not columns & own.columns
     assert constant_rows(store, statement, store.read(statement)) == ()
 
 
@@ -344,11 +327,8 @@ def test_twelve_names_and_eighty_sentences_of_long_titles_pass(empty):
 
 
 def test_a_name_that_no_node_can_have_is_nobodys(store):
-    rows = paths(
-        store,
-        ["Ed Wood", "half \ud800", "nul \0", "", " "],
-        {**WORTH, "half \udfff §1": 1.0, "nul \0 §1": 1.0},
-    )
+    worths = {**WORTH, "half \udfff §1": 1.0, "nul \0 §1": 1.0}
+    rows = paths(store, ["Ed Wood", "half \ud800", "nul \0", ""], worths)
     assert rows == by_definition(WORLD, ["Ed Wood"], WORTH, 100)
 
 

@@ -333,9 +333,8 @@ def attacked(request, server) -> Iterator[Postgres]:
 
 def test_statements_run_as_a_role_of_their_own_where_one_can_be_made(attacked):
     (row,) = attacked.read("SELECT current_user AS name")
-    assert row["name"] == (
-        "may_not" if attacked.namespace.endswith("may_not") else role_name(attacked.namespace)
-    )
+    attacker = "may_not" if attacked.namespace.endswith("may_not") else role_name(attacked.namespace)
+    assert row["name"] == attacker
     assert (
         str(
             attacked.write(
@@ -415,9 +414,8 @@ def test_names_that_only_look_dangerous_may_be_used(curies):
         {"delete": "DROP TABLE nodes; --"},
     )
     assert curies.write("INSERT INTO nodes (id) VALUES (gen_random_uuid()::text)").added_nodes
-    assert curies.read(
-        "SELECT count(*) AS n FROM nodes WHERE length(id) > round(random()) AND lower(id) <> upper(id)"
-    )
+    where = "length(id) > round(random()) AND lower(id) <> upper(id)"
+    assert curies.read(f"SELECT count(*) AS n FROM nodes WHERE {where}")
 
 
 def test_a_statement_that_runs_too_long_is_stopped(server):
@@ -459,9 +457,8 @@ def test_a_large_load_has_all_indexes_and_checks_afterwards(store, server, name)
         " UNION SELECT conname FROM pg_constraint WHERE connamespace = %s::regnamespace ORDER BY 1"
     )
     before = asked(server, indexes, name, quote_identifier(name))
-    nodes = tuple(
-        Node(f"n{number}", ("Number",), {"text": f"the number {number}"}) for number in range(BULK_ELEMENTS)
-    )
+    numbers = range(BULK_ELEMENTS)
+    nodes = tuple(Node(f"n{n}", ("Number",), {"text": f"the number {n}"}) for n in numbers)
     edges = tuple(Edge(f"n{number}", "next", f"n{number + 1}") for number in range(BULK_ELEMENTS - 1))
     with pytest.raises(BadInput, match="no node"):
         store.apply(Diff(added_nodes=nodes, added_edges=(*edges, Edge("n0", "next", "nowhere"))))
@@ -515,9 +512,8 @@ def test_a_raw_question_finds_the_nodes_that_share_its_words(curies, question, b
 
 
 def test_a_name_of_little_words_is_found(store):
-    store.apply(
-        Diff(added_nodes=(Node("The Who"), Node("It"), Node("who is this", (), {"text": "the the the"})))
-    )
+    odd = Node("who is this", (), {"text": "the the the"})
+    store.apply(Diff(added_nodes=(Node("The Who"), Node("It"), odd)))
     assert [node.id for node in store.search("The Who", 1)] == ["The Who"]
     assert [node.id for node in store.search("it")] == ["It"]
 
@@ -532,19 +528,16 @@ def test_a_long_text_of_many_words_can_be_held_and_found(store):
 
 
 def test_a_schema_that_is_not_ours_is_refused_and_not_touched(server):
-    asked(
-        server,
-        "CREATE SCHEMA theirs; CREATE TABLE theirs.nodes (id text); INSERT INTO theirs.nodes VALUES ('precious')",
-    )
+    create = "CREATE SCHEMA theirs; CREATE TABLE theirs.nodes (id text)"
+    asked(server, f"{create}; INSERT INTO theirs.nodes VALUES ('precious')")
     for wipe in (False, True):
         with pytest.raises(BadInput, match="not one of ours"):
             Postgres(path=server.folder, namespace="theirs", wipe=wipe)
         with pytest.raises(BadInput, match="not one of ours"):
             Postgres(path=server.folder, namespace="public", wipe=wipe)
     assert asked(server, "SELECT id FROM theirs.nodes") == [("precious",)]
-    assert asked(server, "SELECT tablename FROM pg_tables WHERE schemaname IN ('theirs', 'public')") == [
-        ("nodes",)
-    ]
+    tables = asked(server, "SELECT tablename FROM pg_tables WHERE schemaname IN ('theirs', 'public')")
+    assert tables == [("nodes",)]
 
 
 def test_a_wipe_stops_at_what_others_built(server, name):
@@ -682,9 +675,8 @@ def test_a_connection_that_is_cut_during_the_commit_is_said_to_leave_a_doubt(own
     try:
         with ThreadPoolExecutor() as pool:
             waiting = pool.submit(curies.write, "DELETE FROM edges")
-            while not asked(
-                server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-            ):
+            end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            while not asked(server, end):
                 assert not waiting.done()
             with pytest.raises(StoreUnavailable, match="nobody can tell whether it kept the change"):
                 waiting.result()
@@ -695,9 +687,8 @@ def test_a_connection_that_is_cut_during_the_commit_is_said_to_leave_a_doubt(own
 
 def test_another_process_that_closes_its_store_leaves_the_server_to_us(curies, server, name):
     other = "import sys; from kgot_lab.stores.postgres.store import *\nwith Postgres(path=sys.argv[1], namespace=sys.argv[2]) as it: print(it)"
-    done = subprocess.run(
-        [sys.executable, "-c", other, server.folder, name], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", other, server.folder, name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == f"<Postgres {name}: 3 nodes, 2 edges>\n"
     assert curies.search("radium")
 

@@ -30,9 +30,8 @@ _QUIET = 50  # looks in a row at which no thread computes
 def rests(pid: int) -> bool:
     """Whether no thread of a process computes, at many looks."""
     threads = [path / "stat" for _ in range(_QUIET) for path in Path(f"/proc/{pid}/task").iterdir()]
-    return not any(
-        path.exists() and path.read_text().rpartition(")")[2].split()[0] == "R" for path in threads
-    )
+    states = (thread.read_text().rpartition(")")[2].split()[0] for thread in threads if thread.exists())
+    return "R" not in states
 
 
 @pytest.fixture

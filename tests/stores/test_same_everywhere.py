@@ -36,9 +36,8 @@ ALIKE = (  # two of these must never be taken for one edge
 
 def same(store, *parts):
     nodes = tuple(part for part in parts if isinstance(part, Node))
-    difference = PropertyGraph.of(nodes, [part for part in parts if isinstance(part, Edge)]).diff(
-        store.graph()
-    )
+    edges = [part for part in parts if isinstance(part, Edge)]
+    difference = PropertyGraph.of(nodes, edges).diff(store.graph())
     assert not difference, difference
     return True
 

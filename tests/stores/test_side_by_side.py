@@ -30,12 +30,8 @@ def place(kind, request):
     """Where a graph on a server is, as options of its store."""
     if kind == "cypher_server":
         bolt = request.getfixturevalue("bolt_server")
-        return {
-            "uri": bolt.uri,
-            "user": bolt.user,
-            "password": bolt.password,
-            "database": bolt.database("beside"),
-        }
+        database = bolt.database("beside")
+        return {"uri": bolt.uri, "user": bolt.user, "password": bolt.password, "database": database}
     if kind == "sparql_server":
         oxigraph = request.getfixturevalue("oxigraph_server")
         return {"query_url": oxigraph.query_url, "update_url": oxigraph.update_url}
@@ -45,9 +41,8 @@ def place(kind, request):
 def started(kind, where, name, script=writing_script):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, str(script.__file__), kind, json.dumps(where), name, str(WRITES)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen(command, text=True, env=environment, **pipes)
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -92,9 +87,8 @@ def turn_nodes(where):
         neo4j.GraphDatabase.driver(where["uri"], auth=login) as driver,
         driver.session(database=where["database"]) as session,
     ):
-        return session.run(
-            "MATCH (w:KgotLabWriters {of: $of}) RETURN w.written", of=where["namespace"]
-        ).value()
+        query = "MATCH (w:KgotLabWriters {of: $of}) RETURN w.written"
+        return session.run(query, of=where["namespace"]).value()
 
 
 @pytest.mark.parametrize("how", ("apply", "merge", "create"))
@@ -113,9 +107,8 @@ def test_writers_that_add_the_same_ids_at_the_same_moment_add_each_once(bolt, ho
     made = sorted(id for each in told for id in each["made"])
     assert made == sorted(graph.ids)  # each by one writer, to which it was acknowledged as new
     refused = [reason for each in told for reason in each["refused"]]
-    assert len(refused) == (2 * WRITES if how == "apply" else 0) and all(
-        "is already there" in reason for reason in refused
-    )
+    assert len(refused) == (2 * WRITES if how == "apply" else 0)
+    assert all("is already there" in reason for reason in refused)
 
 
 def test_no_change_of_one_value_is_lost_between_two_writers(bolt):
@@ -146,9 +139,8 @@ def test_stores_of_one_process_that_made_what_they_take_turns_by_at_once_take_tu
 
         with ThreadPoolExecutor() as pool:
             list(pool.map(write, (one, two)))
-        assert (
-            sorted(added) == list(range(WRITES)) and len(refused) == WRITES and len(one.graph()) == 1 + WRITES
-        )
+        assert sorted(added) == list(range(WRITES))
+        assert len(refused) == WRITES and len(one.graph()) == 1 + WRITES
         assert len(before) == 2 and all(
             now > then for now, then in zip(sorted(turn_nodes(bolt)), sorted(before), strict=True)
         )
@@ -237,11 +229,8 @@ def test_two_writes_that_a_server_ran_at_the_same_moment_are_both_taken_for_made
     """
     namespace = "the same moment"
     graph = graph_iri(namespace)
-    where = {
-        "query_url": oxigraph_server.query_url,
-        "update_url": oxigraph_server.update_url,
-        "namespace": namespace,
-    }
+    urls = {"query_url": oxigraph_server.query_url, "update_url": oxigraph_server.update_url}
+    where = {**urls, "namespace": namespace}
     with (
         closing(open_store("sparql_server", **where, wipe=True)) as one,
         closing(open_store("sparql_server", **where)) as two,
@@ -255,7 +244,5 @@ def test_two_writes_that_a_server_ran_at_the_same_moment_are_both_taken_for_made
             two.apply(Diff(added_nodes=(Node(f"two {number}"),)))
             assert {f"{name} {number}" for name in ("one", "two")} <= set(one.graph().ids)
             assert len(one._server_version()) == 1 and one.schema() == two.schema()
-        assert (
-            type(one).namespaces(where["query_url"], where["update_url"])[namespace].nodes
-            == one.schema().nodes
-        )
+        sizes = type(one).namespaces(where["query_url"], where["update_url"])
+        assert sizes[namespace].nodes == one.schema().nodes

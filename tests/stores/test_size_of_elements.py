@@ -72,9 +72,8 @@ LONG = "".join(map(chr, range(0x4E00, 0x4E00 + 5_000)))  # of which no compressi
 def test_an_id_that_no_index_of_postgres_can_hold_is_refused_in_one_sentence(store, kind):
     node = Node(LONG)
     if kind.name.startswith("postgres"):
-        with pytest.raises(
-            BadInput, match="longer than PostgreSQL can index, about 2,700 bytes; nothing was changed"
-        ):
+        reason = "longer than PostgreSQL can index, about 2,700 bytes; nothing was changed"
+        with pytest.raises(BadInput, match=reason):
             store.apply(Diff(added_nodes=(Node("before"), node)))
         assert not len(store.graph())
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from itertools import product
 
 import pytest
 from support.every import every
@@ -136,9 +137,8 @@ def test_every_kind_of_update_gives_its_exact_diff(here, statement, told):
 
 
 def test_what_was_written_in_other_spellings_is_found_in_any(here):
-    here.write(
-        "INSERT DATA { :J.R.R._Tolkien rdfs:label 'Tolkien' ; <urn:kgot:lives%20in> :St%2E_Ives ; :height 1.80 }"
-    )
+    properties = "<urn:kgot:lives%20in> :St%2E_Ives ; :height 1.80"
+    here.write(f"INSERT DATA {{:J.R.R._Tolkien rdfs:label 'Tolkien' ; {properties}}}")
     for query in (
         "SELECT ?x { ?x :label 'Tolkien' ; :lives_in :St._Ives }",
         "PREFIX k: <urn:kgot:> SELECT ?x { ?x rdfs:label ?l ; k:lives%20in <urn:kgot:St%2E_Ives> FILTER(?l = 'Tolkien') }",
@@ -148,9 +148,8 @@ def test_what_was_written_in_other_spellings_is_found_in_any(here):
 
 
 def test_a_quote_in_a_name_is_part_of_it_where_nothing_else_makes_sense(here):
-    here.write(
-        "INSERT DATA { :O'Hara :says 'yes' ; :lives_in :King's_Cross . :Eve :quotes \"it's :O'Hara\", 'no' . }"
-    )
+    eve = ":Eve :quotes \"it's :O'Hara\", 'no'"
+    here.write(f"INSERT DATA {{:O'Hara :says 'yes' ; :lives_in :King's_Cross . {eve} .}}")
     assert here.truth.nodes["O'Hara"].properties == {"says": "yes"}
     assert here.truth.nodes["Eve"].properties == {"quotes": ["it's :O'Hara", "no"]}
     assert here.read("SELECT ?x { :O'Hara :lives_in ?x }") == [{"x": "King's Cross"}]
@@ -172,9 +171,8 @@ def test_rows_are_json_in_one_order_whatever_the_engine_does(here):
         {"t": "Person"},
     ]
     assert here.read("SELECT (AVG(?y) AS ?mean) { VALUES ?y { 1 2 } }") == [{"mean": 1.5}]
-    assert {"subject": "Marie Curie", "relation": "rdf:type", "object": "Person"} in here.read(
-        "DESCRIBE :Marie_Curie"
-    )
+    row = {"subject": "Marie Curie", "relation": "rdf:type", "object": "Person"}
+    assert row in here.read("DESCRIBE :Marie_Curie")
     assert here.read("CONSTRUCT { ?y :known_by ?x } WHERE { ?x :knows ?y }") == [
         {"subject": "Pierre", "relation": "known by", "object": "Marie Curie"}
     ]
@@ -205,9 +203,8 @@ def random_statement(chance, names):
         return format_term(iri_of(chance.choice(names)), abbreviate=chance.random() < 0.7)
 
     def value():
-        return chance.choice(
-            ["1", "2.5", "'x'", "'y'@en", "true", '"[2,1]"^^rdf:JSON', "'b', 'a'", "('l' 1)", "1e0"]
-        )
+        values = ["1", "2.5", "'x'", "'y'@en", "true", '"[2,1]"^^rdf:JSON', "'b', 'a'", "('l' 1)", "1e0"]
+        return chance.choice(values)
 
     def triples():
         ends = f"rdf:subject {name()} ; rdf:predicate {name()} ; rdf:object {name()}"
@@ -399,10 +396,9 @@ def test_facts_of_any_text_are_added_and_told_again_they_are_renewed():
         "}",
         "# SERVICE",
     ]
+    pairs = product(texts, repeat=2)
     facts = [
-        (Triple(one, f"is {other}", other), {"source": one, other: [one, other]})
-        for one in texts
-        for other in texts
+        (Triple(one, f"is {other}", other), {"source": one, other: [one, other]}) for one, other in pairs
     ]
     here = Here()
     here.write(SPARQL.add(facts))
@@ -442,23 +438,11 @@ def test_the_facts_about_a_name_are_those_that_python_finds():
     for _ in range(14):
         ends = chance.choice(ids), chance.choice(["born in", "knows_of", "label"]), chance.choice(ids)
         edges[ends] = Edge(*ends, {"n": 1, "s": "ä"} if chance.random() < 0.5 else {})
-    graph = PropertyGraph.of(
-        (Node(id, ("Thing",) if chance.random() < 0.5 else ()) for id in ids), edges.values()
-    )
+    nodes = (Node(id, ("Thing",) if chance.random() < 0.5 else ()) for id in ids)
+    graph = PropertyGraph.of(nodes, edges.values())
     here, facts = Here(tuple(graph.nodes), tuple(graph.edges)), facts_in_python(graph)
-    asked = (
-        "ADA LOVELACE",
-        "ada",
-        "london",
-        "London Bridge",
-        "st. ives",
-        "zürich",
-        "BORN IN",
-        "born-in",
-        "nobody",
-        "",
-        "x",
-    )
+    names = ("ADA LOVELACE", "ada", "london", "London Bridge", "st. ives", "zürich")
+    asked = (*names, "BORN IN", "born-in", "nobody", "", "x")
     for names in ([], ["London Bridge", "x"], *([name] for name in asked)):
         for hops in (1, 2, 3):
             assert told(here.read(SPARQL.about(names, hops))) == told(facts(names, hops=hops)), names
@@ -485,9 +469,8 @@ def test_nodes_and_edges_are_spelled_for_prompts_as_statements_spell_them():
 
 def test_statements_run_in_the_sandbox(opened):
     opened.reset((Node("Ada", ("Person",), {"age": 36}),), ())
-    diff = opened.write(
-        "DELETE { ?x :age ?a } INSERT { ?x :age ?b ; :knows :Bob } WHERE { ?x :age ?a BIND(?a + 1 AS ?b) }"
-    )
+    where = "{?x :age ?a BIND(?a + 1 AS ?b)}"
+    diff = opened.write(f"DELETE {{?x :age ?a}} INSERT {{?x :age ?b ; :knows :Bob}} WHERE {where}")
     assert str(diff) == "+1 nodes, ~1 nodes, +1 edges"
     opened.apply(diff)
     assert opened.read("SELECT ?b ?a { ?x :knows ?b ; :age ?a FILTER(REGEX(STR(?x), 'ADA', 'i')) }") == (
@@ -502,9 +485,8 @@ def test_a_runaway_query_ends_and_the_next_one_works(opened):
     opened.reset(tuple(Node(f"n{n}", ("X",), {"p": n}) for n in range(400)), ())
     opened.seconds = 1
     for runaway in (f"SELECT (COUNT(*) AS ?n) {{ {MUCH} }}", f"SELECT * {{ {MUCH} }}"):
-        with pytest.raises(
-            QueryFailed, match=r"took longer than 1 seconds|returned more than|more than 100,000|more memory"
-        ):
+        reason = r"took longer than 1 seconds|returned more than|more than 100,000|more memory"
+        with pytest.raises(QueryFailed, match=reason):
             opened.read(runaway)
     with pytest.raises(QueryFailed, match="took longer than 1 seconds"):
         opened.write(f"INSERT {{ :x :y ?n }} WHERE {{ SELECT (COUNT(*) AS ?n) {{ {MUCH} }} }}")

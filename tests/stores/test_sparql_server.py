@@ -66,9 +66,8 @@ def test_a_graph_of_somebody_else_is_refused_unless_it_may_be_taken_over(oxigrap
     if not wipe:
         with SparqlServer(oxigraph_server.query_url, namespace=graph, adopt=True, execute=opened) as store:
             assert set(store.graph().ids) == {"Ada L", "Person 1"}
-            assert store.read("SELECT ?x { ?x :age 'old' ; <http://example.org/knows> :Person_1 }") == (
-                {"x": "Ada L"},
-            )
+            query = "SELECT ?x {?x :age 'old' ; <http://example.org/knows> :Person_1}"
+            assert store.read(query) == ({"x": "Ada L"},)
             assert str(store.write("DELETE WHERE { :Ada_L :age ?a }")) == "~1 nodes"
         assert not oxigraph_server.ask(f"ASK {{ GRAPH <{graph}> {{ ?x <urn:kgot:age> ?age }} }}")
 
@@ -111,14 +110,10 @@ def test_a_graph_that_somebody_dropped_is_empty(store, oxigraph_server, name):
 COUNT_UP = "DELETE { :n :count ?a } INSERT { :n :count ?b } WHERE { :n :count ?a BIND(?a + 1 AS ?b) }"
 
 
-def test_a_change_that_somebody_else_follows_at_once_is_not_made_twice(
-    oxigraph_server, name, opened, monkeypatch
-):
+def test_a_change_that_another_writer_follows_is_not_made_twice(oxigraph_server, name, opened, monkeypatch):
     url = oxigraph_server.query_url
-    with (
-        SparqlServer(url, namespace=name, execute=opened) as store,
-        SparqlServer(url, namespace=name) as other,
-    ):
+    first, second = SparqlServer(url, namespace=name, execute=opened), SparqlServer(url, namespace=name)
+    with first as store, second as other:
         store.write("INSERT DATA { :n :count 0 }")
         tell, told = store._run_update, []
 
@@ -177,11 +172,8 @@ def test_when_others_write_all_the_time_nothing_is_half_done(oxigraph_server, na
 
 
 def test_a_read_that_is_more_is_refused_before_the_server_sees_it(store):
-    for statement in (
-        "SELECT * { SERVICE <http://127.0.0.1:1/> { ?s ?p ?o } }",
-        "SELECT * { GRAPH ?g { ?s ?p ?o } }",
-        "CLEAR ALL",
-    ):
+    elsewhere = ("SELECT * {SERVICE <http://127.0.0.1:1/> {?s ?p ?o}}", "SELECT * {GRAPH ?g {?s ?p ?o}}")
+    for statement in (*elsewhere, "CLEAR ALL"):
         with pytest.raises(QueryFailed) as caught:
             store.read(statement)
         assert caught.value.statement == statement

@@ -76,9 +76,8 @@ def test_the_order_of_labels_counts_and_that_of_properties_does_not():
 
 
 def test_the_touched_rows_are_those_a_diff_names_and_the_ends_of_what_it_adds():
-    diff = Diff(
-        added_nodes=(Node("a"),), added_edges=(Edge("a", "r", "b"),), removed_edges=(Edge("c", "r", "d"),)
-    )
+    added, removed = Edge("a", "r", "b"), Edge("c", "r", "d")
+    diff = Diff(added_nodes=(Node("a"),), added_edges=(added,), removed_edges=(removed,))
     assert touched_keys(diff) == (["a", "b"], [("a", "r", "b", ""), ("c", "r", "d", "")])
 
 

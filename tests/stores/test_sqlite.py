@@ -127,10 +127,8 @@ def test_a_fact_adds_its_properties_to_the_edge_that_is_there(store):
     store.write(
         "INSERT INTO facts VALUES ('Marie Curie', 'won', 'Nobel Prize in Physics', NULL, '{\"share\": 0.30000000000000004}')"
     )
-    assert store.neighbours("Nobel Prize in Physics")[0].properties == {
-        "year": 1903,
-        "share": 0.30000000000000004,
-    }
+    prize = store.neighbours("Nobel Prize in Physics")[0]
+    assert prize.properties == {"year": 1903, "share": 0.30000000000000004}
 
 
 @every(
@@ -172,9 +170,8 @@ def test_a_refused_write_changes_nothing(store, statement, reason):
 
 def test_parameters_come_as_a_sequence_or_by_name(store):
     store.write("INSERT INTO nodes (id, properties) VALUES (?, ?)", ["it's", '{"n": 1}'])
-    assert store.read("SELECT properties ->> 'n' AS n FROM nodes WHERE id = :id", {"id": "it's"}) == (
-        {"n": 1},
-    )
+    query = "SELECT properties ->> 'n' AS n FROM nodes WHERE id = :id"
+    assert store.read(query, {"id": "it's"}) == ({"n": 1},)
     with pytest.raises(QueryFailed, match="type 'list' is not supported"):
         store.read("SELECT ?", ([],))
     with pytest.raises(QueryFailed, match="too large"):
@@ -231,19 +228,16 @@ def test_a_read_returns_a_dict_for_each_row(store):
     assert store.read(
         "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 3) SELECT count(*) AS n FROM n"
     ) == ({"n": 3},)
-    assert store.read("SELECT name FROM words WHERE words MATCH 'stockholm OR paris'") == (
-        {"name": "Pierre Curie"},
-    )
+    found = store.read("SELECT name FROM words WHERE words MATCH 'stockholm OR paris'")
+    assert found == ({"name": "Pierre Curie"},)
     assert store.read("SELECT value FROM nodes, json_each(labels) WHERE nodes.id = 'Marie Curie'") == (
         {"value": "Person"},
         {"value": "Physicist"},
     )
-    assert store.read("SELECT object FROM facts WHERE relation = 'won'") == (
-        {"object": "Nobel Prize in Physics"},
-    )
-    assert store.read("SELECT 'not json' AS labels, '{x' AS properties") == (
-        {"labels": "not json", "properties": "{x"},
-    )
+    found = store.read("SELECT object FROM facts WHERE relation = 'won'")
+    assert found == ({"object": "Nobel Prize in Physics"},)
+    found = store.read("SELECT 'not json' AS labels, '{x' AS properties")
+    assert found == ({"labels": "not json", "properties": "{x"},)
 
 
 @every(
@@ -428,9 +422,8 @@ def test_search_keeps_up_with_every_kind_of_change(store):
 def test_a_hub_is_walked_as_quickly_as_its_nodes_are_many():
     with Sqlite() as store:
         store.apply(Diff(added_nodes=(Node("hub"), *(Node(f"n{number}") for number in range(2_500)))))
-        store.write(
-            "INSERT INTO edges (source, type, target) SELECT 'hub', 'r', id FROM nodes WHERE id <> 'hub'"
-        )
+        query = "SELECT 'hub', 'r', id FROM nodes WHERE id <> 'hub'"
+        store.write(f"INSERT INTO edges (source, type, target) {query}")
         assert len(store.within("n7", 50)) == 2_501
         assert [edge.target for edge in store.path("n7", "n8")] == ["n7", "n8"]
 
@@ -446,9 +439,8 @@ def test_a_file_of_any_name_is_that_file_and_in_its_order_when_it_is_opened_agai
         store.write("INSERT INTO nodes (id) VALUES ('Aa')")
     with Sqlite(str(place)) as store:
         assert store.graph().ids == ("Marie Curie", "Pierre Curie", "Aa")  # oldest first
-    assert [path.name for path in place.parent.iterdir() if not path.name.endswith(("-wal", "-shm"))] == [
-        place.name
-    ]
+    names = [file.name for file in place.parent.iterdir() if not file.name.endswith(("-wal", "-shm"))]
+    assert names == [place.name]
 
 
 def test_a_file_that_something_else_made_is_not_touched(tmp_path):
@@ -463,11 +455,8 @@ def test_a_file_that_something_else_made_is_not_touched(tmp_path):
     later = sqlite3.connect(newer)
     later.execute("PRAGMA user_version = 99")
     later.close()
-    for path, reason in (
-        (text, "not an SQLite file"),
-        (database, "something else made"),
-        (newer, "newer version"),
-    ):
+    reasons = {text: "not an SQLite file", database: "something else made", newer: "newer version"}
+    for path, reason in reasons.items():
         before = path.read_bytes()
         with pytest.raises(BadInput, match=reason):
             Sqlite(path)
@@ -486,13 +475,11 @@ def test_a_place_that_cannot_be_a_file_is_a_clear_error(tmp_path):
 def test_a_damaged_file_is_a_clear_error(tmp_path, harm):
     path = tmp_path / "harmed.db"
     with Sqlite(path) as store:
-        store.apply(
-            Diff(added_nodes=tuple(Node(f"n{number}", (), {"text": "x" * 100}) for number in range(3_000)))
-        )
+        nodes = tuple(Node(f"n{number}", (), {"text": "x" * 100}) for number in range(3_000))
+        store.apply(Diff(added_nodes=nodes))
     data = path.read_bytes()
-    path.write_bytes(
-        data[: len(data) // 2] if harm == "truncated" else data[:4096] + b"\xff" * (len(data) - 4096)
-    )
+    overwritten = data[:4096] + b"\xff" * (len(data) - 4096)
+    path.write_bytes(data[: len(data) // 2] if harm == "truncated" else overwritten)
     with pytest.raises(StoreUnavailable, match="damaged"), Sqlite(path) as store:
         store.graph()
 
@@ -650,12 +637,8 @@ def test_many_new_nodes_in_the_place_of_the_newest_are_all_found(tmp_path):
 @pytest.mark.extended
 def test_no_flipped_bit_is_passed_over(tmp_path):
     path = tmp_path / "graph.db"
-    nodes = tuple(
-        Node(f"n{number}", ("Person",), {"text": f"some text {number}", "n": number}) for number in range(120)
-    )
-    edges = tuple(
-        Edge(f"n{number}", "knows", f"n{number * 7 % 120}", {"year": number}) for number in range(120)
-    )
+    nodes = tuple(Node(f"n{n}", ("Person",), {"text": f"some text {n}", "n": n}) for n in range(120))
+    edges = tuple(Edge(f"n{n}", "knows", f"n{n * 7 % 120}", {"year": n}) for n in range(120))
     with Sqlite(path) as store:
         store.apply(Diff(added_nodes=nodes, added_edges=edges))
         whole = store.graph()
@@ -681,9 +664,8 @@ def test_a_file_of_the_first_version_gets_its_checksums(tmp_path):
         store.apply(ALL)
         whole = store.graph()
     older = sqlite3.connect(path, isolation_level=None)
-    for (name,) in older.execute(
-        "SELECT name FROM sqlite_master WHERE name LIKE 'sum%' AND type = 'trigger'"
-    ).fetchall():
+    triggers = "SELECT name FROM sqlite_master WHERE name LIKE 'sum%' AND type = 'trigger'"
+    for (name,) in older.execute(triggers).fetchall():
         older.execute(f"DROP TRIGGER {name}")
     older.execute("DROP TABLE sums")
     older.execute("PRAGMA user_version = 1")
@@ -692,9 +674,8 @@ def test_a_file_of_the_first_version_gets_its_checksums(tmp_path):
         assert store.graph() == whole
     data = path.read_bytes()
     path.write_bytes(data.replace(b"1903", b"1904"))
-    with pytest.raises(
-        StoreDamaged, match=r"row \d of \w+ is not as it was written.*kgot-lab doctor --salvage"
-    ):
+    reason = r"row \d of \w+ is not as it was written.*kgot-lab doctor --salvage"
+    with pytest.raises(StoreDamaged, match=reason):
         Sqlite(path)
 
 
@@ -702,9 +683,8 @@ def test_what_is_whole_of_a_damaged_file_can_be_kept_and_the_damaged_one_stays_b
     path = tmp_path / "graph.db"
     with Sqlite(path) as store:
         store.apply(ALL)
-        store.apply(
-            Diff(added_nodes=tuple(Node(f"n{number}", (), {"text": "x" * 200}) for number in range(200)))
-        )
+        nodes = tuple(Node(f"n{number}", (), {"text": "x" * 200}) for number in range(200))
+        store.apply(Diff(added_nodes=nodes))
     data = path.read_bytes()
     path.write_bytes(damaged := data.replace(b"1867", b"1868"))
     with pytest.raises(StoreDamaged):
@@ -748,9 +728,8 @@ def test_damage_to_the_log_that_a_killed_process_left_is_said(tmp_path):
         assert not warned or re.search(
             rf"the last {6 - held} changes in it are lost.*graph.db-wal.damaged-1", str(warned[0].message)
         )
-        assert health.whole != bool(warned) and (
-            health.whole or f"the last {6 - held} changes" in health.said
-        ), health
+        assert health.whole != bool(warned)
+        assert health.whole or f"the last {6 - held} changes" in health.said, health
         said[bool(warned)] += 1
     assert said[True] == 40
 

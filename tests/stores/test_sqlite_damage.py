@@ -49,9 +49,8 @@ def with_a_changed_row(path, monkeypatch):
 def test_a_row_that_is_not_as_it_was_written_is_not_sealed_anew_by_a_write(tmp_path, monkeypatch, statement):
     path = tmp_path / "graph.db"
     with with_a_changed_row(path, monkeypatch) as store:
-        with pytest.raises(
-            StoreDamaged, match=r"a row of \w+ is not as it was written.*kgot-lab doctor --salvage"
-        ):
+        reason = r"a row of \w+ is not as it was written.*kgot-lab doctor --salvage"
+        with pytest.raises(StoreDamaged, match=reason):
             store.write(statement)
         store.apply(Diff(added_nodes=(Node("new"),)))
         with pytest.raises(StoreDamaged):
@@ -197,12 +196,8 @@ def test_a_file_that_is_open_elsewhere_is_looked_at_and_not_salvaged(tmp_path):
     path = tmp_path / "graph.db"
     code = "with Sqlite(sys.argv[1]) as store:\n    print(store, flush=True)\n    sys.stdin.read()"
     Sqlite(path).close()
-    command = [
-        sys.executable,
-        "-c",
-        f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}",
-        str(path),
-    ]
+    whole = f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}"
+    command = [sys.executable, "-c", whole, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline()
         assert check_file(path).whole
@@ -214,15 +209,10 @@ def test_a_file_that_is_open_elsewhere_is_looked_at_and_not_salvaged(tmp_path):
 @pytest.mark.extended
 def test_a_file_that_is_being_written_to_is_whole(tmp_path):
     path = tmp_path / "graph.db"
-    code = WRITES.replace("range(20)", "range(10**6)").replace(
-        "Sqlite.apply", "print(n, flush=True) or Sqlite.apply"
-    )
-    command = [
-        sys.executable,
-        "-c",
-        f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}",
-        str(path),
-    ]
+    code = WRITES.replace("range(20)", "range(10**6)")
+    code = code.replace("Sqlite.apply", "print(n, flush=True) or Sqlite.apply")
+    whole = f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}"
+    command = [sys.executable, "-c", whole, str(path)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as other:
         until(lambda: beside(path, "-wal").exists(), "the writer has begun")
         seen = []

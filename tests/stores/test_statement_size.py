@@ -27,11 +27,7 @@ CHECKS = {
     "cypher read": (refuse_unless_cypher_read, large.CYPHER_READS),
     "cypher write": (refuse_unless_cypher_write, large.CYPHER_WRITES),
 }
-EVERY = {
-    f"{what}: {name}": (check, make)
-    for what, (check, makes) in CHECKS.items()
-    for name, make in makes.items()
-}
+EVERY = {f"{what}: {name}": (c, make) for what, (c, makes) in CHECKS.items() for name, make in makes.items()}
 
 
 @pytest.mark.extended
@@ -51,9 +47,8 @@ def test_a_statement_of_an_honest_size_passes(check, make):
 def test_long_rows_that_engines_take_in_their_stride_pass():
     triples = " ".join(f":s{number} :p (1 -2 {number}), -{number} ." for number in range(3000))
     refuse_unless_sparql("write", f"INSERT DATA {{ {triples} }}")
-    refuse_unless_sparql(
-        "write", " ;\n".join(f"INSERT DATA {{ :s{number} :p [ :q {number} ] }}" for number in range(1000))
-    )
+    inserted = (f"INSERT DATA {{:s{number} :p [:q {number}]}}" for number in range(1000))
+    refuse_unless_sparql("write", " ;\n".join(inserted))
     rows = " ".join(f"(:s{number} -{number})" for number in range(3000))
     refuse_unless_sparql(
         "read",
@@ -61,9 +56,8 @@ def test_long_rows_that_engines_take_in_their_stride_pass():
     )
     refuse_unless_cypher_read(f"UNWIND [{', '.join(map(str, range(3000)))}] AS n RETURN n")
     refuse_unless_cypher_read(f"RETURN {', '.join(f'n.a + {number} AS x{number}' for number in range(1000))}")
-    refuse_unless_cypher_write(
-        f"CREATE {', '.join(f'(:A {{id: {number}, at: -{number}.5}})' for number in range(3000))}"
-    )
+    nodes = (f"(:A {{id: {number}, at: -{number}.5}})" for number in range(3000))
+    refuse_unless_cypher_write(f"CREATE {', '.join(nodes)}")
 
 
 @pytest.mark.parametrize(
@@ -72,14 +66,8 @@ def test_long_rows_that_engines_take_in_their_stride_pass():
     ids=["cypher", "sparql"],
 )
 def test_a_hundred_facts_are_one_statement(add, check):
-    check(
-        add(
-            [
-                (Triple(f"the {number}", "follows", f"the {number + 1}"), {"year": -number})
-                for number in range(100)
-            ]
-        )
-    )
+    facts = [(Triple(f"the {n}", "follows", f"the {n + 1}"), {"year": -n}) for n in range(100)]
+    check(add(facts))
 
 
 @pytest.mark.extended

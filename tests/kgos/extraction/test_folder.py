@@ -157,19 +157,14 @@ def test_what_cannot_be_read_is_named_once_and_the_rest_goes_on(shop):
     said = {remark.path: remark.reason for remark in found.skipped}
     unread = "bad.json bad.toml bad.yaml broken.py gone.py huge.json loop pipe.py wrong.py"
     assert sorted(said) == unread.split()
-    for name, why in (
-        ("broken.py", "line 1"),
-        ("bad.json", "line 1"),
-        ("huge.json", "larger than"),
-        ("loop", "link"),
-    ):
+    reasons = {"broken.py": "line 1", "bad.json": "line 1", "huge.json": "larger than", "loop": "link"}
+    for name, why in reasons.items():
         assert why in said[name]
     assert "declares no other" in said["wrong.py"] and "pipe" in said["pipe.py"]
     doubtful = {remark.path: remark.reason for remark in found.doubtful}
     assert "cp1252" in doubtful["latin.md"] and "line 2" in doubtful["half.js"]
-    assert {"latin", "half.js#ok"} <= set(found.graph.ids) and not [
-        id for id in found.graph.ids if "secret" in id
-    ]
+    ids = set(found.graph.ids)
+    assert {"latin", "half.js#ok"} <= ids and not [id for id in ids if "secret" in id]
     assert check_rules(found.graph, CODE).broken == ()
 
 

@@ -28,10 +28,8 @@ TEXTS = Path(kgot_lab.__file__).parent / "text"  # some twenty files
 
 @pytest.fixture(scope="module", params=["threads", "processes"])
 def client(request):
-    with (
-        local_cluster(processes=request.param == "processes") as cluster,
-        dask_client(cluster.scheduler_address) as client,
-    ):
+    processes = request.param == "processes"
+    with local_cluster(processes=processes) as cluster, dask_client(cluster.scheduler_address) as client:
         yield client
 
 

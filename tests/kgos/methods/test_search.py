@@ -40,9 +40,8 @@ def test_the_score_is_the_weighted_sum_of_the_lanes_each_over_its_maximum(query,
     result = intent_search(COOKBOOK, query, config=config, embedder=Letters())
     weights, text = result.weights, over_largest(dict(index.text.search(query).hits))
     meaning = over_largest(dict(index.dense_retriever(Letters()).search(query).hits))
-    both = {
-        id: weights.embedding * meaning.get(id, 0) + weights.text * text.get(id, 0) for id in COOKBOOK.ids
-    }
+    meant = {id: weights.embedding * meaning.get(id, 0) for id in COOKBOOK.ids}
+    both = {id: meant[id] + weights.text * text.get(id, 0) for id in COOKBOOK.ids}
     seeds = sorted(both, key=lambda id: (-round(both[id], 12), id))[:10]
     graph = edge_type_boost(COOKBOOK, seeds).scores
     for node in result.nodes:
@@ -50,9 +49,8 @@ def test_the_score_is_the_weighted_sum_of_the_lanes_each_over_its_maximum(query,
         assert node.text == pytest.approx(weights.text * text.get(node.id, 0))
         assert node.graph == pytest.approx(weights.graph * graph.get(node.id, 0))
         assert node.score == pytest.approx(node.embedding + node.text + node.graph + node.intent)
-        assert node.method.split("+") == [
-            lane for lane in ("text", "embedding", "graph", "intent") if getattr(node, lane) > 0
-        ]
+        lanes = [lane for lane in ("text", "embedding", "graph", "intent") if getattr(node, lane) > 0]
+        assert node.method.split("+") == lanes
     assert list(result.nodes) == sorted(result.nodes, key=lambda node: (-node.score, node.id))
 
 
@@ -130,10 +128,8 @@ def test_a_filter_comes_before_the_scores_so_that_the_best_of_what_is_left_has_t
     assert result.ids and all(tiers[id] is not None and tiers[id] <= 0.3 for id in result.ids)
     alone = COOKBOOK.subgraph(id for id, tier in tiers.items() if tier is not None and tier <= 0.3)
     lanes = (graph_index(COOKBOOK).bm25, graph_index(COOKBOOK).fts5)
-    found = [
-        over_largest({id: s for id, s in each.search("cache and batch work").hits if id in alone})
-        for each in lanes
-    ]
+    searched = [lane.search("cache and batch work").hits for lane in lanes]
+    found = [over_largest({id: score for id, score in hits if id in alone}) for hits in searched]
     larger = {id: max(each.get(id, 0) for each in found) for id in {*found[0], *found[1]}}
     for node in result.nodes:
         assert node.text == pytest.approx(result.weights.text * larger.get(node.id, 0))
@@ -169,10 +165,8 @@ def test_several_graphs_are_one_with_ids_in_namespaces_and_edges_across():
 
 
 def test_nodes_that_are_called_by_their_ids_alone_keep_their_names_and_are_one_hit_where_two_graphs_know_them():
-    graphs = {
-        name: PropertyGraph.of([Node("Kiln", ("tool",)), Node(name, ("tool",))])
-        for name in ("pottery", "bakery")
-    }
+    names = ("pottery", "bakery")
+    graphs = {name: PropertyGraph.of([Node("Kiln", ("tool",)), Node(name, ("tool",))]) for name in names}
     first = intent_search(MultiGraph.of(graphs), "Kiln", config=RetrievalConfig(expand_depth=0)).nodes[0]
     assert first.name == "Kiln" and set(first.sources) == {"pottery:Kiln", "bakery:Kiln"}
     titled = MultiGraph.of({"books": PropertyGraph.of([Node("b1", (), {"title": "Clay"})])})
@@ -290,9 +284,8 @@ def test_an_empty_result_says_which_words_and_whether_filters_were_in_force(quer
 
 
 def test_the_trace_counts_in_plain_words():
-    trace = "\n".join(
-        intent_search(PropertyGraph.from_triples([("disk cache", "helps", "speed")]), "cache").why
-    )
+    graph = PropertyGraph.from_triples([("disk cache", "helps", "speed")])
+    trace = "\n".join(intent_search(graph, "cache").why)
     assert "→ 1 node\n" in trace and "1 node from 1 seed" in trace and "1 nodes" not in trace
 
 

@@ -146,9 +146,8 @@ def test_nodes_are_selected_by_all_that_is_asked():
 
 
 def test_related_nodes_say_over_which_edge():
-    assert ("slow", "slow", "limitation", "-has_limitation->", "") in list_related_nodes(
-        CODE, "shop.buy"
-    ).rows()
+    row = ("slow", "slow", "limitation", "-has_limitation->", "")
+    assert row in list_related_nodes(CODE, "shop.buy").rows()
     assert ("shop", "shop", "module", "<-contains-", "") in list_related_nodes(CODE, "shop.buy").rows()
 
 

@@ -27,9 +27,8 @@ LETTERS = Letters().embed(list(NAMES.values()))
 
 def file_of(path, rows, columns="id TEXT, name TEXT, embedding BLOB", more=""):
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            f"CREATE TABLE nodes ({columns}); CREATE TABLE edges (source, target, type); {more}"
-        )
+        tables = f"CREATE TABLE nodes ({columns}); CREATE TABLE edges (source, target, type)"
+        connection.executescript(f"{tables}; {more}")
         connection.executemany(f"INSERT INTO nodes VALUES ({', '.join('?' * len(rows[0]))})", rows)
         connection.commit()
     return path
@@ -44,9 +43,8 @@ def test_stored_vectors_give_the_lane_of_meaning_that_embedding_the_names_would_
         {id: result.weights.embedding * value / most for id, value in cosines.items()}
     )
     told = next(each for each in result.trace if each.method == "embedding")
-    assert (
-        "cosine of the stored vectors, which do not say what made them; the query by letters" in told.reason
-    )
+    reason = "cosine of the stored vectors, which do not say what made them; the query by letters"
+    assert reason in told.reason
 
 
 def test_a_node_without_a_vector_is_found_by_the_other_lanes_and_a_vector_without_a_node_by_none():

@@ -99,9 +99,7 @@ def plain_impact(graph, root, direction, depth, follow):
         for child, ways in found.items():
             depths[child] = d
             risks[child] = centrality[child] / d * max(weight for _, weight in ways)
-            products[child] = max(
-                products[parent] * centrality[child] * weight / d for parent, weight in ways
-            )
+            products[child] = max(products[p] * centrality[child] * weight / d for p, weight in ways)
         level = list(found)
     leaves = [id for id in depths if id not in leads and id != root]
     best = max((products[id] for id in leaves), default=0.0)
@@ -111,9 +109,7 @@ def plain_impact(graph, root, direction, depth, follow):
 @every(("seed", "nodes", "edges"), CASES)
 @every("direction", ["forward", "backward", "both"])
 @every("follow", ["arrows", "dependants"])
-def test_an_impact_has_the_levels_risks_and_riskiest_chain_of_the_plain_walk(
-    seed, nodes, edges, direction, follow
-):
+def test_an_impact_has_the_levels_risks_and_riskiest_chain_of_a_walk(seed, nodes, edges, direction, follow):
     graph = chance_graph(seed, nodes, edges, weights=True)
     root = f"n{seed}"
     depths, risks, best, types, leaves, products = plain_impact(graph, root, direction, 3, follow)
@@ -174,9 +170,8 @@ def test_an_exploration_has_the_levels_importance_and_hubs_of_the_plain_walk(see
     found = explore_smart(graph, root)
     for depth, level in enumerate(found.levels):
         ids = [id for id, d in distance.items() if d == depth]
-        assert [round(node.importance, 9) for node in level] == sorted(
-            (round(importance[id], 9) for id in ids), reverse=True
-        )
+        expected = sorted((round(importance[id], 9) for id in ids), reverse=True)
+        assert [round(node.importance, 9) for node in level] == expected
         assert {node.id for node in level} == set(ids)
         mean = sum(simple.degree(id) for id in ids) / len(ids)
         for node in level if depth else ():
@@ -231,10 +226,9 @@ def test_types_may_count_unlike_and_a_weight_of_0_is_refused():
 
 def test_types_that_no_edge_has_are_refused_and_some_of_them_said():
     graph = linked("a enables b, b requires c")
-    for ask in (
-        lambda types: trace_path(graph, "a", "c", types=types),
-        lambda types: edge_type_boost(graph, ["a"], types),
-    ):
+    asks = [lambda types: trace_path(graph, "a", "c", types=types)]
+    asks.append(lambda types: edge_type_boost(graph, ["a"], types))
+    for ask in asks:
         with pytest.raises(UnknownName, match="did you mean 'enables'"):
             ask(["enable"])
         assert "no edge of the graph has the type likes" in ask(["enables", "likes"]).why

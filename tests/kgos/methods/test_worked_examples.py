@@ -111,9 +111,7 @@ def test_the_cookbook_has_its_nodes_its_edges_and_the_means_of_two_ratings():
     assert (len(graph), len(graph.edges)) == (291, 729)
     texts = (bundled_path(f"cookbook/ratings_{rater}.jsonl").read_text() for rater in "ab")
     rows = ([json.loads(line) for line in text.splitlines()] for text in texts)
-    first, second = (
-        next(row["ratings"] for row in each if row["id"] == "technique:reranking") for each in rows
-    )
+    first, second = (next(row["ratings"] for row in r if row["id"] == "technique:reranking") for r in rows)
     known = graph.node("technique:reranking").properties
     assert {name: known[name] for name in first} == pytest.approx(
         {name: (value + second[name]) / 2 for name, value in first.items()}
@@ -155,9 +153,8 @@ def test_the_documents_path_from_prompt_caching_to_lower_costs_is_found_in_the_c
 
 
 def test_the_enablers_of_a_goal_and_the_prerequisites_of_a_match_are_found_and_not_the_reverse():
-    graph = linked(
-        "caching enables savings, savings enables holidays, savings requires budget, car requires savings"
-    )
+    edges = "caching enables savings, savings enables holidays, savings requires budget, car requires savings"
+    graph = linked(edges)
     assert want_to(graph, "savings").scores == pytest.approx(
         {"savings": 2 / 3, "budget": 1 / 3, "caching": 1 / 3 * 0.3 / 0.5}
     )

@@ -37,9 +37,8 @@ def file(tmp_path):
 async def is_answered(client):
     """What an assistant does first: which tools there are, a question, a wrong one, the graph itself."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert {name.replace("-", "_") for name in QUESTIONS} <= set(tools) and not {"add_node", "undo"} & set(
-        tools
-    )
+    questions = {name.replace("-", "_") for name in QUESTIONS}
+    assert questions <= set(tools) and not {"add_node", "undo"} & set(tools)
     assert all(tool.annotations.read_only_hint for tool in tools.values())
     found = await client.call_tool("want_to", {"goal": "reduce API costs", "limit": 3})
     assert not found.is_error and found.structured_content["total"] == 3
@@ -51,16 +50,11 @@ async def is_answered(client):
 
 
 def over_pipes(*arguments):
-    return Client(
-        stdio_client(
-            StdioServerParameters(command=sys.executable, args=["-m", "kgot_lab", "mcp", *arguments])
-        )
-    )
+    command = StdioServerParameters(command=sys.executable, args=["-m", "kgot_lab", "mcp", *arguments])
+    return Client(stdio_client(command))
 
 
-def test_an_assistant_asks_over_standard_input_and_output_and_what_it_changes_is_kept_in_a_file_of_its_own(
-    file, tmp_path
-):
+def test_an_assistant_asks_over_standard_streams_and_its_changes_are_kept_in_their_own_file(file, tmp_path):
     async def ask():
         async with over_pipes(str(file), "--write", str(tmp_path / "new.json")) as client:
             tools = {tool.name for tool in (await client.list_tools()).tools}
@@ -155,11 +149,8 @@ def test_an_assistant_learns_what_a_character_knows_and_nothing_else(town):
             return tool, [await client.call_tool("memory_query_entities", call) for call in calls]
 
     tool, (all_of_it, near, hidden, absent) = asyncio.run(ask())
-    assert tool.annotations.read_only_hint and set(tool.input_schema["properties"]) == {
-        "name",
-        "type",
-        "near",
-    }
+    assert tool.annotations.read_only_hint
+    assert set(tool.input_schema["properties"]) == {"name", "type", "near"}
     text = all_of_it.content[0].text
     assert "Ilse KNOWS Odo" in text and '"sexton"' in text and text.startswith("<<<")
     assert "rypt" not in text and "secret" not in text and "Odo" in near.content[0].text

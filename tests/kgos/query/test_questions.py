@@ -24,13 +24,8 @@ from kgot_lab.types import Node
 
 GRAPH = cookbook()
 A, B = "goal:reduce_api_costs", "technique:prompt_caching"
-GIVEN = {
-    "words": "cache",
-    "query": "how do I reduce costs",
-    "goal": "reduce API costs",
-    "node": A,
-    "other": B,
-}
+GIVEN = {"words": "cache", "query": "how do I reduce costs", "goal": "reduce API costs"}
+GIVEN |= {"node": A, "other": B}
 GIVEN |= {"capability": "cache prompts", "bounds": ["pricing_tier=0..1"]}
 DOCS = Path(__file__).parents[3] / "docs" / "query.md"
 
@@ -122,10 +117,7 @@ def test_many_questions_are_answered_in_their_order_by_one_process_or_two():
     lines = ["# a comment", "", 'want-to "reduce API costs"', "nonsense", "rank --top-k 3", "find cache"]
     alone, together = (list(answer_lines(GRAPH, lines, parallel=number)) for number in (1, 2))
     assert [each.line for each in alone] == lines[2:]
-    told = (
-        [(each.line, each.error, each.result and each.result.rows()) for each in some]
-        for some in (alone, together)
-    )
+    told = ([(s.line, s.error, s.result and s.result.rows()) for s in some] for some in (alone, together))
     assert next(told) == next(told)
     assert [bool(each.error) for each in alone] == [False, True, False, False]
 

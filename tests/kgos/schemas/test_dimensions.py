@@ -79,9 +79,8 @@ def test_columns_and_sql_keep_the_same_nodes_whatever_stands_in_the_rows(filters
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE nodes (id TEXT, properties TEXT)")
         connection.executemany("INSERT INTO nodes VALUES (?, ?)", ROWS.items())
-        found = connection.execute(
-            f"SELECT id FROM nodes WHERE {condition} ORDER BY rowid", parameters
-        ).fetchall()
+        query = f"SELECT id FROM nodes WHERE {condition} ORDER BY rowid"
+        found = connection.execute(query, parameters).fetchall()
     assert [id for (id,) in found] == ids == [GRAPH.ids[row] for row in np.flatnonzero(kept)]
 
 
@@ -163,9 +162,8 @@ NAN = math.nan
 
 
 def test_every_dimension_is_extractable_or_said_not_to_be():
-    assert {*EXTRACTABLE, *NOT_EXTRACTABLE} == set(DIMENSIONS_BY_NAME) and not set(EXTRACTABLE) & set(
-        NOT_EXTRACTABLE
-    )
+    assert {*EXTRACTABLE, *NOT_EXTRACTABLE} == set(DIMENSIONS_BY_NAME)
+    assert not set(EXTRACTABLE) & set(NOT_EXTRACTABLE)
     assert {"code_generation_strength", "extraction_accuracy", "emergence_potential"} <= set(NOT_EXTRACTABLE)
     assert f"not extractable: {', '.join(NOT_EXTRACTABLE)}" in repr(extract_dimensions(TOLD))
 

@@ -103,9 +103,8 @@ def test_a_file_that_fits_none_says_what_was_probed_and_what_is_there(file):
         read_foreign(file)
     said = str(refused.value)
     assert all(f"  {name}: " in said for name in TABLES)
-    assert (
-        "unified: lacks table unified_nodes, table unified_edges" in said and "no table with two ends" in said
-    )
+    assert "unified: lacks table unified_nodes, table unified_edges" in said
+    assert "no table with two ends" in said
     assert "It has 2 tables: customers(id, name); orders(id, customer, total)" in said
 
 
@@ -148,21 +147,18 @@ def test_no_file_no_sqlite_file_and_an_empty_one_are_refused(tmp_path):
 
 
 def test_malformed_json_in_one_row_of_ten_thousand_names_that_row_and_leaves_the_graph_usable(file):
-    nodes = [
-        (f"n{i}", f"Node {i}", "concept", json.dumps({"pricing_tier": i / 10_000})) for i in range(10_000)
-    ]
+    tiers = (json.dumps({"pricing_tier": i / 10_000}) for i in range(10_000))
+    nodes = [(f"n{i}", f"Node {i}", "concept", tier) for i, tier in enumerate(tiers)]
     nodes[6_543] = ("n6543", "Node 6543", "concept", '{"pricing_tier": 0.6')
     read = read_foreign(of_profile(file, "standard", nodes, [("n0", "n6543", "enables", None)]))
     (row,) = read.unread
     assert (row.rule, row.table, row.row) == (8, "nodes", 6_544)
-    assert str(row).startswith(
-        "row 6,544 of nodes (node 'n6543'): its properties are no JSON (Expecting ',' delimiter"
-    )
+    told = "row 6,544 of nodes (node 'n6543'): its properties are no JSON (Expecting ',' delimiter"
+    assert str(row).startswith(told)
     assert len(read.graph) == 10_000 and read.graph.node("n6543").properties == {"name": "Node 6543"}
     assert read.graph.node("n9999").properties["pricing_tier"] == 0.9999
-    assert [fault.level for fault in read.check()[8].faults] == ["error"] and "row 6,544 of nodes" in repr(
-        read
-    )
+    assert [fault.level for fault in read.check()[8].faults] == ["error"]
+    assert "row 6,544 of nodes" in repr(read)
 
 
 @every(
@@ -233,10 +229,8 @@ def test_numbers_are_ids_by_their_digits_and_bytes_and_row_numbers_are_no_proper
 
 
 def test_json_is_right_where_a_column_says_otherwise_and_names_of_any_letters_are_quoted(file):
-    tables = [
-        'nodes(id, name, type, pricing_tier, properties, "odd ""; DROP TABLE nodes --")',
-        "edges(source, target, type)",
-    ]
+    nodes = 'nodes(id, name, type, pricing_tier, properties, "odd ""; DROP TABLE nodes --")'
+    tables = [nodes, "edges(source, target, type)"]
     made(file, tables, [("a", "A", "goal", 0.9, '{"pricing_tier": 0.1, "name": "other"}', 5)], [])
     known = {"pricing_tier": 0.1, "name": "A", 'odd "; DROP TABLE nodes --': 5}
     assert read_foreign(file).graph.node("a").properties == known
@@ -245,11 +239,8 @@ def test_json_is_right_where_a_column_says_otherwise_and_names_of_any_letters_ar
 def test_text_that_is_not_utf8_is_read_with_replacements_and_named(file):
     more = "INSERT INTO nodes VALUES ('b', CAST(x'42fF' AS TEXT), 'goal', '{}'); INSERT INTO nodes VALUES ('v', 'V', 'goal', x'7b7d');"
     read = read_foreign(made(file, TABLES["standard"], [("a", "Ünï", "goal", None)], [], more=more))
-    assert [node.properties["name"] for node in read.graph.nodes] == [
-        "Ünï",
-        "B\N{REPLACEMENT CHARACTER}",
-        "V",
-    ]
+    names = [node.properties["name"] for node in read.graph.nodes]
+    assert names == ["Ünï", "B\N{REPLACEMENT CHARACTER}", "V"]
     assert [(row.row, row.why.partition(";")[0]) for row in read.unread] == [(2, "a text in it is not UTF-8")]
 
 
@@ -278,7 +269,6 @@ def test_what_a_log_beside_the_file_holds_is_read_and_the_log_stays(tmp_path):
         writer.execute("INSERT INTO unified_nodes VALUES ('late', 'Late', 'goal', NULL)")
         before = listing(tmp_path)
         assert "late" in read_foreign(file).graph
-        assert {name: kept[0] for name, kept in listing(tmp_path).items()} == {
-            name: kept[0] for name, kept in before.items()
-        }
+        left = {name: kept[0] for name, kept in listing(tmp_path).items()}
+        assert left == {name: kept[0] for name, kept in before.items()}
         assert set(before) == {"graph.db", "graph.db-wal", "graph.db-shm"}

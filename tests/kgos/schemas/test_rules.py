@@ -115,9 +115,8 @@ def test_the_cookbook_passes_all_twelve_and_a_change_of_it_is_noticed():
 def test_a_fault_says_where_it_is_and_what_to_do():
     said = list(map(str, check_rules(graph("a requires b, b requires a", node("b", "", "gadget"))).faults))
     assert said[0] == "error at node 'b': its name is a str (''); give it one"
-    assert said[1].startswith(
-        "error at node 'b': its type is 'gadget', which is not in the vocabulary; give it"
-    )
+    told = "error at node 'b': its type is 'gadget', which is not in the vocabulary; give it"
+    assert said[1].startswith(told)
     circle = "it requires itself: 'a' -requires-> 'b' -requires-> 'a'; take the edge out that is wrong"
     assert f"error at node 'a': {circle}" in said
 
