@@ -316,13 +316,8 @@ def _keep_old_supports(before: Edge, after: Edge) -> Edge:
     old_supports = supports_of(before.properties)
     if set(old_supports) <= set(supports_of(after.properties)):
         return after
-    return replace(
-        after,
-        properties={
-            **after.properties,
-            **support_properties((*old_supports, *_added_supports(old_supports, after.properties))),
-        },
-    )
+    supports = (*old_supports, *_added_supports(old_supports, after.properties))
+    return replace(after, properties={**after.properties, **support_properties(supports)})
 
 
 def _added_supports(old_supports: Sequence[Support], properties: Mapping[str, Json]) -> tuple[Support, ...]:

@@ -117,17 +117,11 @@ def _edges_with_keys(edges: Iterable[tuple[Any, Any, Any, Mapping[Any, Any]]]) -
         texts = {name: data.get(name) for name in TYPE_ATTRIBUTES}
         attribute = next((name for name, text in texts.items() if isinstance(text, str) and text), None)
         type = data[attribute] if attribute else nx_key if isinstance(nx_key, str) and nx_key else UNTYPED
-        properties = _unescape_reserved(
-            {name: value for name, value in data.items() if name != attribute},
-            _RESERVED_EDGE_ATTRIBUTES,
-            drop=False,
-        )
+        others = {name: value for name, value in data.items() if name != attribute}
+        properties = _unescape_reserved(others, _RESERVED_EDGE_ATTRIBUTES, drop=False)
         keys = chain((_edge_key(nx_key, type), str(nx_key)), (f"{nx_key}.{n}" for n in count(2)))
-        edge = next(
-            candidate
-            for key in keys
-            if (candidate := Edge(str(source), type, str(target), properties, key)).identity not in taken
-        )
+        candidates = (Edge(str(source), type, str(target), properties, key) for key in keys)
+        edge = next(candidate for candidate in candidates if candidate.identity not in taken)
         taken.add(edge.identity)
         yield edge
 
@@ -162,10 +156,9 @@ def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
         }
         for e in graph.edges
     ]
-    return (
-        pd.DataFrame(nodes, columns=_columns(nodes, ["id", "labels"]), dtype=object),
-        pd.DataFrame(edges, columns=_columns(edges, ["source", "type", "target", "key"]), dtype=object),
-    )
+    edge_columns = _columns(edges, ["source", "type", "target", "key"])
+    node_frame = pd.DataFrame(nodes, columns=_columns(nodes, ["id", "labels"]), dtype=object)
+    return node_frame, pd.DataFrame(edges, columns=edge_columns, dtype=object)
 
 
 def from_pandas(nodes: pd.DataFrame, edges: pd.DataFrame) -> PropertyGraph:

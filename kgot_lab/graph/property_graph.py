@@ -86,12 +86,8 @@ _NAME = 40  # characters of a label or a relation
 
 def summary_line(graph: PropertyGraph) -> str:
     """Format the counts of a graph on one line."""
-    counts = (
-        (len(graph), "node"),
-        (len(graph.edges), "edge"),
-        (len(graph.labels()), "label"),
-        (len(graph.types()), "relation"),
-    )
+    numbers = {"node": graph, "edge": graph.edges, "label": graph.labels(), "relation": graph.types()}
+    counts = [(len(items), kind) for kind, items in numbers.items()]
     return f"<PropertyGraph: {', '.join(format_count(count, noun) for count, noun in counts)}>"
 
 
@@ -100,11 +96,8 @@ def format_graph(graph: PropertyGraph) -> str:
 
     No text of the graph starts a line of its own.
     """
-    most_used = [
-        f"{what}: {_format_counts(counts)}"
-        for what, counts in (("labels", graph.labels()), ("relations", graph.types()))
-        if counts
-    ]
+    named = {"labels": graph.labels(), "relations": graph.types()}
+    most_used = [f"{name}: {_format_counts(counts)}" for name, counts in named.items() if counts]
     facts = [str(Triple(edge.source, edge.type, edge.target)) for edge in islice(graph.edges, _SHOWN)]
     more = [f"… and {len(graph.edges) - _SHOWN:,} more"] if len(graph.edges) > _SHOWN else []
     lines = (f"  {_one_line(line, _LINE)}" for line in (*most_used, *facts, *more))

@@ -109,11 +109,8 @@ def _parse_node(record: Any, location: str) -> Node:
     if not isinstance(record, dict) or record.get("id") is None:
         raise BadInput(f"{location}: a node without id")
     labels = record.get("labels") or ()
-    return Node(
-        str(record["id"]),
-        (labels,) if isinstance(labels, str) else tuple(map(str, labels)),
-        _parse_properties(record, location),
-    )
+    label_texts = (labels,) if isinstance(labels, str) else tuple(map(str, labels))
+    return Node(str(record["id"]), label_texts, _parse_properties(record, location))
 
 
 def _parse_properties(record: Record, location: str) -> Mapping[str, Json]:
@@ -284,13 +281,8 @@ def use_names_as_ids(graph: PropertyGraph) -> NamedGraph:
 
 
 def _rename_note(renamed: int, nodes: int, types: int) -> str:
-    parts = (
-        [
-            f"{renamed:,} of {format_count(nodes, 'node')} by their names, not by numbers or IRIs (kept as {SOURCE_ID})"
-        ]
-        if renamed
-        else []
-    )
+    problem = f"by their names, not by numbers or IRIs (kept as {SOURCE_ID})"
+    parts = [f"{renamed:,} of {format_count(nodes, 'node')} {problem}"] if renamed else []
     parts += [f"{format_count(types, 'relation')} by the last part of the IRI"] if types else []
     return f"the graph of another program: {'; '.join(parts or ['labels and properties by the last part of their IRIs'])}"
 
@@ -308,11 +300,8 @@ def _new_ids(graph: PropertyGraph) -> dict[str, str]:
     new: dict[str, str] = {}
     for id, name in names.items():
         first = [name] if name_counts[name] == 1 else []
-        choices = chain(
-            first,
-            (f"{name} ({_local_name(id) or id})",),
-            (f"{name} ({id}){'′' * primes}" for primes in count()),
-        )
+        numbered = (f"{name} ({id}){'′' * primes}" for primes in count())
+        choices = chain(first, (f"{name} ({_local_name(id) or id})",), numbered)
         new[id] = next(c for c in choices if c not in taken and (c == name or c not in name_counts))
         taken.add(new[id])
     return new

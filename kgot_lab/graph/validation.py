@@ -86,11 +86,9 @@ def validate_edge(value: object) -> Edge:
     for text, part in ((edge.source, "source"), (edge.type, "type"), (edge.target, "target")):
         validate_text(text, f"the {part} of {owner}")
     validate_text(edge.key, f"the key of {owner}", allow_blank=True)
-    return _require_size(
-        Edge(edge.source, edge.type, edge.target, _validate_properties(edge.properties, owner), edge.key),
-        edge.identity,
-        owner,
-    )
+    properties = _validate_properties(edge.properties, owner)
+    validated = Edge(edge.source, edge.type, edge.target, properties, edge.key)
+    return _require_size(validated, edge.identity, owner)
 
 
 def validate_text(text: object, what: str, *, allow_blank: bool = False) -> str:
@@ -130,10 +128,8 @@ def validate_value(value: object, owner: str, depth: int = 0) -> Json:
     if depth > MAX_NESTING:
         raise BadInput(f"{owner} is nested more than {MAX_NESTING} levels deep")
     if isinstance(value, Mapping):
-        return {
-            _validate_property_name(name, owner): validate_value(inner, owner, depth + 1)
-            for name, inner in value.items()
-        }
+        items = ((_validate_property_name(name, owner), inner) for name, inner in value.items())
+        return {name: validate_value(inner, owner, depth + 1) for name, inner in items}
     if isinstance(value, list | tuple):
         return [validate_value(inner, owner, depth + 1) for inner in value]
     what = "a whole number of thousands of digits" if isinstance(value, int) else describe_value(value)
@@ -153,14 +149,12 @@ def copy_value(value: Json) -> Json:
 
 def copy_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
     """Copy properties so that the copy shares no mutable value with the original."""
-    return (
-        {
-            name: copy_value(value) if isinstance(value, _CONTAINERS) else value
-            for name, value in properties.items()
-        }
-        if properties
-        else {}
-    )
+    if not properties:
+        return {}
+    return {
+        name: copy_value(value) if isinstance(value, _CONTAINERS) else value
+        for name, value in properties.items()
+    }
 
 
 def copy_node(node: Node) -> Node:

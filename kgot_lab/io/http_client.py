@@ -90,12 +90,9 @@ def bounded_client(
                         options,
                     )
                     exchange.callback(response.close)
+                    items = response.headers.multi_items()
                     header_options = {
-                        "headers": [
-                            (name, value)
-                            for name, value in response.headers.multi_items()
-                            if name not in _TRANSPORT_HEADERS
-                        ]
+                        "headers": [item for item in items if item[0] not in _TRANSPORT_HEADERS]
                     }
                     content_encoding = response.headers.get("content-encoding", "")
                     if not stream:

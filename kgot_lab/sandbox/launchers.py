@@ -43,12 +43,9 @@ class Language:
         package_paths = [path for path in found if path is not None]
         if not package_paths or _package_path(self.packages[0]) is None:
             raise NotInstalled(self.extra, self.packages[0])
-        beside = [
-            path
-            for folder in _parent_folders(package_paths)
-            for pattern in self.beside
-            for path in sorted(folder.glob(pattern))
-        ]
+        folders = _parent_folders(package_paths)
+        found = [folder.glob(pattern) for folder in folders for pattern in self.beside]
+        beside = [path for paths in found for path in sorted(paths)]
         return [*package_paths, *beside]
 
     def folders(self) -> list[Path]:
@@ -127,11 +124,8 @@ def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: i
     environment = worker_environment(memory_mb) | ({} if user is None else {"RUN_AS": str(user)})
     environment_options = [option for name, v in environment.items() for option in ("--setenv", name, v)]
     namespace_options = ("--unshare-all",) if user is None else _UNSHARE_OPTIONS
-    capabilities = (
-        ("--cap-drop", "ALL")
-        if user is None
-        else ("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
-    )
+    added = () if user is None else ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+    capabilities = ("--cap-drop", "ALL", *added)
     # /tmp holds the database files of an engine (`devices`). It is a tmpfs, so its size limits how much memory
     # these files can take: without --size a tmpfs may grow to half of the machine's memory. bubblewrap applies
     # --size and --perms to the next --tmpfs only. With `user`, /tmp must be writable for a user who does not

@@ -254,11 +254,8 @@ class Sandbox:
                 self.close()
                 # another process may have killed it: it was not necessarily the statement
                 is_lost = isinstance(error, _WorkerLost)
-                explanation = (
-                    "the sandbox ended or stopped while it ran the statement; it"
-                    if is_lost
-                    else "the statement broke the sandbox, which"
-                )
+                problem = "the sandbox ended or stopped while it ran the statement; it"
+                explanation = problem if is_lost else "the statement broke the sandbox, which"
                 raise QueryFailed(statement, f"{explanation} starts afresh ({error})") from None
             except (
                 BaseException
@@ -438,11 +435,8 @@ def _informative_line(output: str) -> str:
     lines = [line.strip(_JAVA_MARGIN)[:300] for line in output.splitlines() if line.strip(_JAVA_MARGIN)]
     if any(line.startswith("Traceback ") for line in lines):
         return lines[-1]
-    if (
-        java_line := next(
-            (number for number, line in enumerate(lines) if line.startswith(_JAVA_START_ERROR)), None
-        )
-    ) is not None:
+    failed_lines = (number for number, line in enumerate(lines) if line.startswith(_JAVA_START_ERROR))
+    if (java_line := next(failed_lines, None)) is not None:
         return ": ".join(lines[java_line : java_line + 2])  # the reason is in the next line
     return next((line for line in lines if _REASON_PREFIX.match(line)), lines[0] if lines else "")
 

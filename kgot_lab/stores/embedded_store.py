@@ -213,12 +213,8 @@ class EmbeddedStore:
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
         truth = self._current_state
-        return Schema(
-            dict(sorted(self._labels.items())),
-            dict(sorted(self._relations.items())),
-            len(truth.nodes),
-            len(truth.edges),
-        )
+        labels, relations = dict(sorted(self._labels.items())), dict(sorted(self._relations.items()))
+        return Schema(labels, relations, len(truth.nodes), len(truth.edges))
 
     @_synchronized
     def neighbours(self, id: str) -> tuple[Edge, ...]:
@@ -370,11 +366,8 @@ class EmbeddedStore:
             old_edges = (*diff.removed_edges, *(before for before, _ in diff.changed_edges))
             self._value_counts.update((*removed, *old_edges), added)
             self._value_counts.update((), (*diff.added_edges, *(after for _, after in diff.changed_edges)))
-        _recount(
-            self._labels,
-            (label for node in removed for label in node.labels),
-            (label for node in added for label in node.labels),
-        )
+        nodes = (removed, added)
+        _recount(self._labels, *([label for node in each for label in node.labels] for each in nodes))
         edges = (diff.removed_edges, diff.added_edges)
         _recount(self._relations, *([edge.type for edge in each] for each in edges))
 
@@ -397,11 +390,8 @@ def fact_of(edge: Edge) -> str:
 
 def format_properties(element: Node | Edge) -> str:
     """Format an element's properties as they follow it on a line."""
-    return (
-        " {" + ", ".join(f"{name}: {value}" for name, value in element.properties.items()) + "}"
-        if element.properties
-        else ""
-    )
+    pairs = ", ".join(f"{name}: {value}" for name, value in element.properties.items())
+    return f" {{{pairs}}}" if pairs else ""
 
 
 def _format_labels(node: Node) -> str:
@@ -431,16 +421,12 @@ def _add_fact(triple: Triple, properties: Mapping[str, Json]) -> str:
     keywords = {name: value for name, value in properties.items() if _is_keyword_name(name)}
     arguments = "".join(f", {name}={value!r}" for name, value in keywords.items())
     line = f"add({triple.subject!r}, {triple.relation!r}, {triple.object!r}{arguments})"
+    others = {name: value for name, value in properties.items() if name not in keywords}
     updates = {
-        f"{name}_" if name.rstrip("_") == "relation" else name: value
-        for name, value in properties.items()
-        if name not in keywords
+        f"{name}_" if name.rstrip("_") == "relation" else name: value for name, value in others.items()
     }
-    return (
-        f"{line}\nG.edges[{triple.subject!r}, {triple.object!r}, {triple.relation!r}].update({updates!r})"
-        if updates
-        else line
-    )
+    edge = f"G.edges[{triple.subject!r}, {triple.object!r}, {triple.relation!r}]"
+    return f"{line}\n{edge}.update({updates!r})" if updates else line
 
 
 PYTHON = Dialect(

@@ -60,15 +60,11 @@ class DiffLog:
             chain = _require_sound(read_chain(_read_all(self._file, self.path), self.path), self.path)
             self.records = list(chain.records)  # the records at opening
             if chain.torn:
-                warnings.warn(
-                    f"{self.path}: {chain.torn}. The file as it was is kept as {back_up_damaged_file(self.path).name}",
-                    stacklevel=5,
-                )
+                told, copy = f"{self.path}: {chain.torn}", back_up_damaged_file(self.path).name
+                warnings.warn(f"{told}. The file as it was is kept as {copy}", stacklevel=5)
             elif existed and not chain.size:
-                warnings.warn(
-                    f"{self.path} is empty: a new log is begun in it; if it held a graph once, restore a copy",
-                    stacklevel=5,
-                )
+                advice = "if it held a graph once, restore a copy"
+                warnings.warn(f"{self.path} is empty: a new log is begun in it; {advice}", stacklevel=5)
             self._version = chain.version
             self._size = chain.size
             self._check = chain.check
@@ -261,16 +257,10 @@ def record_elements(record: Mapping[str, Json]) -> tuple[dict[str, Node | None],
 
 
 def _make_record(diff: Diff) -> dict[str, Json]:
-    nodes = [
-        *map(encode_removal, diff.removed_nodes),
-        *map(encode_element, diff.added_nodes),
-        *(encode_element(after) for _, after in diff.changed_nodes),
-    ]
-    edges = [
-        *map(encode_removal, diff.removed_edges),
-        *map(encode_element, diff.added_edges),
-        *(encode_element(after) for _, after in diff.changed_edges),
-    ]
+    added = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
+    nodes = [*map(encode_removal, diff.removed_nodes), *map(encode_element, added)]
+    added_edges = (*diff.added_edges, *(after for _, after in diff.changed_edges))
+    edges = [*map(encode_removal, diff.removed_edges), *map(encode_element, added_edges)]
     return {"nodes": nodes, "edges": edges}
 
 

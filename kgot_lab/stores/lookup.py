@@ -54,15 +54,8 @@ class WordIndex:
 
 
 def _word_weights(node: Node) -> dict[str, float]:
-    weights = dict.fromkeys(
-        (
-            word
-            for value in node.properties.values()
-            for text in _nested_texts(value)
-            for word in casefold_words(text)
-        ),
-        1.0,
-    )
+    texts = (text for value in node.properties.values() for text in _nested_texts(value))
+    weights = dict.fromkeys((word for text in texts for word in casefold_words(text)), 1.0)
     return weights | dict.fromkeys(casefold_words(node.id), _NAME_WEIGHT)
 
 

@@ -304,10 +304,8 @@ class CypherChanges:
         touched = {edge.rid: edge for edge in (*self._touched.edges, *moved)}
         existing = [edge for edge in touched.values() if edge.rid not in self._touched.new]
         deleted: dict[EdgeGroup, list[EdgeRecord]] = {}
-        for edge in (
-            *self._touched.gone_edges,
-            *(edge for edge in existing if self._between(edge, before=True) != self._between(edge)),
-        ):
+        moved = (edge for edge in existing if self._between(edge, before=True) != self._between(edge))
+        for edge in (*self._touched.gone_edges, *moved):
             deleted.setdefault(self._between(edge, before=True), []).append(edge)
         present: dict[EdgeGroup, list[EdgeRecord]] = {}
         for edge in touched.values():
@@ -316,10 +314,9 @@ class CypherChanges:
             self._assign_keys(between, deleted.get(between, []), present.get(between, []))
 
     def _between(self, edge: EdgeRecord, *, before: bool = False) -> EdgeGroup:
-        source, target = (
-            self._known.ids[end] if before and end in self._known.ids else self.id(end)
-            for end in (edge.source, edge.target)
-        )
+        old_ids = self._known.ids if before else {}
+        ends = (edge.source, edge.target)
+        source, target = (old_ids[end] if end in old_ids else self.id(end) for end in ends)
         return source, self._name(edge.type), target
 
     def _assign_keys(self, between: EdgeGroup, deleted: list[EdgeRecord], present: list[EdgeRecord]) -> None:
@@ -350,13 +347,8 @@ class CypherChanges:
             key = own_key(edge.stored)
             # it could not see what it repeats
             if key in {*keys_left, *edge_by_key} and not self._again.isdisjoint((edge.source, edge.target)):
-                edge_by_key[key] = replace(
-                    edge,
-                    stored={
-                        **(edge_by_key.get(key) or self._edge_before(between, edge.type, key)).stored,
-                        **edge.stored,
-                    },
-                )
+                old = edge_by_key.get(key) or self._edge_before(between, edge.type, key)
+                edge_by_key[key] = replace(edge, stored={**old.stored, **edge.stored})
             else:
                 edge_by_key[unused_key(key, {*keys_left, *edge_by_key})] = edge
         source, type, target = between

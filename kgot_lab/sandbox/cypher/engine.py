@@ -247,12 +247,8 @@ class Database:
             names = map(str, self._labels.getLabels(record))
             own = [name for name in names if name.startswith(OWN_PREFIX) and name[1:].isdigit()]
             self._labels_of[type] = tuple(name for name in names if name not in own)
-        return NodeRecord(
-            str(record.getIdentity()),
-            type,
-            self._labels_of[type],
-            _unescape_names(self.value(record.propertiesAsMap())),
-        )
+        properties = _unescape_names(self.value(record.propertiesAsMap()))
+        return NodeRecord(str(record.getIdentity()), type, self._labels_of[type], properties)
 
     def edge_of(self, record: Any, only: str = "") -> EdgeRecord:
         """Convert a Java object to an edge, with only one of its properties if `only` names it."""

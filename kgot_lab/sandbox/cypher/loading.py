@@ -37,11 +37,9 @@ _GRAMMAR = "com.arcadedb.query.opencypher.grammar.Cypher25"
 
 
 def _is_usable(name: str) -> bool:
-    return (
-        not name.startswith(OWN_PREFIX)
-        and _REFUSED_CHARACTERS.isdisjoint(name)
-        and len(quote(name, safe="")) <= _MAX_NAME_LENGTH
-    )
+    if name.startswith(OWN_PREFIX) or not _REFUSED_CHARACTERS.isdisjoint(name):
+        return False
+    return len(quote(name, safe="")) <= _MAX_NAME_LENGTH
 
 
 class TypeNames:
@@ -105,19 +103,11 @@ class TypeNames:
         """
         if not self._odd:
             return statement, {}
-        edits = [
-            (start, stop, backticked(self._odd[kind, name]))
-            for kind, name, start, stop in self._name_uses(statement)
-            if (kind, name) in self._odd
-        ]
-        names_map = (
-            "{"
-            + ", ".join(
-                f"{backticked(type)}: {json.dumps(name, ensure_ascii=False)}"
-                for type, name in self._names.items()
-            )
-            + "}"
-        )
+        uses = (use for use in self._name_uses(statement) if use[:2] in self._odd)
+        edits = [(start, stop, backticked(self._odd[kind, name])) for kind, name, start, stop in uses]
+        pairs = self._names.items()
+        names = (f"{backticked(type)}: {json.dumps(name, ensure_ascii=False)}" for type, name in pairs)
+        names_map = "{" + ", ".join(names) + "}"
         rewritten = {}
         for function, start, stop in self._function_calls(statement):
             call = statement[start:stop]
@@ -149,11 +139,8 @@ class TypeNames:
             if existing_kind not in ("", kind):  # left by a statement that was rolled back
                 self._database.drop_type(name)
             return name
-        type = (
-            OWN_PREFIX + name
-            if _is_usable(name) and not name.isdigit()
-            else f"{OWN_PREFIX}x{hashlib.sha256(name.encode()).hexdigest()[:20]}"
-        )
+        is_plain = _is_usable(name) and not name.isdigit()
+        type = OWN_PREFIX + (name if is_plain else f"x{hashlib.sha256(name.encode()).hexdigest()[:20]}")
         self._odd[kind, name] = type
         self._names[type] = name
         return type
@@ -288,11 +275,8 @@ class _ChangeLoader:
         Edges are removed before their nodes and added after them.
         """
         new_nodes = [c for c in self._nodes if len(c) == 3 and c[0] not in self._known.rids]
-        new_edges = [
-            change
-            for change in self._edges
-            if len(change) == 5 and not self._known.has_edge(_edge_group(change), change[3])
-        ]
+        whole = [change for change in self._edges if len(change) == 5]
+        new_edges = [change for change in whole if not self._known.has_edge(_edge_group(change), change[3])]
         use_bulk_loader = len(new_nodes) + len(new_edges) > _BULK_THRESHOLD
         if not use_bulk_loader or len(new_nodes) + len(new_edges) < len(self._nodes) + len(self._edges):
             with self._database.transaction():

@@ -81,14 +81,8 @@ def unused_key(wanted: str, taken: Container[str]) -> str:
 
 def conflicting_property(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """Return the name of a property with different values in two sets of properties, or ""."""
-    return next(
-        (
-            name
-            for name in sorted(one.keys() & other.keys())
-            if canonical_json(one[name]) != canonical_json(other[name])
-        ),
-        "",
-    )
+    common = sorted(one.keys() & other.keys())
+    return next((name for name in common if canonical_json(one[name]) != canonical_json(other[name])), "")
 
 
 def plain_value(value: Any) -> Any:

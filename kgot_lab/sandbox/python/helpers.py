@@ -65,10 +65,9 @@ def edges_about(graph: TrackedGraph, about: Any, hops: int) -> Iterable[tuple[An
         next_frontier: dict[Any, None] = {}
         for id in frontier:
             reached.add(id)
-            for source, target, key, attributes in [
-                *graph.out_edges(id, keys=True, data=True),
-                *graph.in_edges(id, keys=True, data=True),
-            ]:
+            views = (graph.out_edges, graph.in_edges)
+            both_ways = [edge for edges in views for edge in edges(id, keys=True, data=True)]
+            for source, target, key, attributes in both_ways:
                 if (source, target, key) not in seen:
                     seen.add((source, target, key))
                     yield source, target, attributes
@@ -120,10 +119,8 @@ def _all_paths(graph: TrackedGraph, names: Collection[str], endings: list[_Row])
                     beginning["place_2"]
                 ] - {beginning["end"]}
                 if ending["end"] != beginning["end"] and ending["place_2"] != beginning["place_2"]:
-                    yield from (
-                        ending | first | {"name": joining_name, "worth": beginning["worth"] + ending["worth"]}
-                        for joining_name in joining_names
-                    )
+                    worth = beginning["worth"] + ending["worth"]
+                    yield from (ending | first | {"name": name, "worth": worth} for name in joining_names)
 
 
 def _paths_after_fact(graph: TrackedGraph, names: Collection[str], ending: _Row) -> Iterator[_Row]:
@@ -145,11 +142,7 @@ def _paths_after_fact(graph: TrackedGraph, names: Collection[str], ending: _Row)
 
 
 def _mentioned_names(graph: TrackedGraph, sentence_node: str) -> set[str]:
-    return {
-        name
-        for _, name, attributes in graph.out_edges(sentence_node, data=True)
-        if attributes.get("relation") == MENTIONS_NAME
-    }
+    return {n for _, n, a in graph.out_edges(sentence_node, data=True) if a.get("relation") == MENTIONS_NAME}
 
 
 def _path_row(*, worth: float, **texts: str) -> _Row:

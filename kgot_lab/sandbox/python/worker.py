@@ -84,11 +84,8 @@ def apply_changes(journal: Journal, nodes: Iterable[ElementChange], edges: Itera
     for change in edges:
         if len(change) == 5:
             source, type, target, key, properties = change
-            insert_edge(
-                journal,
-                (source, target, edge_key(type, key)),
-                {**_escape_reserved(properties, _EDGE_NAMES), "relation": type},
-            )
+            attributes = {**_escape_reserved(properties, _EDGE_NAMES), "relation": type}
+            insert_edge(journal, (source, target, edge_key(type, key)), attributes)
 
 
 def _escape_reserved(properties: Mapping[str, Any], reserved: tuple[str, ...]) -> dict[str, Any]:
@@ -110,11 +107,10 @@ def collect_changes(journal: Journal) -> dict[str, list[ElementChange]]:
     graph = journal.graph
     changes = (_node_change(id, before, graph._node.get(id)) for id, before in journal.nodes.items())
     nodes = [change for change in changes if change]
-    edges = [
-        change
-        for ends, before in journal.edges.items()
-        if (change := _edge_change(*ends, before, _edge_attributes(graph, *ends)))
-    ]
+    edge_changes = (
+        _edge_change(*ends, b, _edge_attributes(graph, *ends)) for ends, b in journal.edges.items()
+    )
+    edges = [change for change in edge_changes if change]
     return {"nodes": nodes, "edges": edges}
 
 
@@ -132,10 +128,9 @@ def _normalize_node_ids(journal: Journal) -> None:
         name = node_id(raw_id)
         graph.add_node(name)
         graph._node[name].update(graph._node[raw_id])
-        for source, target, key, attributes in [
-            *graph.out_edges(raw_id, keys=True, data=True),
-            *graph.in_edges(raw_id, keys=True, data=True),
-        ]:
+        views = (graph.out_edges, graph.in_edges)
+        both_ways = [edge for edges in views for edge in edges(raw_id, keys=True, data=True)]
+        for source, target, key, attributes in both_ways:
             ends = (name if source == raw_id else source, name if target == raw_id else target)
             new_key = graph.add_edge(*ends, key if isinstance(key, str) else None)
             graph._succ[ends[0]][ends[1]][new_key].update(attributes)

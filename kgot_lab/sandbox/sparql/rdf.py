@@ -311,16 +311,11 @@ def _join_literals(literals: list[Literal], recorded_order: Any) -> Any:
     distinct = {sorted_json(value): value for value in map(value_of, literals)}
     if len(distinct) == 1:
         return next(iter(distinct.values()))
-    items = chain.from_iterable(
-        value if isinstance(value, list) else [value]
-        for value in sorted(distinct.values(), key=value_sort_key)
-    )
+    parts = sorted(distinct.values(), key=value_sort_key)
+    items = chain.from_iterable(part if isinstance(part, list) else [part] for part in parts)
     values = {sorted_json(item): item for item in items}
-    ordered = (
-        dict.fromkeys(text for text in map(sorted_json, recorded_order) if text in values)
-        if isinstance(recorded_order, list)
-        else {}
-    )
+    recorded = map(sorted_json, recorded_order) if isinstance(recorded_order, list) else ()
+    ordered = dict.fromkeys(text for text in recorded if text in values)
     return [values[text] for text in ordered] + sorted(
         (values[text] for text in values if text not in ordered), key=value_sort_key
     )
@@ -438,12 +433,8 @@ def name_blank_nodes(
     if not blanks - descriptions:
         return triples
     names = _TakenNames(taken)
-    names.update(
-        name_of(term)
-        for triple in triples
-        for term in (triple[0], triple[2])
-        if isinstance(term, str) and term not in blanks
-    )
+    terms = (term for triple in triples for term in (triple[0], triple[2]) if isinstance(term, str))
+    names.update(name_of(term) for term in terms if term not in blanks)
     about: dict[str, list[RdfTriple]] = {}
     for triple in triples:
         about.setdefault(triple[0], []).append(triple)
@@ -482,19 +473,10 @@ def _blank_node_signatures(triples: Sequence[RdfTriple], blanks: Iterable[str]) 
         for subject, predicate, object in relevant:
             for end, direction, other in ((subject, ">", object), (object, "<", subject)):
                 if isinstance(end, str) and end in surroundings:
-                    surroundings[end].append(
-                        repr(
-                            (
-                                direction,
-                                predicate,
-                                signatures.get(other, other) if isinstance(other, str) else other,
-                            )
-                        )
-                    )
-        signatures = {
-            blank: hashlib.sha256(repr((signatures[blank], sorted(surroundings[blank]))).encode()).hexdigest()
-            for blank in signatures
-        }
+                    signature = signatures.get(other, other) if isinstance(other, str) else other
+                    surroundings[end].append(repr((direction, predicate, signature)))
+        described = {blank: repr((signatures[blank], sorted(surroundings[blank]))) for blank in signatures}
+        signatures = {blank: hashlib.sha256(text.encode()).hexdigest() for blank, text in described.items()}
         if len(set(signatures.values())) == distinct_count:
             break
         distinct_count = len(set(signatures.values()))

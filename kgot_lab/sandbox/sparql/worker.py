@@ -71,10 +71,8 @@ def is_node_triple(triple: RdfTriple) -> bool:
 
 def edge_group_triples(triples: Triples, group: Group) -> list[RdfTriple]:
     """Return the triples of all edges of one type from one node to another."""
-    return [
-        *filter(triples.has, [_plain_triple(group)]),
-        *chain.from_iterable(map(triples.about, _describing_resources(triples, group))),
-    ]
+    resources = _describing_resources(triples, group)
+    return [*filter(triples.has, [_plain_triple(group)]), *chain.from_iterable(map(triples.about, resources))]
 
 
 def _plain_triple(group: Group) -> RdfTriple:
@@ -151,11 +149,8 @@ class TripleChange:
         spellings = self.spellings
         nodes = [change for name in spellings for change in self._node_changes(name, before, after)]
         removed_edges = [list(identity) for identity in before.edges if identity not in after.edges]
-        new_edges = [
-            [*identity, values]
-            for identity, values in after.edges.items()
-            if _differs(before.edges.get(identity), values)
-        ]
+        old = before.edges
+        new_edges = [[*id, values] for id, values in after.edges.items() if _differs(old.get(id), values)]
         for _, type, *_ in new_edges:
             _require_name("a relation", str(type))
         return {"nodes": nodes, "edges": [*removed_edges, *new_edges]}
@@ -202,10 +197,8 @@ class TripleChange:
     def _is_connected(self, name: str) -> bool:
         """Return whether an edge that existed before and still does names a node."""
         iri = iri_of(name)
-        edges_left = chain(
-            self.before.about(iri),
-            (triple for triple in self.before.naming(iri) if not triple[0].startswith(EDGE_IRI)),
-        )
+        naming = (triple for triple in self.before.naming(iri) if not triple[0].startswith(EDGE_IRI))
+        edges_left = chain(self.before.about(iri), naming)
         return any(is_edge(triple[1], triple[2]) and triple not in self.removed for triple in edges_left)
 
 

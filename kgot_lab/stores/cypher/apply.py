@@ -89,10 +89,8 @@ class DiffApplication:
 
         Raises BadInput if it does not fit.
         """
-        require_valid_names(
-            (*diff.added_nodes, *(after for _, after in diff.changed_nodes)),
-            (*diff.added_edges, *(after for _, after in diff.changed_edges)),
-        )
+        nodes = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
+        require_valid_names(nodes, (*diff.added_edges, *(after for _, after in diff.changed_edges)))
         self._check(diff)
         self._remove(diff)
         self._add_nodes(diff.added_nodes)
@@ -137,13 +135,9 @@ class DiffApplication:
     # --- apply ---
 
     def _remove(self, diff: Diff) -> None:
-        self._run_batched(
-            _DELETE_EDGES,
-            [
-                [self._element_ids[edge.source], self._edge_element_ids[edge.identity]]
-                for edge in diff.removed_edges
-            ],
-        )
+        ids, edge_ids = self._element_ids, self._edge_element_ids
+        rows = [[ids[edge.source], edge_ids[edge.identity]] for edge in diff.removed_edges]
+        self._run_batched(_DELETE_EDGES, rows)
         self._run_batched(_DELETE_NODES, [self._element_ids.pop(node.id) for node in diff.removed_nodes])
         self.moved_ids |= {node.id for node in diff.removed_nodes}
 
@@ -153,11 +147,8 @@ class DiffApplication:
             groups[tuple(sorted(set(node.labels)))].append(self._node_record(node))
         for names, rows in groups.items():
             labels = list(names)
-            created = self._run_batched(
-                _CREATE_NODES.format(labels=self._label_pattern(labels)),
-                rows,
-                f"the labels {', '.join(labels) or '(none)'}",
-            )
+            query = _CREATE_NODES.format(labels=self._label_pattern(labels))
+            created = self._run_batched(query, rows, f"the labels {', '.join(labels) or '(none)'}")
             self._element_ids.update({id: element_id for id, element_id, _ in created})
             for stored in created[:1]:
                 _require_same(sorted(stored[2]), labels, "the labels")
@@ -183,10 +174,8 @@ class DiffApplication:
             for _, edge in diff.changed_edges
         ]
         self._run_batched(_CHANGE_EDGES, rows)
-        self._run_batched(
-            _CHANGE_NODES,
-            [[self._element_ids[node.id], self._node_record(node)] for _, node in diff.changed_nodes],
-        )
+        rows = [[self._element_ids[node.id], self._node_record(node)] for _, node in diff.changed_nodes]
+        self._run_batched(_CHANGE_NODES, rows)
         groups: dict[tuple[tuple[str, ...], ...], list[str]] = defaultdict(list)
         for before, after in diff.changed_nodes:
             new, old = set(after.labels) - set(before.labels), set(before.labels) - set(after.labels)
@@ -194,11 +183,8 @@ class DiffApplication:
                 groups[tuple(sorted(new)), tuple(sorted(old))].append(self._element_ids.pop(after.id))
                 self.moved_ids.add(after.id)
         for label_changes, element_ids in groups.items():
-            parts = [
-                f"{verb} n{self._label_pattern(names)}"
-                for verb, names in zip(("SET", "REMOVE"), label_changes, strict=True)
-                if names
-            ]
+            named = zip(("SET", "REMOVE"), label_changes, strict=True)
+            parts = [f"{verb} n{self._label_pattern(names)}" for verb, names in named if names]
             self._run_batched(
                 _CHANGE_LABELS.format(change=" ".join(parts)),
                 element_ids,
@@ -321,18 +307,13 @@ def read_additions(run_query: RunQuery, counters: SummaryCounters) -> tuple[Diff
     if not counters.contains_updates:
         return Diff(), {}
     _require(not (counters.nodes_deleted or counters.relationships_deleted or counters.labels_removed))
-    rows = (
-        [BoltRow(element_id, labels, stored, []) for element_id, labels, stored in run_query(_NEW_NODES, {})]
-        if counters.nodes_created
-        else []
-    )
+    created = run_query(_NEW_NODES, {}) if counters.nodes_created else []
+    rows = [BoltRow(element_id, labels, stored, []) for element_id, labels, stored in created]
     edges = [_NewEdge(*row) for row in run_query(_NEW_EDGES, {})] if counters.relationships_created else []
     _require((counters.nodes_created, counters.relationships_created) == (len(rows), len(edges)))
     _require(counters.labels_added == sum(len(row.labels) for row in rows))
-    _require(
-        counters.properties_set
-        == sum(len(row.properties) for row in rows) + sum(len(edge.properties) for edge in edges)
-    )
+    set_values = sum(len(row.properties) for row in rows) + sum(len(edge.properties) for edge in edges)
+    _require(counters.properties_set == set_values)
     ids = node_ids(rows, {})
     _require(len(set(ids.values())) == len(ids))
     sources = {edge.source: edge.source_id for edge in edges}
@@ -465,10 +446,8 @@ class WriteLock:
         step = random.randrange(1, 1 << 20)  # random, so that two writers do not set the same value
         with watchdog(_LOCK_TIMEOUT, self._link.cut) as timed_out:
             try:
-                return sorted(
-                    number - step
-                    for (number,) in transaction.run(_SET_LOCK, run=self._namespace, step=step).values()
-                )
+                locked = transaction.run(_SET_LOCK, run=self._namespace, step=step).values()
+                return sorted(number - step for (number,) in locked)
             except Exception as error:
                 # the namespace is being deleted
                 if isinstance(error, Neo4jError) and (error.code or "").endswith(".EntityNotFound"):

@@ -26,12 +26,8 @@ Result = TypeVar("Result")
 _MAX_TRIES = 30  # tries of a change that conflicts with others
 _MAX_PAUSE = 0.8  # seconds: the longest random pause between tries
 GRACE_SECONDS = 1.0  # seconds after which a server that ignores its time limit is cut off
-_DRIVER_OPTIONS = {
-    "connection_timeout": 5.0,
-    "connection_acquisition_timeout": 10.0,
-    "liveness_check_timeout": 1.0,
-    "keep_alive": True,
-}
+_DRIVER_OPTIONS = {"connection_timeout": 5.0, "connection_acquisition_timeout": 10.0}
+_DRIVER_OPTIONS |= {"liveness_check_timeout": 1.0, "keep_alive": True}
 _UNAVAILABLE_CODES = (
     *(
         f"Neo.ClientError.Security.{each}"

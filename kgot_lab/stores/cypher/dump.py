@@ -118,11 +118,8 @@ def _to_json(value: Any, names: Mapping[str, str]) -> Json:
 
     if isinstance(value, Node):
         stored = temporal_as_text(dict(value))
-        return {
-            "id": stored.get("id"),
-            "labels": ordered_labels(value.labels, stored),
-            **_finite_numbers(_without_keys(node_properties(stored), "id", "labels")),
-        }
+        properties = _finite_numbers(_without_keys(node_properties(stored), "id", "labels"))
+        return {"id": stored.get("id"), "labels": ordered_labels(value.labels, stored), **properties}
     if isinstance(value, Relationship):
         source, target = (_node_name(end, names) for end in value.nodes)
         stored = edge_properties(temporal_as_text(dict(value)))
@@ -208,11 +205,8 @@ class StoredNode(NamedTuple):
 
     def to_node(self) -> Node:
         """Convert to a `Node`."""
-        return Node(
-            self.id,
-            tuple(ordered_labels(self.labels, self.properties)),
-            node_properties(temporal_as_text(self.properties)),
-        )
+        labels = tuple(ordered_labels(self.labels, self.properties))
+        return Node(self.id, labels, node_properties(temporal_as_text(self.properties)))
 
 
 class StoredEdge(NamedTuple):
@@ -318,13 +312,8 @@ def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
     for row in rows:
         rows_by_id.setdefault(ids[row.element_id], []).append(row)
     nodes = {id: _merge_nodes(id, stored, old_nodes) for id, stored in rows_by_id.items()}
-    recreated = {
-        row.element_id
-        for stored in rows_by_id.values()
-        if len(stored) > 1
-        for row in stored
-        if row.element_id not in old_nodes
-    }
+    repeated = (row for stored in rows_by_id.values() if len(stored) > 1 for row in stored)
+    recreated = {row.element_id for row in repeated if row.element_id not in old_nodes}
     edges: dict[Identity, Edge] = {}
     taken: dict[tuple[str, str, str], set[str]] = {}
     for source, element_id, type, end, stored in _ordered_edges(rows, ids, before):
@@ -337,10 +326,8 @@ def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
             key = unused_key(key, keys)
             keys.add(key)
             edges[(*ends, key)] = Edge(*ends, properties, key)
-    old = MutableGraph(
-        (stored.to_node() for stored in before.nodes.values()),
-        (stored.to_edge() for stored in before.edges.values()),
-    )
+    edges = (stored.to_edge() for stored in before.edges.values())
+    old = MutableGraph((stored.to_node() for stored in before.nodes.values()), edges)
     return old.difference({**dict.fromkeys(old.nodes), **nodes}, {**dict.fromkeys(old.edges), **edges})
 
 

@@ -82,11 +82,8 @@ class ConfinedStatement:
         """Return a server's message with the marks removed, so that it quotes the statement as it was
         written.
         """
-        for marked in (
-            f" {{{OWN_PROPERTIES[0]}: {self.mark}}}",
-            f"{OWN_PROPERTIES[0]}: {self.mark}, ",
-            f"{OWN_PROPERTIES[0]}: {self.mark}",
-        ):
+        mark = f"{OWN_PROPERTIES[0]}: {self.mark}"
+        for marked in (f" {{{mark}}}", f"{mark}, ", mark):
             message = message.replace(marked, "")
         return message
 
@@ -180,11 +177,8 @@ class _ConfinementParser(PatternParser):
         imported: frozenset[str] = frozenset()
         if self.peek().text == "(":
             inside = self.tokens[self.at + 1 : self.pairs[self.at]]
-            imported = (
-                self.known
-                if [token.text for token in inside] == ["*"]
-                else self.known & frozenset(map(self.token_name, inside))
-            )
+            takes_all = [token.text for token in inside] == ["*"]
+            imported = self.known if takes_all else self.known & frozenset(map(self.token_name, inside))
             self.at = self.pairs[self.at] + 1
         if self.peek().text != "{":
             self.refuse("a procedure would show what others have; use MATCH")
@@ -234,10 +228,8 @@ class _ConfinementParser(PatternParser):
         return [item for item in items if item] or [[NO_TOKEN]]
 
     def _is_name_at(self, index: int) -> bool:
-        neighbours = [
-            self.tokens[position] if 0 <= position < len(self.tokens) else NO_TOKEN
-            for position in (index - 2, index - 1, index + 1)
-        ]
+        positions = (index - 2, index - 1, index + 1)
+        neighbours = [self.tokens[at] if 0 <= at < len(self.tokens) else NO_TOKEN for at in positions]
         return is_name(*neighbours)
 
     def _parse_changes(self) -> None:

@@ -173,10 +173,8 @@ class CypherServer:
                 counters = transaction.run(sent.text).consume().counters
             rows = read_rows(self._transaction_query(transaction))
             if self._has_counters and not _counters_match(counters, before, rows):
-                raise QueryFailed(
-                    statement,
-                    "it made or removed what is not in this graph, perhaps a node for a variable that is null",
-                )
+                problem = "it made or removed what is not in this graph"
+                raise QueryFailed(statement, f"{problem}, perhaps a node for a variable that is null")
             try:
                 after = assign_ids(self._transaction_query(transaction), rows, before, self.namespace)
             except DuplicateId:
@@ -229,10 +227,8 @@ class CypherServer:
         with self._internal_errors():
             current = read_dump(self._query)
         self._lookup.element_ids = current.element_ids()
-        return PropertyGraph.of(
-            (stored.to_node() for stored in current.nodes.values()),
-            (stored.to_edge() for stored in current.edges.values()),
-        )
+        edges = (stored.to_edge() for stored in current.edges.values())
+        return PropertyGraph.of((stored.to_node() for stored in current.nodes.values()), edges)
 
     def apply(self, diff: Diff) -> None:
         """Apply a diff in one transaction.
@@ -381,10 +377,8 @@ class CypherServer:
         It could by an edge that other programs created.
         """
         if sent.walks and self._transaction_query(transaction)(_COUNT_LEAVING_EDGES, {})[0][0]:
-            raise QueryFailed(
-                statement,
-                "somebody connected this graph with others, so that no path of any length can be followed",
-            )
+            problem = "somebody connected this graph with others"
+            raise QueryFailed(statement, f"{problem}, so that no path of any length can be followed")
 
     def _count(self, query: str) -> int:
         with self._internal_errors():

@@ -141,7 +141,9 @@ def _contains_edges(value: Any, ids: set[str]) -> bool:
     their neighbours.
     """
     if isinstance(value, dict):
-        return _has_ends(value) or any(
+        if _has_ends(value):
+            return True
+        return any(
             _contains_edges(item, ids) or (name in ids and _lists_ends(item, ids))
             for name, item in value.items()
         )
@@ -201,15 +203,9 @@ def _parse_node(record: Any, location: str) -> Node:
     elif "name" in record:
         properties["name"] = record["name"]
     nested = properties.pop("properties", None)
-    return Node(
-        str(id),
-        types,
-        properties | nested
-        if isinstance(nested, dict)
-        else properties
-        if nested is None
-        else properties | {"properties": nested},
-    )
+    if nested is not None:
+        properties = properties | (nested if isinstance(nested, dict) else {"properties": nested})
+    return Node(str(id), types, properties)
 
 
 def _parse_edge(record: Any, location: str) -> Edge:
@@ -224,14 +220,8 @@ def _parse_edge(record: Any, location: str) -> Edge:
         if name is None:
             raise BadInput(f"{location}: it has no {end}, which is the id of a node; as in {_EXAMPLE}")
         ends.append(str(attributes.pop(name)))
-    type_attribute = next(
-        (
-            name
-            for name in (*TYPE_ATTRIBUTES, *COLUMNS["type"])
-            if isinstance(attributes.get(name), str) and attributes[name]
-        ),
-        None,
-    )
+    texts = {name: attributes.get(name) for name in (*TYPE_ATTRIBUTES, *COLUMNS["type"])}
+    type_attribute = next((name for name, text in texts.items() if isinstance(text, str) and text), None)
     key = attributes.pop("key", "")
     nested = attributes.pop("properties", None)
     named = str(key) if isinstance(key, str) and key else UNTYPED
@@ -252,13 +242,8 @@ def _ends_are_indices(links: Iterable[Mapping[str, Any]], ids: list[str]) -> boo
 
 def _replace_indices(edges: Iterable[Edge], id_by_index: Mapping[str, str]) -> Iterator[Edge]:
     for edge in edges:
-        yield Edge(
-            id_by_index.get(edge.source, edge.source),
-            edge.type,
-            id_by_index.get(edge.target, edge.target),
-            edge.properties,
-            edge.key,
-        )
+        source, target = (id_by_index.get(end, end) for end in (edge.source, edge.target))
+        yield Edge(source, edge.type, target, edge.properties, edge.key)
 
 
 def _is_id(value: object) -> bool:
@@ -358,11 +343,8 @@ def _parse_row(row: list[str], columns: list[str], positions: dict[str, int], lo
                 f"{location}: the row has no {end}: fill in the column {columns[positions[end]]}, or leave the row out"
             )
     type = cells[positions["type"]] if positions["type"] >= 0 else ""
-    properties = {
-        name: _parse_cell(cells[position])
-        for position, name in enumerate(columns)
-        if name and cells[position] and position not in positions.values()
-    }
+    named = [position for position, name in enumerate(columns) if name and position not in positions.values()]
+    properties = {columns[position]: _parse_cell(cells[position]) for position in named if cells[position]}
     return Edge(cells[positions["source"]], type or UNTYPED, cells[positions["target"]], properties)
 
 

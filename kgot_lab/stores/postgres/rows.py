@@ -195,10 +195,8 @@ class DiffRows:
         nodes = connection.execute(f"SELECT {NODE_COLUMNS} FROM nodes WHERE id = ANY(%s)", (ids,)).fetchall()
         edges = []
         if identities:
-            edges = connection.execute(
-                f"SELECT {EDGE_COLUMNS} FROM edges JOIN {_join_rows(4)} FOR UPDATE OF edges",
-                _transpose(identities),
-            ).fetchall()
+            query = f"SELECT {EDGE_COLUMNS} FROM edges JOIN {_join_rows(4)} FOR UPDATE OF edges"
+            edges = connection.execute(query, _transpose(identities)).fetchall()
         if self.removed_nodes:
             at_removed = f"SELECT {EDGE_COLUMNS} FROM edges WHERE source = ANY(%s) OR target = ANY(%s)"
             edges += connection.execute(at_removed, (self.removed_nodes, self.removed_nodes)).fetchall()
@@ -220,10 +218,8 @@ class DiffRows:
             )
         _copy_rows(connection, "edges (source, type, target, key, properties)", self.added_edges)
         if self.changed_edges:
-            connection.execute(
-                f"UPDATE edges SET properties = these.properties::jsonb FROM {_join_rows(5, on='WHERE')}",
-                _transpose(self.changed_edges),
-            )
+            query = f"UPDATE edges SET properties = these.properties::jsonb FROM {_join_rows(5, on='WHERE')}"
+            connection.execute(query, _transpose(self.changed_edges))
 
 
 def _join_rows(columns: int, *, on: str = "ON") -> str:
@@ -328,10 +324,8 @@ def shortest_path(connection: Connection, source: str, target: str, max_edges: i
         frontiers[side] = list(reached)
         meeting = next((id for id in reached if id in sides[1 - side]), None)
         if meeting is not None:
-            return tuple(
-                _fetch_edge(connection, identity)
-                for identity in (*reversed(_trace_back(meeting, sides[0])), *_trace_back(meeting, sides[1]))
-            )
+            path = (*reversed(_trace_back(meeting, sides[0])), *_trace_back(meeting, sides[1]))
+            return tuple(_fetch_edge(connection, identity) for identity in path)
         if not reached:
             break
     return ()

@@ -161,12 +161,9 @@ class Postgres:
                 refuse_volatile_calls(connection, statement)
                 return _fetch_rows(connection, f"{prefix}{sent}\n) AS found", parameters, statement)
         except psycopg.Error as error:
-            raise QueryFailed(
-                statement,
-                format_server_error(
-                    error, "" if parameters else sent, offset=len(prefix), seconds=self.seconds
-                ),
-            ) from None
+            shown = "" if parameters else sent
+            problem = format_server_error(error, shown, offset=len(prefix), seconds=self.seconds)
+            raise QueryFailed(statement, problem) from None
         except (BadInput, TypeError, UnicodeError) as error:
             raise QueryFailed(statement, str(error)) from None
 
@@ -236,15 +233,8 @@ class Postgres:
         """
         if not row_queries.is_storable_text(id):
             return ()
-        return tuple(
-            map(
-                edge_from_row,
-                self._link.fetch_rows(
-                    f"SELECT {EDGE_COLUMNS} FROM edges WHERE source = %s OR target = %s ORDER BY number",
-                    (id, id),
-                ),
-            )
-        )
+        query = f"SELECT {EDGE_COLUMNS} FROM edges WHERE source = %s OR target = %s ORDER BY number"
+        return tuple(map(edge_from_row, self._link.fetch_rows(query, (id, id))))
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their id or properties, best first by ts_rank.
@@ -280,11 +270,8 @@ class Postgres:
         if isinstance(value, str) and not row_queries.is_storable_text(value):
             return False
         text = json.dumps({"value": value})
-        return bool(
-            self._link.fetch_rows(
-                row_queries.HOLDS_QUERY, {"value": text, "text": value if isinstance(value, str) else None}
-            )
-        )
+        parameters = {"value": text, "text": value if isinstance(value, str) else None}
+        return bool(self._link.fetch_rows(row_queries.HOLDS_QUERY, parameters))
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes, oldest first."""
@@ -368,16 +355,12 @@ def _fetch_rows(connection: Connection, query: str, parameters: _Parameters, sta
         for (text,) in texts:
             size += len(text) + _ROW_OVERHEAD
             if size > _MAX_RESULT:
-                raise QueryFailed(
-                    statement,
-                    f"the statement returned more than {_MAX_RESULT:,} bytes; ask for less, for example with LIMIT",
-                )
+                problem = f"the statement returned more than {_MAX_RESULT:,} bytes"
+            raise QueryFailed(statement, f"{problem}; ask for less, for example with LIMIT")
             if not rows:
                 names = [name for name, _ in json.loads(text, object_pairs_hook=list)]
                 if len(set(names)) < len(names):
-                    raise QueryFailed(
-                        statement,
-                        f"two columns have one name among {', '.join(names)}: give each its own with AS",
-                    )
+                    problem = f"two columns have one name among {', '.join(names)}"
+                    raise QueryFailed(statement, f"{problem}: give each its own with AS")
             rows.append(parse_jsonb(text))
     return tuple(rows)

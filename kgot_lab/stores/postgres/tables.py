@@ -171,12 +171,8 @@ def prepare_namespace(connection: Connection, namespace: str, *, wipe: bool, log
         if comment and wipe:
             _drop_schema(connection, namespace)
         if not comment or wipe:
-            connection.execute(
-                fill_names(
-                    "CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp;",
-                    namespace=namespace,
-                )
-            )
+            create = "CREATE SCHEMA {namespace}; SET LOCAL search_path = {namespace}, pg_temp;"
+            connection.execute(fill_names(create, namespace=namespace))
             comment = fill_names("COMMENT ON SCHEMA {namespace} IS ", namespace=namespace)
             connection.execute(comment + f"'{_SCHEMA_COMMENT}'")
             for part in (TABLES, TRIGGERS, INDEXES):
@@ -228,11 +224,8 @@ def _ensure_role(connection: Connection, namespace: str, login: bool) -> str | N
             if found is None:
                 create_role(connection, role)
             if login and found != (True,):  # private server: nobody else can connect, no password needed
-                connection.execute(
-                    fill_names(
-                        "ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'", role=role
-                    )
-                )
+                alter = "ALTER ROLE {role} LOGIN; ALTER ROLE {role} SET temp_file_limit = '1GB'"
+                connection.execute(fill_names(alter, role=role))
             query = f"SELECT pg_has_role(current_user, %s, '{privilege}')"
             if connection.execute(query, (role,)).fetchone() != (True,):
                 connection.execute(fill_names("GRANT {role} TO CURRENT_USER", role=role))
@@ -380,11 +373,8 @@ def format_server_error(error: psycopg.Error, statement: str, *, offset: int = 0
     if 0 < position <= len(statement):
         line = statement.count("\n", 0, position - 1) + 1
         parts.append(f"at character {position}, line {line}: {statement[position - 1 : position + 39]!r}")
-    parts += [
-        f"{kind}: {text}"
-        for kind, text in (("detail", diagnostics.message_detail), ("hint", diagnostics.message_hint))
-        if text
-    ]
+    more = {"detail": diagnostics.message_detail, "hint": diagnostics.message_hint}
+    parts += [f"{kind}: {text}" for kind, text in more.items() if text]
     return "\n".join(parts)
 
 
@@ -402,10 +392,8 @@ def _refuse_escaped_names(statement: str) -> None:
     tokens = _tokens(statement, quotes=True)
     for one, two, three in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if one == "u" and two == "&" and three[0] in "\"'":
-            raise QueryFailed(
-                statement,
-                "texts and names with escapes (U&) cannot be used here: write the characters themselves",
-            )
+            problem = "texts and names with escapes (U&) cannot be used here"
+            raise QueryFailed(statement, f"{problem}: write the characters themselves")
 
 
 def _refuse_other_table(statement: str, after: list[str]) -> None:

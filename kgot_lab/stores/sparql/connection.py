@@ -125,10 +125,8 @@ class SparqlLink:
         """Send a request and return the type and body of the reply."""
         import httpx
 
-        headers = {
-            "Content-Type": f"application/sparql-{operation}; charset=utf-8",
-            "Accept": f"{_ROWS_TYPE}, {_TRIPLES_TYPE};q=0.9",
-        }
+        accepted = f"{_ROWS_TYPE}, {_TRIPLES_TYPE};q=0.9"
+        headers = {"Content-Type": f"application/sparql-{operation}; charset=utf-8", "Accept": accepted}
         target = httpx.URL(url).copy_merge_params(parameters)
         try:
             request: dict[str, Any] = {"content": text.encode(), "headers": headers}
