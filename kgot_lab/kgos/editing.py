@@ -196,11 +196,8 @@ class Edit:
     mended: tuple[Fault, ...] = ()
 
     def __repr__(self) -> str:
-        broken, mended = (
-            [f"  {fault}" for fault in self.broken],
-            [f"  no longer: {fault}" for fault in self.mended],
-        )
-        lines = [f"<{self.said}>", *broken, *mended]
+        broken = [f"  {fault}" for fault in self.broken]
+        lines = [f"<{self.said}>", *broken, *(f"  no longer: {fault}" for fault in self.mended)]
         return "\n".join(lines)
 
 

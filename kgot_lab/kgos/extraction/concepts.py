@@ -314,10 +314,8 @@ def estimate_reading(
 ) -> CostEstimate:
     """Estimate the calls, tokens, seconds and dollars to read some passages, if none was read before."""
     prompts = [ask(each) for ask, _ in _prompts_and_parsers(about) for each in passages]
-    sizes = {
-        str(number): (sum(estimate_tokens(message.text) for message in prompt.messages), _USUAL_REPLY_TOKENS)
-        for number, prompt in enumerate(prompts)
-    }
+    counts = [sum(estimate_tokens(message.text) for message in prompt.messages) for prompt in prompts]
+    sizes = {str(number): (count, _USUAL_REPLY_TOKENS) for number, count in enumerate(counts)}
     return estimate(dict.fromkeys(sizes, 1), sizes, rate or Rate())
 
 
@@ -405,10 +403,8 @@ def add_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) 
         passage = each.passage
         for stated in each.relations:
             subject_type, object_type = _TYPES[stated.relation]
-            ends = [
-                _resolve_end(text, type, passage, named, nodes, graph)
-                for text, type in ((stated.subject, subject_type), (stated.object, object_type))
-            ]
+            stated_ends = ((stated.subject, subject_type), (stated.object, object_type))
+            ends = [_resolve_end(text, type, passage, named, nodes, graph) for text, type in stated_ends]
             if ends[0] == ends[1]:
                 continue
             where = {"quote": stated.quote, "file": passage.file, "line": passage.line}

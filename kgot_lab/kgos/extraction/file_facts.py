@@ -217,11 +217,8 @@ def _decode_python(data: bytes) -> str:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return re.sub(r"\r\n?", "\n", data.decode(encoding))
     except SyntaxError as error:
-        problem = (
-            "is not UTF-8, and declares no other encoding"
-            if "invalid or missing" in str(error)
-            else f"does not parse: {error}"
-        )
+        not_utf8 = "is not UTF-8, and declares no other encoding"
+        problem = not_utf8 if "invalid or missing" in str(error) else f"does not parse: {error}"
         raise BadInput(problem) from None
     except LookupError as error:
         raise BadInput(f"does not parse: {error}") from None

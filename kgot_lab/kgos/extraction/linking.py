@@ -104,13 +104,8 @@ class _GraphBuilder:
         if id in self.nodes:  # defined again, on another branch or as the setter of a property
             self.about[id].setdefault("also_at", []).append(d.line)
             return
-        properties: dict[str, Any] = {
-            "name": d.name or id,
-            "file": facts.path,
-            "line": d.line,
-            "end_line": d.end_line,
-            "language": facts.language,
-        }
+        properties: dict[str, Any] = {"name": d.name or id, "file": facts.path, "line": d.line}
+        properties |= {"end_line": d.end_line, "language": facts.language}
         for name, value in (
             ("description", d.description),
             ("signature", d.signature),
@@ -146,11 +141,8 @@ class _GraphBuilder:
 
         A package contains the files of its folder. Any other folder has a node of its own.
         """
-        packages = {
-            str(PurePosixPath(facts.path).parent): facts.file.id
-            for facts in self.files
-            if facts.language == "python" and PurePosixPath(facts.path).stem == "__init__"
-        }
+        paths = {PurePosixPath(f.path): f.file.id for f in self.files if f.language == "python"}
+        packages = {str(path.parent): id for path, id in paths.items() if path.stem == "__init__"}
 
         def holder(folder: str) -> str:
             if folder in packages:

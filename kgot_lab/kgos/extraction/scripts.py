@@ -202,11 +202,8 @@ class _ScriptReader:
         names = (_field(node, field) for field in ("name", "left", "key", "property"))
         target = next(filter(None, names), None)
         value = _field(node, "value") or _field(node, "right")
-        name = (
-            _text(_field(target, "property") or target)
-            if target is not None and target.type == "member_expression"
-            else _text(target)
-        )
+        is_member = target is not None and target.type == "member_expression"
+        name = _text(_field(target, "property") or target) if is_member else _text(target)
         if value is not None and value.type in _FUNCTIONS and re.fullmatch(r"#?[\w$]+", name):
             self._read_function(value, name, scope, from_node=node)
         elif value is not None and value.type in _CLASSES and re.fullmatch(r"[\w$]+", name):

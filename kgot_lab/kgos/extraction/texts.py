@@ -109,11 +109,8 @@ def _split_parts(spans: Sequence[_TextSpan]) -> Iterator[_TextSpan]:
                 if part is not None and len(part.text) + 1 + len(piece) > _MAX_PART_CHARACTERS:
                     yield part
                     part = None
-                part = (
-                    _TextSpan(piece, span.line, span.end_line)
-                    if part is None
-                    else _TextSpan(f"{part.text} {piece}", part.line, span.end_line)
-                )
+                text, line = (piece, span.line) if part is None else (f"{part.text} {piece}", part.line)
+                part = _TextSpan(text, line, span.end_line)
     if part is not None:
         yield part
 
@@ -231,10 +228,8 @@ def settings_facts(text: str, path: str) -> FileFacts:
         if value_count > _MAX_VALUES:
             break
         for target in _named_targets(pointer, value):
-            references.setdefault(
-                target,
-                Reference(path, "configures", target, lines.line_of(value), ".".join(map(str, pointer))),
-            )
+            place = ".".join(map(str, pointer))
+            references.setdefault(target, Reference(path, "configures", target, lines.line_of(value), place))
     remark = f"only its first {_MAX_VALUES:,} values were looked at" * (value_count > _MAX_VALUES)
     return FileFacts(path, form[1:], (itself,), tuple(references.values()), remark)
 

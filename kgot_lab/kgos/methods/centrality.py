@@ -138,10 +138,8 @@ def articulation_points(graph: PropertyGraph) -> dict[int, int]:
         if len(separated_sizes.get(root, ())) < 2:
             separated_sizes.pop(root, None)
         component_size.update(dict.fromkeys((r for r in reached if r in separated_sizes), count - begun))
-    return {
-        node: (rest := [*parts, component_size[node] - 1 - sum(parts)], sum(rest) - max(rest))[1]
-        for node, parts in separated_sizes.items()
-    }
+    rests = {node: [*parts, component_size[node] - 1 - sum(parts)] for node, parts in separated_sizes.items()}
+    return {node: sum(rest) - max(rest) for node, rest in rests.items()}
 
 
 # Critical components: centralities, bottlenecks, and what to test first.
@@ -205,10 +203,8 @@ def critical_components(
         )
         for row in rows
     )
-    why = [
-        f"{format_count(len(cuts), 'node')} would leave others apart if taken out",
-        "priority: the mean of the five measures over their largest",
-    ]
+    apart = f"{format_count(len(cuts), 'node')} would leave others apart if taken out"
+    why = [apart, "priority: the mean of the five measures over their largest"]
     if samples < size:
         why.append(f"betweenness is estimated from paths that begin at {samples} of {size:,} nodes")
     title = f"critical by {metric}: {format_count(len(rows), 'node')}"

@@ -153,11 +153,8 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
     index, parts = graph_index(graph), split_goal(goal)
     why = [f"parts of the goal: {' | '.join(parts)}" if parts else "the goal has no part that says anything"]
     chosen, lacking = _choose_nodes(graph, parts[:max_tools])
-    why += (
-        [f"more than max_tools={max_tools} parts, left out: {' | '.join(parts[max_tools:])}"]
-        if len(parts) > max_tools
-        else []
-    )
+    if len(parts) > max_tools:
+        why.append(f"more than max_tools={max_tools} parts, left out: {' | '.join(parts[max_tools:])}")
     steps = _insert_between(index, chosen, max_tools)
     rows = [graph.row(step.tool) for step in steps]
     conflicts = tuple(_pairs_joined_by(index, rows, _CONFLICT_TYPES))
@@ -188,11 +185,8 @@ def _choose_nodes(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[Plan
     lacking = []
     limiting = {row for rows in graph_index(graph).targets_by_row("has_limitation").values() for row in rows}
     for part in parts:
-        candidates = [
-            each
-            for each in want_to(graph, part, 3 * _CANDIDATES_PER_PART).nodes
-            if graph.row(each.id) not in limiting
-        ][:_CANDIDATES_PER_PART]
+        nearest = want_to(graph, part, 3 * _CANDIDATES_PER_PART).nodes
+        candidates = [node for node in nearest if graph.row(node.id) not in limiting][:_CANDIDATES_PER_PART]
         free: list[NodeHit] = [each for each in candidates if each.id not in {step.tool for step in steps}]
         if free:
             others = tuple(each.id for each in free[1:])

@@ -85,10 +85,8 @@ def select_rows(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolCo
         outside = len(is_inside) - int(is_inside.sum()) - missing - len(column.odd)
         reasons = [f"{outside:,} outside"] + [f"{missing:,} without a value"] * (missing > 0)
         if column.odd:
-            named = ", ".join(
-                f"{index.graph.ids[row]} has {index.graph.node_properties[row][name]!r}"
-                for row in column.odd[:3]
-            )
+            values = {index.graph.ids[row]: index.graph.node_properties[row][name] for row in column.odd[:3]}
+            named = ", ".join(f"{id} has {value!r}" for id, value in values.items())
             reasons.append(f"{len(column.odd):,} with something else than a number ({named})")
         why.append(
             f"{format_bounds(name, each)} leaves out {', '.join(reasons)}; {int((selected & is_inside).sum()):,} of {int(selected.sum()):,} left"
@@ -149,10 +147,9 @@ def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionP
     """
     index = graph_index(graph)
     first, second = _dimension_values(index, node), _dimension_values(index, other)
+    named = [each for each in DIMENSIONS if each.name in first or each.name in second]
     rows = tuple(
-        ProfileRow(each.name, each.category, each.low, each.high, first.get(each.name), second.get(each.name))
-        for each in DIMENSIONS
-        if each.name in first or each.name in second
+        ProfileRow(d.name, d.category, d.low, d.high, first.get(d.name), second.get(d.name)) for d in named
     )
     names = index.names[index.row(node)], index.names[index.row(other)]
     both = [row for row in rows if row.gap is not None]

@@ -73,12 +73,8 @@ class MethodResult:
 
     def _grid(self) -> Grid:
         shown = self.rows()[:_MAX_ROWS]
-        return Grid(
-            self.title,
-            self.COLUMNS,
-            tuple(tuple(Cell(_format_value(value)) for value in row) for row in shown),
-            words=True,
-        )
+        cells = tuple(tuple(Cell(_format_value(value)) for value in row) for row in shown)
+        return Grid(self.title, self.COLUMNS, cells, words=True)
 
     def _notes(self) -> list[str]:
         left = len(self.rows()) - _MAX_ROWS

@@ -54,11 +54,8 @@ def want_to(
     order = rows[np.lexsort((index.name_order[rows], -scores[rows]))][:k]
     reasons = (_format_reason(index, row, texts, first) for row in order.tolist())
     nodes = index.hits(order.tolist(), scores[order].tolist(), reasons)
-    return NodesFound(
-        f"want to {goal!r}",
-        nodes,
-        tuple(_explain_ranking(index, goal, len(found), boost_types, len(rows) - k)),
-    )
+    why = tuple(_explain_ranking(index, goal, len(found), boost_types, len(rows) - k))
+    return NodesFound(f"want to {goal!r}", nodes, why)
 
 
 def _edge_type_weights(index: GraphIndex, boost_types: Collection[str] | None) -> Reals:
@@ -79,11 +76,8 @@ def _explain_ranking(
 ) -> list[str]:
     words = list(dict.fromkeys(searched_words(goal)))
     listed_words = ", ".join(f"{word} (5 times as heavy)" if word in INTENT_VERBS else word for word in words)
-    why = [
-        f"words looked for: {listed_words}"
-        if words
-        else "no word to look for: stop words and single letters are left out"
-    ]
+    none = "no word to look for: stop words and single letters are left out"
+    why = [f"words looked for: {listed_words}" if words else none]
     types = [*ENABLING_TYPES, *PREREQUISITE_TYPES] if boost_types is None else sorted(boost_types)
     if not found_count:
         why.append("no node holds one of them")
@@ -159,11 +153,8 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = MIN_COVERA
     require_amount(covered, "covered")
     index = graph_index(graph)
     shares = _best_matches(index, capability)
-    limited = {
-        each: row
-        for row, limitation_rows in index.targets_by_row("has_limitation").items()
-        for each in limitation_rows
-    }
+    limitations = index.targets_by_row("has_limitation").items()
+    limited = {each: row for row, limitation_rows in limitations for each in limitation_rows}
     rows = [row for row, share in shares if share >= covered and row not in limited]
     if not rows:
         who, near = "no node", ", and none holds a word"

@@ -252,11 +252,8 @@ def _describe_followed_edges(
     if follow == "arrows":
         ways = {"forward": "along the arrows", "backward": "against the arrows", "both": "both ways"}
         return f"edges followed {ways[direction]}"
-    meant = {
-        "forward": "to what depends on it",
-        "backward": "to what it depends on",
-        "both": "to what depends on it and on what it does",
-    }
+    meant = {"forward": "to what depends on it", "backward": "to what it depends on"}
+    meant["both"] = "to what depends on it and on what it does"
     followed = (type_weights[0::2] + type_weights[1::2]).tolist()
     left = sorted(name for name, has in zip(index.graph.type_names, followed, strict=True) if not has)
     return f"edges followed {meant[direction]}" + f"; not followed: {', '.join(left)}" * bool(left)

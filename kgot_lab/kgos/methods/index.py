@@ -354,11 +354,8 @@ class GraphIndex(NodeTexts):
             selected = np.flatnonzero(type_weights[directions])
             steps, owners, directions = steps[selected], owners[selected], directions[selected]
         near_rows, far_rows = start[owners], ends.indices[steps]
-        return (
-            LevelEdges(near_rows, far_rows, directions, steps)
-            if outwards
-            else LevelEdges(far_rows, near_rows, directions, steps)
-        )
+        ends = (near_rows, far_rows) if outwards else (far_rows, near_rows)
+        return LevelEdges(*ends, directions, steps)
 
     def reverse_step(self, step: int) -> int:
         """Return the position of the same step in the opposite direction."""

@@ -149,12 +149,8 @@ def measure_coverage(graph: PropertyGraph) -> TableFound:
     rows: list[tuple[Any, ...]] = []
     for label, numbers in index.rows_by_label.items():
         type_rows = set(numbers.tolist())
-        shares = (
-            sum(bool(_node_description(graph, row)) for row in type_rows),
-            len(type_rows & documented),
-            len(type_rows & tested),
-            len(type_rows & patterned),
-        )
+        described = sum(bool(_node_description(graph, row)) for row in type_rows)
+        shares = (described, *(len(type_rows & some) for some in (documented, tested, patterned)))
         rows.append((label, len(type_rows), *(round(each / len(type_rows), 3) for each in shares)))
     rows.sort(key=lambda row: (-row[1], row[0]))
     why = "a test is code in a file or folder whose name says so; what it runs through other code is not counted"

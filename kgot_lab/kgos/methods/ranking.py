@@ -33,11 +33,8 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
     ranking = index.substring_retriever.search(query)
     selected = ranking if k is None else best(ranking, k)
     words = list(dict.fromkeys(searched_words(query)))
-    words_text = (
-        f"words looked for: {', '.join(words)}"
-        if words
-        else "no word to look for: stop words and single letters are left out"
-    )
+    none_left = "no word to look for: stop words and single letters are left out"
+    words_text = f"words looked for: {', '.join(words)}" if words else none_left
     cut = [f"{len(ranking.hits) - len(selected.hits):,} more hold one, k={k} keeps the best"] * (
         len(selected.hits) < len(ranking.hits)
     )

@@ -171,10 +171,8 @@ class Conversation:
         if path.exists():
             try:
                 stored = json.loads(read_regular_text(path))
-                self.turns = tuple(
-                    ConversationTurn(each["question"], each["text"], tuple(each["nodes"]))
-                    for each in stored["turns"]
-                )
+                turns = ((t["question"], t["text"], tuple(t["nodes"])) for t in stored["turns"])
+                self.turns = tuple(ConversationTurn(*turn) for turn in turns)
             except (OSError, ValueError, TypeError, KeyError) as error:
                 kind = type(error).__name__
                 raise BadInput(f"{path} holds no conversation ({kind}): name another file") from None

@@ -204,11 +204,8 @@ def _score_cues(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
     """
     found = {name: np.full(len(texts), math.nan) for name in CUES}
     for row, stems in enumerate(texts):
-        phrases = Counter(
-            stems[at : at + size]
-            for size in range(1, MAX_CUE_WORDS + 1)
-            for at in range(len(stems) - size + 1)
-        )
+        sizes = range(1, MAX_CUE_WORDS + 1)
+        phrases = Counter(stems[at : at + size] for size in sizes for at in range(len(stems) - size + 1))
         for name, (low, high) in CUES.items():
             against, for_ = sum(phrases[cue] for cue in low), sum(phrases[cue] for cue in high)
             if against or for_:

@@ -216,10 +216,8 @@ def build_graph(
     names, types = nodes.texts(profile.called), nodes.texts(profile.type)
     pairs = zip(names, of_nodes, strict=True)
     named = [known if name is None else {**known, "name": name} for name, known in pairs]
-    unread += [
-        *unread_properties,
-        *(_replaced_text_row(nodes, row, f"node {short_repr(ids[row])}") for row in nodes.replaced),
-    ]
+    replaced = (_replaced_text_row(nodes, row, f"node {short_repr(ids[row])}") for row in nodes.replaced)
+    unread += [*unread_properties, *replaced]
 
     sources, targets = edges.texts(profile.source), edges.texts(profile.target)
     relations = (
@@ -227,10 +225,8 @@ def build_graph(
         if profile.relation
         else [DEFAULT_EDGE_TYPE] * edges.rows
     )
-    begin, end = (
-        np.array([-1 if id is None else row_of.get(id, -1) for id in each], dtype=np.int32)
-        for each in (sources, targets)
-    )
+    indices = ([-1 if id is None else row_of.get(id, -1) for id in ends] for ends in (sources, targets))
+    begin, end = (np.array(rows, dtype=np.int32) for rows in indices)
     whole = (begin >= 0) & (end >= 0)
 
     def describe_edge(row: int) -> str:

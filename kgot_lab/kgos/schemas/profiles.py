@@ -110,14 +110,10 @@ _SAMPLED_EDGES = 500  # edges whose ends are looked up
 _MAX_TABLES_IN_ERROR = 30  # tables in an error
 _ID_COLUMNS = ("id", "node_id", "entity_id", "uid", "uuid", "guid", "key", "code")
 _NAME_COLUMNS = ("name", "title", "label", "entity", "term", "text", "value")
-_SOURCE_COLUMNS = (
-    *"source_node_id source_id from_node from_id source_node start_id src_id head_id subject_id".split(),
-    *COLUMNS["source"],
-)
-_TARGET_COLUMNS = (
-    *"target_node_id target_id to_node to_id target_node end_id dst_id tail_id object_id".split(),
-    *COLUMNS["target"],
-)
+_SOURCE_NAMES = "source_node_id source_id from_node from_id source_node start_id src_id head_id subject_id"
+_SOURCE_COLUMNS = (*_SOURCE_NAMES.split(), *COLUMNS["source"])
+_TARGET_NAMES = "target_node_id target_id to_node to_id target_node end_id dst_id tail_id object_id"
+_TARGET_COLUMNS = (*_TARGET_NAMES.split(), *COLUMNS["target"])
 _RELATION_NAMES = "edge_type relation_type relationship_type rel_type".split()
 _RELATION_COLUMNS = (*_RELATION_NAMES, *COLUMNS["type"], "kind", "name")
 
@@ -233,8 +229,8 @@ def _describe_probing(tables: Tables, pairs: list[TablePair], wanted: str) -> It
             yield f"  {HEURISTIC}: no table with two ends (such as source and target) beside a table with an id (such as id or name)"
     listed = list(tables.items())[:_MAX_TABLES_IN_ERROR]
     tables_text = [f"{name}({', '.join(columns)})" for name, columns in listed]
-    yield (
-        f"It has {format_count(len(tables), 'table')}: {'; '.join(tables_text)}{' …' if len(tables) > _MAX_TABLES_IN_ERROR else ''}"
-        if tables
-        else "It has no tables"
-    )
+    if not tables:
+        yield "It has no tables"
+    else:
+        more = " …" if len(tables) > _MAX_TABLES_IN_ERROR else ""
+        yield f"It has {format_count(len(tables), 'table')}: {'; '.join(tables_text)}{more}"

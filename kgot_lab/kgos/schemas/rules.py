@@ -163,11 +163,9 @@ def nodes_on_cycles(graph: PropertyGraph, type: str) -> Ints:
     left = np.ones(len(graph), dtype=np.bool_)
     for begin, end in ((sources, targets), (targets, sources)):
         in_cycle_candidates = left[begin] & left[end]
-        _remove_sources(
-            build_csr(begin[in_cycle_candidates], end[in_cycle_candidates], len(graph)),
-            np.bincount(end[in_cycle_candidates], minlength=len(graph)),
-            left,
-        )
+        begins, ends = begin[in_cycle_candidates], end[in_cycle_candidates]
+        edges_in = np.bincount(ends, minlength=len(graph))
+        _remove_sources(build_csr(begins, ends, len(graph)), edges_in, left)
     in_cycle_candidates = left[sources] & left[targets]
     loops = sources[sources == targets]
     rest: nx.DiGraph[int] = nx.DiGraph()

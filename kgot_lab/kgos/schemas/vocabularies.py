@@ -312,15 +312,10 @@ def cookbook() -> PropertyGraph:
     Each dimension is the mean of its two ratings.
     """
     first, second = ({row["id"]: row["ratings"] for row in _rows(f"ratings_{rater}.jsonl")} for rater in "ab")
-    dimensions = {
-        id: {name: round((value + second[id][name]) / 2, 3) for name, value in first[id].items()}
-        for id in first
-    }
-    nodes = (
-        Node(row.pop("id"), (row.pop("type"),), row | dimensions.get(id, {}))
-        for row in _rows("nodes.jsonl")
-        for id in [row["id"]]
-    )
+    pairs = {id: [(name, value, second[id][name]) for name, value in first[id].items()] for id in first}
+    dimensions = {id: {name: round((a + b) / 2, 3) for name, a, b in rows} for id, rows in pairs.items()}
+    named = ((row.pop("id"), row.pop("type"), row) for row in _rows("nodes.jsonl"))
+    nodes = (Node(id, (type,), row | dimensions.get(id, {})) for id, type, row in named)
     edges = (Edge(row.pop("source"), row.pop("type"), row.pop("target"), row) for row in _rows("edges.jsonl"))
     return PropertyGraph.of(nodes, edges)
 

@@ -80,10 +80,9 @@ class PointsTo:
                 if not many and not self.solver.is_full(variable, "function", "bound"):
                     self.called[caller, callee].add(line)
         self.sites = len(self._sites)
-        self.resolved = sum(
-            bool(self.solver.possible_values(callee)) and not self.solver.is_full(callee, "function", "bound")
-            for callee in self._sites
-        )
+        solver = self.solver
+        known = [callee for callee in self._sites if solver.possible_values(callee)]
+        self.resolved = sum(not solver.is_full(callee, "function", "bound") for callee in known)
 
     def _seed_first_parameters(self) -> None:
         """Make the first parameter of each method an instance of its class, called or not."""
@@ -178,11 +177,9 @@ class PointsTo:
 
     def _takes_many(self, callee: int) -> bool:
         owners = [value[1] for value in self.solver.possible_values(callee) if value[0] == "function"]
-        return any(
-            self.solver.is_full(self._variable(scope_variable(name, owner)), "function", "bound")
-            for owner in owners
-            for name in self.program.functions[owner]["usual"][:1]
-        )
+        firsts = [(owner, name) for owner in owners for name in self.program.functions[owner]["usual"][:1]]
+        variables = (self._variable(scope_variable(name, owner)) for owner, name in firsts)
+        return any(self.solver.is_full(variable, "function", "bound") for variable in variables)
 
     def _is_known_code(self, variable: int) -> bool:
         """Return whether a variable may be something whose code is known."""

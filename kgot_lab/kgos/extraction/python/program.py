@@ -100,10 +100,8 @@ Value = tuple[Any, ...]  # its kind, and what it refers to
 # Limits on the number of values of a kind that a variable may have. A variable with more may be nearly
 # anything, which does not resolve a call. Without a limit the result grows with the square of the program,
 # since each test of a package passes its own lists to the same functions.
-MAX_VALUES_BY_KIND = {
-    **dict.fromkeys(("key", "external", "builtin", "box", "generator"), 12),
-    **dict.fromkeys(("box method", "function", "bound", "super"), 24),
-}
+MAX_VALUES_BY_KIND = dict.fromkeys(("key", "external", "builtin", "box", "generator"), 12)
+MAX_VALUES_BY_KIND |= dict.fromkeys(("box method", "function", "bound", "super"), 24)
 _MAX_OTHER_VALUES = 40  # classes, their objects, modules
 
 

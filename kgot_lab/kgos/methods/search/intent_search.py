@@ -61,18 +61,13 @@ def expand_hits(
             left += more
         around |= found
         level = list(found)
-    neighbours = tuple(
-        NeighbourNode(*index.identity(row), index.links.path([step]), bool(passing[row]))
-        for row, step in around.items()
-    )
+    links = {row: index.links.path([step]) for row, step in around.items()}
+    neighbours = tuple(NeighbourNode(*index.identity(row), links[row], bool(passing[row])) for row in around)
     leading = (int(index.links.edge_rows[step]) for step in around.values())
     numbers = dict.fromkeys([*_edge_rows_between(index, rows), *leading])
     outside = sum(not each.within for each in neighbours)
-    summary = (
-        format_count(len(neighbours), "neighbour")
-        + f", {outside} outside the filters" * bool(outside)
-        + f", {left:,} more left out" * bool(left)
-    )
+    more = f", {outside} outside the filters" * bool(outside) + f", {left:,} more left out" * bool(left)
+    summary = format_count(len(neighbours), "neighbour") + more
     why = f"the first {format_count(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
     trace = [MethodCall("neighbours", why, summary)] if config.expand_depth and level else []
     return neighbours, tuple(map(index.edge, numbers)), trace
@@ -236,10 +231,8 @@ def _reached_by(index: GraphIndex, walked: GraphWalk, rows: Sequence[int]) -> di
     """Return the seed and the edge by which the graph retriever reached each of some rows."""
     links, ids = index.links, index.graph.ids
     steps = {row: int(walked.first[row]) for row in rows if walked.first[row] >= 0}
-    return {
-        ids[row]: ReachedBy(ids[links.origins[step]], index.edge(links.edge_rows[step]))
-        for row, step in steps.items()
-    }
+    edges = {row: (links.origins[step], index.edge(links.edge_rows[step])) for row, step in steps.items()}
+    return {ids[row]: ReachedBy(ids[origin], edge) for row, (origin, edge) in edges.items()}
 
 
 def _explain_no_result(query: str, config: RetrievalConfig) -> str:

@@ -191,10 +191,8 @@ def rank_nodes(
 
 def _rank_by_text(index: GraphIndex, request: SearchRequest) -> Ranking:
     """Rank by the larger of BM25 and FTS5, each over its maximum among the nodes that pass the filters."""
-    found = {
-        retriever.name: _filter_ranking(index, retriever.search(request.query), request.kept, retriever.name)
-        for retriever in (index.bm25, index.fts5)
-    }
+    searched = {lane.name: lane.search(request.query) for lane in (index.bm25, index.fts5)}
+    found = {name: _filter_ranking(index, ranking, request.kept, name) for name, ranking in searched.items()}
     return strongest(*(_as_stage(name, ranking) for name, ranking in found.items())).search(request.query)
 
 
@@ -211,10 +209,8 @@ def _rank_by_graph(
     seeds = _filter_ranking(index, start.search(request.query), request.kept, "seeds")
     rows, _ = rows_and_scores(seeds, index.graph.ids)
     types, why = _followed_edge_types(request, config)
-    boosts, first = index.links.boosts(
-        rows[:BOOST_SEEDS].astype(np.int32),
-        index.edge_type_weights(types, along=OUTGOING_BOOST, against=INCOMING_BOOST),
-    )
+    weights = index.edge_type_weights(types, along=OUTGOING_BOOST, against=INCOMING_BOOST)
+    boosts, first = index.links.boosts(rows[:BOOST_SEEDS].astype(np.int32), weights)
     boosts = np.where(request.kept, boosts, 0.0)
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
@@ -222,10 +218,8 @@ def _rank_by_graph(
     paths = LazyTexts(ids, lambda number: index.links.path([int(first[order[number]])]))
     hits = HitColumns(index.graph.ids, order, boosts[order])
     ranking = Ranking(Query(request.query), hits, "graph", paths=paths)
-    summary = (
-        f"{format_count(len(order), 'node')} from {format_count(min(len(rows), BOOST_SEEDS), 'seed')}, over "
-        + (", ".join(types) if types else "all edges")
-    )
+    seeds, edges = format_count(min(len(rows), BOOST_SEEDS), "seed"), ", ".join(types or ()) or "all edges"
+    summary = f"{format_count(len(order), 'node')} from {seeds}, over {edges}"
     walk = GraphWalk(tuple(rows[:BOOST_SEEDS].tolist()), first)
     return ranking, MethodCall("edge_type_boost", why, summary), walk
 
@@ -267,11 +261,8 @@ def _rank_by_intent(index: GraphIndex, request: SearchRequest) -> tuple[Ranking,
     found = np.flatnonzero(scores)
     order = found[np.lexsort((index.name_order[found], -scores[found]))]
     ranking = Ranking(Query(request.query), HitColumns(index.graph.ids, order, scores[order]), "intent")
-    return ranking, MethodCall(
-        "intent",
-        "; ".join(reasons) or "a goal mapping",
-        f"{format_count(len(order), 'node')}, confidence {_intent_factor(request):g}",
-    )
+    summary = f"{format_count(len(order), 'node')}, confidence {_intent_factor(request):g}"
+    return ranking, MethodCall("intent", "; ".join(reasons) or "a goal mapping", summary)
 
 
 def _intent_factor(request: SearchRequest) -> float:
