@@ -5,6 +5,7 @@ plain it is refused.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import pytest
 from support.cypher_shapes import CYPHER_SHAPES
@@ -97,14 +98,8 @@ def test_the_mark_of_a_namespace_cannot_end_a_text(bolt_server):
 
 # --- on a server, beside others ---
 
-OWN = Diff(
-    added_nodes=(
-        Node("Ada", ("Person",), {"born": 1815}),
-        Node("London", ("City",)),
-        Node("Zoe", ("Person",)),
-    ),
-    added_edges=(Edge("Ada", "born in", "London"), Edge("Zoe", "knows", "Ada")),
-)
+nodes = (Node("Ada", ("Person",), {"born": 1815}), Node("London", ("City",)), Node("Zoe", ("Person",)))
+OWN = Diff(added_nodes=nodes, added_edges=(Edge("Ada", "born in", "London"), Edge("Zoe", "knows", "Ada")))
 EVERYTHING = (
     "MATCH (n) WHERE (n._run IS NULL OR n._run <> 'me') AND NOT (n:KgotLabWriters AND n.of = 'me') "  # what our writers take turns by
     "RETURN elementId(n), labels(n), properties(n), "
@@ -121,10 +116,8 @@ def both(bolt_server):
 
     where = {"user": bolt_server.user, "password": bolt_server.password}
     alone, shared = bolt_server.database("alone"), bolt_server.database("shared")
-    with (
-        neo4j.GraphDatabase.driver(bolt_server.uri, auth=tuple(where.values())) as driver,
-        driver.session(database=shared) as session,
-    ):
+    driver = neo4j.GraphDatabase.driver(bolt_server.uri, auth=tuple(where.values()))
+    with driver, driver.session(database=shared) as session:
         session.run("CREATE (:Person {id: 'Ada', born: 1})-[:knows]->(:City {id: 'Paris'})").consume()
         with CypherServer(bolt_server.uri, database=shared, namespace="beside", **where) as neighbour:
             neighbour.apply(NEIGHBOUR)
@@ -132,10 +125,8 @@ def both(bolt_server):
         def others():
             return Counter(map(repr, session.run(EVERYTHING).values()))
 
-        with (
-            CypherServer(bolt_server.uri, database=alone, namespace="me", wipe=True, **where) as one,
-            CypherServer(bolt_server.uri, database=shared, namespace="me", wipe=True, **where) as other,
-        ):
+        open_it = partial(CypherServer, bolt_server.uri, namespace="me", wipe=True, **where)
+        with open_it(database=alone) as one, open_it(database=shared) as other:
             yield one, other, others
 
 
@@ -156,14 +147,8 @@ def outcome(store, statement):
 
 
 def parts(diff):
-    return [
-        diff.added_nodes,
-        diff.removed_nodes,
-        diff.changed_nodes,
-        diff.added_edges,
-        diff.removed_edges,
-        diff.changed_edges,
-    ]
+    kinds = ("added_nodes", "removed_nodes", "changed_nodes", "added_edges", "removed_edges", "changed_edges")
+    return [getattr(diff, kind) for kind in kinds]
 
 
 @pytest.mark.extended

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,8 @@ PROJECT = Path(__file__).parents[2]
 
 
 def open_store(server, database, **options):
-    return CypherServer(
-        options.pop("uri", server.uri),
-        user=server.user,
-        password=server.password,
-        database=database,
-        **options,
-    )
+    login = {"user": server.user, "password": server.password, "database": database}
+    return CypherServer(options.pop("uri", server.uri), **login, **options)
 
 
 @pytest.fixture
@@ -78,21 +74,15 @@ def test_the_diff_of_any_statement_leads_from_the_graph_before_to_the_graph_afte
 
 
 def test_nodes_are_named_by_what_they_hold(store):
-    diff = written(
-        store,
-        'CREATE (:Person {name: "Bob", age: 1})',
-        'CREATE (:Robot {name: "Bob"}), (:Person {id: 7}), (:Thing), (:Thing)',
-    )
+    create = 'CREATE (:Robot {name: "Bob"}), (:Person {id: 7}), (:Thing), (:Thing)'
+    diff = written(store, 'CREATE (:Person {name: "Bob", age: 1})', create)
     assert {node.id for node in diff.added_nodes} == {"Bob (Robot)", "7", "Thing 1", "Thing 2"}
     assert {node.id: dict(node.properties) for node in diff.added_nodes}["Bob (Robot)"] == {"name": "Bob"}
 
 
 def test_parallel_edges_get_keys_that_last(store):
-    two = written(
-        store,
-        "CREATE (:A {id: 'a'}), (:B {id: 'b'})",
-        "MATCH (a:A), (b:B) CREATE (a)-[:R {n: 1}]->(b), (a)-[:R {n: 2}]->(b)",
-    )
+    create = "MATCH (a:A), (b:B) CREATE (a)-[:R {n: 1}]->(b), (a)-[:R {n: 2}]->(b)"
+    two = written(store, "CREATE (:A {id: 'a'}), (:B {id: 'b'})", create)
     assert {edge.key for edge in two.added_edges} == {"", "2"}
     one = store.write("MATCH (:A)-[r:R {n: 2}]->() SET r = {n: 3}")
     ((before, after),) = one.changed_edges
@@ -111,11 +101,8 @@ def test_a_statement_that_replaces_all_properties_changes_the_same_node(store):
 
 def test_labels_keep_their_order_when_one_comes_or_goes(store):
     store.apply(Diff(added_nodes=(Node("Ada", ("Person", "Author", "Countess")),)))
-    assert store.write("MATCH (a:Author) SET a:Reader REMOVE a:Author").changed_nodes[0][1].labels == (
-        "Person",
-        "Countess",
-        "Reader",
-    )
+    changed = store.write("MATCH (a:Author) SET a:Reader REMOVE a:Author").changed_nodes
+    assert changed[0][1].labels == ("Person", "Countess", "Reader")
     before = Node("Ada", ("Person", "Countess", "Reader"))
     store.apply(Diff(changed_nodes=((before, Node("Ada", ("Reader", "Person"))),)))
     assert store.graph().node("Ada").labels == ("Reader", "Person")
@@ -163,12 +150,8 @@ def test_what_this_server_cannot_hold_is_refused_whole(store, diff):
 
 
 def test_rows_show_nodes_edges_paths_and_times_as_plain_values(store):
-    store.apply(
-        Diff(
-            added_nodes=(Node("Ada", ("Person", "Author"), {"deep": {"a": [1, None]}}), Node("Bob")),
-            added_edges=(Edge("Ada", "KNOWS", "Bob", {"since": 1.0}, "k"),),
-        )
-    )
+    nodes = (Node("Ada", ("Person", "Author"), {"deep": {"a": [1, None]}}), Node("Bob"))
+    store.apply(Diff(added_nodes=nodes, added_edges=(Edge("Ada", "KNOWS", "Bob", {"since": 1.0}, "k"),)))
     ada = {"id": "Ada", "labels": ["Person", "Author"], "deep": {"a": [1, None]}}
     knows = {"subject": "Ada", "relation": "KNOWS", "object": "Bob", "since": 1.0}
     bob = {"id": "Bob", "labels": []}
@@ -336,10 +319,8 @@ def test_an_edge_that_leads_out_of_the_namespace_cannot_be_followed(store, bolt_
     with driver.session(database=database) as session:
         leave = "MATCH (a {id: 'a'}), (b {id: 'b'}) CREATE (a)-[:R]->({id: 'theirs'})-[:R]->(b)"
         session.run(leave).consume()
-    for statement in (
-        "MATCH p = ({id: 'a'})-[*]->(x) RETURN [n IN nodes(p) | n.id] AS ids",
-        "MATCH (a)-[*2]->(b) SET b.found = true",
-    ):
+    walk = "MATCH p = ({id: 'a'})-[*]->(x) RETURN [n IN nodes(p) | n.id] AS ids"
+    for statement in (walk, "MATCH (a)-[*2]->(b) SET b.found = true"):
         with pytest.raises(QueryFailed, match="connected this graph with others"):
             (store.write if "SET" in statement else store.read)(statement)
     assert store.read("MATCH ({id: 'a'})-->(x) RETURN x.id AS id") == ({"id": "b"},)
@@ -371,12 +352,8 @@ def test_what_cannot_be_opened_says_why_and_never_the_password(bolt_server, data
         "blank": {"namespace": " "},
     }
     for reason, options in cases.items():
-        given = {
-            "uri": bolt_server.uri,
-            "user": bolt_server.user,
-            "password": bolt_server.password,
-            "database": database,
-        } | options
+        login = {"uri": bolt_server.uri, "user": bolt_server.user, "password": bolt_server.password}
+        given = {**login, "database": database} | options
         with pytest.raises((StoreUnavailable, BadInput), match=reason) as caught:
             CypherServer(given.pop("uri"), **given)
         assert given["password"] not in str(caught.value)
@@ -401,12 +378,8 @@ def test_a_server_that_goes_away_gives_one_clear_error_and_when_it_is_back_all_w
     store.write("CREATE (:Person {id: 'Ada'})-[:KNOWS]->(:Person {id: 'Bob'})")
     bolt_server.kill()
     try:
-        acts = (
-            store.graph,
-            lambda: store.write("CREATE ()"),
-            lambda: store.read("RETURN 1"),
-            lambda: store.neighbours("Ada"),
-        )
+        acts = (store.graph, partial(store.write, "CREATE ()"), partial(store.read, "RETURN 1"))
+        acts = (*acts, partial(store.neighbours, "Ada"))
         for act in (*acts, lambda: store.apply(Diff(added_nodes=(Node("Eve"),)))):
             with pytest.raises(StoreUnavailable, match="try again"):
                 act()

@@ -43,13 +43,8 @@ def place(name: str, folder: Path, request: pytest.FixtureRequest) -> dict[str, 
 
 def run(*arguments: str) -> dict:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        [sys.executable, str(forking_script.__file__), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-    )
+    command = [sys.executable, str(forking_script.__file__), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -62,10 +57,8 @@ def test_a_forked_child_is_refused_and_the_parent_notices_nothing(kind, tmp_path
     child = told["child"]
     assert child.pop("repr") == child.pop("close") == "done"
     for act, said in child.items():
-        assert (
-            said.startswith("StoreUnavailable: ")
-            and "was opened in another process, of which this one is a fork" in said
-        ), act
+        assert said.startswith("StoreUnavailable: "), act
+        assert "was opened in another process, of which this one is a fork" in said, act
     assert told["ended"] == 0 and told["rows"] == [1, 1]
     assert told["ids"] == ["Ada", "Charles", "London", "of the parent"]
 

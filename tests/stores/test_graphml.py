@@ -38,12 +38,8 @@ def test_the_id_of_an_edge_is_no_relation(file):
 
 @pytest.mark.parametrize("name", ["relation", "relationship", "label", "type"])
 def test_an_attribute_names_the_relation_as_ever(file, name):
-    graph = read_graph(
-        file(
-            f'{TWO}<edge id="e0" source="a" target="b"><data key="k">knows</data></edge>',
-            key(name, of="edge"),
-        )
-    )
+    edge = '<edge id="e0" source="a" target="b"><data key="k">knows</data></edge>'
+    graph = read_graph(file(f"{TWO}{edge}", key(name, of="edge")))
     assert [(edge.type, edge.key) for edge in graph.edges] == [("knows", "e0")]
 
 
@@ -132,21 +128,14 @@ def test_a_type_and_a_key_that_are_none_are_named(file):
 
 @pytest.mark.parametrize("of", ["node", "all"])
 def test_a_default_is_the_value_of_those_that_have_none(file, of):
-    graph = read_graph(
-        file(
-            '<node id="a"/><node id="b"><data key="k">1</data></node>',
-            key("w", "double", of, "<default>2.5</default>"),
-        )
-    )
+    nodes = '<node id="a"/><node id="b"><data key="k">1</data></node>'
+    graph = read_graph(file(nodes, key("w", "double", of, "<default>2.5</default>")))
     assert (graph.node("a").properties, graph.node("b").properties) == ({"w": 2.5}, {"w": 1.0})
 
 
 def test_a_default_names_the_relation_of_edges_that_have_none(file):
-    graph = read_graph(
-        file(
-            f'{TWO}<edge source="a" target="b"/>', key("label", of="edge", inside="<default>knows</default>")
-        )
-    )
+    label = key("label", of="edge", inside="<default>knows</default>")
+    graph = read_graph(file(f'{TWO}<edge source="a" target="b"/>', label))
     assert [edge.type for edge in graph.edges] == ["knows"]
 
 
@@ -161,10 +150,8 @@ def test_what_is_read_otherwise_than_it_stands_there_is_noted(file):
     inside = f'<node id="a"><port name="p"/><desc>of a</desc></node>{edge}'
     path = file(inside, way="undirected")
     told = read_named_graph(path).note
-    assert (
-        "its edges have no direction, and point here as they are listed" in told
-        and "1 node made of what edges name" in told
-    )
+    assert "its edges have no direction, and point here as they are listed" in told
+    assert "1 node made of what edges name" in told
     assert "left out: 1 port, 1 description, 1 port of an edge" in told
     with pytest.warns(UserWarning, match=r"g\.graphml: its edges have no direction"):
         assert len(read_graph(path).edges) == 1

@@ -77,12 +77,8 @@ for diff in some_diffs(int(sys.argv[3])):
 os._exit(9)
 """
     tests = str(Path(__file__).parents[1])
-    ran = subprocess.run(
-        [sys.executable, "-c", code, str(path), tests, str(count)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    command = [sys.executable, "-c", code, str(path), tests, str(count)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 9, ran.stderr
     return path.read_bytes(), [int(line) for line in ran.stdout.split()]
 
@@ -134,10 +130,8 @@ def test_no_flipped_bit_in_a_record_is_passed_over(tmp_path):
         data = bytearray(whole)
         data[place] ^= 1 << chance.randrange(8)
         path.write_bytes(data)
-        with pytest.raises(
-            StoreDamaged,
-            match=r"of 5 records that were put on the disk only the first \d are whole; nothing was changed",
-        ):
+        reason = r"of 5 records that were put on the disk only the first \d are whole; nothing was changed"
+        with pytest.raises(StoreDamaged, match=reason):
             InMemory(path=path)
         assert path.read_bytes() == data
 

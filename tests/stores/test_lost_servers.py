@@ -124,12 +124,8 @@ def test_a_change_is_not_known_to_be_made_where_nobody_answers_any_more(written_
 def test_a_run_records_it_as_refused_and_the_resumed_run_goes_past_it(kind, line, open_it, tmp_path):
     said = CYPHER if kind == "cypher_server" else SPARQL
     deadly, fine = ({"choice": "RETRIEVE", "text": text} for text in (READS[kind], said.where))
-    answer = {
-        "parse": {"answer": "London"},
-        "choose": {"number": 1},
-        "guess": {"answer": "a guess"},
-        "merge": {"reason": "more"},
-    }
+    answer = {"parse": {"answer": "London"}, "choose": {"number": 1}, "guess": {"answer": "a guess"}}
+    answer["merge"] = {"reason": "more"}
     llm = scripted(
         vote=[*votes("I", "I", "I"), deadly, deadly, deadly, fine],
         write={"statements": [said.add]},

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from support.cypher_statements import HOSTILE, STATEMENTS
@@ -41,12 +42,8 @@ class Place:
         return empty_store(self.kind, self.at, **how)
 
 
-KINDS = (
-    "cypher_server",
-    "sparql_server",
-    *(("neo4j",) if os.environ.get("KGOT_NEO4J_URI") else ()),
-    *(("rdf4j",) if os.environ.get("KGOT_SPARQL_QUERY") else ()),
-)
+more = {"neo4j": "KGOT_NEO4J_URI", "rdf4j": "KGOT_SPARQL_QUERY"}
+KINDS = ("cypher_server", "sparql_server", *(kind for kind, name in more.items() if os.environ.get(name)))
 
 
 @pytest.fixture(params=KINDS)
@@ -74,12 +71,8 @@ def name() -> str:
 def asked(place, store):
     """A scripted run in a store: one fact is looked up, written and read."""
     ballots = [*votes("I", "I", "I"), {"choice": "RETRIEVE", "text": place.said.where}]
-    answer = {
-        "parse": {"answer": "London"},
-        "choose": {"number": 1},
-        "guess": {"answer": "a guess"},
-        "merge": {"reason": "more"},
-    }
+    answer = {"parse": {"answer": "London"}, "choose": {"number": 1}, "guess": {"answer": "a guess"}}
+    answer["merge"] = {"reason": "more"}
     llm = scripted(vote=ballots, write={"statements": [place.said.add]}, tools=call(), **answer)
     return list(think("Where was Ada born?", llm, store, [search(ADA, bm25(ADA), k=2)], FEW))
 
@@ -110,11 +103,8 @@ def test_two_stores_that_were_opened_while_both_were_empty_never_meet(place):
         assert str(one.write(place.said.change)) == "~1 nodes"
         assert other.graph() == PropertyGraph.of().apply(NEIGHBOUR)
         assert Edge("Ada", "knows", "Nobody") in other.write(place.said.remove).removed_edges
-        assert (
-            one.within("Ada", 3) == {"Ada": 0, "London": 1}
-            and len(one.read(place.said.where)) == 1
-            and len(one.graph().edges) == 1
-        )
+        assert one.within("Ada", 3) == {"Ada": 0, "London": 1}
+        assert len(one.read(place.said.where)) == 1 and len(one.graph().edges) == 1
 
 
 def test_runs_side_by_side_in_threads_do_not_see_each_other(place):
@@ -190,11 +180,8 @@ def test_no_statement_shows_or_changes_what_others_have(place, name):
     with closing(begun[0]) as other, closing(begun[1]) as store:
         other.apply(graph.of().diff(graph))
         of_theirs = graph_iri(f"{name} theirs")
-        statements = (
-            [each.replace("<GRAPH>", f"<{of_theirs}>") for each in HOSTILE_SPARQL]
-            if place.said is SPARQL
-            else HOSTILE + STATEMENTS
-        )
+        sparql = [each.replace("<GRAPH>", f"<{of_theirs}>") for each in HOSTILE_SPARQL]
+        statements = sparql if place.said is SPARQL else HOSTILE + STATEMENTS
         for statement in statements:
             for act in (store.read, store.write):
                 try:
@@ -286,11 +273,9 @@ def test_a_file_is_kept_or_wiped_and_has_no_namespaces(tmp_path):
         assert len(store.graph()) == 0
     with closing(empty_store(path)) as store:
         assert len(store.graph()) == 0
-    for act in (
-        lambda: empty_store(path, namespace="n"),
-        lambda: namespaces(path),
-        lambda: delete_namespace(path, namespace="n"),
-    ):
+    refused = (empty_store, delete_namespace)
+    acts = [partial(act, path, namespace="n") for act in refused]
+    for act in (*acts, partial(namespaces, path)):
         with pytest.raises(BadInput, match="only a server has namespaces"):
             act()
     for act in (lambda: namespaces("cypher_server"), lambda: namespaces("sparql_server")):

@@ -63,11 +63,8 @@ def test_a_torn_log_is_read_up_to_there_and_not_cut(tmp_path):
         file.write(b'0123456789abcdef {"nodes":[["half')
     before = held(tmp_path)
     read = read_store_file(path)
-    assert (
-        read.graph == GRAPH
-        and "it ended in record 2, which was cut off" in read.note
-        and "the file stays as it is" in read.note
-    )
+    assert read.graph == GRAPH and "it ended in record 2, which was cut off" in read.note
+    assert "the file stays as it is" in read.note
     assert held(tmp_path) == before and path.stat().st_size > whole
 
 
@@ -112,27 +109,19 @@ def test_a_row_that_is_not_as_it_was_written_is_damage(tmp_path):
 def test_a_foreign_sqlite_file_is_read_by_its_tables_and_the_note_says_which_rows_are_not(tmp_path):
     edges = [*EDGES, ("cache", "gone", "enables", None), ("gone", "cost", "enables", None)]
     read = read_store_file(of_profile(tmp_path / "theirs.db", "claude", edges=edges))
-    assert [(edge.source, edge.type, edge.target) for edge in read.graph.edges] == [
-        ("cache", "enables", "cost"),
-        ("cache", "has_limitation", "stale"),
-    ]
+    facts = [(edge.source, edge.type, edge.target) for edge in read.graph.edges]
+    assert facts == [("cache", "enables", "cost"), ("cache", "has_limitation", "stale")]
     assert read.note.startswith(
         "tables of the profile claude: nodes(node_id, name, node_type, metadata) and edges(source_node_id,"
     )
-    assert (
-        "; 2 rows not read as written: row 3 of edges (edge 'cache' -enables-> 'gone'): there is no node 'gone'"
-        in read.note
-    )
+    unread = "row 3 of edges (edge 'cache' -enables-> 'gone'): there is no node 'gone'"
+    assert f"; 2 rows not read as written: {unread}" in read.note
     assert read.note.endswith(" and 1 more")
 
 
 def test_numbers_for_ids_give_way_to_names_in_a_file_of_another_program(tmp_path):
-    path = of_profile(
-        tmp_path / "theirs.db",
-        "hal",
-        [(1, "Ada", "Person", None), (2, "London", "City", None)],
-        [(1, 2, "born_in", None)],
-    )
+    nodes = [(1, "Ada", "Person", None), (2, "London", "City", None)]
+    path = of_profile(tmp_path / "theirs.db", "hal", nodes, [(1, 2, "born_in", None)])
     assert read_store_file(path).graph.to_triples() == (Triple("Ada", "born_in", "London"),)
 
 

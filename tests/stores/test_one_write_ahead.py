@@ -72,12 +72,8 @@ def model(said, asked=0, **more):
     seven = said.add.replace("Ada", "Eve").replace("1815", "1816")
     reads = [{"choice": "RETRIEVE", "text": said.where}] * 3
     written = [{"statements": [said.add, said.know]}, {"statements": [seven, said.change]}]
-    told = {
-        "vote": (BALLOTS + reads)[asked:],
-        "tools": [call(), call("Charles")],
-        "parse": {"answer": "London"},
-        "merge": {"reason": "more"},
-    }
+    told = {"vote": (BALLOTS + reads)[asked:], "tools": [call(), call("Charles")]}
+    told |= {"parse": {"answer": "London"}, "merge": {"reason": "more"}}
     return scripted(**{**told, "write": written, **more})
 
 
@@ -96,11 +92,8 @@ def killed(home, said, path, writes):
 def left_over(said, events):
     """The model for what is left of a run."""
     asked = [event.role for event in of(Asked, events)]
-    more = (
-        {"write": {"statements": [said.add.replace("Ada", "Eve").replace("1815", "1816"), said.change]}}
-        if asked.count("write")
-        else {}
-    )
+    statements = [said.add.replace("Ada", "Eve").replace("1815", "1816"), said.change]
+    more = {"write": {"statements": statements}} if asked.count("write") else {}
     calls = [call(), call("Charles")][asked.count("tools") :] or [call("nothing more")]
     return model(said, asked.count("vote"), tools=calls, **more)
 
@@ -118,11 +111,8 @@ def test_a_run_killed_after_a_write_and_before_its_line_does_not_write_again(hom
     assert events[: len(before)] == list(before) and len(written) == 4 and events[-1].text == "London"
     # the one that was ahead is on the trace and was not run again
     assert counting.written == written[writes:]
-    cut = next(
-        number
-        for number, event in enumerate(events)
-        if isinstance(event, Wrote) and event.statement == written[writes - 1]
-    )
+    last = written[writes - 1]
+    cut = next(i for i, e in enumerate(events) if isinstance(e, Wrote) and e.statement == last)
     assert graph_after(events[: cut + 1]) == ahead
     # a Bolt server tells its graph in an order of its own
     if said is not SQL and kind.name not in ("cypher_server", "neo4j"):
@@ -164,10 +154,8 @@ def test_a_store_that_holds_anything_else_is_refused_and_stays_as_it_is(home, ki
         for name, more in MORE.items():
             store.apply(more)
             there = store.graph()
-            with pytest.raises(
-                BadInput,
-                match=r"the store holds another graph, of \d nodes; to go on with this run it must be empty",
-            ):
+            reason = r"the store holds another graph, of \d nodes; to go on with this run it must be empty"
+            with pytest.raises(BadInput, match=reason):
                 resume(path, store, Resources([TOOL], left_over(said, before)))
             assert store.graph() == there and load_run(path).events == before, name
             store.apply(store.graph().diff(ahead))

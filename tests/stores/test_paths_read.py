@@ -183,14 +183,8 @@ def test_each_shape_of_a_path_is_read_and_no_other(store):
     said = {"start": "Ed Wood", "place_1": "Ed Wood §1", **wood}
     burton = {"sentence_2": "Tim Burton was born in Burbank, California."}
     burton["source_2"] = "document of Tim Burton"
-    assert told(joined) == {
-        **said,
-        "name": "Tim Burton",
-        "end": "Tim Burton",
-        "place_2": "Tim Burton §1",
-        **burton,
-        "worth": 1.5,
-    }
+    tim = {"name": "Tim Burton", "end": "Tim Burton", "place_2": "Tim Burton §1"}
+    assert told(joined) == {**said, **tim, **burton, "worth": 1.5}
     assert told(alone) == {**said, "worth": 0.5}
 
     shared, alone = paths(store, ["Tim Burton"], {"Tim Burton §1": 1.0, "Cars §1": 0.25})
@@ -200,27 +194,13 @@ def test_each_shape_of_a_path_is_read_and_no_other(store):
 
     (fact,) = paths(store, ["Sinister"], {"Burbank §1": 0.5})
     (backwards,) = paths(store, ["Ed Wood"], {"Denver §1": 0.5})
-    filmed = {
-        "relation": "filmed in",
-        "subject": "Sinister",
-        "object": "Burbank",
-        "sentence_1": "Of Sinister filmed in Burbank.",
-    }
+    filmed = {"relation": "filmed in", "subject": "Sinister", "object": "Burbank"}
+    filmed["sentence_1"] = "Of Sinister filmed in Burbank."
     burbank = {"sentence_2": "Burbank lies in California.", "source_2": "document of Burbank", "worth": 1.5}
-    assert told(fact) == {
-        "start": "Sinister",
-        **filmed,
-        "source_1": "a model",
-        "end": "Burbank",
-        "place_2": "Burbank §1",
-        **burbank,
-    }
-    assert (backwards["subject"], backwards["object"], backwards["start"], backwards["end"]) == (
-        "Denver",
-        "Ed Wood",
-        "Ed Wood",
-        "Denver",
-    )
+    ends = {"start": "Sinister", "end": "Burbank", "place_2": "Burbank §1"}
+    assert told(fact) == {**ends, **filmed, "source_1": "a model", **burbank}
+    said = [backwards[column] for column in ("subject", "object", "start", "end")]
+    assert said == ["Denver", "Ed Wood", "Ed Wood", "Denver"]
 
 
 def test_a_start_that_is_no_id_and_a_sentence_that_was_not_given_lead_nowhere(store):
@@ -276,12 +256,8 @@ def test_an_empty_graph_and_a_graph_of_others_have_no_paths(empty):
         Node("Tim Burton", ("mentions", "Person")),
         Node("Ed Wood §1", ("Place",), {"sentence": "Hm."}),
     )
-    empty.apply(
-        Diff(
-            added_nodes=ends,
-            added_edges=(Edge("Ed Wood", "made by", "Tim Burton"), Edge("Ed Wood", "has", "Ed Wood §1")),
-        )
-    )
+    edges = (Edge("Ed Wood", "made by", "Tim Burton"), Edge("Ed Wood", "has", "Ed Wood §1"))
+    empty.apply(Diff(added_nodes=ends, added_edges=edges))
     assert paths(empty, ["Ed Wood", "Tim Burton"]) == ()
 
 
@@ -292,15 +268,8 @@ def test_an_edge_without_properties_is_read_with_empty_texts(empty):
     empty.apply(Diff(added_nodes=nodes, added_edges=edges))
     by_fact, joined, alone = map(told, paths(empty, ["a"], {"s": 0.5, "t": 0.25}))
     assert joined == {"start": "a", "place_1": "s", "name": "b", "end": "b", "place_2": "t", "worth": 0.75}
-    assert by_fact == {
-        "start": "a",
-        "relation": "near",
-        "subject": "b",
-        "object": "a",
-        "end": "b",
-        "place_2": "t",
-        "worth": 1.25,
-    }
+    near = {"start": "a", "relation": "near", "subject": "b", "object": "a"}
+    assert by_fact == {**near, "end": "b", "place_2": "t", "worth": 1.25}
     assert alone == {"start": "a", "place_1": "s", "worth": 0.5}
 
 

@@ -137,10 +137,9 @@ def test_an_upsert_is_told_as_what_became_of_each_row(curies):
 def test_a_new_name_is_a_removal_and_an_addition_of_all_it_touches(curies):
     diff = curies.write("UPDATE nodes SET id = 'Maria Skłodowska' WHERE id = 'Marie Curie'")
     assert {node.id for node in diff.added_nodes} == {"Maria Skłodowska"} and diff.removed_nodes == (CURIE,)
-    assert {edge.identity for edge in diff.added_edges} == {
-        ("Maria Skłodowska", "won", "Nobel Prize in Physics", ""),
-        ("Pierre Curie", "married", "Maria Skłodowska", ""),
-    }
+    won = ("Maria Skłodowska", "won", "Nobel Prize in Physics", "")
+    married = ("Pierre Curie", "married", "Maria Skłodowska", "")
+    assert {edge.identity for edge in diff.added_edges} == {won, married}
     curies.undo(diff)
     assert set(curies.graph().edges) == {WON, WED}
 
@@ -195,16 +194,10 @@ def test_rows_are_json(store):
         "i": 1, "n": 1.5, "f": 1e308, "t": "a", "nothing": None, "b": True, "j": {"x": [1.0]}, "l": ["a", "b"], "d": "1903-12-10",
         "big": 12345678901234567890123,
     }  # fmt: skip
-    assert store.read("VALUES (1, 'a'), (2, 'b');  -- done") == (
-        {"column1": 1, "column2": "a"},
-        {"column1": 2, "column2": "b"},
-    )
-    assert [
-        row["n"]
-        for row in store.read(
-            "WITH RECURSIVE up(n) AS (SELECT 1 UNION SELECT n + 1 FROM up WHERE n < 5) SELECT n FROM up"
-        )
-    ] == [1, 2, 3, 4, 5]
+    rows = store.read("VALUES (1, 'a'), (2, 'b');  -- done")
+    assert rows == ({"column1": 1, "column2": "a"}, {"column1": 2, "column2": "b"})
+    up = "WITH RECURSIVE up(n) AS (SELECT 1 UNION SELECT n + 1 FROM up WHERE n < 5) SELECT n FROM up"
+    assert [row["n"] for row in store.read(up)] == [1, 2, 3, 4, 5]
     assert store.read("SELECT 1 AS x WHERE false") == ()
 
 
@@ -248,11 +241,8 @@ def test_text_that_only_looks_like_a_null_byte_is_held(store):
 
 
 def test_a_statement_with_a_null_byte_or_half_a_surrogate_is_refused(curies):
-    for statement in (
-        "DELETE FROM nodes WHERE id = 'a\0b'",
-        "DELETE FROM nodes --\0",
-        "DELETE FROM nodes WHERE id = '\ud800'",
-    ):
+    wrong = ("DELETE FROM nodes WHERE id = 'a\0b'", "DELETE FROM nodes --\0")
+    for statement in (*wrong, "DELETE FROM nodes WHERE id = '\ud800'"):
         with pytest.raises(QueryFailed):
             curies.write(statement)
         with pytest.raises(QueryFailed):
@@ -335,14 +325,10 @@ def test_statements_run_as_a_role_of_their_own_where_one_can_be_made(attacked):
     (row,) = attacked.read("SELECT current_user AS name")
     attacker = "may_not" if attacked.namespace.endswith("may_not") else role_name(attacked.namespace)
     assert row["name"] == attacker
-    assert (
-        str(
-            attacked.write(
-                "WITH x AS (DELETE FROM nodes WHERE id = 'Marie Curie') DELETE FROM nodes WHERE id = 'Pierre Curie'"
-            )
-        )
-        == "-2 nodes, -2 edges"
+    gone = (
+        "WITH x AS (DELETE FROM nodes WHERE id = 'Marie Curie') DELETE FROM nodes WHERE id = 'Pierre Curie'"
     )
+    assert str(attacked.write(gone)) == "-2 nodes, -2 edges"
     attacked.apply(Diff(added_nodes=(CURIE, PIERRE), added_edges=(WON, WED)))
 
 
@@ -391,12 +377,8 @@ def test_no_change_of_one_value_is_lost_between_two_stores(store, server, name):
         store.write("INSERT INTO nodes VALUES ('hub', '[]', '{\"n\": 0}')")
         add = "UPDATE nodes SET properties = jsonb_build_object('n', (properties->>'n')::int + 1) WHERE id = 'hub'"
         told = pool.map(lambda writer: [writer.write(add) for _ in range(15)], (store, other))
-        changes = sorted(
-            (before.properties["n"], after.properties["n"])
-            for diffs in told
-            for diff in diffs
-            for before, after in diff.changed_nodes
-        )
+        changed = [pair for diffs in told for diff in diffs for pair in diff.changed_nodes]
+        changes = sorted((before.properties["n"], after.properties["n"]) for before, after in changed)
     assert changes == [(number, number + 1) for number in range(30)]
 
 
@@ -653,15 +635,8 @@ def commits_wait(server) -> bool:
         probe = pool.submit(asked, server, "SELECT pg_logical_emit_message(true, 'probe', '')")
         waited = False
         while not probe.done():
-            waited = (
-                bool(
-                    asked(
-                        server,
-                        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
-                    )
-                )
-                or waited
-            )
+            cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            waited = bool(asked(server, cancel)) or waited
         probe.result()
     return waited
 

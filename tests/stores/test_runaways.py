@@ -19,10 +19,8 @@ from support.waiting import until
 from kgot_lab.errors import QueryFailed
 from kgot_lab.stores import open_store
 
-pytestmark = [
-    pytest.mark.extended,
-    pytest.mark.skipif(sys.platform != "linux", reason="looks at the threads of a process in /proc"),
-]
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at the threads of a process in /proc")
+pytestmark = [pytest.mark.extended, linux]
 RUNAWAY = "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b WITH a, b WHERE a + b < 0 "
 _QUIET = 50  # looks in a row at which no thread computes
 
@@ -44,11 +42,9 @@ def server(tmp_path):
 def test_a_server_with_a_limit_of_its_own_rests_after_a_runaway_and_goes_on(server):
     login = {"user": server.user, "password": server.password, "database": server.database("runaways")}
     with closing(open_store("cypher_server", at=server.uri, seconds=1.0, **login)) as store:
-        for act, statement in (
-            (store.read, RUNAWAY + "RETURN count(*) AS n"),
-            (store.write, RUNAWAY + "CREATE ({id: 'late'})"),
-        ):
+        runaways = {store.read: "RETURN count(*) AS n", store.write: "CREATE ({id: 'late'})"}
+        for act, end in runaways.items():
             with pytest.raises(QueryFailed, match=r"took longer|timeout|exceed"):
-                act(statement)
+                act(RUNAWAY + end)
         until(lambda: rests(server.process.pid), "the server rests")
         assert store.graph().ids == ()

@@ -9,10 +9,8 @@ from kgot_lab.errors import QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Diff, Edge, Node
 
-TAKEN = {
-    name: f"a value of {name}"
-    for name in ("label", "labels", "relation", "label_", "relation__", "type", "key", "id", "_key", "source")
-}
+names = ("label", "labels", "relation", "label_", "relation__", "type", "key", "id", "_key", "source")
+TAKEN = {name: f"a value of {name}" for name in names}
 ADA, LONDON = Node("Ada", ("Person",), {**TAKEN}), Node("London", ("City", "Big"), {**TAKEN})
 BORN = Edge("Ada", "born in", "London", {**TAKEN})
 ALIKE = (  # two of these must never be taken for one edge

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 from support import same_ids_script, writing_script
@@ -45,6 +45,12 @@ def started(kind, where, name, script=writing_script):
     process = subprocess.Popen(command, text=True, env=environment, **pipes)
     assert process.stdout.readline() == "ready\n"
     return process
+
+
+@contextmanager
+def two_stores(kind, where):
+    with closing(open_store(kind, **where, wipe=True)) as one, closing(open_store(kind, **where)) as two:
+        yield one, two
 
 
 def ended(writers):
@@ -83,10 +89,8 @@ def turn_nodes(where):
     import neo4j
 
     login = (where["user"], where["password"])
-    with (
-        neo4j.GraphDatabase.driver(where["uri"], auth=login) as driver,
-        driver.session(database=where["database"]) as session,
-    ):
+    driver = neo4j.GraphDatabase.driver(where["uri"], auth=login)
+    with driver, driver.session(database=where["database"]) as session:
         query = "MATCH (w:KgotLabWriters {of: $of}) RETURN w.written"
         return session.run(query, of=where["namespace"]).value()
 
@@ -98,11 +102,8 @@ def test_writers_that_add_the_same_ids_at_the_same_moment_add_each_once(bolt, ho
         graph = store.graph()
         again = store.write("MATCH (n) SET n.seen = true")
     same = {f"same {number}" for number in range(WRITES)}
-    assert (
-        set(graph.ids) == {own for each in told for own in each["kept"]}
-        and len(graph) == 4 * WRITES
-        and same <= set(graph.ids)
-    )
+    kept = {own for each in told for own in each["kept"]}
+    assert set(graph.ids) == kept and len(graph) == 4 * WRITES and same <= set(graph.ids)
     assert len(again.changed_nodes) == len(graph)
     made = sorted(id for each in told for id in each["made"])
     assert made == sorted(graph.ids)  # each by one writer, to which it was acknowledged as new
@@ -120,10 +121,7 @@ def test_no_change_of_one_value_is_lost_between_two_writers(bolt):
 
 
 def test_stores_of_one_process_that_made_what_they_take_turns_by_at_once_take_turns_all_the_same(bolt):
-    with (
-        closing(open_store("cypher_server", **bolt, wipe=True)) as one,
-        closing(open_store("cypher_server", **bolt)) as two,
-    ):
+    with two_stores("cypher_server", bolt) as (one, two):
         one.apply(Diff(added_nodes=(Node("first"),)))
         with one._link.write_transaction() as transaction:
             transaction.run("CREATE (:KgotLabWriters {of: $of, written: 7})", of=bolt["namespace"]).consume()
@@ -150,10 +148,7 @@ def test_stores_of_one_process_that_made_what_they_take_turns_by_at_once_take_tu
 
 def test_a_writer_that_is_always_overtaken_says_so_and_changes_nothing(bolt, monkeypatch):
     monkeypatch.setattr("kgot_lab.stores.cypher.connection._MAX_TRIES", 3)
-    with (
-        closing(open_store("cypher_server", **bolt, wipe=True)) as one,
-        closing(open_store("cypher_server", **bolt)) as two,
-    ):
+    with two_stores("cypher_server", bolt) as (one, two):
         locate, numbers = one._lookup.locate, iter(range(100))
 
         def overtaken(ask, ids):
@@ -161,20 +156,15 @@ def test_a_writer_that_is_always_overtaken_says_so_and_changes_nothing(bolt, mon
             return locate(ask, ids)
 
         monkeypatch.setattr(one._lookup, "locate", overtaken)
-        with pytest.raises(
-            StoreUnavailable,
-            match=r"another writer of .* was faster 3 times; nothing was changed, so try again later",
-        ):
+        reason = r"another writer of .* was faster 3 times; nothing was changed, so try again later"
+        with pytest.raises(StoreUnavailable, match=reason):
             one.apply(Diff(added_nodes=(Node("one"),)))
         assert set(one.graph().ids) == {"two 0", "two 1", "two 2"}
 
 
 def test_a_refusal_that_comes_of_what_another_writer_did_meanwhile_is_not_believed(bolt, monkeypatch):
     """The node is there when it is looked for, in a transaction that began before and so cannot be kept."""
-    with (
-        closing(open_store("cypher_server", **bolt, wipe=True)) as one,
-        closing(open_store("cypher_server", **bolt)) as two,
-    ):
+    with two_stores("cypher_server", bolt) as (one, two):
         locate = one._lookup.locate
         diffs = [Diff(added_nodes=(Node("a"),)), Diff(removed_nodes=(Node("a"),))]
 
@@ -230,11 +220,8 @@ def test_two_writes_that_a_server_ran_at_the_same_moment_are_both_taken_for_made
     namespace = "the same moment"
     graph = graph_iri(namespace)
     urls = {"query_url": oxigraph_server.query_url, "update_url": oxigraph_server.update_url}
-    where = {**urls, "namespace": namespace}
-    with (
-        closing(open_store("sparql_server", **where, wipe=True)) as one,
-        closing(open_store("sparql_server", **where)) as two,
-    ):
+    where = urls | {"namespace": namespace}
+    with two_stores("sparql_server", where) as (one, two):
         for number in range(6):  # the other mark comes before or after the own one in the alphabet
             one.apply(Diff(added_nodes=(Node(f"one {number}"),)))
             oxigraph_server.update(

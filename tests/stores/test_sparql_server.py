@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -89,12 +90,8 @@ def test_a_change_by_somebody_else_gives_no_wrong_diff(store, oxigraph_server, n
         f"INSERT DATA {{ GRAPH {iri(name)} {{ <urn:kgot:Ada> <urn:kgot:born> 1816 . [] <urn:kgot:name> 'Eve'@en }} }}"
     )
     diff = store.write("DELETE { :Ada :born ?year } WHERE { :Ada :born ?year }")
-    assert diff.changed_nodes == (
-        (
-            Node("Ada", ("Person",), {"born": [1815, 1816], "height": 1.5}),
-            Node("Ada", ("Person",), {"height": 1.5}),
-        ),
-    )
+    before = Node("Ada", ("Person",), {"born": [1815, 1816], "height": 1.5})
+    assert diff.changed_nodes == ((before, Node("Ada", ("Person",), {"height": 1.5})),)
     assert store.graph().node("Eve") == Node("Eve", (), {"name": "Eve"})
     assert store.read("SELECT ?x { ?x :name 'Eve' }") == ({"x": "Eve"},)
     assert not oxigraph_server.ask(f"ASK {{ GRAPH {iri(name)} {{ ?x <urn:kgot:name> 'Eve'@en }} }}")
@@ -218,12 +215,8 @@ def test_a_server_that_goes_away_and_comes_back(tmp_path):
         with SparqlServer(server.query_url, server.update_url) as store:
             store.apply(BOTH)
             server.kill()
-            for act in (
-                store.graph,
-                store.schema,
-                lambda: store.read("ASK {}"),
-                lambda: store.write("INSERT DATA { :x :y :z }"),
-            ):
+            acts = (store.graph, store.schema, partial(store.read, "ASK {}"))
+            for act in (*acts, partial(store.write, "INSERT DATA {:x :y :z}")):
                 with pytest.raises(StoreUnavailable, match="cannot be reached"):
                     act()
             with pytest.raises(StoreUnavailable, match="cannot be reached"):

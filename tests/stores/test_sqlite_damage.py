@@ -118,16 +118,20 @@ WRITES = (
 )
 
 
+def command(code, path):
+    """A command that runs code on the store class with a path."""
+    return [
+        sys.executable,
+        "-c",
+        f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}",
+        str(path),
+    ]
+
+
 @pytest.fixture
 def killed(tmp_path):
     """A graph with what a process left beside it that was killed after twenty writes."""
-    command = [
-        sys.executable,
-        "-c",
-        f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{WRITES}",
-        str(tmp_path / "graph.db"),
-    ]
-    assert subprocess.run(command, timeout=AMPLE).returncode == 9
+    assert subprocess.run(command(WRITES, tmp_path / "graph.db"), timeout=AMPLE).returncode == 9
     return tmp_path / "graph.db"
 
 
@@ -152,11 +156,8 @@ def test_a_look_leaves_nothing_beside_a_file_that_was_closed(tmp_path):
         store.apply(ALL)
     before = contents(tmp_path)
     health = check_file(tmp_path / "graph.db")
-    assert (
-        health.whole
-        and "2 nodes, 1 edge, every row" in health.said
-        and "was taken away, FILE-wal, would not show" in health.said
-    )
+    assert health.whole and "2 nodes, 1 edge, every row" in health.said
+    assert "was taken away, FILE-wal, would not show" in health.said
     assert contents(tmp_path) == before and list(before) == ["graph.db"]
 
 
@@ -196,9 +197,9 @@ def test_a_file_that_is_open_elsewhere_is_looked_at_and_not_salvaged(tmp_path):
     path = tmp_path / "graph.db"
     code = "with Sqlite(sys.argv[1]) as store:\n    print(store, flush=True)\n    sys.stdin.read()"
     Sqlite(path).close()
-    whole = f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}"
-    command = [sys.executable, "-c", whole, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        command(code, path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout.readline()
         assert check_file(path).whole
         with pytest.raises(StoreUnavailable, match="open in another process"):
@@ -211,9 +212,7 @@ def test_a_file_that_is_being_written_to_is_whole(tmp_path):
     path = tmp_path / "graph.db"
     code = WRITES.replace("range(20)", "range(10**6)")
     code = code.replace("Sqlite.apply", "print(n, flush=True) or Sqlite.apply")
-    whole = f"import sys\nfrom kgot_lab.stores.sqlite.store import Sqlite\n{code}"
-    command = [sys.executable, "-c", whole, str(path)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as other:
+    with subprocess.Popen(command(code, path), stdout=subprocess.DEVNULL) as other:
         until(lambda: beside(path, "-wal").exists(), "the writer has begun")
         seen = []
         for _ in range(12):

@@ -50,9 +50,9 @@ def test_long_rows_that_engines_take_in_their_stride_pass():
     inserted = (f"INSERT DATA {{:s{number} :p [:q {number}]}}" for number in range(1000))
     refuse_unless_sparql("write", " ;\n".join(inserted))
     rows = " ".join(f"(:s{number} -{number})" for number in range(3000))
+    many = ", ".join(map(str, range(3000)))
     refuse_unless_sparql(
-        "read",
-        f"SELECT * {{ VALUES (?s ?n) {{ {rows} }} ?s :p ?n FILTER(?n IN ({', '.join(map(str, range(3000)))})) }}",
+        "read", f"SELECT * {{ VALUES (?s ?n) {{ {rows} }} ?s :p ?n FILTER(?n IN ({many})) }}"
     )
     refuse_unless_cypher_read(f"UNWIND [{', '.join(map(str, range(3000)))}] AS n RETURN n")
     refuse_unless_cypher_read(f"RETURN {', '.join(f'n.a + {number} AS x{number}' for number in range(1000))}")
@@ -74,11 +74,8 @@ def test_a_hundred_facts_are_one_statement(add, check):
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 @pytest.mark.parametrize("kind", [kind for kind in HERE if kind.statements in (CYPHER, SPARQL)], ids=str)
 def test_a_statement_that_is_too_large_is_refused_by_the_store_which_goes_on(kind, tmp_path, request):
-    reads, writes = (
-        (large.CYPHER_READS, large.CYPHER_WRITES)
-        if kind.statements is CYPHER
-        else (large.SPARQL_READS, large.SPARQL_WRITES)
-    )
+    cypher = (large.CYPHER_READS, large.CYPHER_WRITES)
+    reads, writes = cypher if kind.statements is CYPHER else (large.SPARQL_READS, large.SPARQL_WRITES)
     with opened(kind.open(tmp_path, request)) as store:
         for act, makes in ((store.read, reads), (store.write, writes)):
             for statement in (makes["+"](8000), kind.statements.add + " " * MAX_STATEMENT_LENGTH):
