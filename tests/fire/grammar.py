@@ -254,10 +254,5 @@ class Act(NamedTuple):
 
 
 _FACTS = st.builds(Triple, st.sampled_from(IDS), st.sampled_from(RELATIONS), st.sampled_from(IDS))
-ACTS = st.builds(
-    Act,
-    _FACTS,
-    st.sampled_from(PROPERTIES),
-    st.sampled_from((*TEXTS, *NUMBERS, True)),
-    st.sampled_from((False, False, True)),
-)
+values = st.sampled_from((*TEXTS, *NUMBERS, True))
+ACTS = st.builds(Act, _FACTS, st.sampled_from(PROPERTIES), values, st.sampled_from((False, False, True)))

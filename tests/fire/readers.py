@@ -135,11 +135,8 @@ def _number(data: bytes, chance: random.Random) -> bytes:
     if not numbers:
         return data
     which = chance.choice(numbers)
-    return (
-        data[: which.start()]
-        + chance.choice((b"0", b"-1", b"4294967295", b"99999999999999999999", b"1e9", b"x"))
-        + data[which.end() :]
-    )
+    number = chance.choice((b"0", b"-1", b"4294967295", b"99999999999999999999", b"1e9", b"x"))
+    return data[: which.start()] + number + data[which.end() :]
 
 
 def _spliced(data: bytes, chance: random.Random) -> bytes:

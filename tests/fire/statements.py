@@ -92,12 +92,8 @@ def checks(stores: Mapping[str, Store]) -> list[tuple[Callable[[Any], None], st.
         pair = [stores[kind] for kind in (f"{language}_embedded", f"{language}_server") if kind in stores]
         found.append((lambda case, pair=pair: agree(case, pair), st.lists(grammar, min_size=1, max_size=5)))
     tellers = [store for kind, store in stores.items() if not kind.startswith("sparql")]
-    found.append(
-        (
-            lambda case: as_the_model(case, [*stores.values()]),
-            st.lists(ACTS.filter(lambda act: not act.forgets), min_size=1, max_size=5),
-        )
-    )
+    acts = st.lists(ACTS.filter(lambda act: not act.forgets), min_size=1, max_size=5)
+    found.append((lambda case: as_the_model(case, [*stores.values()]), acts))
     found.append((lambda case: as_the_model(case, tellers), st.lists(ACTS, min_size=1, max_size=5)))
     return found
 

@@ -68,13 +68,8 @@ class Model:
 
 texts = some.text(some.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=8)
 names = some.sampled_from(["a", "b", "c d", "é", "label", "k#1", "0", "A"]) | texts.filter(str.strip)
-atoms = (
-    some.none()
-    | some.booleans()
-    | some.integers(-(10**20), 10**20)
-    | some.floats(allow_nan=False, allow_infinity=False)
-    | texts
-)
+floats = some.floats(allow_nan=False, allow_infinity=False)
+atoms = some.none() | some.booleans() | some.integers(-(10**20), 10**20) | floats | texts
 values = some.recursive(
     atoms,
     lambda inner: some.lists(inner, max_size=3) | some.dictionaries(texts, inner, max_size=3),
@@ -158,13 +153,8 @@ class Machine(RuleBasedStateMachine):
 def fault_in(kind: str, where: dict[str, str], number: int, examples: int) -> str:
     """What goes wrong in so many random histories, as its smallest case; "" for nothing."""
     machine = type("Machine", (Machine,), {"kind": kind, "where": where, "served": kind in SERVED})
-    how = settings(
-        max_examples=examples,
-        stateful_step_count=15,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    options = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+    how = settings(max_examples=examples, stateful_step_count=15, **options)
     try:
         run_state_machine_as_test(seed(number)(machine), settings=how)
     except Exception as error:

@@ -29,10 +29,8 @@ def test_nodes_of_neo4js_export_go_by_their_names_and_keep_their_numbers(tmp_pat
     ada = read.graph.node("Ada Lovelace")
     assert ada.properties == {"source_id": "0", "name": "Ada Lovelace", "born": 1815}
     assert [edge.identity[:3] for edge in read.graph.edges] == [("Ada Lovelace", "BORN_IN", "London (1)")]
-    assert (
-        read.note
-        == "the graph of another program: 3 of 4 nodes by their names, not by numbers or IRIs (kept as source_id)"
-    )
+    note = "3 of 4 nodes by their names, not by numbers or IRIs (kept as source_id)"
+    assert read.note == f"the graph of another program: {note}"
 
 
 def test_nodes_and_relations_of_turtle_go_by_their_names_where_those_mean_one_thing(tmp_path):
@@ -49,12 +47,8 @@ def test_nodes_and_relations_of_turtle_go_by_their_names_where_those_mean_one_th
 
 
 def test_a_name_never_takes_the_place_of_another_node():
-    nodes = [
-        Node("1", (), {"name": "Paris"}),
-        Node("Paris"),
-        Node("2", (), {"name": "Rome"}),
-        Node("3", (), {"name": "Rome (2)"}),
-    ]
+    rome = [Node("2", (), {"name": "Rome"}), Node("3", (), {"name": "Rome (2)"})]
+    nodes = [Node("1", (), {"name": "Paris"}), Node("Paris"), *rome]
     assert use_names_as_ids(PropertyGraph.of([*nodes, Node("4", (), {"name": "Rome"})])).graph.ids == (
         "Paris (1)", "Paris", "Rome (2)′", "Rome (2)", "Rome (4)",
     )  # fmt: skip
@@ -62,10 +56,8 @@ def test_a_name_never_takes_the_place_of_another_node():
 
 @pytest.mark.parametrize("ending", [".jsonl", ".graphml", ".ttl"])
 def test_a_graph_of_ours_comes_back_as_it_was(tmp_path, ending):
-    graph = PropertyGraph.of(
-        [Node("Ada Lovelace", ("P",), {"name": "Ada"}), Node("London")],
-        [Edge("Ada Lovelace", "born in", "London")],
-    )
+    nodes = [Node("Ada Lovelace", ("P",), {"name": "Ada"}), Node("London")]
+    graph = PropertyGraph.of(nodes, [Edge("Ada Lovelace", "born in", "London")])
     write_graph(graph, tmp_path / f"g{ending}")
     assert read_named_graph(tmp_path / f"g{ending}").graph == read_graph(tmp_path / f"g{ending}") == graph
     assert use_names_as_ids(graph).graph is graph

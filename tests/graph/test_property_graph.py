@@ -244,10 +244,8 @@ def test_any_networkx_graph_can_be_read():
     assert list(graph.nodes) == [Node("1", ("Country",), {"capital": "Hanoi"}), Node("2"), Node("3")]
     contains = Edge("1", "contains", "2", {"label": "kept", "weight": 2})
     assert list(graph.edges) == [contains, Edge("2", "related_to", "3")]
-    assert PropertyGraph.from_networkx(nx.path_graph(3)).to_triples() == (
-        Triple("0", "related_to", "1"),
-        Triple("1", "related_to", "2"),
-    )
+    triples = (Triple("0", "related_to", "1"), Triple("1", "related_to", "2"))
+    assert PropertyGraph.from_networkx(nx.path_graph(3)).to_triples() == triples
 
 
 def test_parallel_networkx_edges_keep_apart_and_get_keys_only_where_needed():

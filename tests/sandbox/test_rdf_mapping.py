@@ -218,11 +218,8 @@ def test_a_long_chain_and_a_ring_of_blank_nodes_end():
     chain = "".join(f"_:b{n} :next _:b{n + 1} ." for n in range(300))
     assert len(graph_from_triples(turtle(chain))) == 301
     assert len(graph_from_triples(turtle(f"{chain} _:b300 :next _:b0 ."))) == 301
-    ring = name_blank_nodes(
-        turtle(
-            "_:a rdf:first 1 ; rdf:rest _:b . _:b rdf:first 2 ; rdf:rest _:a . _:c rdf:first 3 ; rdf:rest _:a ."
-        )
-    )
+    rings = "_:a rdf:first 1 ; rdf:rest _:b . _:b rdf:first 2 ; rdf:rest _:a ."
+    ring = name_blank_nodes(turtle(f"{rings} _:c rdf:first 3 ; rdf:rest _:a ."))
     assert len(read_contents(ring).nodes) == 3
 
 

@@ -36,11 +36,9 @@ def sandbox(opened):
 def test_a_write_returns_exactly_what_it_changed_and_applies_nothing(sandbox):
     statement = "add('Ada', 'wrote', 'Notes', year=1843, object_label='Text')\nG.nodes['London']['size'] = 9"
     diff = sandbox.write(statement)
-    assert diff == Diff(
-        added_nodes=(Node("Notes", ("Text",)),),
-        changed_nodes=((LONDON, Node("London", ("City",), {"size": 9})),),
-        added_edges=(Edge("Ada", "wrote", "Notes", {"year": 1843}),),
-    )
+    changed = (LONDON, Node("London", ("City",), {"size": 9}))
+    wrote = Edge("Ada", "wrote", "Notes", {"year": 1843})
+    assert diff == Diff((Node("Notes", ("Text",)),), changed_nodes=(changed,), added_edges=(wrote,))
     assert sandbox.read("result = names()") == ("Ada", "London")
     sandbox.apply(diff)
     assert sandbox.read("result = names()") == ("Ada", "London", "Notes")
@@ -317,11 +315,8 @@ def test_a_read_without_rows_or_with_side_effects_is_refused(sandbox, statement,
 
 
 def test_facts_and_names_find_things_however_they_are_written(sandbox):
-    sandbox.apply(
-        sandbox.write(
-            "add('London', 'part_of', 'England'); add('Charles Babbage', 'friend of', 'Ada', subject_label='Person')"
-        )
-    )
+    friend = "add('Charles Babbage', 'friend of', 'Ada', subject_label='Person')"
+    sandbox.apply(sandbox.write(f"add('London', 'part_of', 'England'); {friend}"))
 
     def found(call):
         rows = sandbox.read(f"result = {call}")

@@ -37,12 +37,13 @@ def site(tmp_path, monkeypatch):
     it.
     """
     packages = tmp_path / "venv" / "lib" / "site-packages"
-    for place, text in {
+    texts = {
         "toy/__init__.py": "name = 'toy'",
         "toy/words.txt": "its own",
         ".env": SECRET,
         "../../.env": SECRET,
-    }.items():
+    }
+    for place, text in texts.items():
         (packages / place).parent.mkdir(parents=True, exist_ok=True)
         (packages / place).resolve().write_text(text)
     monkeypatch.syspath_prepend(packages)
@@ -66,13 +67,8 @@ def test_no_folder_of_packages_is_shown_as_a_whole(language):
     (program, *_) = launchers.bubblewrap_programs()
     command = launchers.launch_bubblewrap(program, LANGUAGES[language], 512).command
     shown = {Path(command[at + 1]) for at, option in enumerate(command) if option == "--ro-bind"}
-    folders = {Path(path) for path in sys.path if "-packages" in path} | {
-        Path.home(),
-        Path.cwd(),
-        Path("/"),
-        Path("/usr"),
-        Path("/etc"),
-    }
+    outside = {Path.home(), Path.cwd(), Path("/"), Path("/usr"), Path("/etc")}
+    folders = outside | {Path(path) for path in sys.path if "-packages" in path}
     assert not shown & {each.resolve() for each in folders}
     assert shown >= set(LANGUAGES[language].visible_paths())
 
@@ -113,10 +109,8 @@ def test_run_by_root_the_worker_is_nobody_and_cannot_read_what_only_root_may(tmp
         assert sandbox.read(
             "import os; result = [os.getuid(), os.geteuid(), os.getgid(), os.getgroups()]"
         ) == (65534, 65534, 65534, [])
-    with (
-        Sandbox(replace(sandbox.launch, command=shown), seconds=AMPLE) as sandbox,
-        pytest.raises(QueryFailed, match="Permission denied"),
-    ):
+    shown_sandbox = Sandbox(replace(sandbox.launch, command=shown), seconds=AMPLE)
+    with shown_sandbox as sandbox, pytest.raises(QueryFailed, match="Permission denied"):
         sandbox.read("result = open('/shown.txt').read()")
 
 
@@ -165,12 +159,8 @@ os._exit(0)
 @pytest.mark.extended
 def test_an_engine_has_threads_and_files_and_no_sockets_or_processes(tmp_path):
     command = [sys.executable, "-c", CONFINED, str(tmp_path)]
-    said = subprocess.run(
-        command,
-        capture_output=True,
-        timeout=AMPLE,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    said = subprocess.run(command, capture_output=True, timeout=AMPLE, env=environment)
     early, late, fork, execute, signal, user, write, remove, memory, link = said.stdout.decode().split()
     assert early == late == "refused", "a filter is for the threads that were there and for those that come"
     assert (fork, execute, signal, user, memory, link) == ("refused",) * 6
@@ -196,10 +186,8 @@ def test_processes_that_each_keep_to_their_limit_are_bounded_together_and_end_to
     pipe = tmp_path / "held"
     hold = f"os.mkfifo({str(pipe)!r}); held = os.open({str(pipe)!r}, os.O_RDWR)\n"
     hungry = f"{hold}for _ in range(8):\n    if os.fork() == 0: x = b'x' * (100 << 20); time.sleep(1000)\ntime.sleep(1000)"
-    with (
-        Sandbox(talking(hungry), seconds=AMPLE, memory_mb=64) as sandbox,
-        pytest.raises(QueryFailed, match=r"more than .+ MB"),
-    ):
+    opened = Sandbox(talking(hungry), seconds=AMPLE, memory_mb=64)
+    with opened as sandbox, pytest.raises(QueryFailed, match=r"more than .+ MB"):
         sandbox.read("result = 1")
     with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as end:
         until(lambda: end.read(1) == b"", "nobody holds the pipe any more, so all of them have ended")
@@ -225,10 +213,11 @@ def reply_of(nodes: int) -> str:
 
 @pytest.mark.extended
 def test_a_forged_reply_of_very_many_nodes_is_refused_before_it_is_made_into_a_graph():
-    for nodes, why in (
-        (800_000, f"more than {MAX_VALUES:,} values"),
-        (MAX_CHANGED + 1, f"at most {MAX_CHANGED:,}: divide it"),
-    ):
+    refused = {
+        800_000: f"more than {MAX_VALUES:,} values",
+        MAX_CHANGED + 1: f"at most {MAX_CHANGED:,}: divide it",
+    }
+    for nodes, why in refused.items():
         with Sandbox(talking(reply_of(nodes)), seconds=AMPLE) as sandbox:
             begun = time.process_time()
             with pytest.raises(QueryFailed, match=why):

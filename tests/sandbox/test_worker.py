@@ -143,11 +143,8 @@ def test_many_changes_at_once_reach_the_worker(sandbox, monkeypatch):
         sandbox.apply(Diff(added_nodes=tuple(Node(f"{most} {i}") for i in range(9))))
         changed = (Node(f"{most} 1"), Node(f"{most} 1", ("L",)))
         sandbox.apply(Diff(removed_nodes=(Node(f"{most} 0"),), changed_nodes=(changed,)))
-        assert sandbox.read(f"result = [len(G), '{most} 0' in G, G.nodes['{most} 1']['label']]") == (
-            10 if most == 5 else 18,
-            False,
-            "L",
-        )
+        read = f"result = [len(G), '{most} 0' in G, G.nodes['{most} 1']['label']]"
+        assert sandbox.read(read) == (10 if most == 5 else 18, False, "L")
 
 
 def test_an_interrupted_statement_does_not_answer_the_next_one(sandbox):
@@ -342,12 +339,8 @@ def test_a_program_that_cannot_start_for_want_of_memory_is_told_in_one_line(open
 def test_cypher_with_too_little_address_space_is_told_as_want_of_memory():
     pytest.importorskip("arcadedb_embedded")
     code = "from kgot_lab.sandbox import open_sandbox; open_sandbox('bubblewrap', language='cypher').close()"
-    ran = subprocess.run(
-        ["/bin/sh", "-c", 'ulimit -v 1000000; exec "$@"', "sh", sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["/bin/sh", "-c", 'ulimit -v 1000000; exec "$@"', "sh", sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "NoSandbox: no sandbox could be started for want of memory" in ran.stderr, ran.stderr
     assert "VM: Could not" in ran.stderr and "Install" not in ran.stderr
 

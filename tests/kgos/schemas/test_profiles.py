@@ -208,19 +208,14 @@ def test_parallel_edges_and_loops_are_kept_apart(file):
     ends, loop = ("cache", "cost", "enables"), ("cost", "cost", "requires", None)
     edges = [(*ends, '{"n": 1}'), loop, (*ends, '{"n": 2}')]
     read = read_foreign(of_profile(file, "standard", NODES, edges))
-    assert [(edge.type, edge.key, edge.properties) for edge in read.graph.edges] == [
-        ("enables", "", {"n": 1}),
-        ("requires", "", {}),
-        ("enables", "2", {"n": 2}),
-    ]
+    told = [(edge.type, edge.key, edge.properties) for edge in read.graph.edges]
+    assert told == [("enables", "", {"n": 1}), ("requires", "", {}), ("enables", "2", {"n": 2})]
     assert PropertyGraph.of(read.graph.nodes, read.graph.edges) == read.graph
 
 
 def test_numbers_are_ids_by_their_digits_and_bytes_and_row_numbers_are_no_properties(file):
-    tables = [
-        "nodes(id INTEGER PRIMARY KEY, name, type, rank, vector)",
-        "edges(id INTEGER PRIMARY KEY, source, target, type, weight)",
-    ]
+    nodes = "nodes(id INTEGER PRIMARY KEY, name, type, rank, vector)"
+    tables = [nodes, "edges(id INTEGER PRIMARY KEY, source, target, type, weight)"]
     nodes = [(1, 7, "goal", 0.5, b"\0\1"), (2, "B", None, None, None)]
     made(file, tables, nodes, [(1, "1", 2, "enables", 0.25), (2, 2, 1, None, None)])
     graph = read_foreign(file).graph
