@@ -113,8 +113,8 @@ class ModuleNames:
             parts = name.split(".")
             for start in range(1, len(parts)):
                 self._by_end[".".join(parts[start:])].append(name)
-        parts = [name.split(".") for name in self.package_of]
-        self._folders = {".".join(part[:length]) for part in parts for length in range(1, len(part))}
+        split_names = [name.split(".") for name in self.package_of]
+        self._folders = {".".join(parts[:end]) for parts in split_names for end in range(1, len(parts))}
 
     def name_of(self, path: str) -> str:
         """Return the dotted name of the module in a file."""

@@ -153,8 +153,8 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = MIN_COVERA
     require_amount(covered, "covered")
     index = graph_index(graph)
     shares = _best_matches(index, capability)
-    limitations = index.targets_by_row("has_limitation").items()
-    limited = {each: row for row, limitation_rows in limitations for each in limitation_rows}
+    limitation_rows = index.targets_by_row("has_limitation").items()
+    limited = {each: row for row, limiting in limitation_rows for each in limiting}
     rows = [row for row, share in shares if share >= covered and row not in limited]
     if not rows:
         who, near = "no node", ", and none holds a word"

@@ -354,8 +354,8 @@ class GraphIndex(NodeTexts):
             selected = np.flatnonzero(type_weights[directions])
             steps, owners, directions = steps[selected], owners[selected], directions[selected]
         near_rows, far_rows = start[owners], ends.indices[steps]
-        ends = (near_rows, far_rows) if outwards else (far_rows, near_rows)
-        return LevelEdges(*ends, directions, steps)
+        row_pairs = (near_rows, far_rows) if outwards else (far_rows, near_rows)
+        return LevelEdges(*row_pairs, directions, steps)
 
     def reverse_step(self, step: int) -> int:
         """Return the position of the same step in the opposite direction."""

@@ -87,9 +87,8 @@ def find_clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     rows, about = [], []
     for group in groups[:most]:
         group_counts = Counter(word for row in group for word in name_words[row])
-        words = sorted(group_counts, key=lambda w: (-(group_counts[w] ** 2) / total_counts[w], w))[
-            :_MAX_EXAMPLES
-        ]
+        shares = {word: count**2 / total_counts[word] for word, count in group_counts.items()}
+        words = sorted(shares, key=lambda word: (-shares[word], word))[:_MAX_EXAMPLES]
         first = sorted(group, key=lambda row: (-rank[row], graph.ids[row]))[:_MAX_EXAMPLES]
         rows.append((len(group), ", ".join(words), [graph.ids[row] for row in first]))
         about += [graph.ids[row] for row in first]

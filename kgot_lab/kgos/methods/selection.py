@@ -162,8 +162,8 @@ def list_changes(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
     rows += [("changed", "node", new.id, _changed_names(old, new)) for old, new in diff.changed_nodes]
     for word, edges in (("added", diff.added_edges), ("removed", diff.removed_edges)):
         rows += [(word, "edge", _format_edge(each), "") for each in edges]
-    edges = diff.changed_edges
-    rows += [("changed", "edge", _format_edge(new), _changed_names(old, new)) for old, new in edges]
+    changed = diff.changed_edges
+    rows += [("changed", "edge", _format_edge(new), _changed_names(old, new)) for old, new in changed]
     about = tuple(row[2] for row in rows if row[1] == "node" and row[2] in graph)
     columns = ("change", "kind", "what", "how")
     return TableFound(format_count(len(rows), "change"), columns, tuple(rows), (), about)

@@ -102,8 +102,8 @@ def graph_server(
     )
     for question in QUESTIONS.values():
         name = question.name.replace("-", "_")
-        tool, annotations = _question_tool(question, served), _tool_annotations(True)
-        server.add_tool(tool, name=name, description=question.help, annotations=annotations)
+        ask, annotations = _question_tool(question, served), _tool_annotations(True)
+        server.add_tool(ask, name=name, description=question.help, annotations=annotations)
     server.add_tool(_context_tool(served), name="context", annotations=_tool_annotations(True))
     for tool in _edit_tools(editor) if editor is not None else ():
         server.add_tool(tool, annotations=_tool_annotations(False))

@@ -177,8 +177,8 @@ def count_edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Va
     for type, end in ends:
         codes = [code for code, name in enumerate(graph.type_names) if name == type]
         rows = np.flatnonzero(np.isin(graph.type_codes, codes))
-        ends = graph.sources if end == "source" else graph.targets
-        total += np.bincount(ends[rows], minlength=len(graph))
+        end_rows = graph.sources if end == "source" else graph.targets
+        total += np.bincount(end_rows[rows], minlength=len(graph))
         some = some or bool(len(rows))
     return total if some else np.full(len(graph), math.nan)
 

@@ -304,8 +304,8 @@ class CypherChanges:
         touched = {edge.rid: edge for edge in (*self._touched.edges, *moved)}
         existing = [edge for edge in touched.values() if edge.rid not in self._touched.new]
         deleted: dict[EdgeGroup, list[EdgeRecord]] = {}
-        moved = (edge for edge in existing if self._between(edge, before=True) != self._between(edge))
-        for edge in (*self._touched.gone_edges, *moved):
+        rerouted = (edge for edge in existing if self._between(edge, before=True) != self._between(edge))
+        for edge in (*self._touched.gone_edges, *rerouted):
             deleted.setdefault(self._between(edge, before=True), []).append(edge)
         present: dict[EdgeGroup, list[EdgeRecord]] = {}
         for edge in touched.values():

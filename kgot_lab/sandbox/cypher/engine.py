@@ -244,8 +244,8 @@ class Database:
         """Convert a Java object to a node."""
         type = str(record.getTypeName())
         if type not in self._labels_of:
-            names = map(str, self._labels.getLabels(record))
-            own = [name for name in names if name.startswith(OWN_PREFIX) and name[1:].isdigit()]
+            names = [str(name) for name in self._labels.getLabels(record)]
+            own = {name for name in names if name.startswith(OWN_PREFIX) and name[1:].isdigit()}
             self._labels_of[type] = tuple(name for name in names if name not in own)
         properties = _unescape_names(self.value(record.propertiesAsMap()))
         return NodeRecord(str(record.getIdentity()), type, self._labels_of[type], properties)

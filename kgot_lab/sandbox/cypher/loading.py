@@ -340,8 +340,8 @@ class _ChangeLoader:
                 by_labels.setdefault(tuple(change[1]), []).append(change)
             for labels, changes in by_labels.items():
                 rows = [to_stored_node(*change) for change in changes]
-                rids = self._database.load_nodes(batch, self._node_types[labels], rows)
-                for change, rid in zip(changes, rids, strict=True):
+                new_rids = self._database.load_nodes(batch, self._node_types[labels], rows)
+                for change, rid in zip(changes, new_rids, strict=True):
                     self._known.add_node(change[0], change[1], rid)
             rids, by_relation = self._known.rids, dict[str, list[StoredProperties]]()
             for source, relation, target, key, properties in (

@@ -107,8 +107,8 @@ class DiffApplication:
         ends = {end for identity in edges for end in (identity[0], identity[2])}
         self._element_ids = self._locate(dict.fromkeys(chain(nodes, ends)))
         known = MutableGraph()
-        ids = [id for id in dict.fromkeys(chain(nodes, ends)) if id in self._element_ids]
-        for rows in _batches([self._element_ids[id] for id in ids]):
+        located = [id for id in dict.fromkeys(chain(nodes, ends)) if id in self._element_ids]
+        for rows in _batches([self._element_ids[id] for id in located]):
             for id, labels, stored in self._run_query(_NODES, {"rows": rows}):
                 properties = node_properties(temporal_as_text(stored))
                 known.nodes[id] = Node(id, tuple(ordered_labels(labels, stored)), properties)

@@ -326,8 +326,8 @@ def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
             key = unused_key(key, keys)
             keys.add(key)
             edges[(*ends, key)] = Edge(*ends, properties, key)
-    edges = (stored.to_edge() for stored in before.edges.values())
-    old = MutableGraph((stored.to_node() for stored in before.nodes.values()), edges)
+    old_edges = (stored.to_edge() for stored in before.edges.values())
+    old = MutableGraph((stored.to_node() for stored in before.nodes.values()), old_edges)
     return old.difference({**dict.fromkeys(old.nodes), **nodes}, {**dict.fromkeys(old.edges), **edges})
 
 

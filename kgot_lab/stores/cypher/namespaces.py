@@ -40,8 +40,8 @@ def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:
     problem = f"{link.name} does not understand this store"
     with link.convert_errors(lambda reason: StoreUnavailable(f"{problem}: {reason}")):
         if link.run_query(_COUNT_FOREIGN_NODES, parameters)[0][0]:
-            problem = f"the namespace {namespace!r} of {link.name} has nodes that no store made"
-            raise BadInput(f"{problem}; nothing was deleted")
+            foreign = f"the namespace {namespace!r} of {link.name} has nodes that no store made"
+            raise BadInput(f"{foreign}; nothing was deleted")
         lock = WriteLock(link, namespace)
         remaining = 1
         while remaining:

@@ -357,8 +357,8 @@ class NodeLookup:
         known = [[id, self.element_ids[id]] for id in ids if id in self.element_ids]
         rows = self._run_query(_EDGES, {"rows": known}) if known else []
         if len({row[0] for row in rows}) < len(ids):  # some have moved, or are unknown
-            known = self.locate(self._run_query, ids)
-            rows = self._run_query(_EDGES, {"rows": list(map(list, known.items()))})
+            located = self.locate(self._run_query, ids).items()
+            rows = self._run_query(_EDGES, {"rows": list(map(list, located))})
         edges: dict[str, list[Edge]] = {row[0]: [] for row in rows}
         for id, is_outgoing, type, other_id, stored, element_id in rows:
             if type is not None:

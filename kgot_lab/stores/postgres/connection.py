@@ -140,8 +140,8 @@ class PostgresLink:
         options = _parse_address(psycopg, address)
         try:
             timeouts = {name: value for name, value in _CONNECT_OPTIONS.items() if name not in options}
-            options: dict[str, Any] = {"autocommit": True, "client_encoding": "UTF8", **timeouts}
-            connection: Connection = psycopg.connect(address, **options)
+            session: dict[str, Any] = {"autocommit": True, "client_encoding": "UTF8", **timeouts}
+            connection: Connection = psycopg.connect(address, **session)
         except psycopg.Error as error:
             raise StoreUnavailable(
                 f"PostgreSQL cannot be reached ({_first_line(error)}): start the server, or give another url"

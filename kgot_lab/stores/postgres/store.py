@@ -356,7 +356,7 @@ def _fetch_rows(connection: Connection, query: str, parameters: _Parameters, sta
             size += len(text) + _ROW_OVERHEAD
             if size > _MAX_RESULT:
                 problem = f"the statement returned more than {_MAX_RESULT:,} bytes"
-            raise QueryFailed(statement, f"{problem}; ask for less, for example with LIMIT")
+                raise QueryFailed(statement, f"{problem}; ask for less, for example with LIMIT")
             if not rows:
                 names = [name for name, _ in json.loads(text, object_pairs_hook=list)]
                 if len(set(names)) < len(names):

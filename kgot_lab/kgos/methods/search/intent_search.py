@@ -66,8 +66,8 @@ def expand_hits(
     leading = (int(index.links.edge_rows[step]) for step in around.values())
     numbers = dict.fromkeys([*_edge_rows_between(index, rows), *leading])
     outside = sum(not each.within for each in neighbours)
-    more = f", {outside} outside the filters" * bool(outside) + f", {left:,} more left out" * bool(left)
-    summary = format_count(len(neighbours), "neighbour") + more
+    rest = f", {outside} outside the filters" * bool(outside) + f", {left:,} more left out" * bool(left)
+    summary = format_count(len(neighbours), "neighbour") + rest
     why = f"the first {format_count(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
     trace = [MethodCall("neighbours", why, summary)] if config.expand_depth and level else []
     return neighbours, tuple(map(index.edge, numbers)), trace
