@@ -151,10 +151,7 @@ def copy_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
     """Copy properties so that the copy shares no mutable value with the original."""
     if not properties:
         return {}
-    return {
-        name: copy_value(value) if isinstance(value, _CONTAINERS) else value
-        for name, value in properties.items()
-    }
+    return {name: copy_value(v) if isinstance(v, _CONTAINERS) else v for name, v in properties.items()}
 
 
 def copy_node(node: Node) -> Node:

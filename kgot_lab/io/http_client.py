@@ -91,9 +91,8 @@ def bounded_client(
                     )
                     exchange.callback(response.close)
                     items = response.headers.multi_items()
-                    header_options = {
-                        "headers": [item for item in items if item[0] not in _TRANSPORT_HEADERS]
-                    }
+                    passed_on = [header for header in items if header[0] not in _TRANSPORT_HEADERS]
+                    header_options = {"headers": passed_on}
                     content_encoding = response.headers.get("content-encoding", "")
                     if not stream:
                         data = decompress_body(response.iter_raw(_CHUNK), content_encoding, max_bytes)

@@ -422,9 +422,7 @@ def _add_fact(triple: Triple, properties: Mapping[str, Json]) -> str:
     arguments = "".join(f", {name}={value!r}" for name, value in keywords.items())
     line = f"add({triple.subject!r}, {triple.relation!r}, {triple.object!r}{arguments})"
     others = {name: value for name, value in properties.items() if name not in keywords}
-    updates = {
-        f"{name}_" if name.rstrip("_") == "relation" else name: value for name, value in others.items()
-    }
+    updates = {f"{n}_" if n.rstrip("_") == "relation" else n: value for n, value in others.items()}
     edge = f"G.edges[{triple.subject!r}, {triple.object!r}, {triple.relation!r}]"
     return f"{line}\n{edge}.update({updates!r})" if updates else line
 

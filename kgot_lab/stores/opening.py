@@ -119,7 +119,7 @@ def open_fused(at: Location | None = None, **options: Any) -> Store:
         raise BadInput("the store 'fused' lives in this process and nowhere else: leave `at` out")
     if unknown := sorted(set(options) - {"execute", "open", "path", "seconds", "unsafe"}):
         raise BadInput(
-            f"the store 'fused' has no option {unknown[0]!r}: it has execute, open, seconds, unsafe"
+            f"the store 'fused' has no option {unknown[0]!r}; it knows execute, open, seconds, unsafe"
         )
     return open_for(*_LANGUAGES, **options)
 
@@ -202,9 +202,8 @@ def _check_address(kind: str, address: str) -> None:
         reason = "its host is none, or its port no number" if "@" in address else error
         raise BadInput(f"the address of the store {kind!r} cannot be used: {reason}") from None
     if kind in SERVERS and (parts.username or parts.password):
-        variables = (
-            "KGOT_NEO4J_USER and KGOT_NEO4J_PASSWORD" if kind == "cypher_server" else "KGOT_SPARQL_TOKEN"
-        )
+        login = "KGOT_NEO4J_USER and KGOT_NEO4J_PASSWORD"
+        variables = login if kind == "cypher_server" else "KGOT_SPARQL_TOKEN"
         raise BadInput(
             f"leave the user name and password out of the address of the store {kind!r}: they go into {variables}"
         )
@@ -220,9 +219,8 @@ def _check_option(kind: str, name: str, value: object, *, optional: bool) -> Non
         return
     expected = " or ".join(dict.fromkeys(_TYPE_NAMES[kind] for kind in types))
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-        raise BadInput(
-            f"the option {name!r} of the store {kind!r} is {expected}, not {describe_value(value)}"
-        )
+        given = describe_value(value)
+        raise BadInput(f"the option {name!r} of the store {kind!r} is {expected}, not {given}")
     if isinstance(value, int | float) and bool not in types and not (math.isfinite(value) and value > 0):
         raise BadInput(f"the option {name!r} of the store {kind!r} is a number above 0, not {value}")
 
@@ -274,21 +272,16 @@ def empty_store(
             raise BadInput(
                 f"only a server has namespaces ({', '.join(SERVERS)}): leave the namespace of the store {kind!r} out"
             )
-        return _require_empty(
-            open_store(kind, at=location, unsafe=unsafe), f"{location or kind}", keep=keep, wipe=wipe
-        )
+        store = open_store(kind, at=location, unsafe=unsafe)
+        return _require_empty(store, f"{location or kind}", keep=keep, wipe=wipe)
     if namespace is None and (keep or wipe):
         raise BadInput(
             f"say which of the server's graphs to {'keep' if keep else 'wipe'}: namespace=NAME (--namespace NAME)"
         )
-    options = {
-        "namespace": new_namespace() if namespace is None else namespace,
-        "wipe": wipe,
-        **_login_options(kind),
-    }
-    store = open_store(
-        kind, at=location, **options, **({"unsafe": unsafe} if kind == "sparql_server" else {})
-    )
+    new_name = new_namespace() if namespace is None else namespace
+    options = {"namespace": new_name, "wipe": wipe, **_login_options(kind)}
+    more = {"unsafe": unsafe} if kind == "sparql_server" else {}
+    store = open_store(kind, at=location, **options, **more)
     location_text = f"the namespace {options['namespace']!r} of {location}"
     return _require_empty(store, location_text, keep=keep, wipe=wipe)
 

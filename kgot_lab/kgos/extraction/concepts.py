@@ -339,9 +339,8 @@ def read_concepts(
     state = _CachedModel(llm, replies)
     read = []
     total = len(passages) * len(_prompts_and_parsers(about))
-    for number, (ask, passage) in enumerate(
-        (ask, p) for p in passages for ask in _prompts_and_parsers(about)
-    ):
+    pairs = [(ask, passage) for passage in passages for ask in _prompts_and_parsers(about)]
+    for number, (ask, passage) in enumerate(pairs):
         if progress is not None:
             progress(number, total, f"{passage.file}:{passage.line}")
         try:

@@ -78,9 +78,8 @@ class FileFacts:
         """Rebuild facts from the output of `to_json`."""
         definitions = tuple(Definition.from_json(item) for item in values["definitions"])
         references = tuple(Reference(**item) for item in values["references"])
-        return cls(
-            values["path"], values["language"], definitions, references, values["remark"], values["flow"]
-        )
+        path, language, remark, flow = (values[name] for name in ("path", "language", "remark", "flow"))
+        return cls(path, language, definitions, references, remark, flow)
 
 
 # Module names from file paths, and the file that an import means.

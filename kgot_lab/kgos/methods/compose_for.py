@@ -174,9 +174,8 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
     )
     prerequisites = tuple(graph.ids[row] for row in required if row not in rows)
     why += [f"prerequisites that are no step: {', '.join(prerequisites)}"] if prerequisites else []
-    return Composition(
-        goal, parts, steps, edges, prerequisites, conflicts, cycles, warnings, (*why, *warnings)
-    )
+    told = (*why, *warnings)
+    return Composition(goal, parts, steps, edges, prerequisites, conflicts, cycles, warnings, told)
 
 
 def _choose_nodes(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[PlanStep], list[str]]:

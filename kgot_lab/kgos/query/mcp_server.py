@@ -51,9 +51,8 @@ def raise_tool_error(make: Callable[[], _ResultT]) -> _ResultT:
         raise ToolError(str(error)) from None
 
 
-_Properties = Annotated[
-    dict[str, Any] | None, Field(description="properties, each a JSON value; null takes one away")
-]
+_PROPERTIES_HELP = Field(description="properties, each a JSON value; null takes one away")
+_Properties = Annotated[dict[str, Any] | None, _PROPERTIES_HELP]
 _MAX_ROWS = 200  # of an answer, since an assistant pays for each
 
 
@@ -137,9 +136,8 @@ def _create_server(title: str, instructions: str) -> MCPServer[Any]:
         from mcp.server import MCPServer
     except ImportError:
         raise NotInstalled("serve", "the Model Context Protocol") from None
-    return MCPServer(
-        "kgot-lab", title=title, version=__version__, instructions=instructions, log_level="WARNING"
-    )
+    options: dict[str, Any] = {"title": title, "version": __version__, "instructions": instructions}
+    return MCPServer("kgot-lab", log_level="WARNING", **options)
 
 
 def _tool_annotations(reads: bool) -> ToolAnnotations:

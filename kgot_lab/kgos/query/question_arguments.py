@@ -126,9 +126,8 @@ def parse_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]
             if parameter is None:
                 takes = f"{question.name} takes {len(needed)} words and options"
                 raise BadInput(f"{takes}, and {word!r} is one too many: put quotes around a text")
-            values[parameter.name] = (
-                [*values.get(parameter.name, []), word] if is_list_type(parameter.type) else word
-            )
+            earlier = values.get(parameter.name, [])
+            values[parameter.name] = [*earlier, word] if is_list_type(parameter.type) else word
     return values
 
 

@@ -166,9 +166,8 @@ def dimension_column(graph: PropertyGraph, name: str) -> DimensionColumn:
     """
     values = dimension_values(graph, name)
     without_number = np.flatnonzero(np.isnan(values)).tolist()
-    non_numeric_rows = tuple(
-        row for row in without_number if graph.node_properties[row].get(name) is not None
-    )
+    stored = graph.node_properties
+    non_numeric_rows = tuple(row for row in without_number if stored[row].get(name) is not None)
     if not non_numeric_rows and np.isnan(values).all():
         properties = [item for each in graph.node_properties for item in each.items()]
         known = {name for name, value in properties if not math.isnan(to_number(value))}

@@ -406,9 +406,7 @@ def read_vectors(path: Path | str) -> StoredVectors:
     problem = f"{path}: the vectors in {columns.table} come from several makers"
     model = _single_value(problem, (row[2] for row in vector_rows))
     problem = f"{path}: the {columns.vector} of"
-    numbers = [
-        _parse_vector(value, size, f"{problem} {short_repr(str(id))}") for id, value, _, size in vector_rows
-    ]
+    numbers = [_parse_vector(v, size, f"{problem} {short_repr(str(id))}") for id, v, _, size in vector_rows]
     _single_value(f"{path}: the vectors in {columns.table} have several sizes", map(len, numbers))
     return StoredVectors.of([str(row[0]) for row in vector_rows], np.stack(numbers), model=model)
 

@@ -177,9 +177,8 @@ def _merge_vocabularies() -> Vocabulary:
     """
     nodes = {each.name: each for each in (*CODE.node_types, *CURATED.node_types)}
     anywhere = (Ends(ANY_TYPE, ANY_TYPE),)
-    edges = {
-        each.name: replace(each, ends=anywhere) for each in (*CODE.edge_types, *CURATED.edge_types, SAME_AS)
-    }
+    together = (*CODE.edge_types, *CURATED.edge_types, SAME_AS)
+    edges = {each.name: replace(each, ends=anywhere) for each in together}
     return Vocabulary("the unified vocabulary", tuple(nodes.values()), tuple(edges.values()))
 
 

@@ -182,11 +182,7 @@ class TripleChange:
             yield from filter(is_node_triple, chain.from_iterable(map(self.after, iris)))
         for group, added in self.groups.items():
             yield from added
-            yield from (
-                plain
-                for plain in [_plain_triple(group)]
-                if plain not in self.removed and self.before.has(plain)
-            )
+            yield from (p for p in [_plain_triple(group)] if p not in self.removed and self.before.has(p))
         for resource in dict.fromkeys(chain(*self.known.values(), self.resources)):
             triples = self.after(resource)
             ends = _described_edge(triples)

@@ -143,10 +143,8 @@ def _contains_edges(value: Any, ids: set[str]) -> bool:
     if isinstance(value, dict):
         if _has_ends(value):
             return True
-        return any(
-            _contains_edges(item, ids) or (name in ids and _lists_ends(item, ids))
-            for name, item in value.items()
-        )
+        items = value.items()
+        return any(_contains_edges(v, ids) or (name in ids and _lists_ends(v, ids)) for name, v in items)
     if not isinstance(value, list):
         return False
     if len(value) in (2, 3) and all(isinstance(item, str) and item in ids for item in (value[0], value[-1])):

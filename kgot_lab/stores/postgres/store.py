@@ -82,9 +82,7 @@ class Postgres:
         wipe: bool = False,
     ):
         if url and path is not None:
-            raise BadInput(
-                "a store has a url or a path: a running server, or the folder of one to be started"
-            )
+            raise BadInput("a store has a url or a path: a running server, or the folder of one to start")
         self.namespace, self.seconds = tables.require_namespace(namespace), seconds
         self._url, self._server = url, None if url else Server(path)
         self._role: str | None = None
