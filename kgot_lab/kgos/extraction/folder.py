@@ -289,7 +289,7 @@ class _FactsReader:
             done += len(batches[number])
             progress(done, total, batches[number][-1].path)
             found = zip(batches[number], check_same_version(read).files, strict=True)
-            yield from ((file.path, e) for file, e in found if e is not None)
+            yield from ((file.path, facts) for file, facts in found if facts is not None)
 
     def _read_locally(self, file: SourceFile, remote: dict[str, FileFacts | str]) -> FileFacts | None:
         try:

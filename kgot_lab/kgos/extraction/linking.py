@@ -99,27 +99,22 @@ class _GraphBuilder:
                 self._add_definition(definition, facts)
         self.by_path = {facts.path: facts.file.id for facts in files}
 
-    def _add_definition(self, d: Definition, facts: FileFacts) -> None:
-        id = self.id_of.get(d.id, d.id)
+    def _add_definition(self, definition: Definition, facts: FileFacts) -> None:
+        id = self.id_of.get(definition.id, definition.id)
         if id in self.nodes:  # defined again, on another branch or as the setter of a property
-            self.about[id].setdefault("also_at", []).append(d.line)
+            self.about[id].setdefault("also_at", []).append(definition.line)
             return
-        properties: dict[str, Any] = {"name": d.name or id, "file": facts.path, "line": d.line}
-        properties |= {"end_line": d.end_line, "language": facts.language}
-        for name, value in (
-            ("description", d.description),
-            ("signature", d.signature),
-            ("decorators", list(d.decorators)),
-            ("attributes", list(d.attributes)),
-            ("marks", list(d.marks)),
-        ):
-            if value:
-                properties[name] = value
+        properties: dict[str, Any] = {"name": definition.name or id, "file": facts.path}
+        properties |= {"line": definition.line, "end_line": definition.end_line, "language": facts.language}
+        for name in ("description", "signature", "decorators", "attributes", "marks"):
+            if value := getattr(definition, name):
+                properties[name] = list(value) if isinstance(value, tuple) else value
         self.about[id] = properties
-        self.nodes[id] = Node(id, (d.type,), properties)
+        self.nodes[id] = Node(id, (definition.type,), properties)
         self.file_of[id] = facts.path
-        if d.inside:
-            self._add_edge(self.id_of.get(d.inside, d.inside), "contains", id, d.line)
+        if definition.inside:
+            inside = self.id_of.get(definition.inside, definition.inside)
+            self._add_edge(inside, "contains", id, definition.line)
 
     def _add_edge(
         self, source: str, type: str, target: str, line: int = 0, name: str = "", quote: str = ""
