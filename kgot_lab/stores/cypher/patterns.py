@@ -404,7 +404,7 @@ class NodeLookup:
         if any(self._run_query(query, {"value": _sendable(value), "text": text}) for query in _HOLDS):
             return True
         piece = {"piece": _json_prefix(value)}
-        found = (id for query in _MAY_CONTAIN for (id,) in self._run_query(query, piece))
+        found = (stored for query in _MAY_CONTAIN for (stored,) in self._run_query(query, piece))
         return any(value in nested_scalars(node_properties(temporal_as_text(stored))) for stored in found)
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
