@@ -115,8 +115,8 @@ class PostgresLink:
                 connection.closed or (error.sqlstate or "").startswith(_LOST_ERROR_CLASSES)
             )
             is_current = self._connection is connection  # a forked child detached it
-            status = connection.info.transaction_status
-            if not is_broken and is_current and status != psycopg.pq.TransactionStatus.IDLE:
+            idle = psycopg.pq.TransactionStatus.IDLE
+            if not is_broken and is_current and connection.info.transaction_status != idle:
                 try:
                     connection.execute("ROLLBACK")
                 except psycopg.Error:
