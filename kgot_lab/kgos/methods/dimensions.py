@@ -60,7 +60,8 @@ def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20)
     rows = np.flatnonzero(selected)
     shown = rows[:limit].tolist()
     if len(rows) > limit:
-        why.append(f"{len(rows) - limit:,} more lie within, limit={limit} keeps the graph's first")
+        more = f"{len(rows) - limit:,} more lie within"
+        why.append(f"{more}, limit={limit} keeps the first in the order of the graph")
     columns = [index.dimension(name).values for name in bounds]
     nodes = tuple((*index.identity(row), *(float(column[row]) for column in columns)) for row in shown)
     phrases = tuple(format_bounds(name, each) for name, each in bounds.items())

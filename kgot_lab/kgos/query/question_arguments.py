@@ -85,7 +85,8 @@ def parse_line(line: str) -> tuple[str, dict[str, Any]]:
         except json.JSONDecodeError as error:
             raise BadInput(f"{line.strip()[:80]} is no JSON: {error.msg}") from None
         if not isinstance(values, dict) or not isinstance(values.get("ask"), str):
-            raise BadInput('a question in JSON is an object such as {"ask": "want-to", "goal": "less cost"}')
+            example = '{"ask": "want-to", "goal": "less cost"}'
+            raise BadInput(f"a question in JSON is an object with its name, as {example}")
         return values.pop("ask"), values
     try:
         words = shlex.split(line)
