@@ -86,8 +86,8 @@ _NAME = 40  # characters of a label or a relation
 
 def summary_line(graph: PropertyGraph) -> str:
     """Format the counts of a graph on one line."""
-    numbers = {"node": graph, "edge": graph.edges, "label": graph.labels(), "relation": graph.types()}
-    counts = [(len(items), kind) for kind, items in numbers.items()]
+    counts = [(len(graph), "node"), (len(graph.edges), "edge")]
+    counts += [(len(graph.labels()), "label"), (len(graph.types()), "relation")]
     return f"<PropertyGraph: {', '.join(format_count(count, noun) for count, noun in counts)}>"
 
 

@@ -44,8 +44,8 @@ class Language:
         if not package_paths or _package_path(self.packages[0]) is None:
             raise NotInstalled(self.extra, self.packages[0])
         folders = _parent_folders(package_paths)
-        found = [folder.glob(pattern) for folder in folders for pattern in self.beside]
-        beside = [path for paths in found for path in sorted(paths)]
+        globs = [folder.glob(pattern) for folder in folders for pattern in self.beside]
+        beside = [path for paths in globs for path in sorted(paths)]
         return [*package_paths, *beside]
 
     def folders(self) -> list[Path]:

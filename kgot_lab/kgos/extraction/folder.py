@@ -126,8 +126,8 @@ def extract_folder(
     report = progress or (lambda *_: None)
     files = list(reader.read_files(paths, report))
     if not reader.read + reader.reused:
-        skipped = [*listing.skipped, *reader.skipped]
-        reasons = "; ".join(map(str, skipped[:5])) or f"it holds no {_ENDINGS_TEXT}"
+        left_out = [*listing.skipped, *reader.skipped]
+        reasons = "; ".join(map(str, left_out[:5])) or f"it holds no {_ENDINGS_TEXT}"
         raise BadInput(f"nothing in {folder} could be read ({reasons})")
     key = cache_key(name, *reader.keys)
     found = extraction_cache.read_graph(key) if extraction_cache else None

@@ -169,8 +169,8 @@ def nodes_on_cycles(graph: PropertyGraph, type: str) -> Ints:
     in_cycle_candidates = left[sources] & left[targets]
     loops = sources[sources == targets]
     rest: nx.DiGraph[int] = nx.DiGraph()
-    ends = sources[in_cycle_candidates], targets[in_cycle_candidates]
-    rest.add_edges_from(zip(*(rows.tolist() for rows in ends), strict=True))
+    from_and_to = sources[in_cycle_candidates], targets[in_cycle_candidates]
+    rest.add_edges_from(zip(*(rows.tolist() for rows in from_and_to), strict=True))
     found = [row for part in nx.strongly_connected_components(rest) if len(part) > 1 for row in part]
     return np.unique(np.concatenate((np.array(found, dtype=np.int32), loops)))
 

@@ -256,7 +256,8 @@ class Database:
         if only and record.has(only):
             stored = {only: self.value(record.get(only))}
         parts = (record.getIdentity(), record.getTypeName(), record.getOut(), record.getIn())
-        return EdgeRecord(*map(str, parts), stored)
+        rid, type, source, target = map(str, parts)
+        return EdgeRecord(rid, type, source, target, stored)
 
     def value(self, item: Any) -> Any:
         """Convert a Java value to plain Python.

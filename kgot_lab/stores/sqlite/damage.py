@@ -23,7 +23,7 @@ from kgot_lab.stores.log import back_up_damaged_file
 if TYPE_CHECKING:
     from kgot_lab.stores.sqlite.tables import Connection
 
-_COLUMNS = {"nodes": ("id", "labels", "properties")}
+_COLUMNS: dict[str, tuple[str, ...]] = {"nodes": ("id", "labels", "properties")}
 _COLUMNS["edges"] = ("source", "type", "target", "key", "properties")
 CHECKSUM_REMOVAL_TRIGGERS = {
     f"sum_{kind}_before_{event}": (kind, event) for kind in _COLUMNS for event in ("UPDATE", "DELETE")

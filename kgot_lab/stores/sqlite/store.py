@@ -334,7 +334,8 @@ class Sqlite:
             "SELECT source, type, target, key FROM edges WHERE source = ?1"
             " UNION ALL SELECT source, type, target, key FROM edges WHERE target = ?1"
         )
-        return [Edge(*ends, key=key) for *ends, key in self._query(query, (id,))]
+        found = self._query(query, (id,))
+        return [Edge(source, type, target, key=key) for source, type, target, key in found]
 
     def _nodes(self, rows: Iterable[SqlRow]) -> Iterator[Node]:
         yield from map(node_from_row, self._checked_rows(rows))

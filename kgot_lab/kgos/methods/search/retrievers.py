@@ -218,8 +218,9 @@ def _rank_by_graph(
     paths = LazyTexts(ids, lambda number: index.links.path([int(first[order[number]])]))
     hits = HitColumns(index.graph.ids, order, boosts[order])
     ranking = Ranking(Query(request.query), hits, "graph", paths=paths)
-    seeds, edges = format_count(min(len(rows), BOOST_SEEDS), "seed"), ", ".join(types or ()) or "all edges"
-    summary = f"{format_count(len(order), 'node')} from {seeds}, over {edges}"
+    seed_count = format_count(min(len(rows), BOOST_SEEDS), "seed")
+    over = ", ".join(types or ()) or "all edges"
+    summary = f"{format_count(len(order), 'node')} from {seed_count}, over {over}"
     walk = GraphWalk(tuple(rows[:BOOST_SEEDS].tolist()), first)
     return ranking, MethodCall("edge_type_boost", why, summary), walk
 
