@@ -33,7 +33,9 @@ class GoalMapping:
                 value = getattr(self, name)
                 raise BadInput(f"{name} of a goal mapping are a list of names, not one text: [{value!r}]")
         if not self.boost_types and not self.dimension_boosts:
-            raise BadInput("a goal mapping names an edge type or a dimension; an empty one changes nothing")
+            raise BadInput(
+                "a goal mapping names an edge type or a dimension; an empty one would change nothing"
+            )
 
 
 # The four of the document's example (KG-OS, section 8). None is used unless a configuration names it.
