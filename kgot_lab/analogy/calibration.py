@@ -50,14 +50,11 @@ class CalibrationObjective:
         return (1 + squared) * precision * recall / np.maximum(squared * precision + recall, 1e-300)
 
     def __str__(self) -> str:
-        aim = (
-            f"F{self.beta:g}"
-            if self.least_recall is None
-            else f"precision at a recall of {self.least_recall:g} or more"
-        )
-        return (
-            aim if self.prevalence is None else f"{aim}, {self.prevalence:.1%} of the pairs being analogous"
-        )
+        aim = f"F{self.beta:g}"
+        if self.least_recall is not None:
+            aim = f"precision at a recall of {self.least_recall:g} or more"
+        shared = "" if self.prevalence is None else f", {self.prevalence:.1%} of the pairs being analogous"
+        return aim + shared
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,10 +172,8 @@ class BandShares:
     others: Mapping[str, float]
 
 
-MEASURED_CONFIGURATION = (
-    "all-MiniLM-L6-v2",
-    "linguistic (masked)",
-)  # the embedder and the maker of skeletons
+# the embedder and the maker of skeletons
+MEASURED_CONFIGURATION = ("all-MiniLM-L6-v2", "linguistic (masked)")
 # The means over three sets, on their dev splits, at the specified thresholds, without a verifier and with
 # `Aligner`: benchmarks/structure/short_texts.py measures them, and tests/analogy/test_expected.py compares
 # them with its results.
