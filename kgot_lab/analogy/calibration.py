@@ -146,14 +146,12 @@ def _validate_labels(pairs: Sequence[TextPair], labels: Sequence[bool]) -> NDArr
         raise BadInput(f"a label says whether a pair is analogous, True or False, not {invalid[0]!r}")
     if unknown := [pair for pair in pairs if not math.isfinite(pair.delta)]:
         named = f"{unknown[0].source[:40]!r} and {unknown[0].target[:40]!r}"
-        raise BadInput(
-            f"{len(unknown)} of {len(pairs)} pairs have a similarity that is no number; the first is that of {named}"
-        )
+        problem = f"{len(unknown)} of {len(pairs)} pairs have a similarity that is no number"
+        raise BadInput(f"{problem}; the first is that of {named}")
     is_analogous = np.array(labels, dtype=bool)
     if is_analogous.all() or not is_analogous.any():
-        raise BadInput(
-            f"thresholds need pairs that are analogous and pairs that are not: {int(is_analogous.sum())} of {len(pairs)} are"
-        )
+        problem = "thresholds need pairs that are analogous and pairs that are not"
+        raise BadInput(f"{problem}: {int(is_analogous.sum())} of {len(pairs)} are")
     return is_analogous
 
 

@@ -140,9 +140,8 @@ def embed_texts_and_skeletons(
             f"{embedder.name} gave numbers of shape {matrix.shape} for {len(row_of)} texts of {embedder.dimension} each"
         )
     if bad := [text for text, row in row_of.items() if not np.isfinite(matrix[row]).all()]:
-        raise BadInput(
-            f"{embedder.name}: {len(bad)} of {len(row_of)} vectors hold NaN or infinity; the first is that of {bad[0][:80]!r}"
-        )
+        problem = f"{embedder.name}: {len(bad)} of {len(row_of)} vectors hold NaN or infinity"
+        raise BadInput(f"{problem}; the first is that of {bad[0][:80]!r}")
     matrix = normalise_rows(matrix, embedder.name)
     return matrix[_row_indices(row_of, texts)], matrix[_row_indices(row_of, skeletons)]
 
@@ -351,15 +350,13 @@ def compare_pairs(
         require(text, str, "texts are compared")
     if missing := [text for text in texts if not skeletons.by_text.get(text, "").strip()]:
         reason = skeletons.failed.get(missing[0], "none was made")
-        raise BadInput(
-            f"{len(missing)} of {len(texts)} texts have no skeleton; the first is {missing[0][:80]!r}: {reason}"
-        )
+        problem = f"{len(missing)} of {len(texts)} texts have no skeleton"
+        raise BadInput(f"{problem}; the first is {missing[0][:80]!r}: {reason}")
     raw, skeleton = embed_texts_and_skeletons(embedder, texts, [skeletons.by_text[text] for text in texts])
     known = raw.any(axis=1) & skeleton.any(axis=1)
     if not known.all():
-        raise BadInput(
-            f"{embedder.name} knows no word of {texts[int(np.argmin(known))][:80]!r} or of its skeleton; leave that text out"
-        )
+        problem = f"{embedder.name} knows no word of {texts[int(np.argmin(known))][:80]!r} or of its skeleton"
+        raise BadInput(f"{problem}; leave that text out")
     row_of = {text: row for row, text in enumerate(texts)}
     first, second = (np.array([row_of[pair[end]] for pair in pairs], np.int64) for end in (0, 1))
     raw_cosines = row_cosines(raw[first], raw[second]).tolist()
@@ -390,9 +387,8 @@ def replace_computed_edges(
     """
     edges = tuple(edges)
     if type not in COMPUTED:
-        raise BadInput(
-            f"{type!r} edges may be somebody's own; only {' and '.join(sorted(COMPUTED))} edges are replaced"
-        )
+        problem = f"{type!r} edges may be somebody's own"
+        raise BadInput(f"{problem}; only {' and '.join(sorted(COMPUTED))} edges are replaced")
     if others := {edge.type for edge in edges} - {type}:
         raise BadInput(f"these are to be {type} edges; some are of type {sorted(others)[0]!r}")
     return PropertyGraph.of(graph.nodes, [*(edge for edge in graph.edges if edge.type != type), *edges])

@@ -257,9 +257,8 @@ def analyse_texts(texts: Sequence[str], *, connectives: bool = False) -> list[An
     """
     clean_texts = checked_texts(texts)
     if too_long := next((text for text in clean_texts if len(text) > _MAX_CHARACTERS), None):
-        raise BadInput(
-            f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {_MAX_CHARACTERS:,}"
-        )
+        problem = f"a text of {len(too_long):,} characters is too long to read"
+        raise BadInput(f"{problem}; cut it into parts of at most {_MAX_CHARACTERS:,}")
     with _PIPELINE_LOCK:
         known = {text: hit for text in clean_texts if (hit := _ANALYSIS_CACHE.get((text, connectives)))}
         fresh = list(dict.fromkeys(text for text in clean_texts if text not in known))

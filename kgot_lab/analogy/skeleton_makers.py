@@ -188,9 +188,8 @@ class StoredSkeletons:
     def _look_up(self, text: str) -> str:
         key = _sha256(text)
         if key not in self._lines:
-            raise BadInput(
-                f"there is no stored skeleton of {text[:60]!r} (SHA-256 {key[:8]}…): have a model make it and save it"
-            )
+            problem = f"there is no stored skeleton of {text[:60]!r} (SHA-256 {key[:8]}…)"
+            raise BadInput(f"{problem}: have a model make it and save it")
         return self._lines[key]
 
     def __contains__(self, text: object) -> bool:
@@ -258,9 +257,8 @@ def _parse_row(path: Path, number: int, line: str) -> Mapping[str, Json]:
 def _parse_entry(path: Path, number: int, row: Mapping[str, Json]) -> tuple[str, str]:
     key = row.get("text_sha256") or (_sha256(row["text"]) if isinstance(row.get("text"), str) else None)
     if not isinstance(key, str) or not isinstance(row.get("skeleton"), str):
-        raise BadInput(
-            f'line {number} of {path} is not {{"text_sha256": …, "skeleton": …}}, nor with "text" instead of its hash'
-        )
+        expected = '{"text_sha256": …, "skeleton": …}, nor with "text" instead of its hash'
+        raise BadInput(f"line {number} of {path} is not {expected}")
     return key, row["skeleton"]
 
 

@@ -130,9 +130,8 @@ class LeakCheck:
         """
         if len(texts) != len(skeletons) or len(texts) < 2 or not 0 <= share < 1:
             given_values = f"{len(texts)} texts, {len(skeletons)} skeletons and a share of {share}"
-            raise BadInput(
-                f"calibrated() takes as many skeletons as texts, 2 or more, and a share from 0 to below 1, not {given_values}"
-            )
+            problem = "calibrated() takes as many skeletons as texts, 2 or more"
+            raise BadInput(f"{problem}, and a share from 0 to below 1, not {given_values}")
         open_check = replace(self, cut=0.0)
         shifts = random.Random(seed).sample(range(1, len(texts)), min(20, len(texts) - 1))
         rarest = sorted(
@@ -313,9 +312,8 @@ def _run_maker(maker: SkeletonMaker, texts: Sequence[str]) -> list[str]:
         counts = f"{len(made)} skeletons of {len(texts)} texts"
         raise BadInput(f"{maker.name} made {counts}; a maker gives one for each")
     if any(map(_is_blank, made)):
-        raise BadInput(
-            f"{maker.name} found nothing to tell in it: nothing but nouns, perhaps, or a language that it does not read"
-        )
+        problem = f"{maker.name} found nothing to tell in it"
+        raise BadInput(f"{problem}: nothing but nouns, perhaps, or a language that it does not read")
     return [replace_surrogates(extract_skeleton(skeleton)) for skeleton in made]
 
 
@@ -342,9 +340,8 @@ def _validate_texts(texts: Iterable[str]) -> list[str]:
         raise BadInput(f"give a list of texts, not one text: skeletons([{texts[:40]!r}], maker)")
     texts = list(texts)
     if invalid := [text for text in texts if not isinstance(text, str)]:
-        raise BadInput(
-            f"{len(invalid)} of {len(texts)} are not texts, the first is {invalid[0]!r}; give '' for a thing without a description"
-        )
+        problem = f"{len(invalid)} of {len(texts)} are not texts, the first is {invalid[0]!r}"
+        raise BadInput(f"{problem}; give '' for a thing without a description")
     return texts
 
 

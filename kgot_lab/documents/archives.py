@@ -91,9 +91,8 @@ def find_unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits())
     files = [file for file in found if not file.is_dir()]
     same = not any(place.is_symlink() for place in (into, *found)) and len(files) == len(infos)
     if not same or not all(_matches_member(into / PurePosixPath(info.filename), info) for info in infos):
-        raise BadInput(
-            f"the folder {into.name} is there already and holds something else than {path.name}; remove it, or unpack elsewhere"
-        )
+        problem = f"the folder {into.name} is there already and holds something else than {path.name}"
+        raise BadInput(f"{problem}; remove it, or unpack elsewhere")
     return tuple(files)
 
 
@@ -150,9 +149,8 @@ def _check_members(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> No
     names = [info.filename.casefold() for info in infos]
     folders = {parent.as_posix() for name in names for parent in PurePosixPath(name).parents}
     if len(set(names)) < len(names) or folders & set(names):
-        raise BadInput(
-            "the zip file holds two files of one name, or a file called as a folder; nothing was unpacked"
-        )
+        problem = "the zip file holds two files of one name, or a file called as a folder"
+        raise BadInput(f"{problem}; nothing was unpacked")
 
 
 def _refusal_reason(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
@@ -195,18 +193,15 @@ def _unpack_member(
             while chunk := source.read(_CHUNK):
                 size += len(chunk)
                 if size > left or size > maximum:
-                    raise BadInput(
-                        f"{info.filename[:100]!r} unpacks to far more than it should; nothing was unpacked"
-                    )
+                    problem = f"{info.filename[:100]!r} unpacks to far more than it should"
+                    raise BadInput(f"{problem}; nothing was unpacked")
                 file.write(chunk)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
-        raise BadInput(
-            f"{info.filename[:100]!r} cannot be unpacked ({error}); nothing was unpacked"
-        ) from None
+        problem = f"{info.filename[:100]!r} cannot be unpacked ({error})"
+        raise BadInput(f"{problem}; nothing was unpacked") from None
     except Exception as error:  # decompressors have their own errors
         if isinstance(error, BadInput):
             raise
-        raise BadInput(
-            f"{info.filename[:100]!r} is damaged ({type(error).__name__}); nothing was unpacked"
-        ) from None
+        problem = f"{info.filename[:100]!r} is damaged ({type(error).__name__})"
+        raise BadInput(f"{problem}; nothing was unpacked") from None
     return size

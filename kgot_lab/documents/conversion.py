@@ -105,9 +105,8 @@ def _check_office_file(data: bytes, main_part: str, kind: str, inside: str) -> N
             if main_part not in archive.namelist():
                 raise BadInput(f"a zip file without {inside} in it")
     except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
-        raise BadInput(
-            f"not {'an' if kind[0] in 'AE' else 'a'} {kind}, whatever its name says ({error})"
-        ) from error
+        problem = f"not {'an' if kind[0] in 'AE' else 'a'} {kind}"
+        raise BadInput(f"{problem}, whatever its name says ({error})") from error
 
 
 def _prepare() -> None:

@@ -170,9 +170,8 @@ def read_documents(folder: str | Path) -> Library:
         ]
     if not documents:
         reasons = "; ".join(map(str, skipped[:5])) or "it is empty"
-        raise BadInput(
-            f"nothing in {folder} could be read ({reasons}); {', '.join(_READABLE)} files are read"
-        )
+        problem = f"nothing in {folder} could be read ({reasons})"
+        raise BadInput(f"{problem}; {', '.join(_READABLE)} files are read")
     return Library(tuple(documents), tuple(skipped), tuple(doubtful))
 
 

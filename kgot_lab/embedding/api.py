@@ -72,9 +72,8 @@ class API:
         texts = checked_texts(texts)
         blank = [row for row, text in enumerate(texts) if not text.strip()]
         if blank:
-            raise BadInput(
-                f"{self.name} takes no blank texts: {len(blank)} of {len(texts)} are blank; the first is that of row {blank[0]}"
-            )
+            problem = f"{self.name} takes no blank texts: {len(blank)} of {len(texts)} are blank"
+            raise BadInput(f"{problem}; the first is that of row {blank[0]}")
         vectors = [np.zeros((0, self.dimension), np.float32)] if not texts else []
         for start in range(0, len(texts), self._batch):
             vectors.append(

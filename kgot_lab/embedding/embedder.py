@@ -43,9 +43,8 @@ def checked_embedder(
     ]
     if missing or isinstance(embedder, type):
         lacks = f", which has no {missing[0]}" if 0 < len(missing) < len(parts) else ""
-        raise BadInput(
-            f"an embedder is an object with {', '.join(parts)}, as minilm() gives one, not {describe_value(embedder)}{lacks}"
-        )
+        problem = f"an embedder is an object with {', '.join(parts)}, as minilm() gives one"
+        raise BadInput(f"{problem}, not {describe_value(embedder)}{lacks}")
 
 
 def checked_texts(texts: Sequence[str]) -> list[str]:
@@ -67,19 +66,16 @@ def normalise_rows(vectors: ArrayLike, source: str) -> Matrix:
     try:
         rows = np.asarray(vectors, np.float32)
     except (TypeError, ValueError):
-        raise BadInput(
-            f"{source}: its vectors are not all of one length, or hold what is no number"
-        ) from None
+        problem = f"{source}: its vectors are not all of one length"
+        raise BadInput(f"{problem}, or hold what is no number") from None
     if rows.ndim != 2:
-        raise BadInput(
-            f"{source}: vectors are the rows of a table, a row for each text, and these have {rows.ndim} dimensions"
-        )
+        problem = f"{source}: vectors are the rows of a table, a row for each text"
+        raise BadInput(f"{problem}, and these have {rows.ndim} dimensions")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     bad = np.flatnonzero(~np.isfinite(lengths))
     if len(bad):
-        raise BadInput(
-            f"{source}: {len(bad)} of {len(rows)} vectors hold NaN or infinity; the first is that of row {bad[0]}"
-        )
+        problem = f"{source}: {len(bad)} of {len(rows)} vectors hold NaN or infinity"
+        raise BadInput(f"{problem}; the first is that of row {bad[0]}")
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
 
 

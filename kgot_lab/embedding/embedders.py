@@ -65,9 +65,8 @@ def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
     try:
         takes.bind(**options)
     except TypeError as error:
-        raise BadInput(
-            f"embedder({name!r}): {error}; it takes {', '.join(takes.parameters) or 'no options'}"
-        ) from None
+        problem = f"embedder({name!r}): {error}"
+        raise BadInput(f"{problem}; it takes {', '.join(takes.parameters) or 'no options'}") from None
     return make(**options)
 
 
@@ -92,9 +91,8 @@ def embedder_by_name(name: str, *, progress: Callable[[int, int], object] | None
     kind, _, rest = name.partition(":")
     if name in _FITTED:
         own = f"the benchmark measures it as a system of its own, {name!r}"
-        raise BadInput(
-            f"{name} learns from the documents of one data set, so it is no embedder for all systems on all data; {own}"
-        )
+        problem = f"{name} learns from the documents of one data set"
+        raise BadInput(f"{problem}, so it is no embedder for all systems on all data; {own}")
     if name == "minilm":
         return minilm(progress=progress)
     if kind == _SERVER or (rest and kind in {*ENDPOINTS, "http", "https"}):
@@ -117,9 +115,8 @@ def embedder_by_name(name: str, *, progress: Callable[[int, int], object] | None
 def _server_model(name: str) -> str:
     model = name.removeprefix(_SERVER).removeprefix(":")
     if not model:
-        raise BadInput(
-            "the embedder 'api' needs a server and a model: api:openai:text-embedding-3-small, or api:http://HOST:PORT/v1#MODEL"
-        )
+        problem = "the embedder 'api' needs a server and a model"
+        raise BadInput(f"{problem}: api:openai:text-embedding-3-small, or api:http://HOST:PORT/v1#MODEL")
     return model
 
 
@@ -168,9 +165,8 @@ def _load_model(model: str, name: str) -> Any:
                 raise
             if folder:
                 why = f"{type(error).__name__}: {error_message(error)[:160]}"
-                raise ModelMissing(
-                    f"the folder {name!r} holds no model that sentence-transformers can load ({why})"
-                ) from error
+                reason = f"the folder {name!r} holds no model that sentence-transformers can load"
+                raise ModelMissing(f"{reason} ({why})") from error
         try:
             from huggingface_hub import HfApi
 
@@ -260,9 +256,8 @@ def _recorded_embedder(stored: StoredVectors, documents: Sequence[Document]) -> 
         )
     if stored.model in _FITTED:
         if not documents:
-            raise BadInput(
-                f"{stored.model} learns from documents: give those it learnt from, documents=..., or the embedder itself"
-            )
+            problem = f"{stored.model} learns from documents"
+            raise BadInput(f"{problem}: give those it learnt from, documents=..., or the embedder itself")
         return _FITTED[stored.model](documents, dimension=stored.dimension)
     if stored.model.partition(":")[0] in {*ENDPOINTS, "http", "https"}:
         return _server_embedder(stored)

@@ -123,9 +123,8 @@ def infonce(
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
     if len(texts) < 2:
-        raise InsufficientData(
-            f"InfoNCE tells documents of two words or more apart, and {len(texts)} of these {len(documents)} are such"
-        )
+        problem = "InfoNCE tells documents of two words or more apart"
+        raise InsufficientData(f"{problem}, and {len(texts)} of these {len(documents)} are such")
     model = _random_projection(texts, dimension, training.seed)
     passages = [[model.word_indices(words) for words in sentences] for sentences in texts]
     random = np.random.default_rng(training.seed)

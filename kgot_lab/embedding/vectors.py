@@ -324,9 +324,8 @@ class Vectors:
         _checked_origin(path, file, embedder)
         ids, keys, matrix = tuple(file["ids"].tolist()), tuple(map(bytes, file["keys"])), file["matrix"]
         if matrix.shape != (len(ids), embedder.dimension) or len(keys) != len(ids):
-            raise BadInput(
-                f"{path.name} has {matrix.shape} numbers for {len(ids)} texts; {(len(ids), embedder.dimension)} were expected"
-            )
+            problem = f"{path.name} has {matrix.shape} numbers for {len(ids)} texts"
+            raise BadInput(f"{problem}; {(len(ids), embedder.dimension)} were expected")
         return Vectors(ids, keys, normalise_rows(matrix, path.name), embedder.name, embedder.digest)
 
 
@@ -404,9 +403,8 @@ def _read_arrays(path: Path, names: Sequence[str]) -> dict[str, Any]:
 def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> None:
     model, digest = str(file["model"]), str(file["digest"])
     if (model, digest) != (embedder.name, embedder.digest):
-        raise BadInput(
-            f"the vectors in {path.name} come from {model} {digest[:8]}, not from {embedder.name} {embedder.digest[:8]}"
-        )
+        problem = f"the vectors in {path.name} come from {model} {digest[:8]}"
+        raise BadInput(f"{problem}, not from {embedder.name} {embedder.digest[:8]}")
 
 
 def _warn_unused(error: BadInput) -> None:
@@ -455,9 +453,8 @@ class StoredVectors:
                 origin = {name: str(file[name]) for name in ("model", "digest") if name in file}
                 ids, matrix = [str(id) for id in file["ids"].tolist()], file["matrix"]
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, TypeError) as error:
-            raise BadInput(
-                f"{path.name} does not hold vectors ({error}); it is an npz file with the arrays ids and matrix"
-            ) from None
+            problem = f"{path.name} does not hold vectors ({error})"
+            raise BadInput(f"{problem}; it is an npz file with the arrays ids and matrix") from None
         return cls.of(ids, matrix, **origin)
 
     @property

@@ -231,9 +231,8 @@ class PostgresTables:
             yield
         except psycopg.errors.LockNotAvailable:
             reason = "another process has been writing to it, or reading what was erased, for"
-            raise StoreUnavailable(
-                f"{self!r}: {reason} {BUSY_TIMEOUT:g} s; try again when it is done"
-            ) from None
+            problem = f"{self!r}: {reason} {BUSY_TIMEOUT:g} s"
+            raise StoreUnavailable(f"{problem}; try again when it is done") from None
         except tuple(getattr(psycopg.errors, name) for name in damage_errors) as error:
             damage = f"{self!r} is damaged ({format_server_error(error)})"
             raise StoreDamaged(f"{damage}: put a backup of its schema in its place") from None

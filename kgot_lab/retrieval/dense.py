@@ -120,9 +120,8 @@ def _embed_texts(texts: list[str], embedder: Embedder) -> Matrix:
     checked_embedder(embedder, ("name", "embed"))
     matrix = normalise_rows(embedder.embed(texts), embedder.name)
     if len(matrix) != len(texts):
-        raise BadInput(
-            f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts; it must give one for each"
-        )
+        problem = f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts"
+        raise BadInput(f"{problem}; it must give one for each")
     return matrix
 
 

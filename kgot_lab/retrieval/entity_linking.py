@@ -325,13 +325,11 @@ def _checked_name_graph(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
     document to a name.
     """
     if list(graph.ids[: len(ids)]) != ids:
-        raise BadInput(
-            "the graph of names must begin with these documents in the order of their ids; build it with name_graph(documents)"
-        )
+        problem = "the graph of names must begin with these documents in the order of their ids"
+        raise BadInput(f"{problem}; build it with name_graph(documents)")
     if (graph.sources >= len(ids)).any() or (graph.targets < len(ids)).any():
-        raise BadInput(
-            "the edges of a graph of names lead from documents to names; build it with name_graph(documents)"
-        )
+        problem = "the edges of a graph of names lead from documents to names"
+        raise BadInput(f"{problem}; build it with name_graph(documents)")
     return graph
 
 

@@ -90,9 +90,8 @@ def _check_weighted(pairs: Sequence[object]) -> None:
     """Raise BadInput unless these are pairs of a weight and a stage, with at least one weight above 0."""
     for pair in pairs:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[1], Stage)):
-            raise BadInput(
-                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {describe_value(pair)}"
-            )
+            example = "as in weighted((0.7, one), (0.3, other))"
+            raise BadInput(f"weighted() takes pairs (weight, stage), {example}, not {describe_value(pair)}")
         weight = pair[0]
         if (
             isinstance(weight, bool)
@@ -158,9 +157,8 @@ def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
     try:
         return np.array([row_of[id] for id in ranking.ids], dtype=np.int64)
     except KeyError as error:
-        raise BadInput(
-            f"{ranking.system or 'the ranking'} found {error.args[0]!r}, which is none of the documents at hand"
-        ) from None
+        problem = f"{ranking.system or 'the ranking'} found {error.args[0]!r}"
+        raise BadInput(f"{problem}, which is none of the documents at hand") from None
 
 
 def rows_and_scores(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
@@ -217,15 +215,13 @@ def _checked_rows(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
     """Return the rows and scores of a ranking after checking that it can be fused."""
     scores = ranking_scores(ranking)
     if rows.size and np.bincount(rows).max() > 1:
-        raise BadInput(
-            f"retriever {ranking.system!r} found a document twice; the ids of a ranking must be unique"
-        )
+        problem = f"retriever {ranking.system!r} found a document twice"
+        raise BadInput(f"{problem}; the ids of a ranking must be unique")
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         id, score = ranking.hits[int(bad[0])]
-        raise BadInput(
-            f"retriever {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused"
-        )
+        problem = f"retriever {ranking.system!r} gave {id!r} the score {score}"
+        raise BadInput(f"{problem}; only finite scores can be fused")
     return rows, scores
 
 

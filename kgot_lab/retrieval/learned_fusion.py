@@ -48,19 +48,16 @@ class LearnedFusion:
             or not all(isinstance(lane, str) for lane in self.lanes)
             or len(set(self.lanes)) < len(self.lanes)
         ):
-            raise BadInput(
-                f"the retrievers of a learned fusion are one name or more, each once, not {describe_value(self.lanes)}"
-            )
+            problem = "the retrievers of a learned fusion are one name or more"
+            raise BadInput(f"{problem}, each once, not {describe_value(self.lanes)}")
         for name in ("scores", "ranks"):
             if len(getattr(self, name)) != len(self.lanes):
-                raise BadInput(
-                    f"a learned fusion has as many {name} as lanes, {len(self.lanes)}, not {len(getattr(self, name))}"
-                )
+                problem = f"a learned fusion has as many {name} as lanes, {len(self.lanes)}"
+                raise BadInput(f"{problem}, not {len(getattr(self, name))}")
         for weight in (*self.scores, *self.ranks, self.bias):
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-                raise BadInput(
-                    f"the weights of a learned fusion are finite numbers, not {describe_value(weight)}"
-                )
+                problem = "the weights of a learned fusion are finite numbers"
+                raise BadInput(f"{problem}, not {describe_value(weight)}")
         require_count(self.pool, 1, "pool", "it is how many hits of each retriever are used")
         require_count(self.queries, 1, "queries", "it is on how many a fusion was learnt")
 
@@ -85,9 +82,8 @@ class LearnedFusion:
         try:
             return LearnedFusion(**arguments)
         except TypeError as error:
-            raise BadInput(
-                f"this is no learned fusion ({error}); LearnedFusion(…).as_json() gives one"
-            ) from None
+            problem = f"this is no learned fusion ({error})"
+            raise BadInput(f"{problem}; LearnedFusion(…).as_json() gives one") from None
 
 
 def learned(retrievers: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
@@ -101,9 +97,8 @@ def learned(retrievers: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
     require(fusion, LearnedFusion, "a fusion is what learn_fusion() gives")
     _check_retrievers(retrievers)
     if missing := [name for name in fusion.lanes if name not in retrievers]:
-        raise BadInput(
-            f"the fusion was learnt with {', '.join(missing)}, which is not among the retrievers {', '.join(retrievers)}"
-        )
+        problem = f"the fusion was learnt with {', '.join(missing)}"
+        raise BadInput(f"{problem}, which is not among the retrievers {', '.join(retrievers)}")
     stages = [retrievers[name] for name in fusion.lanes]
     weights = np.array([*fusion.scores, *fusion.ranks])
 
@@ -137,9 +132,8 @@ def learn_fusion(
     for query in queries:
         require(query, Query, "a fusion is learnt from queries with ids, as in [Query('who?', 'q1')]")
     if not retrievers or not queries:
-        raise BadInput(
-            "a fusion is learnt from one retriever or more, and from queries whose answers are known"
-        )
+        problem = "a fusion is learnt from one retriever or more"
+        raise BadInput(f"{problem}, and from queries whose answers are known")
     tables, labels = list[_Floats](), list[_Floats]()
     for query in queries:
         ids, features = pooled_features([retriever.search(query) for retriever in retrievers.values()], pool)
@@ -162,9 +156,8 @@ def _check_retrievers(retrievers: object) -> None:
 
 def _relevant_ids(relevant: object, query: Query) -> set[str]:
     if isinstance(relevant, str) or not isinstance(relevant, Iterable):
-        raise BadInput(
-            f"what is relevant to {query.id!r} are ids in a set or a list, or grades by id, not {describe_value(relevant)}"
-        )
+        problem = f"what is relevant to {query.id!r} are ids in a set or a list"
+        raise BadInput(f"{problem}, or grades by id, not {describe_value(relevant)}")
     return (
         {id for id, grade in relevant.items() if grade > 0}
         if isinstance(relevant, Mapping)
@@ -199,17 +192,15 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
     require_amount(l2, "l2", positive=True)  # separable examples have no optimum without it
     table, targets = np.asarray(features, np.float64), np.asarray(answers, np.float64)
     if table.ndim != 2 or targets.shape != table.shape[:1] or not np.isfinite(table).all():
-        raise BadInput(
-            f"features must be finite numbers of shape (examples, features), not {table.shape} for {targets.shape} answers"
-        )
+        problem = "features must be finite numbers of shape (examples, features)"
+        raise BadInput(f"{problem}, not {table.shape} for {targets.shape} answers")
     if not len(targets) or targets.min() != 0 or targets.max() != 1:
         raise BadInput("to learn takes examples that are right and examples that are not")
     with np.errstate(over="ignore", invalid="ignore"):
         means, deviations = table.mean(axis=0), table.std(axis=0)
     if not np.isfinite([means, deviations]).all():
-        raise BadInput(
-            f"features of a size of {np.abs(table).max():.3g} are too large to learn from: scale them first"
-        )
+        problem = f"features of a size of {np.abs(table).max():.3g} are too large to learn from"
+        raise BadInput(f"{problem}: scale them first")
     deviations[deviations < 1e-12] = 1.0  # a constant feature gets weight 0
     design = np.hstack([(table - means) / deviations, np.ones((len(table), 1))])
     penalties = np.full(design.shape[1], l2)

@@ -103,9 +103,8 @@ def _checked_emphasis(emphasis: Mapping[str, float]) -> dict[str, float]:
         if not (math.isfinite(weight) and weight >= 0):
             raise BadInput(f"emphasis on {key!r} must be a number of 0 or more, not {weight}")
         if len(searched_words(key)) != 1:
-            raise BadInput(
-                f"emphasis is on single words that are searched, and {key!r} is not one; stop words are left out"
-            )
+            problem = f"emphasis is on single words that are searched, and {key!r} is not one"
+            raise BadInput(f"{problem}; stop words are left out")
         weight_of[searched_words(key)[0]] = float(weight)
     return weight_of
 
@@ -231,9 +230,8 @@ def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]
     try:
         connection.execute("CREATE VIRTUAL TABLE passages USING fts5(text, tokenize='porter unicode61')")
     except sqlite3.OperationalError as error:
-        raise BadInput(
-            f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error}); use bm25() or like()"
-        ) from None
+        problem = f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error})"
+        raise BadInput(f"{problem}; use bm25() or like()") from None
     # SQLite does not accept lone surrogates
     texts = (normalise_nfc(replace_surrogates(full_text(document))) for document in documents)
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))

@@ -242,9 +242,8 @@ class Links:
         Raises BadInput if it is not a node of the graph.
         """
         if id not in self.graph:
-            raise BadInput(
-                f"{id!r} was found but is no node of the graph; its node ids must be the ids that are ranked"
-            )
+            problem = f"{id!r} was found but is no node of the graph"
+            raise BadInput(f"{problem}; its node ids must be the ids that are ranked")
         return self.graph.row(id)
 
     def rows(self, ranking: Ranking) -> Ints:

@@ -180,9 +180,8 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         for part in seeds:
             for id, weight in part.weights(ranking).items():
                 if id not in graph:
-                    raise BadInput(
-                        f"{part.name}: the seed {id!r} is no node of {graph}; seeds are ids of its nodes"
-                    )
+                    problem = f"{part.name}: the seed {id!r} is no node of {graph}"
+                    raise BadInput(f"{problem}; seeds are ids of its nodes")
                 start[graph.row(id)] = start.get(graph.row(id), 0.0) + weight
         weights = np.array(list(start.values()))
         if not weights.any():

@@ -160,9 +160,8 @@ def _find_candidates(
 ) -> tuple[RowNumbers, RowNumbers]:
     """Return pairs of rows, row < column, of which one is among the approximate k nearest of the other."""
     if effort.weighed < 1 or effort.threads < 1:
-        raise BadInput(
-            f"the neighbours weighed and the threads are 1 or more, not {effort.weighed} and {effort.threads}"
-        )
+        problem = "the neighbours weighed and the threads are 1 or more"
+        raise BadInput(f"{problem}, not {effort.weighed} and {effort.threads}")
     rows = np.flatnonzero(~selection.blank)
     keys = [np.empty(0, np.int64)]
     with _faiss_on_threads(effort.threads) as faiss:

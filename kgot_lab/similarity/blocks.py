@@ -57,9 +57,8 @@ def validate_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
     """
     array = np.asarray(vectors)
     if array.ndim != 2 or array.dtype.kind not in "fiub":
-        raise BadInput(
-            f"{name}: give a matrix of numbers, a row for each vector, not {array.dtype} of shape {array.shape}"
-        )
+        problem = f"{name}: give a matrix of numbers, a row for each vector"
+        raise BadInput(f"{problem}, not {array.dtype} of shape {array.shape}")
     with np.errstate(over="ignore", invalid="ignore"):
         matrix = np.ascontiguousarray(array, np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
@@ -106,19 +105,16 @@ class PairSelection:
         """
         size = len(matrices[0])
         if any(len(matrix) != size for matrix in matrices):
-            raise BadInput(
-                f"the matrices have {' and '.join(str(len(matrix)) for matrix in matrices)} rows; each node has a row in both"
-            )
+            problem = f"the matrices have {' and '.join(str(len(matrix)) for matrix in matrices)} rows"
+            raise BadInput(f"{problem}; each node has a row in both")
         numbers = None if new is None else np.unique(_integer_array(new, "new rows"))
         if numbers is not None and len(numbers) and not 0 <= numbers[0] <= numbers[-1] < size:
-            raise BadInput(
-                f"new rows are numbers from 0 to {size - 1}, not {numbers[0] if numbers[0] < 0 else numbers[-1]}"
-            )
+            problem = f"new rows are numbers from 0 to {size - 1}"
+            raise BadInput(f"{problem}, not {numbers[0] if numbers[0] < 0 else numbers[-1]}")
         group_numbers = None if groups is None else _integer_array(groups, "groups")
         if group_numbers is not None and len(group_numbers) != size:
-            raise BadInput(
-                f"groups has {len(group_numbers)} numbers for {size} rows; give the number of its group for each row"
-            )
+            problem = f"groups has {len(group_numbers)} numbers for {size} rows"
+            raise BadInput(f"{problem}; give the number of its group for each row")
         blank = np.any([~matrix.any(axis=1) for matrix in matrices], axis=0)
         return cls(
             size, blank, None if numbers is not None and len(numbers) == size else numbers, group_numbers
@@ -222,9 +218,8 @@ def max_block_side(memory: int, fixed: int, cell: int, row: int, advice: str) ->
     """
     minimum = fixed + row * MIN_SIDE + cell * MIN_SIDE**2
     if memory < minimum:
-        raise BadInput(
-            f"memory={memory:,} bytes are too few for this join; {minimum:,} is the least possible. {advice}"
-        )
+        problem = f"memory={memory:,} bytes are too few for this join"
+        raise BadInput(f"{problem}; {minimum:,} is the least possible. {advice}")
     side = int((((row * row + 4 * cell * (memory - fixed)) ** 0.5) - row) / (2 * cell))
     return max(MIN_SIDE, min(BLOCK_SIDE, side))
 

@@ -78,9 +78,8 @@ class Thresholds:
     def __post_init__(self) -> None:
         for what, value, limit in (("skeleton", self.skeleton, 1), ("delta", self.delta, 2)):
             if not abs(value) <= limit:
-                raise BadInput(
-                    f"the threshold of the {what} lies between -{limit} and {limit}, not at {value}"
-                )
+                problem = f"the threshold of the {what} lies between -{limit} and {limit}"
+                raise BadInput(f"{problem}, not at {value}")
             object.__setattr__(self, what, round(float(value), DIGITS))
         if self.words < 0:
             raise BadInput(f"a skeleton must hold some number of words, from 0 on, not {self.words}")

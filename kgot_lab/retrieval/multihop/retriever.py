@@ -56,9 +56,8 @@ class Scorer:
         clues, units = len(FEATURES), len(self.bias)
         shapes = [part.shape for part in (self.straight, self.inner, self.bias, self.bent)]
         if shapes != [(clues,), (clues, units), (units,), (units,)]:
-            raise BadInput(
-                f"a scorer of {clues} clues has other shapes than {shapes}; fit it anew with benchmarks/standard_sets/fit_trail.py"
-            )
+            problem = f"a scorer of {clues} clues has other shapes than {shapes}"
+            raise BadInput(f"{problem}; fit it anew with benchmarks/standard_sets/fit_trail.py")
         if not all(np.isfinite(part).all() for part in (self.straight, self.inner, self.bias, self.bent)):
             raise BadInput("the weights of a scorer are finite numbers")
 
@@ -108,9 +107,8 @@ class Scorer:
         Raises BadInput for anything else, and for weights of other features.
         """
         if not isinstance(values, dict) or values.get("clues") != list(FEATURES):
-            raise BadInput(
-                "these weights are of other clues than there are now; fit them anew with benchmarks/standard_sets/fit_trail.py"
-            )
+            problem = "these weights are of other clues than there are now"
+            raise BadInput(f"{problem}; fit them anew with benchmarks/standard_sets/fit_trail.py")
         try:
             return Scorer(
                 *(np.array(values[name], np.float64) for name in ("straight", "inner", "bias", "bent"))
