@@ -50,9 +50,8 @@ def zip_members(path: Path) -> tuple[ZipMember, ...]:
     Raises BadInput if it is not a zip file.
     """
     with _open_zip(path) as archive:
-        return tuple(
-            ZipMember(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir()
-        )
+        files = (info for info in archive.infolist() if not info.is_dir())
+        return tuple(ZipMember(info.filename, info.file_size) for info in files)
 
 
 def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
@@ -113,11 +112,8 @@ def require_short_directory(file: BinaryIO) -> None:
     file.seek(max(0, file.tell() - _END_RECORD_BYTES - 65_535))
     end = file.read()
     at = end.rfind(b"PK\x05\x06")
-    if (
-        at >= 0
-        and len(end) >= at + _END_RECORD_BYTES
-        and struct.unpack("<L", end[at + 12 : at + 16])[0] > _LONGEST_DIRECTORY
-    ):
+    is_whole = at >= 0 and len(end) >= at + _END_RECORD_BYTES
+    if is_whole and struct.unpack("<L", end[at + 12 : at + 16])[0] > _LONGEST_DIRECTORY:
         raise BadInput(f"the list of its files is longer than {_LONGEST_DIRECTORY / 1e6:.0f} MB")
     file.seek(0)
 
@@ -159,20 +155,17 @@ def _refusal_reason(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
         return "which is a link" if kind == stat.S_IFLNK else "which is no regular file"
-    if (
-        name != info.orig_filename
-        or "\\" in name
-        or ":" in name
-        or not name.isprintable()
-        or "\ufffd" in name
-    ):
+    is_ambiguous = any(mark in name for mark in ("\\", ":", "\ufffd")) or not name.isprintable()
+    if is_ambiguous or name != info.orig_filename:
         return "a name that means different things on different computers"
     if name.startswith("/") or any(part in ("", ".", "..") for part in parts):
         return "a name that leads elsewhere"
-    if any(
-        part != part.strip() or part.endswith(".") or _RESERVED.fullmatch(part) or len(part) > _LONGEST_NAME
-        for part in parts
-    ):
+
+    def is_portable(part: str) -> bool:
+        plain = part == part.strip() and not part.endswith(".") and not _RESERVED.fullmatch(part)
+        return plain and len(part) <= _LONGEST_NAME
+
+    if not all(map(is_portable, parts)):
         return "a name that not every computer can have"
     if len(parts) > limits.depth:
         return f"which lies more than {limits.depth} folders deep"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,11 +42,8 @@ class LearnedFusion:
     def __post_init__(self) -> None:
         for name in ("lanes", "scores", "ranks"):
             require(getattr(self, name), tuple, f"the {name} of a learned fusion are in a tuple")
-        if (
-            not self.lanes
-            or not all(isinstance(lane, str) for lane in self.lanes)
-            or len(set(self.lanes)) < len(self.lanes)
-        ):
+        are_names = bool(self.lanes) and all(isinstance(lane, str) for lane in self.lanes)
+        if not are_names or len(set(self.lanes)) < len(self.lanes):
             problem = "the retrievers of a learned fusion are one name or more"
             raise BadInput(f"{problem}, each once, not {describe_value(self.lanes)}")
         for name in ("scores", "ranks"):
@@ -63,9 +59,8 @@ class LearnedFusion:
 
     def as_json(self) -> dict[str, Json]:
         """Return the fusion as JSON values."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
-        }
+        fields = asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
     @staticmethod
     def of_json(values: Mapping[str, Json]) -> LearnedFusion:
@@ -73,14 +68,11 @@ class LearnedFusion:
 
         Raises BadInput for anything else.
         """
-        require(
-            values, Mapping, "a learned fusion is read from an object, as LearnedFusion(…).as_json() gives it"
-        )
-        arguments: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-        }
+        source = "a learned fusion is read from an object, as LearnedFusion(…).as_json() gives it"
+        require(values, Mapping, source)
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         try:
-            return LearnedFusion(**arguments)
+            return LearnedFusion(**{**values, **lists})
         except TypeError as error:
             problem = f"this is no learned fusion ({error})"
             raise BadInput(f"{problem}; LearnedFusion(…).as_json() gives one") from None
@@ -142,10 +134,8 @@ def learn_fusion(
         labels.append(np.array([id in relevant_ids for id in ids], np.float64))
     weights, bias = fit_logistic(np.concatenate(tables), np.concatenate(labels), l2)
     rounded = tuple(round(float(weight), 6) for weight in weights)  # so stored weights are those used
-    count = len(retrievers)
-    return LearnedFusion(
-        tuple(retrievers), rounded[:count], rounded[count:], round(bias, 6), pool, len(queries)
-    )
+    names, scores, ranks = tuple(retrievers), rounded[: len(retrievers)], rounded[len(retrievers) :]
+    return LearnedFusion(names, scores, ranks, round(bias, 6), pool, len(queries))
 
 
 def _check_retrievers(retrievers: object) -> None:
@@ -158,11 +148,9 @@ def _relevant_ids(relevant: object, query: Query) -> set[str]:
     if isinstance(relevant, str) or not isinstance(relevant, Iterable):
         problem = f"what is relevant to {query.id!r} are ids in a set or a list"
         raise BadInput(f"{problem}, or grades by id, not {describe_value(relevant)}")
-    return (
-        {id for id, grade in relevant.items() if grade > 0}
-        if isinstance(relevant, Mapping)
-        else set(relevant)
-    )
+    if isinstance(relevant, Mapping):
+        return {id for id, grade in relevant.items() if grade > 0}
+    return set(relevant)
 
 
 def pooled_features(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
@@ -260,16 +248,13 @@ class Selection:
 
     def __repr__(self) -> str:
         wide = max(len("retriever"), *(len(trial.lane) for trial in self.trials))
-        lines = [
-            f"<Selection: {len(self.selected)} of {len(self.trials)} retrievers selected, margin {self.margin:g}: {self.stage.name}>"
-        ]
+        counts = f"{len(self.selected)} of {len(self.trials)} retrievers selected"
+        lines = [f"<Selection: {counts}, margin {self.margin:g}: {self.stage.name}>"]
         lines.append(f"  {'retriever':{wide}}  alone  without   with  verdict")
         for trial in self.trials:
-            fusion = (
-                f"{'-':>7}  {'-':>5}"
-                if trial.verdict == _FIRST
-                else f"{trial.without:7.3f}  {trial.joined:5.3f}"
-            )
+            fusion = f"{trial.without:7.3f}  {trial.joined:5.3f}"
+            if trial.verdict == _FIRST:
+                fusion = f"{'-':>7}  {'-':>5}"
             lines.append(f"  {trial.lane:{wide}}  {trial.alone:5.3f}  {fusion}  {trial.verdict}")
         return "\n".join(lines)
 
@@ -290,12 +275,7 @@ def select_retrievers(
     one name, for a margin below 0, and if a quality is not finite.
     """
     by_name = _retrievers_by_name(retrievers)
-    if (
-        isinstance(margin, bool)
-        or not isinstance(margin, int | float)
-        or not (math.isfinite(margin) and margin >= 0)
-    ):
-        raise BadInput(f"the margin of the selection must be a number of 0 or more, not {margin!r}")
+    require_amount(margin, "the margin of the selection")
     own_quality = {name: _finite_quality(quality, stage) for name, stage in by_name.items()}
     first, *others = sorted(by_name, key=lambda name: (-own_quality[name], name))
     stage, current, selected = by_name[first], own_quality[first], [by_name[first]]

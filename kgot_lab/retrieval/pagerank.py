@@ -221,9 +221,8 @@ def titles_in_question(titles: NameIndex, weight: float = 3.0) -> Seeds:
     """Seed the walk at the documents whose title is in the question."""
 
     def weights(ranking: Ranking) -> dict[str, float]:
-        return {
-            id: weight for name in titles.find_names(ranking.query.text, cased=False) for id in titles[name]
-        }
+        names = titles.find_names(ranking.query.text, cased=False)
+        return {id: weight for name in names for id in titles[name]}
 
     return Seeds(f"titles in the question x{weight:g}", weights)
 

@@ -116,9 +116,8 @@ class PairSelection:
             problem = f"groups has {len(group_numbers)} numbers for {size} rows"
             raise BadInput(f"{problem}; give the number of its group for each row")
         blank = np.any([~matrix.any(axis=1) for matrix in matrices], axis=0)
-        return cls(
-            size, blank, None if numbers is not None and len(numbers) == size else numbers, group_numbers
-        )
+        new = None if numbers is not None and len(numbers) == size else numbers
+        return cls(size, blank, new, group_numbers)
 
     @property
     def max_pairs(self) -> int:
@@ -137,9 +136,8 @@ class PairSelection:
 
     def compute_block(self, matrix: Matrix, tile: Tile, buffer: Matrix) -> Matrix:
         """Compute the similarities of a block into `buffer`."""
-        rows = (
-            matrix[tile.top : tile.bottom] if self.new is None else matrix[self.new[tile.top : tile.bottom]]
-        )
+        span = slice(tile.top, tile.bottom)
+        rows = matrix[span] if self.new is None else matrix[self.new[span]]
         block = buffer[: tile.area].reshape(tile.bottom - tile.top, tile.right - tile.left)
         return np.matmul(rows, matrix[tile.left : tile.right].T, out=block)
 
@@ -241,9 +239,8 @@ def round_values(values: PairValues) -> PairValues:
 
 EXACT_BUFFER_BYTES = 2 << 20  # working memory of exact products: less than the L2 cache
 _MIN_PARTNERS_FOR_BATCH = 12  # partners of a row on average: from here on one call is faster than one by one
-_ROUNDING_TOLERANCE = (
-    1e-4  # of the last decimal: closer to a rounding boundary, the order of summation may matter
-)
+# of the last decimal: closer to a rounding boundary, the order of summation may matter
+_ROUNDING_TOLERANCE = 1e-4
 
 
 def exact_products(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
@@ -347,9 +344,8 @@ class JoinInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, walk: BlockJob[Any]) -> None:
-        super().__init__(
-            f"interrupted after {walk.done} of {walk.total} blocks; resume() does the others, partial_result() gives what was found"
-        )
+        state = f"interrupted after {walk.done} of {walk.total} blocks"
+        super().__init__(f"{state}; resume() does the others, partial_result() gives what was found")
         self._walk = walk
 
     def partial_result(self) -> Any:
