@@ -265,11 +265,8 @@ def test_what_has_no_text_skeleton_or_known_word_gets_no_edge_and_is_counted():
         "failed": "dog",
         "mute": "elk hen",
     }
-    skeletons = made(
-        ["ant bee", "bee ant fox", "7", "of no node"],
-        leaks={"ant bee": ("ant",)},
-        failed={"dog": "no answer"},
-    )
+    leaks = {"ant bee": ("ant",)}
+    skeletons = made(["ant bee", "bee ant fox", "7", "of no node"], leaks=leaks, failed={"dog": "no answer"})
     skeletons = replace(skeletons, by_text={**skeletons.by_text, "elk hen": "7"})
     found = delta_edges(graph_of(texts), skeletons, BAGS, thresholds=Thresholds(-1, -2, words=0))
     assert [(e.source, e.target) for e in found] == [("a", "b")]
@@ -295,17 +292,15 @@ def test_a_graph_without_two_nodes_to_compare_has_no_edges(texts):
         delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH),
         similarity_edges(graph, BAGS, 0.1),
     ):
-        assert (
-            not found and not found.counts.pairs and replace_computed_edges(graph, found, found.type) == graph
-        )
+        assert not found and not found.counts.pairs
+        assert replace_computed_edges(graph, found, found.type) == graph
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_a_vector_that_holds_no_number_is_refused_by_its_text(number):
     graph = graph_of({"a": "ant bee", "b": "cow dog"})
-    with pytest.raises(
-        BadInput, match=r"bags: 1 of 3 vectors hold NaN or infinity; the first is that of 'cow dog'"
-    ):
+    message = r"bags: 1 of 3 vectors hold NaN or infinity; the first is that of 'cow dog'"
+    with pytest.raises(BadInput, match=message):
         delta_edges(
             graph,
             made(texts_by_node(graph).values(), turn=lambda text: "ant"),
@@ -330,9 +325,8 @@ def test_more_edges_than_allowed_are_refused_rather_than_cut():
     skeletons = made(texts_by_node(graph).values())
     count = len(delta_edges(graph, skeletons, BAGS, thresholds=LOOSE))
     assert len(delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, most=count)) == count
-    with pytest.raises(
-        BadInput, match=f"{count} pairs pass, and most={count - 1} are allowed: raise the thresholds"
-    ):
+    message = f"{count} pairs pass, and most={count - 1} are allowed: raise the thresholds"
+    with pytest.raises(BadInput, match=message):
         delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, most=count - 1)
 
 
@@ -387,10 +381,8 @@ def test_new_edges_replace_computed_ones_of_their_type_and_leave_curated_ones():
     grown = replace_computed_edges(graph, found)
     assert set(found.edges) < set(grown.edges)
     assert grown.types() == {DELTA_EDGE: len(found), "cites": 1, SIMILARITY_EDGE: 1}
-    assert replace_computed_edges(grown, found) == grown and replace_computed_edges(grown, []).types() == {
-        "cites": 1,
-        SIMILARITY_EDGE: 1,
-    }
+    assert replace_computed_edges(grown, found) == grown
+    assert replace_computed_edges(grown, []).types() == {"cites": 1, SIMILARITY_EDGE: 1}
 
 
 def test_edges_of_another_type_and_types_that_are_curated_are_refused():
@@ -466,9 +458,8 @@ def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
         nodes = [Node(id, properties={"description": text}) for id, text in texts.items()]
         graph = PropertyGraph.of(nodes, without_nodes(graph, gone).edges)
         skeletons = made(text for text in texts.values() if text not in refused)
-        now = update_delta_edges(
-            graph, changed | fresh, skeletons, BAGS, effort=Effort(chance.choice([LITTLE, 10**8])), **how
-        )
+        effort = Effort(chance.choice([LITTLE, 10**8]))
+        now = update_delta_edges(graph, changed | fresh, skeletons, BAGS, effort=effort, **how)
         anew = delta_edges(graph, skeletons, BAGS, **how)
         assert now.edges == anew.edges and [e.properties for e in now] == [e.properties for e in anew]
         named = changed | fresh
@@ -487,15 +478,8 @@ def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
     graph = replace_computed_edges(graph, delta_edges(graph, skeletons, BAGS, verifier=verifier, **how))
     assert len(verifier.asked) == math.comb(10, 2)
     verifier.asked.clear()
-    now = update_delta_edges(
-        graph,
-        ["c", "h"],
-        skeletons,
-        BAGS,
-        verifier=verifier,
-        effort=Effort(progress=lambda *counts: told.append(counts)),
-        **how,
-    )
+    effort = Effort(progress=lambda *counts: told.append(counts))
+    now = update_delta_edges(graph, ["c", "h"], skeletons, BAGS, verifier=verifier, effort=effort, **how)
     assert now.counts.pairs == len(verifier.asked) == 2 * 8 + 1 and told
     assert sum(now.candidates.values()) == now.counts.pairs and len(now) == math.comb(10, 2)
     nothing = update_delta_edges(graph, [], skeletons, BAGS, verifier=verifier, **how)
@@ -784,17 +768,15 @@ def test_a_changed_node_loses_its_edges_even_where_it_gets_no_new_ones():
 
 def test_nodes_of_one_text_get_no_edge_and_are_counted():
     graph = graph_of({"a": "ant bee", "b": " ant bee", "c": "ant bee", "d": "bee ant fox"})
-    found = delta_edges(
-        graph, made(texts_by_node(graph).values()), BAGS, thresholds=Thresholds(0.2, -2, words=0)
-    )
+    thresholds = Thresholds(0.2, -2, words=0)
+    found = delta_edges(graph, made(texts_by_node(graph).values()), BAGS, thresholds=thresholds)
     assert [(e.source, e.target) for e in found] == [("a", "d"), ("b", "d"), ("c", "d")]
     assert (found.counts.pairs, found.counts.same_text) == (3, 3)
 
 
 def test_a_name_is_no_text_and_a_summary_is_one():
-    graph = PropertyGraph.of(
-        [Node("a", properties={"name": "ant bee"}), Node("b", properties={"summary": "ant bee"})]
-    )
+    properties = {"summary": "ant bee"}
+    graph = PropertyGraph.of([Node("a", properties={"name": "ant bee"}), Node("b", properties=properties)])
     assert texts_by_node(graph) == {"b": "ant bee"}
 
 

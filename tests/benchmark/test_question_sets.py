@@ -61,22 +61,15 @@ def test_the_locked_questions_are_asked_only_when_they_are_named():
         part: {question.id for question in Selection(part=part).select(hotpotqa()).questions}
         for part in ("", "locked", "develop", "all")
     }
-    assert (
-        ids["locked"] == locked
-        and not ids[""] & locked
-        and ids["all"] == ids[""] | locked
-        and len(ids["all"]) == 100
-    )
+    assert ids["locked"] == locked and not ids[""] & locked and ids["all"] == ids[""] | locked
+    assert len(ids["all"]) == 100
 
 
 def test_a_sample_is_drawn_by_seed_and_keeps_the_order_of_the_set():
     data = simpleqa()
     one, same, other = (Selection(sample=0.1, seed=seed).select(data).questions for seed in (1, 1, 2))
-    assert (
-        len(one) == 433
-        and one == same != other
-        and [each.id for each in one] == sorted(each.id for each in one)
-    )
+    assert len(one) == 433 and one == same != other
+    assert [each.id for each in one] == sorted(each.id for each in one)
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -115,12 +108,8 @@ def test_a_set_of_ones_own_has_documents_files_and_what_a_person_took(tmp_path):
     assert [document.title for document in first.documents] == ["Tides", "Moon"] and first.aliases == (
         "2 times",
     )
-    assert (second.answer, second.level, second.steps, second.tools) == (
-        "3",
-        "1",
-        2,
-        ("python",),
-    ) and second.attachments[0].is_file()
+    assert (second.answer, second.level, second.steps, second.tools) == ("3", "1", 2, ("python",))
+    assert second.attachments[0].is_file()
     assert third.documents[0].text.startswith("The tide")
 
 
@@ -228,10 +217,8 @@ def test_a_file_name_cannot_lead_out_of_the_folder(tmp_path):
     (tmp_path / "files").mkdir()
     with hub_server([row(1, file_name="../../escaped.txt")], {"escaped.txt": b"x"}) as (hub, _):
         data = gaia(hub, tmp_path / "files")
-    assert (
-        data.questions[0].attachments[0].parent == tmp_path / "files"
-        and not (tmp_path / "escaped.txt").exists()
-    )
+    assert data.questions[0].attachments[0].parent == tmp_path / "files"
+    assert not (tmp_path / "escaped.txt").exists()
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])

@@ -185,10 +185,8 @@ def test_words_that_never_meet_in_a_sentence_are_drawn_together_by_their_passage
 
     assert right(before) < 0.2 and right(after) > 0.4  # chance is 1 in 24
     assert after.digest == again.digest != before.digest
-    assert (
-        after.digest
-        != embedder("infonce", documents=passages, dimension=32, training=Training(seed=1)).digest
-    )
+    training = Training(seed=1)
+    assert after.digest != embedder("infonce", documents=passages, dimension=32, training=training).digest
 
 
 def test_the_gradient_of_infonce_is_that_of_finite_differences():

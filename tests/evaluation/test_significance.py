@@ -59,9 +59,8 @@ def test_the_seed_decides_and_zeros_change_nothing():
 @pytest.mark.parametrize("seed", range(3))
 def test_an_interval_equals_that_of_scipy_with_the_same_draws(seed):
     values = np.random.default_rng(seed).beta(5, 1, 80)
-    theirs = stats.bootstrap(
-        (values,), np.mean, n_resamples=3_000, method="BCa", rng=np.random.default_rng(7)
-    ).confidence_interval
+    rng = np.random.default_rng(7)
+    theirs = stats.bootstrap((values,), np.mean, n_resamples=3_000, method="BCa", rng=rng).confidence_interval
     ours = interval(values, rounds=3_000, seed=7)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
     assert ours.mean == pytest.approx(values.mean()) and ours.n == 80

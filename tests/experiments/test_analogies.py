@@ -100,9 +100,8 @@ def test_what_is_relevant_is_in_the_pool_and_the_query_itself_is_not(name):
     text_of = {document.id: document.text for document in found.dataset.documents}
     for query in found.dataset.queries:
         pool = set(found.pools[query.id])
-        assert set(found.dataset.qrels[query.id]) <= pool <= set(text_of) and len(pool) == len(
-            found.pools[query.id]
-        )
+        assert set(found.dataset.qrels[query.id]) <= pool <= set(text_of)
+        assert len(pool) == len(found.pools[query.id])
         assert query.text not in {text_of[id] for id in pool}
     assert len(found.texts) >= len(text_of)
     assert len(found.develop.dataset.queries) + len(found.opened.dataset.queries) == len(
@@ -115,9 +114,8 @@ def test_the_searches_have_their_published_sizes():
     task = retrieval("analobench T2 S1")
     corpus = retrieval("analobench S30")
     processes = retrieval("parallelparc pool")
-    assert {len(pool) for pool in task.pools.values()} == {200} and {
-        len(pool) for pool in corpus.pools.values()
-    } == {339}
+    assert {len(pool) for pool in task.pools.values()} == {200}
+    assert {len(pool) for pool in corpus.pools.values()} == {339}
     assert sum(map(len, task.dataset.qrels.values())) == sum(map(len, corpus.dataset.qrels.values())) == 2_460
     assert len(processes.dataset.documents) == 620 and "590 to 620 to choose from" in repr(processes)
 
@@ -126,14 +124,11 @@ def test_the_searches_have_their_published_sizes():
 def test_pairs_are_judged_in_the_part_they_belong_to_and_analogies_are_rare(name):
     whole = pairs(name)
     develop, opened = whole.develop, whole.opened
-    assert (
-        develop.analogous.isdisjoint(opened.analogous)
-        and develop.analogous | opened.analogous == whole.analogous
-    )
+    assert develop.analogous.isdisjoint(opened.analogous)
+    assert develop.analogous | opened.analogous == whole.analogous
     for part in (whole, develop, opened):
-        assert (
-            part.analogous and all(part.judges(*each) for each in part.analogous) and part.prevalence <= 0.03
-        )
+        assert part.analogous and all(part.judges(*each) for each in part.analogous)
+        assert part.prevalence <= 0.03
     assert not any(develop.judges(*each) for each in opened.analogous)
 
 
@@ -222,10 +217,8 @@ def test_every_item_is_asked_in_a_cell_or_counted_as_left_out():
             for trap in ("similar", "dissimilar")
         }
         assert len(set(totals.values())) == 1
-    assert (
-        sum(drawn.counts.values()) + sum(drawn.left_out.values()) == 2 * 14
-        and sum(drawn.left_out.values()) > 0
-    )
+    assert sum(drawn.counts.values()) + sum(drawn.left_out.values()) == 2 * 14
+    assert sum(drawn.left_out.values()) > 0
     assert repr(drawn).startswith("<made: near-similar")
 
 

@@ -114,15 +114,11 @@ def test_there_are_as_many_edges_of_strangers_and_of_the_most_alike(scripts):
     verdicts = scripts["KeptVerdicts"](Aligner(embedder))
     alike = scripts["most_alike"](texts(), embedder, 4)
     weights = [edge.properties["weight"] for edge in alike]
-    assert (
-        len(alike) == 4
-        and weights == sorted(weights, reverse=True)
-        and alike[:2] == scripts["most_alike"](texts(), embedder, 2)
-    )
+    assert len(alike) == 4 and weights == sorted(weights, reverse=True)
+    assert alike[:2] == scripts["most_alike"](texts(), embedder, 2)
     standing = scripts["most_alike"](texts(), embedder, 6, verdicts)
-    assert standing and not any(
-        verdicts.align(TEXTS[edge.source], TEXTS[edge.target]).veto for edge in standing
-    )
+    assert standing
+    assert not any(verdicts.align(TEXTS[edge.source], TEXTS[edge.target]).veto for edge in standing)
     strange = scripts["of_strangers"](
         texts(), made, embedder, scripts["Thresholds"](0.9, -2.0), verdicts, len(standing)
     )

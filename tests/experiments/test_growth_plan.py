@@ -48,6 +48,5 @@ def test_where_growth_bends_the_two_fits_say_a_range():
         *[row | {"index_s": 2 * row["index_s"]} for row in rows(1.0, (100_000,))],
     ]
     (index, *_) = [each for each in extrapolated(bent, 10**6) if each.what == "index_s"]
-    assert index.low < 1000 < index.high == pytest.approx(1200) and index.exponent == pytest.approx(
-        1.1505, abs=1e-4
-    )
+    assert index.low < 1000 < index.high == pytest.approx(1200)
+    assert index.exponent == pytest.approx(1.1505, abs=1e-4)

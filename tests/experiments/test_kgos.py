@@ -57,9 +57,8 @@ def test_the_halves_share_no_query_and_every_gold_node_is_in_the_graph(graph):
     ids = [query.id for some in halves.values() for query in some]
     assert len(ids) == len(set(ids)) == 152 and {len(some) for some in halves.values()} == {76}
     for query in (*halves["tuning"], *halves["locked"]):
-        assert query.strict <= query.lenient <= set(graph.ids) and bool(query.strict) is (
-            query.level != "out_of_scope"
-        )
+        assert query.strict <= query.lenient <= set(graph.ids)
+        assert bool(query.strict) is (query.level != "out_of_scope")
         assert query.intent in INTENT_LABELS
     with pytest.raises(UnknownName, match="tuning"):
         cookbook_queries("all")
@@ -212,16 +211,14 @@ def test_the_fusion_that_was_settled_is_the_one_that_is_used_and_another_plan_is
 def test_the_queries_without_an_answer_are_in_no_data_set(graph):
     some = cookbook_queries("tuning")
     data = cookbook_data("tuning", some, graph)
-    assert len(data.queries) == sum(bool(query.strict) for query in some) == 66 and set(data.qrels) == {
-        query.id for query in data.queries
-    }
+    assert len(data.queries) == sum(bool(query.strict) for query in some) == 66
+    assert set(data.qrels) == {query.id for query in data.queries}
 
 
 def test_the_questions_from_outside_are_three_parts_and_none_is_a_query_of_ours():
     parts = [outside_questions(split) for split in ("train", "val", "test")]
-    assert [len(part) for part in parts] == [100, 100, 1000] and len(
-        {text for part in parts for text in part}
-    ) == 1200
+    assert [len(part) for part in parts] == [100, 100, 1000]
+    assert len({text for part in parts for text in part}) == 1200
     ours = {query.text for half in HALVES for query in cookbook_queries(half)}
     assert not ours & {text for part in parts for text in part}
     with pytest.raises(UnknownName, match="train"):

@@ -45,16 +45,13 @@ def walked(limits=FEW, question="In which year was Ada Lovelace born?", **replie
 
 
 def test_a_vote_that_inserts_and_how_it_was_split():
-    run = walked(
-        FEW.but(steps=4), vote=[*votes("I", "I", "I"), *votes("R", "I", "I", "R", "I"), *votes("R", "R", "R")]
-    )
+    vote = [*votes("I", "I", "I"), *votes("R", "I", "I", "R", "I"), *votes("R", "R", "R")]
+    run = walked(FEW.but(steps=4), vote=vote)
     shown = lessons_of(run)
     assert [run.events[at].inserts for at in shown["INSERT by vote"]] == [3, 3]
     (split,) = shown["a vote split 3:2"]
-    assert (run.events[split].inserts, run.events[split].retrieves) == (
-        3,
-        2,
-    ) and "a vote split 2:1" not in shown
+    assert (run.events[split].inserts, run.events[split].retrieves) == (3, 2)
+    assert "a vote split 2:1" not in shown
     assert "a vote split 2:1" in lessons_of(
         walked(FEW.but(votes=3), vote=[*votes("I", "R", "I"), *votes("R", "R")])
     )
@@ -85,28 +82,18 @@ def test_a_refused_read_that_stays_refused_is_not_mended():
 
 
 def test_a_refused_write_that_is_repaired_is_no_mended_retrieve():
-    run = walked(
-        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")],
-        write={"statements": ["add("]},
-        mend={"statement": WRITE["statements"][0]},
-    )
+    vote = [*votes("I", "I", "I"), *votes("R", "R", "R")]
+    run = walked(vote=vote, write={"statements": ["add("]}, mend={"statement": WRITE["statements"][0]})
     shown = lessons_of(run)
-    assert (
-        isinstance(run.events[shown["a refused statement repaired"][0]], Wrote)
-        and "a wrong RETRIEVE mended" not in shown
-    )
+    assert isinstance(run.events[shown["a refused statement repaired"][0]], Wrote)
+    assert "a wrong RETRIEVE mended" not in shown
 
 
 def test_an_empty_read_that_is_asked_again_and_an_answer_that_is_forced():
     limits = FEW.but(steps=1, forced_reads=1, rereads=1)
     nothing = {"statement": "result = facts('Nobody')"}
-    run = walked(
-        limits,
-        vote=votes("I", "I", "I"),
-        forced=nothing,
-        reread={"statement": "result = facts('No one')"},
-        guess={"answer": "1815"},
-    )
+    reread = {"statement": "result = facts('No one')"}
+    run = walked(limits, vote=votes("I", "I", "I"), forced=nothing, reread=reread, guess={"answer": "1815"})
     shown = lessons_of(run)
     assert [run.events[at].role for at in shown["an empty read asked again"]] == ["read again"]
     assert isinstance(run.events[shown["a forced answer"][0]], Forced)

@@ -107,9 +107,8 @@ def test_a_question_is_answered_by_weights_that_its_fold_did_not_teach():
         assert weights[number] == pytest.approx(
             fit_logit(features[others], [answers[other] for other in others])
         )
-    assert set(fold.values()) == set(range(10)) and cross_validated(
-        features[:4], answers[:4], ["a", "a", "b", "b"]
-    ).shape == (4, 3)
+    assert set(fold.values()) == set(range(10))
+    assert cross_validated(features[:4], answers[:4], ["a", "a", "b", "b"]).shape == (4, 3)
 
 
 def test_nothing_is_learnt_from_locked_questions_or_from_a_source_in_two_groups():
@@ -221,11 +220,8 @@ def test_precision_recall_and_lift_worked_out_by_hand():
         1.0,
         0.25,
     )
-    assert (
-        found.lift == 2
-        and found.f1 == pytest.approx(2 / 3)
-        and found.precision.low < 0.5 < found.precision.high
-    )
+    assert found.lift == 2 and found.f1 == pytest.approx(2 / 3)
+    assert found.precision.low < 0.5 < found.precision.high
 
 
 def test_a_receipt_of_other_questions_or_one_that_is_broken_is_refused(tmp_path):
@@ -343,6 +339,5 @@ def test_graded_answers_are_compared_as_every_other_system_is():
     }
     row = compare(scores, "surface", "accuracy", rounds=500)["minus surface"]
     means = [scores[name].mean("accuracy") for name in ("minus surface", "surface")]
-    assert (
-        row.difference.mean == pytest.approx(means[0] - means[1]) and row.wins + row.ties + row.losses == 40
-    )
+    assert row.difference.mean == pytest.approx(means[0] - means[1])
+    assert row.wins + row.ties + row.losses == 40

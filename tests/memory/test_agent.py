@@ -115,9 +115,8 @@ def test_a_malformed_extraction_is_an_event_and_the_turn_goes_on(store, reply):
 
 
 def test_a_model_that_breaks_while_it_extracts_does_not_break_the_turn(store):
-    made = Agent(
-        Scripted(["Noted."]), config=AgentConfig(knowledge_graph=KnowledgeGraphMemory(store, Broken()))
-    )
+    config = AgentConfig(knowledge_graph=KnowledgeGraphMemory(store, Broken()))
+    made = Agent(Scripted(["Noted."]), config=config)
     (event,) = made.run(SAID).events
     assert event.kind == "extraction failed" and "RuntimeError: the wire is cut" in event.told
 

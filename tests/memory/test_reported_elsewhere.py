@@ -228,10 +228,8 @@ def test_facts_of_a_model_of_one_and_a_half_billion_parameters_are_learnt(claims
         sentence: reply if isinstance(reply, str) else reply["text"] for sentence, reply in replies.items()
     }
     small = Scripted(lambda prompt: texts[prompt.messages[-1].text], "replies of qwen2.5-coder-1.5b")
-    agent = Agent(
-        Scripted(lambda _: "Noted."),
-        config=AgentConfig(knowledge_graph=ClaimMemory(claims, small, session="chat", extraction="grounded")),
-    )
+    knowledge_graph = ClaimMemory(claims, small, session="chat", extraction="grounded")
+    agent = Agent(Scripted(lambda _: "Noted."), config=AgentConfig(knowledge_graph=knowledge_graph))
     for sentence in texts:
         result = agent.run(sentence)
         assert not [event for event in result.events if event.kind not in ("learnt", "refused")]

@@ -133,9 +133,8 @@ def hotpotqa():
     some = whole.documents[:300]
     ids = {document.id for document in some}
     asked = [query for query in whole.queries if whole.qrels[query.id].keys() <= ids]
-    return replace(
-        whole, documents=some, queries=tuple(asked), qrels={q.id: whole.qrels[q.id] for q in asked}
-    )
+    qrels = {q.id: whole.qrels[q.id] for q in asked}
+    return replace(whole, documents=some, queries=tuple(asked), qrels=qrels)
 
 
 @pytest.fixture(scope="module")

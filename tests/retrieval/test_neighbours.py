@@ -98,14 +98,10 @@ def test_a_boosted_pipeline_prints_itself():
     words, meaning = const("bm25", a=1), const("embeddings", a=1)
     pipe = weighted((0.7, words), (0.3, meaning)) >> boost(GRAPH, 0.2) % 100
     assert repr(pipe) == "<weighted(0.7 bm25, 0.3 embeddings) >> boost(0.2) % 100>"
-    assert (
-        repr(boost(GRAPH, 0.2, types=["requires", "enables"], seeds=5))
-        == "<boost(0.2, enables, requires, seeds=5)>"
-    )
-    assert (
-        repr(boosted_neighbours(GRAPH, words)) == "<around(bm25)>"
-        and repr(jaccard(GRAPH, words)) == "<jaccard(bm25)>"
-    )
+    types = ["requires", "enables"]
+    assert repr(boost(GRAPH, 0.2, types=types, seeds=5)) == "<boost(0.2, enables, requires, seeds=5)>"
+    assert repr(boosted_neighbours(GRAPH, words)) == "<around(bm25)>"
+    assert repr(jaccard(GRAPH, words)) == "<jaccard(bm25)>"
 
 
 def test_a_boosted_hit_says_which_lane_gave_what_and_over_which_edge():

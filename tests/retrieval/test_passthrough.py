@@ -95,10 +95,8 @@ def test_computed_edges_are_not_walked_unless_told():
     graph = graph_of("a b", "", ("a", "structural_isomorphism", "b"))
     near = const("e", a=2, b=1)
     assert traverse(graph, near, walk=FIRST).search("?").ids == ["a"]
-    assert traverse(graph, near, walk=Walk(entry=1, types=["structural_isomorphism"])).search("?").ids == [
-        "a",
-        "b",
-    ]
+    walk = Walk(entry=1, types=["structural_isomorphism"])
+    assert traverse(graph, near, walk=walk).search("?").ids == ["a", "b"]
     assert traverse(graph, near, walk=Walk(entry=1, computed=["similarity"])).search("?").ids == ["a"]
 
 

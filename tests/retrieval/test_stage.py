@@ -105,7 +105,6 @@ def test_a_stage_is_equal_to_itself_alone():
 
 @pytest.mark.parametrize("given", [None, ["rome"], {"rome": 1.0}])
 def test_a_step_that_gives_no_ranking_is_named(given):
-    with pytest.raises(
-        BadInput, match=f"the stage 'mine' gave a {type(given).__name__}, not a Ranking; make one with ranked"
-    ):
+    message = f"the stage 'mine' gave a {type(given).__name__}, not a Ranking; make one with ranked"
+    with pytest.raises(BadInput, match=message):
         Stage("mine", lambda ranking: given).search("Norway")

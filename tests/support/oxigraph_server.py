@@ -93,17 +93,15 @@ class OxigraphServer:
         """Change what the server holds, as somebody else would."""
         import httpx
 
-        httpx.post(
-            self.update_url, content=text.encode(), headers={"Content-Type": "application/sparql-update"}
-        ).raise_for_status()
+        headers = {"Content-Type": "application/sparql-update"}
+        httpx.post(self.update_url, content=text.encode(), headers=headers).raise_for_status()
 
     def ask(self, text: str) -> bool:
         """What the server says to an ASK over all its graphs."""
         import httpx
 
-        reply = httpx.get(
-            self.query_url, params={"query": text}, headers={"Accept": "application/sparql-results+json"}
-        )
+        headers = {"Accept": "application/sparql-results+json"}
+        reply = httpx.get(self.query_url, params={"query": text}, headers=headers)
         return bool(reply.raise_for_status().json()["boolean"])
 
 

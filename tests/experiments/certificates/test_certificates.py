@@ -61,9 +61,8 @@ def test_the_real_sets_give_a_hundred_questions_with_a_contradiction_for_fifty()
         "without": 100,
         "contradicted": 50,
     }
-    assert {case.set for case in cases} == {"2wiki", "musique-498"} and len(
-        {case.key for case in cases}
-    ) == 250
+    assert {case.set for case in cases} == {"2wiki", "musique-498"}
+    assert len({case.key for case in cases}) == 250
     assert all(case.hidden in case.question.gold for case in by_change["without"])
     texts = {document.text for tried in sets.values() for document in tried.questions.documents}
     assert not any(
@@ -81,9 +80,8 @@ def folder(tmp_path_factory):
     first = trial(place).answers()
     assert next(first).change == "whole"
     first.close()
-    assert len(certified_cases(place)) == 1 and [case.key for case in trial(place).missing()] == [
-        case.key for case in CASES[1:]
-    ]
+    assert len(certified_cases(place)) == 1
+    assert [case.key for case in trial(place).missing()] == [case.key for case in CASES[1:]]
     assert [row.change for row in trial(place).answers()] == [case.change for case in CASES[1:]]
     assert list(trial(place).answers()) == []
     return place

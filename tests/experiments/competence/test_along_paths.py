@@ -86,9 +86,8 @@ def test_a_model_that_errs_at_a_rate_leaves_as_many_solved_as_the_formula_says(
     rate, world, limits, found, assured, exact
 ):
     setting = LoopSetting("paths", limits, exact)
-    curve = competence_curve(
-        world.gold, tools(world, found), rate, setting, [0.3], competence=Competence(assured=assured)
-    )
+    competence = Competence(assured=assured)
+    curve = competence_curve(world.gold, tools(world, found), rate, setting, [0.3], competence=competence)
     (point,) = curve.points
     measured = proportion(round(point.solved.mean * point.solved.n), point.solved.n, confidence=0.999)
     assert measured.low <= point.exact <= measured.high

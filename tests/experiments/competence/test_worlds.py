@@ -51,10 +51,8 @@ def test_decomposed_questions_become_chains_whose_sentences_stand_in_their_passa
         world.gold.chains[0].resolved[1]
         == "Who was the first president of American Psychological Association?"
     )
-    assert (
-        first[1].after == (0,)
-        and first[1].fact.subject == first[0].fact.object == "American Psychological Association"
-    )
+    assert first[1].after == (0,)
+    assert first[1].fact.subject == first[0].fact.object == "American Psychological Association"
 
 
 def test_triples_become_chains_that_rest_on_whoever_gave_their_subject():

@@ -142,11 +142,8 @@ def test_each_kind_of_error_shows_and_what_a_line_does_not_say_is_refused():
     world = settled(TOWN)
     found = fact_outcomes(world, replay_evening(world, EVENING, extractor(FLAWED)))
     kinds = Counter((each.author, each.outcome) for each in found)
-    assert (
-        kinds["true", "missed"]
-        and kinds["not said", "waited, rejected"]
-        and kinds["not said", "accepted at once"]
-    )
+    assert kinds["true", "missed"] and kinds["not said", "waited, rejected"]
+    assert kinds["not said", "accepted at once"]
     assert kinds["not said", "refused: the line does not say it"]
     always = Extractor(extractor(Competence(invented=1)))
     read = [always.extract(line.told) for line in EVENING.lines if line.facts]

@@ -98,11 +98,8 @@ def test_a_withheld_answer_is_not_told_by_its_facts_reasons_sources_or_rivals(me
             said("Ada knows Bob", "page"),
         ]
     )
-    strict = certify(
-        memory,
-        [fact("Ada knows Bob"), LONDON, fact("London rules Ada")],
-        rules=CertificateRules(contested="withheld"),
-    )
+    rules = CertificateRules(contested="withheld")
+    strict = certify(memory, [fact("Ada knows Bob"), LONDON, fact("London rules Ada")], rules=rules)
     assert states(strict) == ["one source", "contested", "missing"]
     parts = certificate_to_json("Where is Ada?", answer, strict)
     assert parts["answer"] is None

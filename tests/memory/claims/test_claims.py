@@ -168,9 +168,8 @@ def test_undoing_a_lesson_is_not_in_the_way_of_learning_it_again(memory):
 def test_a_text_of_a_million_letters_is_an_object_like_any_other(memory):
     long = Triple("Ada", "wrote", "notes " * 170_000)
     memory.learn(Claim(long, "book"))
-    assert (
-        memory.facts("Ada") == (long,) and memory.holds(long) and memory.facts(object=long.object) == (long,)
-    )
+    assert memory.facts("Ada") == (long,) and memory.holds(long)
+    assert memory.facts(object=long.object) == (long,)
     assert memory.retract_fact(long).facts == (long,)
 
 

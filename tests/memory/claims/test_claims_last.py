@@ -29,15 +29,8 @@ def learn_with_canary(claims: Claims) -> None:
     """A canary in every place that an erasure has to reach, and facts that are to stay."""
     ledger = ReviewLedger(claims)
     claims.learn([said("Ada born_in London", f"{i}") for i in range(50)])
-    claims.learn(
-        said(
-            f"{CANARY} born_in London",
-            "secret",
-            said_by=CANARY,
-            span=Span(0, 9, f"said {CANARY} again"),
-            valid_from=year(2000),
-        )
-    )
+    span = Span(0, 9, f"said {CANARY} again")
+    claims.learn(said(f"{CANARY} born_in London", "secret", said_by=CANARY, span=span, valid_from=year(2000)))
     claims.learn(
         inferred(f"Ada knows {CANARY}", f"{CANARY} born_in London", "Ada born_in London", source="notes")
     )

@@ -108,9 +108,8 @@ def test_what_took_the_place_of_another_is_told_with_the_day_and_the_earlier_one
     agent.run("Ada lives in Paris.")
     told = agent.run("Where does Ada live?").context.split("\n\n")[1]
     assert told == "[Known Relationships]\n- Ada lives_in Paris (0.90; changed on 2026-05-01)"
-    assert made.build_context(["ada"], at=datetime(2026, 2, 1, tzinfo=UTC)).splitlines()[1:] == [
-        "- Ada lives_in London (0.90)"
-    ]
+    at = datetime(2026, 2, 1, tzinfo=UTC)
+    assert made.build_context(["ada"], at=at).splitlines()[1:] == ["- Ada lives_in London (0.90)"]
     assert memory.facts() == (LONDON, PARIS)  # nothing was deleted
     made.forget("chat/turn 2")
     assert made.build_context(["ada"]) == "[Known Relationships]\n- Ada lives_in London (0.90)"

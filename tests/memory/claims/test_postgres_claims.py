@@ -53,9 +53,8 @@ def test_claims_of_a_newer_version_and_damaged_ones_are_told(postgres):
     ):
         claims.facts()
     postgres.asked(f"""COMMENT ON SCHEMA "{postgres.namespace}" IS 'claims of kgot_lab, version 99'""")
-    with pytest.raises(
-        BadInput, match=r"newer version of this package .format 99, known is 2., so it was not touched"
-    ):
+    message = r"newer version of this package .format 99, known is 2., so it was not touched"
+    with pytest.raises(BadInput, match=message):
         postgres.opened()
 
 
@@ -91,9 +90,8 @@ def test_a_wrong_password_is_one_error_without_it(postgres):
     try:
         postgres.asked("CREATE ROLE guarded LOGIN PASSWORD 'right'", "SELECT pg_reload_conf()")
         address = f"postgresql://guarded:wrong-secret@/kgot_lab?host={postgres.data}&port=5432"
-        with pytest.raises(
-            StoreUnavailable, match='password authentication failed for user "guarded"'
-        ) as told:
+        message = 'password authentication failed for user "guarded"'
+        with pytest.raises(StoreUnavailable, match=message) as told:
             until(lambda: not _enters(address), "the server asks for passwords")
             open_claims(address)
         assert "secret" not in str(told.value)
