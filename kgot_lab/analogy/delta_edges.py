@@ -233,9 +233,7 @@ class ComputedEdges:
             made, alike = map(_format_band_counts, (self.counts_by_band, self.candidates))
             lines.append(f"  edges: {made}; pairs looked at that are alike in skeleton: {alike}")
             if self.edges:
-                expected = ", ".join(
-                    self._format_expected_precision(*item) for item in self.expected().items()
-                )
+                expected = ", ".join(self._format_expected_precision(*i) for i in self.expected().items())
                 lines.append(
                     f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {expected}"
                 )

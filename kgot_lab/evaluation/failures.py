@@ -67,10 +67,7 @@ class Failures:
         """Return, for each question type and system, the number of failures and of questions."""
         total = Counter(question.type for question in self.questions)
         failed = Counter((question.type, system) for question in self.questions for system in question.missed)
-        return {
-            type: {system: (failed[type, system], total[type]) for system in self.systems}
-            for type in sorted(total)
-        }
+        return {type: {s: (failed[type, s], total[type]) for s in self.systems} for type in sorted(total)}
 
     def grid(self) -> Grid:
         """Return the failures by question type as a table."""

@@ -53,9 +53,7 @@ class Bags:
         self.digest = hashlib.sha256(f"bags {dimension}".encode()).hexdigest()
 
     def embed(self, texts):
-        return np.array([self._vector(text) for text in texts], np.float32).reshape(
-            len(texts), self.dimension
-        )
+        return np.array([self._vector(t) for t in texts], np.float32).reshape(len(texts), self.dimension)
 
     def _vector(self, text):
         if text in self.wrong:

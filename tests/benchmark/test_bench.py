@@ -255,9 +255,7 @@ def test_ours_are_run_again_with_another_embedder_where_they_have_one(tmp_path, 
     some = ("bm25", "follow", "convex")
     bench(DATA, systems={name: systems(DATA, VECTORS)[name] for name in some}, folder=tmp_path)
     asked, original = [], running.timed_search
-    monkeypatch.setattr(
-        running, "timed_search", lambda stage, *how: asked.append(stage.name) or original(stage, *how)
-    )
+    monkeypatch.setattr(running, "timed_search", lambda s, *how: asked.append(s.name) or original(s, *how))
     bench(DATA, systems={name: systems(DATA, VECTORS)[name] for name in some}, folder=tmp_path)
     assert asked == []
     made = bench(

@@ -121,10 +121,7 @@ def test_wherever_it_stops_all_systems_have_answered_the_same_first_questions():
         for name in SETS:
             counts = [len(done.get((name, system), ())) for system in WAYS_TO_ANSWER if system != "loop"]
             assert max(counts) - min(counts) <= 1
-    assert all(
-        ids == [question.id for question in SETS[name].questions][: len(ids)]
-        for (name, _), ids in done.items()
-    )
+    assert all(ids == [q.id for q in SETS[name].questions][: len(ids)] for (name, _), ids in done.items())
     asked = Counter(due.system for due in questions_in_turn(TINY))
     assert asked == {"closed-book": 5, "rag": 5, "follow-few": 5, "gold": 5, "loop": 2}
 

@@ -45,11 +45,7 @@ def test_musique_has_its_passages_aliases_and_hops_as_levels():
 
 def test_the_hash_of_a_set_changes_with_any_answer():
     data = hotpotqa()
-    assert (
-        data.sha256
-        == hotpotqa().sha256
-        != data.only([question.id for question in data.questions[:99]]).sha256
-    )
+    assert data.sha256 == hotpotqa().sha256 != data.only([q.id for q in data.questions[:99]]).sha256
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -237,10 +233,7 @@ def test_without_a_token_gaia_is_refused_before_anything_is_sent(monkeypatch):
 
 def test_the_script_that_packs_the_sets_reads_the_owners_files_and_finds_what_differs(tmp_path):
     script = runpy.run_path(str(Path(__file__).parents[2] / "data" / "make" / "question_sets.py"))
-    rows = [
-        {"_id": question.id, "question": question.text, "answer": question.answer}
-        for question in simpleqa().questions
-    ]
+    rows = [{"_id": q.id, "question": q.text, "answer": q.answer} for q in simpleqa().questions]
     assert script["differing"]("simpleqa", rows) == []
     assert script["differing"]("simpleqa", [{**rows[0], "answer": "another"}, *rows[1:]]) == [rows[0]["_id"]]
     csv = tmp_path / "new.csv"

@@ -154,11 +154,7 @@ def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_
     assert len(named) == 10 and {made.plan.baseline, made.plan.expected} <= set(named)
     assert challenger(made) == made.plan.expected
     assert not any(name.startswith("control") for name in named) and named == sorted(named, key=order.index)
-    better = [
-        name
-        for name in order[: order.index(named[-1])]
-        if name not in named and not name.startswith("control")
-    ]
+    better = [n for n in order[: order.index(named[-1])] if n not in named and not n.startswith("control")]
     assert not better or named[-1] in (made.plan.baseline, made.plan.expected)
     page = recall_page([made])
     assert all(f">{name}<" in page or f"{name} (" in page for name in named)

@@ -115,11 +115,7 @@ def test_a_page_has_less_time_than_a_packed_file_and_stops_no_folder(converter, 
 def left_behind() -> tuple[set[int], set[str], int]:
     """The processes, open files and threads that this process has, but for those of its tests' own."""
     files = {str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()}
-    return (
-        processes_below(os.getpid()),
-        {file for file in files if file.startswith("pipe:")},
-        threading.active_count(),
-    )
+    return processes_below(os.getpid()), {f for f in files if f.startswith("pipe:")}, threading.active_count()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux lists what a process has")

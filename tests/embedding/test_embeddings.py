@@ -147,11 +147,7 @@ def test_shipped_passages_are_not_embedded_again(model, tmp_path):
     )
     dense(load_dataset("hotpotqa").documents, shelf).search("Who directed the film?")
     assert counting.asked == 1
-    texts = [
-        full_text(document)
-        for name in ("hotpotqa", "musique", "2wiki")
-        for document in load_dataset(name).documents
-    ]
+    texts = [full_text(d) for name in ("hotpotqa", "musique", "2wiki") for d in load_dataset(name).documents]
     vectors = shelf.embed([*texts, "Who directed the film?"])
     assert counting.asked == 1
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(vectors)), abs=1e-5)

@@ -112,9 +112,7 @@ def test_a_receipt_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_pa
 def test_a_receipt_keeps_the_first_hits_in_their_order_and_six_digits_of_a_score(tmp_path):
     scores = {"d09": 1.23456789e-5, "d03": 1.23456781e-5, "d01": 1.0}
     path = tmp_path / "run.jsonl.gz"
-    run_and_store(
-        path, Stage("fixed", lambda ranking: ranked(ranking.query, scores)), DATA, name="fixed", keep=2
-    )
+    run_and_store(path, Stage("fixed", lambda r: ranked(r.query, scores)), DATA, name="fixed", keep=2)
     assert load_results(path).hits["q0"] == (Hit("d01", 1.0), Hit("d09", 1.23457e-5))
     head, *_, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
     assert head["kept"] == 2

@@ -73,9 +73,7 @@ def test_values_that_are_all_the_same_have_an_interval_of_one_point():
 def test_95_of_100_intervals_hold_the_true_mean():
     generator = np.random.default_rng(0)
     samples = generator.choice([0, 0.5, 1], (600, 60), p=[0.1, 0.3, 0.6])
-    held = np.mean(
-        [own.low <= 0.75 <= own.high for sample in samples for own in [interval(sample, rounds=600)]]
-    )
+    held = np.mean([own.low <= 0.75 <= own.high for s in samples for own in [interval(s, rounds=600)]])
     assert 0.92 < held < 0.975
 
 

@@ -153,9 +153,7 @@ def test_the_draw_is_the_same_in_any_order_and_another_with_another_seed():
     found = made()
     first = cells(pools_of(found, Counts(), nouns), name="made").choices
     again = cells(pools_of(found[::-1], Counts(), nouns), name="made").choices
-    assert sorted(first.questions, key=lambda each: each.id) == sorted(
-        again.questions, key=lambda each: each.id
-    )
+    assert sorted(first.questions, key=lambda e: e.id) == sorted(again.questions, key=lambda each: each.id)
     assert cells(pools_of(found, Counts(), nouns), name="made", seed=1).choices.questions != first.questions
     assert len({question.answer for question in first.questions}) == 4
 
@@ -168,16 +166,12 @@ def test_the_cells_of_a_set_are_drawn_of_one_part_at_a_time(name):
     develop = cells_of(name, Counts(), long_words).choices
     opened = cells_of(name, Counts(), long_words, opened=True).choices
     away = {item.id for item in items(name) if item.locked}
-    in_develop, in_opened = (
-        {question.id.split()[0] for question in part.questions} for part in (develop, opened)
-    )
+    in_develop, in_opened = ({q.id.split()[0] for q in part.questions} for part in (develop, opened))
     assert in_develop and in_develop.isdisjoint(away) and in_opened <= away and in_opened
     assert not develop.locked and len(opened.opened.questions) == len(opened.questions)
     texts_of_away = {item.analogue for item in items(name) if item.locked}
     known = {item.analogue for item in items(name) if not item.locked}
-    assert not any(
-        text in texts_of_away - known for question in develop.questions for text in question.choices
-    )
+    assert not any(text in texts_of_away - known for q in develop.questions for text in q.choices)
 
 
 def test_a_pair_has_two_ends():
@@ -275,8 +269,5 @@ def test_the_wrong_choices_are_of_known_kinds():
 
 
 def test_far_and_close_are_known_where_people_said_so():
-    assert Counter(question.far for question in choices("parallelparc basic").questions) == {
-        False: 186,
-        True: 124,
-    }
+    assert Counter(q.far for q in choices("parallelparc basic").questions) == {False: 186, True: 124}
     assert {question.far for question in choices("analobench T1 S1").questions} == {None}

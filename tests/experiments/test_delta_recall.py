@@ -64,9 +64,7 @@ def test_texts_are_joined_by_a_bare_hub_for_each_noun_that_a_few_share(scripts):
 def test_develop_sources_ask_for_develop_analogues_and_no_others(scripts, name):
     whole = pairs(f"{name} pairs")
     asked = scripts["questions"](name, "develop", whole.develop)
-    assert {query.id for query in asked.queries} == {
-        content_id("", item.source) for item in items(name) if not item.locked
-    }
+    assert {q.id for q in asked.queries} == {content_id("", i.source) for i in items(name) if not i.locked}
     ends = {end for both in whole.locked for end in both}
     for query in asked.queries:
         assert asked.qrels[query.id] and query.id not in asked.qrels[query.id]

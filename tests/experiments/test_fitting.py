@@ -35,9 +35,7 @@ def test_what_one_clue_decides_is_learnt(units, least):
 
 
 def test_nothing_is_learnt_on_a_question_that_is_locked_anywhere():
-    asked = {
-        (part.name.removesuffix("-untitled"), query.id) for part in develop_parts() for query in part.queries
-    }
+    asked = {(p.name.removesuffix("-untitled"), query.id) for p in develop_parts() for query in p.queries}
     locked = {(name, id) for name in BUNDLED for id in load_dataset(name).locked}
     locked |= {("2wiki-1000", id) for id in load_dataset("2wiki").locked}
     assert len(asked) > 900 and not asked & locked

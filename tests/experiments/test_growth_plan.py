@@ -13,9 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def rows(power: float, sizes=(1_000, 10_000, 100_000), lane: str = "words"):
-    return [
-        {"lane": lane, "passages": size, **dict.fromkeys(CARRIED_ON, 3e-4 * size**power)} for size in sizes
-    ]
+    return [{"lane": lane, "passages": s, **dict.fromkeys(CARRIED_ON, 3e-4 * s**power)} for s in sizes]
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 1.2])

@@ -184,11 +184,7 @@ def test_a_conversation_keeps_its_last_messages_and_begins_with_the_user(store):
     for number in range(5):
         made.run(f"message {number}")
     assert [message.text for message in made.memory.messages] == ["message 3", "Yes.", "message 4", "Yes."]
-    assert [message.text for message in made.provider.asked[-1].messages[1:]] == [
-        "message 3",
-        "Yes.",
-        "message 4",
-    ]
+    assert [m.text for m in made.provider.asked[-1].messages[1:]] == ["message 3", "Yes.", "message 4"]
     made.memory.clear()
     assert made.memory.messages == ()
 

@@ -253,9 +253,7 @@ def test_two_memories_on_one_file_wait_for_each_other(path, monkeypatch):
         with Claims(SQLiteClaims(path)) as mine:
             agent = talking(mine, *(noting(f"{name} counts n{number}") for number in range(15)), session=name)
             for number in range(15):
-                failed.extend(
-                    event for event in agent.run(f"{name} counts n{number}.").events if event.kind != "learnt"
-                )
+                failed.extend(e for e in agent.run(f"{name} counts n{number}.").events if e.kind != "learnt")
 
     threads = [threading.Thread(target=chat, args=(name,)) for name in ("one", "two", "three")]
     for thread in threads:

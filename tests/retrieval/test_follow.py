@@ -372,9 +372,7 @@ def mixed(graph: PropertyGraph, seed: int) -> PropertyGraph:
     targets = {type: [edge.target for edge in edges if edge.type == type] for type in graph.types()}
     for some in targets.values():
         chance.shuffle(some)
-    return PropertyGraph.of(
-        graph.nodes, {Edge(edge.source, edge.type, targets[edge.type].pop()) for edge in edges}
-    )
+    return PropertyGraph.of(graph.nodes, {Edge(e.source, e.type, targets[e.type].pop()) for e in edges})
 
 
 @pytest.mark.extended

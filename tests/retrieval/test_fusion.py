@@ -114,10 +114,7 @@ def test_ties_are_broken_by_id(fuse):
 @pytest.mark.parametrize("fuse", FUSIONS.values(), ids=FUSIONS)
 def test_a_fused_hit_is_explained_by_every_lane_that_found_it(fuse):
     reasons = fuse(WORDS, MEANING).search("?").why("b")
-    assert [(reason.lane, reason.score, reason.rank) for reason in reasons] == [
-        ("words", 6, 2),
-        ("meaning", 0.8, 1),
-    ]
+    assert [(r.lane, r.score, r.rank) for r in reasons] == [("words", 6, 2), ("meaning", 0.8, 1)]
     assert [reason.lane for reason in fuse(WORDS, MEANING).search("?").why("a")] == ["words"]
 
 

@@ -140,9 +140,7 @@ def test_bm25_equals_bm25s_ranking_for_ranking(name):
     data = load_dataset(name).develop
     ids = [document.id for document in data.documents]
     index = bm25s.BM25(k1=1.2, b=0.75, method="lucene", backend="numpy")
-    texts = bm25s.tokenize(
-        [full_text(document) for document in data.documents], stopwords="english", show_progress=False
-    )
+    texts = bm25s.tokenize([full_text(d) for d in data.documents], stopwords="english", show_progress=False)
     index.index(texts, show_progress=False)
     queries = data.queries[::4]
     asked = bm25s.tokenize([query.text for query in queries], stopwords="english", show_progress=False)

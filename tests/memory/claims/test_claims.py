@@ -214,9 +214,7 @@ def test_what_holds_is_what_repeated_derivation_reaches_and_every_retraction_is_
             gone = {source, *(each[0] for each in changes)}
             left = [each for each in claims if each.source not in gone]
             assert set(memory.facts()) == oracle(left)
-            assert all(
-                memory.holds(each) == (each in oracle(left)) for each in {claim.fact for claim in claims}
-            )
+            assert all(memory.holds(each) == (each in oracle(left)) for each in {c.fact for c in claims})
             states.append(memory.graph_hash(claims=True))
             changes.append((source, fallen.change))
         for state, (_, change) in zip(reversed(states[:-1]), reversed(changes), strict=True):

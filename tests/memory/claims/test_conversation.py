@@ -365,12 +365,7 @@ def test_whatever_a_model_sends_the_turn_is_answered_and_only_what_the_message_n
         for _ in sent:
             result = agent.run(TEXT)
             assert result.text == "Noted."
-            assert {event.kind for event in result.events} <= {
-                "learnt",
-                "to review",
-                "refused",
-                "extraction failed",
-            }
+            assert {e.kind for e in result.events} <= {"learnt", "to review", "refused", "extraction failed"}
         for claim in (
             claim for number in range(len(sent)) for claim in claims.from_source(f"chat/turn {number + 1}")
         ):
