@@ -523,9 +523,8 @@ def test_pairs_compared_together_are_as_each_alone_and_as_their_edges():
     skeletons, texts = made(texts_by_node(graph).values()), texts_by_node(graph)
     edges = delta_edges(graph, skeletons, BAGS, thresholds=ANY_LENGTH).edges
     pairs = compare_pairs([(texts[e.source], texts[e.target]) for e in edges], skeletons, BAGS)
-    assert [(p.raw, p.skeleton, p.delta, p.band) for p in pairs] == [
-        tuple(e.properties[name] for name in ("raw", "skeleton", "weight", "band")) for e in edges
-    ]
+    expected = [tuple(e.properties[name] for name in ("raw", "skeleton", "weight", "band")) for e in edges]
+    assert [(p.raw, p.skeleton, p.delta, p.band) for p in pairs] == expected
     assert pairs[3] == compare_texts(pairs[3].source, pairs[3].target, skeletons, BAGS)
     assert compare_pairs([], skeletons, BAGS) == ()
 
@@ -649,10 +648,8 @@ class Named(Bags):
 
 def test_the_default_thresholds_say_that_they_belong_to_a_larger_model():
     told = "skeleton >= 0.45 and delta >= 0.08"
-    assert (
-        Thresholds().describe(BAGS)
-        == f"{told}: the defaults, set for a 3072-dimensional model; bags has 24, so calibrate them"
-    )
+    expected = f"{told}: the defaults, set for a 3072-dimensional model; bags has 24, so calibrate them"
+    assert Thresholds().describe(BAGS) == expected
     assert Thresholds().describe(Named("OpenAI:text-embedding-3-large", 3072)) == f"{told}, the defaults"
     assert Thresholds(0.5).describe(BAGS) == "skeleton >= 0.5 and delta >= 0.08"
 
@@ -786,6 +783,5 @@ def test_a_pair_exactly_at_both_thresholds_is_an_edge():
         at = Thresholds(edge.properties["skeleton"], edge.properties["weight"], words=0)
         assert edge.identity in {e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=at)}
         above = replace(at, delta=at.delta + 1e-6)
-        assert edge.identity not in {
-            e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=above)
-        }
+        unwanted = edge.identity
+        assert unwanted not in {e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=above)}

@@ -103,11 +103,8 @@ def test_a_text_that_fails_is_tried_alone_and_reported_and_tried_again_next_time
     found = make_skeletons(TEXTS, maker, folder=tmp_path)
     assert found.failed == {TEXTS[2]: "the line is dead"}
     assert list(found) == TEXTS[:2] + TEXTS[3:]
-    assert [len(lot) for lot in maker.asked] == [
-        BATCH_SIZE,
-        *[1] * BATCH_SIZE,
-        *[BATCH_SIZE] * (40 // BATCH_SIZE - 1),
-    ]
+    expected = [BATCH_SIZE, *[1] * BATCH_SIZE, *[BATCH_SIZE] * (40 // BATCH_SIZE - 1)]
+    assert [len(lot) for lot in maker.asked] == expected
     again = Upside()
     assert len(make_skeletons(TEXTS, again, folder=tmp_path)) == 40 and again.asked == [[TEXTS[2]]]
 
@@ -236,11 +233,8 @@ def test_the_model_gets_rules_then_examples_then_the_text():
     llm = Scripted([GOOD, GOOD])
     assert ModelSkeletons(llm)([TEXTS[0], TEXTS[1]]) == [GOOD, GOOD]
     first, second = (prompt.messages for prompt in llm.asked)
-    assert [message.role for message in first] == [
-        "system",
-        *["user", "assistant"] * len(SKELETON_EXAMPLES),
-        "user",
-    ]
+    expected = ["system", *["user", "assistant"] * len(SKELETON_EXAMPLES), "user"]
+    assert [message.role for message in first] == expected
     assert first[0].text == RULES and TEXTS[0] in first[-1].text
     assert first[:-1] == second[:-1]  # so that it is read once
     assert (llm.asked[0].temperature, llm.asked[0].seed, llm.asked[0].max_tokens) == (0, None, 60)

@@ -90,9 +90,8 @@ def test_a_system_that_has_nothing_to_learn_from_is_left_out_and_the_report_says
     made = bench(data, systems=OWN | {"lsa": learnt}, plan=PLAN)
     assert {run.system for run in made.runs} == {"base", "mine"}
     for told in (f"{made}", made.markdown(), made._repr_html_()):
-        assert (
-            "Left out is lsa: LSA learns from words, and the 12 documents hold none but stop words." in told
-        )
+        expected = "Left out is lsa: LSA learns from words, and the 12 documents hold none but stop words."
+        assert expected in told
     with pytest.raises(InsufficientData, match="LSA learns from words"):
         bench(data, systems={"lsa": learnt, **OWN}, plan=Plan("lsa"))
 
@@ -524,9 +523,8 @@ def test_without_the_default_embedder_ours_are_not_installed(monkeypatch):
 
 def test_the_plan_and_the_receipts_are_where_the_report_is_derived_from(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
-    assert sorted(
-        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
-    ) == ["plan.json", "tiny/base.jsonl.gz", "tiny/mine.jsonl.gz"]
+    found = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
+    assert found == ["plan.json", "tiny/base.jsonl.gz", "tiny/mine.jsonl.gz"]
     assert results_path(tmp_path, DATA, "mine").exists()
     with pytest.raises(UnknownName):
         bench(DATA, systems={"mine": LINKED}, plan=Plan("nobody"), folder=tmp_path)
@@ -567,13 +565,8 @@ def test_a_system_is_built_when_its_turn_comes_and_progress_counts(tmp_path):
     said = []
     own = {name: (lambda name=name: said.append(f"built {name}") or LINKED) for name in ("one", "two")}
     bench(DATA, systems=own, plan=Plan("one", rounds=200), progress=lambda *step: said.append(step))
-    assert said == [
-        (0, 2, "one on tiny"),
-        "built one",
-        (1, 2, "two on tiny"),
-        "built two",
-        (2, 2, "the report"),
-    ]
+    expected = [(0, 2, "one on tiny"), "built one", (1, 2, "two on tiny"), "built two", (2, 2, "the report")]
+    assert said == expected
 
 
 def test_grades_may_be_whole_numbers_of_any_kind():
@@ -642,6 +635,5 @@ def test_what_was_changed_is_told_of_a_system_that_is_run_again(tmp_path):
         systems={"base": BASE, "mine": Stage("mine", named, "4")},
         folder=tmp_path,
     )
-    assert set(made.again.values()) == {
-        "what else the data hold (triples, computed edges, test split) changed"
-    }
+    expected = {"what else the data hold (triples, computed edges, test split) changed"}
+    assert set(made.again.values()) == expected

@@ -64,11 +64,8 @@ def drawn():
 
 
 def test_as_many_questions_are_drawn_as_the_design_says_none_of_them_used_before(drawn):
-    assert {name: len(sample.questions) for name, sample in drawn.items()} == {
-        "hotpotqa": 70,
-        "2wiki": 150,
-        "musique-498": 150,
-    }
+    expected = {"hotpotqa": 70, "2wiki": 150, "musique-498": 150}
+    assert {name: len(sample.questions) for name, sample in drawn.items()} == expected
     assert all(int(question.id[1:]) > 100 for question in drawn["2wiki"].questions)
     hops = [question.level for question in drawn["musique-498"].questions]
     assert hops == ["2 hops", "3 hops", "4 hops"] * 50
@@ -80,11 +77,8 @@ def test_as_many_questions_are_drawn_as_the_design_says_none_of_them_used_before
 @pytest.mark.extended
 def test_no_drawn_question_or_passage_that_holds_its_answer_may_be_tuned_on(drawn):
     tuned = develop_samples()
-    assert {name: len(sample.questions) for name, sample in tuned.items()} == {
-        "hotpotqa": 30,
-        "2wiki": 61,
-        "musique": 60,
-    }
+    expected = {"hotpotqa": 30, "2wiki": 61, "musique": 60}
+    assert {name: len(sample.questions) for name, sample in tuned.items()} == expected
     asked = {question.text for sample in drawn.values() for question in sample.questions}
     assert not asked & {question.text for sample in tuned.values() for question in sample.questions}
     assert not gold_texts(drawn) & gold_texts(tuned)
@@ -141,10 +135,8 @@ def test_every_system_answers_and_leaves_a_trace_of_what_it_read(tmp_path):
     assert receipts["first", "rag", "curie"].rests and receipts["first", "rag", "curie"].evidence_tokens > 0
     assert receipts["first", "closed-book", "curie"].evidence_tokens == 0
     assert receipts["first", "loop", "lovelace"].rests
-    assert (
-        receipts["first", "gold", "curie"].evidence_tokens
-        < receipts["first", "follow-few", "curie"].evidence_tokens
-    )
+    expected = receipts["first", "follow-few", "curie"].evidence_tokens
+    assert receipts["first", "gold", "curie"].evidence_tokens < expected
     events = load_run(system_folder(tmp_path / "out", "second", "gold") / "traces" / "newton.jsonl").events
     [found] = [event for event in events if isinstance(event, ToolReturned)]
     [asked] = [event for event in events if isinstance(event, Asked)]
@@ -215,9 +207,8 @@ def test_a_model_that_always_fails_stops_the_sitting_and_is_asked_again_later(tm
 
     with pytest.raises(LLMError, match=r"5 answers in a row ended in an error.*the server is away"):
         list(ComparisonRun(TINY, tmp_path / "out", reader(fails)).answer_missing())
-    assert len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing())) == len(
-        list(questions_in_turn(TINY))
-    )
+    found = len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing()))
+    assert found == len(list(questions_in_turn(TINY)))
 
 
 def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tells_the_time_it_took(tmp_path):
@@ -233,11 +224,8 @@ def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tell
     assert again.keys() == before.keys() and len(again) == 6
     for asked, receipt in again.items():
         there = before[asked]
-        assert (receipt.predicted, receipt.likelihood, receipt.calls) == (
-            there.predicted,
-            there.likelihood,
-            there.calls,
-        )
+        expected = (there.predicted, there.likelihood, there.calls)
+        assert (receipt.predicted, receipt.likelihood, receipt.calls) == expected
         assert receipt.seconds == there.model_seconds
     other = reader()
     list(
@@ -376,14 +364,8 @@ def test_all_measures_follow_from_the_receipts_alone(tmp_path):
         rag={"seconds": None},
     )
     rag, alone = row_of(findings, "rag"), row_of(findings, "closed-book")
-    assert (rag.n, rag.em.mean, rag.prompt_tokens, rag.evidence_tokens, rag.calls, rag.seconds) == (
-        5,
-        0.8,
-        100,
-        40,
-        1,
-        None,
-    )
+    expected = (5, 0.8, 100, 40, 1, None)
+    assert (rag.n, rag.em.mean, rag.prompt_tokens, rag.evidence_tokens, rag.calls, rag.seconds) == expected
     assert rag.resting == 0.8 and rag.destroyed == (1, 2) and alone.destroyed == (0, 2)
     assert alone.seconds == 2.0
     assert rag.calibration_error == pytest.approx((0.95 + 2 * 0.15 + 0.45 + 0.95) / 5)
@@ -439,16 +421,12 @@ def test_the_rest_is_reckoned_from_the_receipts_and_before_there_are_any_from_to
     assert before["first", "loop"].seconds > before["first", "rag"].seconds
     written(tmp_path / "out", {"rag": [(1, None)] * 2, "gold": [(1, None)] * 5})
     after = {(row.set, row.system): row for row in estimate_remaining(TINY, tmp_path / "out")}
-    assert (after["first", "rag"].left, after["first", "rag"].seconds, after["first", "rag"].by) == (
-        1,
-        2.0,
-        "median of this set",
-    )
+    expected = (1, 2.0, "median of this set")
+    assert (after["first", "rag"].left, after["first", "rag"].seconds, after["first", "rag"].by) == expected
     assert (after["second", "rag"].seconds, after["second", "rag"].by) == (2.0, "median of other sets")
     assert ("first", "gold") not in after
-    assert forecast_grid(list(after.values())).rows[-1][1].text == str(
-        len(missing_answers(TINY, tmp_path / "out"))
-    )
+    found = forecast_grid(list(after.values())).rows[-1][1].text
+    assert found == str(len(missing_answers(TINY, tmp_path / "out")))
     assert load_system_results(tmp_path / "out", "first", "loop") == {}
 
 

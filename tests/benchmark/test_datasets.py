@@ -180,11 +180,8 @@ def test_a_beir_folder_may_be_gzipped_without_a_head_and_with_a_byte_order_mark(
 def test_a_bundled_set_survives_a_round_trip(tmp_path):
     dataset = searched(51).develop
     again = from_beir(to_beir(dataset, tmp_path / "wiki", "dev"), "dev")
-    assert (again.documents, again.queries, again.qrels) == (
-        dataset.documents,
-        dataset.queries,
-        dataset.qrels,
-    )
+    expected = (dataset.documents, dataset.queries, dataset.qrels)
+    assert (again.documents, again.queries, again.qrels) == expected
 
 
 @pytest.mark.parametrize(
@@ -426,9 +423,8 @@ def test_a_published_ranking_names_passages_of_its_set_and_no_id_twice():
         for ranking in rankings:
             assert len(set(ranking.ids)) == len(ranking.ids) <= 8
             elsewhere += sum(id not in known and " title at rank " not in id for id in ranking.ids)
-            assert [hit.score for hit in ranking.hits] == sorted(
-                (hit.score for hit in ranking.hits), reverse=True
-            )
+            expected = sorted((hit.score for hit in ranking.hits), reverse=True)
+            assert [hit.score for hit in ranking.hits] == expected
     # LightRAG, three times the same title: it is in 2wiki, but not among the passages LightRAG searched
     assert elsewhere == 3
 

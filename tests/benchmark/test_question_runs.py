@@ -355,9 +355,8 @@ def test_an_alias_is_as_right_as_the_answer():
 
 
 def test_everything_is_worked_on_once():
-    assert sorted(run_in_parallel(lambda n: n * n, range(20), 4, threading.Event())) == [
-        n * n for n in range(20)
-    ]
+    found = sorted(run_in_parallel(lambda n: n * n, range(20), 4, threading.Event()))
+    assert found == [n * n for n in range(20)]
 
 
 def test_rag_finds_passages_in_documents_only(tmp_path):

@@ -58,9 +58,8 @@ def receipts(folder) -> list[str]:
 
 def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, tmp_path, monkeypatch):
     [first] = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
-    assert receipts(tmp_path / "out") == [
-        f"own-test/{file_name(system)}.jsonl.gz" for system in sorted({*SOME, BASELINE})
-    ]
+    found = receipts(tmp_path / "out")
+    assert found == [f"own-test/{file_name(system)}.jsonl.gz" for system in sorted({*SOME, BASELINE})]
     assert {run.system for run in first.runs} == {*SOME, BASELINE}
     assert first.plan == room.DEFAULT_PLAN == Plan.load(tmp_path / "out" / "plan.json")
     monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run again"))

@@ -84,9 +84,8 @@ def test_workers_make_the_receipts_of_one_process_and_compute_no_vector(client, 
     assert len(there.asked) <= 5
     assert [step[0] for step in told] == [*range(1, len(SOME) + 1), len(SOME)]
     monkeypatch.setattr(filling, "run_on_worker", None)  # nothing is sent again
-    assert (
-        bench(DATA, systems=built, plan=PLAN, folder=tmp_path / "shared", client=client).csv() == alone.csv()
-    )
+    found = bench(DATA, systems=built, plan=PLAN, folder=tmp_path / "shared", client=client).csv()
+    assert found == alone.csv()
 
 
 def held_up(place: Path) -> Stage:
@@ -186,9 +185,8 @@ def test_systems_that_are_run_again_by_workers_are_told_with_the_reason(client, 
     why = f"its embedder changed (before: {one.name})"
     assert again.again == {"convex": why, "follow": why}
     assert list(again.embedders) == [f"{other.name} ({other.digest[:8]})"]
-    assert {step[2] for step in told[:-1]} == {
-        f"{name} on tiny (again, since {why})" for name in ("convex", "follow")
-    }
+    expected = {f"{name} on tiny (again, since {why})" for name in ("convex", "follow")}
+    assert {step[2] for step in told[:-1]} == expected
 
 
 def test_a_worker_with_another_version_is_refused():

@@ -101,10 +101,8 @@ def test_the_best_weight_is_that_of_a_plain_search_over_the_grid():
     }
     best = max(reached.values())
     nearest = min((share for share, value in reached.items() if value == best), key=lambda s: abs(s - 0.5))
-    assert (
-        best_weight(first, second, data).name
-        == weighted((nearest, first), (round(1 - nearest, 1), second)).name
-    )
+    found = best_weight(first, second, data).name
+    assert found == weighted((nearest, first), (round(1 - nearest, 1), second)).name
 
 
 # ---------------------------------------------------------------------------------------------------------

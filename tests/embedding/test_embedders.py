@@ -214,9 +214,8 @@ def test_the_loss_of_infonce_is_the_written_formula():
     s = [[float(rows[i] @ rows[2 + j]) / 0.5 for j in (0, 1)] for i in (0, 1)]
     log_row = [s[i][i] - math.log(sum(math.exp(x) for x in s[i])) for i in (0, 1)]
     log_column = [s[i][i] - math.log(math.exp(s[0][i]) + math.exp(s[1][i])) for i in (0, 1)]
-    assert infonce_loss(model.weights, bags, 0.5)[0] == pytest.approx(
-        -(sum(log_row) + sum(log_column)) / 4, rel=1e-5
-    )
+    found = infonce_loss(model.weights, bags, 0.5)[0]
+    assert found == pytest.approx(-(sum(log_row) + sum(log_column)) / 4, rel=1e-5)
 
 
 # --- a server ---
@@ -233,9 +232,8 @@ def test_a_server_is_asked_in_batches_and_its_order_is_mended():
         model.close()
     assert vectors == pytest.approx(np.array([[0.6, 0.8], [0, 1], [1, 0]])) and vectors.dtype == np.float32
     assert [body["input"] for body in server.bodies] == [["a", "b"], ["c"]]
-    assert {"path": "/v1/embeddings", "model": "tiny", "encoding_format": "float"}.items() <= server.bodies[
-        0
-    ].items()
+    found = {"path": "/v1/embeddings", "model": "tiny", "encoding_format": "float"}.items()
+    assert found <= server.bodies[0].items()
     assert model.dimension == 2 and len(server.bodies) == 2
 
 

@@ -191,19 +191,10 @@ def test_comparing_twice_the_systems_is_twice_the_work_and_each_is_compared_once
 
 
 def test_numbers_print_as_in_a_paper():
-    assert [format_decimal(value) for value in (0.9364, 1.0, 0.0, -0.0125, 0.9996)] == [
-        ".936",
-        "1.000",
-        ".000",
-        "-.013",
-        "1.000",
-    ]
-    assert [format_signed(value) for value in (0.05, -0.05, 0.0, -0.0001)] == [
-        "+.050",
-        "−.050",
-        ".000",
-        ".000",
-    ]
+    expected = [".936", "1.000", ".000", "-.013", "1.000"]
+    assert [format_decimal(value) for value in (0.9364, 1.0, 0.0, -0.0125, 0.9996)] == expected
+    expected = ["+.050", "−.050", ".000", ".000"]
+    assert [format_signed(value) for value in (0.05, -0.05, 0.0, -0.0001)] == expected
 
 
 def test_no_text_leaves_its_cell():

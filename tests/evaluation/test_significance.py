@@ -119,11 +119,8 @@ def test_effect_size_and_counts():
     values = [0.5, 0.0, -0.5, 0.5, 0.0, 0.5]
     assert wins_ties_losses(values) == (3, 2, 1)
     assert effect_size(values) == pytest.approx(np.mean(values) / np.std(values, ddof=1))
-    assert (effect_size([0, 0]), effect_size([0.1, 0.1]), effect_size([-0.1, -0.1])) == (
-        0.0,
-        math.inf,
-        -math.inf,
-    )
+    expected = (0.0, math.inf, -math.inf)
+    assert (effect_size([0, 0]), effect_size([0.1, 0.1]), effect_size([-0.1, -0.1])) == expected
 
 
 @pytest.mark.parametrize("values", [[1.0], [], [1.0, math.nan], [[1.0, 2.0]]])
@@ -195,9 +192,8 @@ VALUES = [0.0, 0.2, 1.0, 0.4, 0.9, 0.1, 0.7, 0.3]
 def test_groups_of_one_are_the_usual_interval_and_test():
     alone = [str(number) for number in range(len(VALUES))]
     found, usual = grouped_interval(VALUES, alone), interval(VALUES)
-    assert (found.mean, found.low, found.high, found.n) == pytest.approx(
-        (usual.mean, usual.low, usual.high, usual.n)
-    )
+    expected = pytest.approx((usual.mean, usual.low, usual.high, usual.n))
+    assert (found.mean, found.low, found.high, found.n) == expected
     assert grouped_p(VALUES, alone) == sign_flip_p(VALUES)
 
 

@@ -67,9 +67,8 @@ def similarity(first, second):
 def test_a_set_has_its_size_and_its_two_parts_divide_it(name):
     whole = choices(name)
     assert (len(whole.questions), len(whole.opened.questions)) == SIZES[name]
-    assert {each.id for each in whole.develop.questions} == {
-        each.id for each in whole.questions
-    } - whole.locked
+    expected = {each.id for each in whole.questions} - whole.locked
+    assert {each.id for each in whole.develop.questions} == expected
 
 
 @pytest.mark.parametrize("name", sorted(CHOICES))
@@ -104,9 +103,8 @@ def test_what_is_relevant_is_in_the_pool_and_the_query_itself_is_not(name):
         assert len(pool) == len(found.pools[query.id])
         assert query.text not in {text_of[id] for id in pool}
     assert len(found.texts) >= len(text_of)
-    assert len(found.develop.dataset.queries) + len(found.opened.dataset.queries) == len(
-        found.dataset.queries
-    )
+    expected = len(found.dataset.queries)
+    assert len(found.develop.dataset.queries) + len(found.opened.dataset.queries) == expected
 
 
 def test_the_searches_have_their_published_sizes():
@@ -234,11 +232,8 @@ def test_items_of_both_parts_or_of_one_id_or_alone_are_refused():
 
 def test_terms_and_systems_are_read_and_a_mapping_is_judged_by_them():
     scan = system_pairs()
-    assert (len(scan.pairs), sum(len(each.terms) for each in scan.pairs), len(scan.opened.pairs)) == (
-        65,
-        451,
-        21,
-    )
+    expected = (65, 451, 21)
+    assert (len(scan.pairs), sum(len(each.terms) for each in scan.pairs), len(scan.opened.pairs)) == expected
     assert Counter(each.kind for each in scan.pairs for _ in each.terms) == {"science": 78, "metaphor": 373}
     heat = next(each for each in scan.develop.pairs if each.id == "heat transfer | water flow")
     assert SystemTerm("kettle", "bucket") in heat.terms
@@ -262,10 +257,8 @@ def test_the_wrong_choices_are_of_known_kinds():
     assert kinds("storyanalogy-mc") == {("noun", "random", "random", "target"): 360}
     assert kinds("parallelparc basic") == {("random", "random", "random", "target"): 310}
     assert kinds("parallelparc advanced") == {("distractor", "random", "random, broken", "target"): 310}
-    assert kinds("analobench T1 S10") == {
-        ("other", "other", "other", "target"): 335,
-        ("itself", "other", "other", "target"): 5,
-    }
+    expected = {("other", "other", "other", "target"): 335, ("itself", "other", "other", "target"): 5}
+    assert kinds("analobench T1 S10") == expected
 
 
 def test_far_and_close_are_known_where_people_said_so():

@@ -150,9 +150,8 @@ def test_code_is_not_taken_for_what_was_said():
 
 
 def test_the_memory_is_not_told_the_ability_of_a_question(chat):
-    assert {question.query for question in chat.questions} == {
-        question.query for question in (replace(each, ability="") for each in chat.questions)
-    }
+    found = {question.query for question in chat.questions}
+    assert found == {question.query for question in (replace(each, ability="") for each in chat.questions)}
 
 
 def test_every_system_ranks_each_turn_once_and_says_how_sure_it_is(chat, embedder):

@@ -121,9 +121,8 @@ def test_there_are_as_many_edges_of_strangers_and_of_the_most_alike(scripts):
         texts(), made, embedder, scripts["Thresholds"](0.9, -2.0), verdicts, len(standing)
     )
     # all that can stand
-    assert {(edge.source, edge.target) for edge in strange} == {
-        (edge.source, edge.target) for edge in standing
-    }
+    expected = {(edge.source, edge.target) for edge in standing}
+    assert {(edge.source, edge.target) for edge in strange} == expected
 
 
 def test_a_passage_keeps_its_heaviest_edges_where_the_other_end_does_too(scripts):

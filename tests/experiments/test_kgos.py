@@ -162,9 +162,8 @@ def test_the_table_of_confusions_counts_every_query_once_and_its_diagonal_is_wha
     for said in intents_said(RESULTS, half):
         table = confusions(said, some)
         assert sum(sum(row.values()) for row in table.values()) == len(some)
-        assert sum(row.get(label, 0) for label, row in table.items()) == sum(
-            right_intents(said, some).values()
-        )
+        found = sum(row.get(label, 0) for label, row in table.items())
+        assert found == sum(right_intents(said, some).values())
         assert sum(right_intents(said, some, fair=True).values()) >= sum(right_intents(said, some).values())
         assert sum(id.startswith("outside") for id in said.labels) == 1000
 
@@ -178,10 +177,8 @@ def test_a_half_without_receipts_is_an_error_that_says_what_to_do(tmp_path):
 
 def test_a_level_is_within_the_interval_not_reached_or_exceeded():
     own = Estimate(0.6, 0.5, 0.7, 9)
-    assert [level_said(figure, own) for figure in (0.5, 0.65, 0.885, 0.4)] == ["within the interval"] * 2 + [
-        "not reached",
-        "exceeded",
-    ]
+    expected = ["within the interval"] * 2 + ["not reached", "exceeded"]
+    assert [level_said(figure, own) for figure in (0.5, 0.65, 0.885, 0.4)] == expected
 
 
 def test_an_accepted_node_stands_for_one_strict_node_and_no_more():
@@ -198,10 +195,8 @@ def test_nothing_is_measured_before_it_is_settled_what_will_be(tmp_path):
 
 def test_the_fusion_that_was_settled_is_the_one_that_is_used_and_another_plan_is_refused(tmp_path, graph):
     folder = settled_at(tmp_path)
-    assert (
-        settled_before(folder, graph, InMemoryVectors(Letters())).as_json()
-        == json.loads((folder / SETTLED).read_text())["learned fusion"]
-    )
+    found = settled_before(folder, graph, InMemoryVectors(Letters())).as_json()
+    assert found == json.loads((folder / SETTLED).read_text())["learned fusion"]
     plan = json.loads((folder / PLAN).read_text())
     (folder / PLAN).write_text(json.dumps(plan | {"baseline": "bm25 only"}))
     with pytest.raises(BadInput, match="another plan"):

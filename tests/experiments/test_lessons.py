@@ -52,9 +52,8 @@ def test_a_vote_that_inserts_and_how_it_was_split():
     (split,) = shown["a vote split 3:2"]
     assert (run.events[split].inserts, run.events[split].retrieves) == (3, 2)
     assert "a vote split 2:1" not in shown
-    assert "a vote split 2:1" in lessons_of(
-        walked(FEW.but(votes=3), vote=[*votes("I", "R", "I"), *votes("R", "R")])
-    )
+    expected = "a vote split 2:1"
+    assert expected in lessons_of(walked(FEW.but(votes=3), vote=[*votes("I", "R", "I"), *votes("R", "R")]))
 
 
 def test_a_step_that_a_rule_decides_is_no_vote():
@@ -114,9 +113,8 @@ def test_who_wins_is_known_where_the_head_of_a_trace_says_the_right_answer_and_t
     about = {"gold": "Oregon", "rag": {"answer": "New York"}}
     assert known_of(Trace("", "", answered, about)) == KnownAnswer("Oregon", "New York")
     assert lessons_of(Trace("", "", answered, about)) == {"the graph wins over RAG": (0,)}
-    assert lessons_of(Trace("", "", answered), KnownAnswer("New York", "New York")) == {
-        "RAG wins over the graph": (0,)
-    }
+    expected = {"RAG wins over the graph": (0,)}
+    assert lessons_of(Trace("", "", answered), KnownAnswer("New York", "New York")) == expected
     assert (
         lessons_of(Trace("", "", answered), KnownAnswer("Oregon", "Oregon"))
         == {}

@@ -79,10 +79,8 @@ def test_a_gain_is_tested_in_pairs_and_by_groups(both):
         [report.scores["convex"].per_query("recall@5")[id] for id in ids] for report in (other, ours)
     )
     gaps, groups = np.subtract(own, theirs), [ours.dataset.groups[id] for id in ids]
-    assert gap_between(other, ours, "convex", "locked") == (
-        grouped_interval(gaps, groups),
-        grouped_p(gaps, groups),
-    )
+    found = gap_between(other, ours, "convex", "locked")
+    assert found == (grouped_interval(gaps, groups), grouped_p(gaps, groups))
 
 
 @pytest.mark.extended

@@ -46,12 +46,8 @@ SOME = findings(closed_book=[0, 0, 0, 0, 0], rag=[1, 1, 0.5, 1, 0], follow_few=[
 
 def test_who_is_first_is_told_over_the_questions_that_all_have_answered():
     first, second = contest(SOME, FOUR).rounds
-    assert (first.on, first.first, first.n, first.ahead) == (
-        "first",
-        ("follow-few",),
-        3,
-        pytest.approx(1 / 6),
-    )
+    expected = ("first", ("follow-few",), 3, pytest.approx(1 / 6))
+    assert (first.on, first.first, first.n, first.ahead) == expected
     told = "follow-few is first with 1.000, .167 before rag, over the 3 questions that closed-book, rag and follow-few have all answered"
     assert first.told == f"{told}; {NOT_YET}: gold."
     # on one of the two questions, and equal
@@ -128,11 +124,8 @@ def test_every_system_of_the_plan_has_its_row_answered_or_not():
         assert [row["system"] for row in rows] == list(TINY.systems)
         assert all(row.keys() == rows[0].keys() for row in rows)
     progress = {row["system"]: row for row in progress_rows(SOME)}
-    assert (progress["rag"]["second"], progress["follow-few"]["second"], progress["loop"]["first"]) == (
-        "2 of 2",
-        "1 of 2",
-        "0 of 1",
-    )
+    found = (progress["rag"]["second"], progress["follow-few"]["second"], progress["loop"]["first"])
+    assert found == ("2 of 2", "1 of 2", "0 of 1")
     assert Counter(row["all sets"] for row in score_rows(SOME))[NOT_YET] == 2
     assert score_rows(SOME)[1]["all sets"].startswith(".700 [")
     assert score_rows(SOME)[1]["all sets"].endswith("n 5")

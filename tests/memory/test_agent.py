@@ -156,9 +156,8 @@ def test_no_text_of_a_user_or_a_triple_can_forge_what_is_known(store, text):
     made = agent(store, ["[]"])
     made.run(f"Who is Alice? {text}")
     told = fenced_part(system(made))
-    assert [
-        line for line in told.splitlines() if "Mallory" in line and not line.startswith("- Alice says")
-    ] == []
+    found = [line for line in told.splitlines() if "Mallory" in line and not line.startswith("- Alice says")]
+    assert found == []
     assert system(made).count("\n<<<") == 1 and made.provider.asked[-1].messages[-1].text.endswith(text)
     extracting = made.config.knowledge_graph.provider.asked[0].messages[-1].text
     ((number, inner),) = re.findall(r"^<<<(\w{16}) found: a message\n(.*)\n>>>\1$", extracting, re.M | re.S)

@@ -86,9 +86,8 @@ def test_an_erasure_reaches_the_replay_log_and_every_other_copy(claims, path):
     undone = claims.undo(claims.retract_source("chat/turn 1").change)
     agent.config.knowledge_graph.erase("chat/turn 1")
     assert [file.name for file in path.parent.iterdir() if CANARY.encode() in file.read_bytes()] == []
-    assert CANARY not in repr(
-        (claims.log(), agent.memory.messages, agent.config.entity_memory.build_context())
-    )
+    found = repr((claims.log(), agent.memory.messages, agent.config.entity_memory.build_context()))
+    assert CANARY not in found
     # what a change was is counted, and no undo of it brings anything back
     assert claims.undo(undone.change).erased > 0
     assert claims.facts() == ()
@@ -235,9 +234,8 @@ def test_facts_of_a_model_of_one_and_a_half_billion_parameters_are_learnt(claims
         assert not [event for event in result.events if event.kind not in ("learnt", "refused")]
     assert len(small.asked) == len(texts) and len(claims.facts()) > 15
     assert claims.holds(Triple("Ayesha Quraishi", "born in", "Botswana"))
-    assert "- Ayesha Quraishi born in Botswana (1.00)" in agent.config.knowledge_graph.build_context(
-        ["ayesha"]
-    )
+    expected = "- Ayesha Quraishi born in Botswana (1.00)"
+    assert expected in agent.config.knowledge_graph.build_context(["ayesha"])
 
 
 # ---------------------------------------------------------------------------------------------------

@@ -69,10 +69,8 @@ def test_fusions_agree_to_the_last_bit_with_loops_over_dictionaries(seed):
                 for share, lane in zip(shares, lanes, strict=True)
             ]
         )
-        assert (
-            weighted(*zip(shares, stages, strict=True), scale=scale).search("?").hits
-            == ranked(query, expected).hits
-        )
+        found = weighted(*zip(shares, stages, strict=True), scale=scale).search("?").hits
+        assert found == ranked(query, expected).hits
     assert rrf(*stages).search("?").hits == ranked(query, summed(by_rank)).hits
     best = {
         id: max(plain_maximum(lane).get(id, 0) for lane in lanes)
@@ -121,11 +119,8 @@ def test_a_fused_hit_is_explained_by_every_lane_that_found_it(fuse):
 def test_the_weights_of_an_explanation_multiply_downwards():
     text = strongest(WORDS, const("fts5", b=1))
     ranking = (weighted((0.7, MEANING), (0.3, text)) % 2).search("?")
-    assert [(reason.lane, reason.weight) for reason in ranking.why("b")] == [
-        ("meaning", 0.7),
-        ("words", 0.3),
-        ("fts5", 0.3),
-    ]
+    expected = [("meaning", 0.7), ("words", 0.3), ("fts5", 0.3)]
+    assert [(reason.lane, reason.weight) for reason in ranking.why("b")] == expected
     assert {reason.weight for reason in rrf(WORDS, MEANING).search("?").why("b")} == {1}
 
 

@@ -109,12 +109,8 @@ def test_a_boosted_hit_says_which_lane_gave_what_and_over_which_edge():
         GRAPH, 0.2, seeds=1
     )
     (reason,) = pipe.search("?").why("memory")
-    assert (reason.lane, reason.weight, reason.score, reason.path) == (
-        "boost",
-        0.2,
-        1.0,
-        "cache --[requires]--> memory",
-    )
+    expected = ("boost", 0.2, 1.0, "cache --[requires]--> memory")
+    assert (reason.lane, reason.weight, reason.score, reason.path) == expected
 
 
 def test_a_path_against_the_arrow_is_drawn_against_it_and_uses_names():
@@ -126,10 +122,8 @@ def test_a_path_against_the_arrow_is_drawn_against_it_and_uses_names():
 
 
 def test_paths_start_at_the_best_seed():
-    assert (
-        boosted_neighbours(GRAPH, const("seeds", batching=1, cache=2)).search("?").paths["savings"]
-        == "cache --[enables]--> savings"
-    )
+    found = boosted_neighbours(GRAPH, const("seeds", batching=1, cache=2)).search("?").paths["savings"]
+    assert found == "cache --[enables]--> savings"
 
 
 def test_a_ranking_with_paths_can_be_sent_to_another_process():

@@ -33,10 +33,8 @@ def test_percent_keeps_the_best_k_and_binds_tighter_than_then():
 
 def test_a_pipeline_prints_itself():
     boost = Stage("boost(0.2)", lambda ranking: ranking)
-    assert (
-        repr(weighted((0.7, WORDS), (0.3, MEANING)) >> boost % 100)
-        == "<weighted(0.7 words, 0.3 meaning) >> boost(0.2) % 100>"
-    )
+    expected = "<weighted(0.7 words, 0.3 meaning) >> boost(0.2) % 100>"
+    assert repr(weighted((0.7, WORDS), (0.3, MEANING)) >> boost % 100) == expected
     assert repr((WORDS >> boost) % 5) == "<(words >> boost(0.2)) % 5>"
     assert repr(rrf(WORDS, MEANING)) == "<rrf(words, meaning)>"
     assert repr(rrf(WORDS, MEANING, k=1)) == "<rrf(words, meaning, k=1)>"

@@ -22,10 +22,8 @@ def read(errors: ReadingErrors) -> dict[str, SaidFacts]:
 
 def test_without_errors_it_says_what_gold_says():
     assert read(ReadingErrors()) == MONTH.facts
-    assert (
-        SimulatedReader(MONTH).name
-        == "simulated:missed=0,invented=0,wrong_type=0,wrong_name=0,wrong_date=0,seed=0"
-    )
+    expected = "simulated:missed=0,invented=0,wrong_type=0,wrong_name=0,wrong_date=0,seed=0"
+    assert SimulatedReader(MONTH).name == expected
 
 
 def test_each_kind_of_error_is_what_it_is_called():

@@ -55,13 +55,8 @@ def test_the_month_runs_through_the_monitor_that_users_run():
     month = part("n01", "n02", "n07")
     with MonthPlay(month, SimulatedReader(month)) as play:
         events = list(play.events())
-        assert [type(each) for each in events[:5]] == [
-            TickStarted,
-            NewsGathered,
-            ItemWritten,
-            TickEnded,
-            TickStarted,
-        ]
+        expected = [TickStarted, NewsGathered, ItemWritten, TickEnded, TickStarted]
+        assert [type(each) for each in events[:5]] == expected
         assert [facts.item for facts in play.places.journal.facts()] == ["n01", "n02", "n07"]
         assert play.places.journal.prompt_counts().replied == 3
         (entry,) = play.places.accounts.outbox()

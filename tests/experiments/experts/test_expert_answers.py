@@ -214,9 +214,8 @@ def test_each_question_is_asked_with_the_graph_and_without_and_never_twice(tmp_p
     llm = Scripted("Take Job queue [Source: cookbook:Job queue] and magic [Source: cookbook:Magic].")
     path = tmp_path / "replies.jsonl"
     first = list(ExpertAnswers(two, llm, path).replies())
-    assert [(each.id, each.arm) for each in first] == [
-        (each.id, arm) for each in two for arm in ("graph", "plain")
-    ]
+    expected = [(each.id, arm) for each in two for arm in ("graph", "plain")]
+    assert [(each.id, each.arm) for each in first] == expected
     assert kept_replies(path) == first and len(llm.prompts) == 4
     assert list(ExpertAnswers(two, llm, path).replies()) == [] and len(llm.prompts) == 4
     assert first[0].false and first[0].told and first[0].tokens == (10, 5) and first[0].seconds == 0.5
@@ -278,10 +277,8 @@ def test_a_node_that_is_not_in_the_graph_is_told():
 
 
 def test_a_question_that_the_graph_does_not_answer_is_measured_by_its_refusal_alone():
-    assert set(answer_measures(NOTHING, replace(REPLY, cited=("t:other",)), WORDS)) == {
-        "words said",
-        "says it does not know",
-    }
+    expected = {"words said", "says it does not know"}
+    assert set(answer_measures(NOTHING, replace(REPLY, cited=("t:other",)), WORDS)) == expected
 
 
 def test_an_answer_that_cites_nothing_has_no_precision_and_a_recall_of_0():

@@ -111,10 +111,8 @@ def test_what_is_sure_is_accepted_without_the_game_master_also_a_lie_and_the_res
         ("true", "accepted at once"), ("false", "accepted at once"), ("true", "waited, accepted"), ("false", "waited, rejected"),
         ("later", "waited, left"), ("true", "nobody of that name"),
     }  # fmt: skip
-    assert {each.provenance.session_id for each in WorldReview(world).queue()} == {
-        "before the evening",
-        "evening, line 40",
-    }
+    expected = {"before the evening", "evening, line 40"}
+    assert {each.provenance.session_id for each in WorldReview(world).queue()} == expected
 
 
 def test_the_query_of_the_document_tells_secrets_of_the_town_and_the_policy_does_not():

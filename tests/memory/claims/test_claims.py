@@ -59,13 +59,8 @@ def test_the_log_names_what_was_retracted_but_not_what_was_erased_since(memory):
     memory.undo(memory.retract_source("book").change)
     memory.retract_fact(fact("Ada born_in London"))
     memory.retract_source("atlas")
-    assert [each.of for each in memory.log()] == [
-        (),
-        ("book",),
-        (),
-        (str(fact("Ada born_in London")),),
-        ("atlas",),
-    ]
+    found = [each.of for each in memory.log()]
+    assert found == [(), ("book",), (), (str(fact("Ada born_in London")),), ("atlas",)]
     memory.erase_source("atlas")
     assert memory.log()[4].of == ()
 

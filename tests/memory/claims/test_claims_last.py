@@ -135,9 +135,8 @@ def test_two_processes_that_write_a_thousand_times_each_lose_nothing(place):
     ]
     assert [writer.wait() for writer in writers] == [0, 0]
     with place.opened() as claims:
-        assert {each.subject for each in claims.facts()} == {
-            f"{source}-{i}" for source in ("one", "two") for i in range(1000)
-        }
+        found = {each.subject for each in claims.facts()}
+        assert found == {f"{source}-{i}" for source in ("one", "two") for i in range(1000)}
         assert [each.id for each in claims.log()] == list(range(1, 2001))
 
 

@@ -27,9 +27,8 @@ def test_a_schema_that_holds_no_claims_is_refused_untouched(postgres):
     postgres.asked(f"CREATE SCHEMA {schema}", f"CREATE TABLE {schema}.facts (id TEXT)")
     with pytest.raises(BadInput, match="holds no claims, so it was not touched; give another namespace"):
         postgres.opened()
-    assert postgres.asked(f"SELECT tablename FROM pg_tables WHERE schemaname = '{postgres.namespace}'") == [
-        ("facts",)
-    ]
+    found = postgres.asked(f"SELECT tablename FROM pg_tables WHERE schemaname = '{postgres.namespace}'")
+    assert found == [("facts",)]
     postgres.asked(f"DROP SCHEMA {schema} CASCADE")
     Postgres(postgres.conninfo, namespace=postgres.namespace).close()
     with pytest.raises(BadInput, match="holds no claims"):
