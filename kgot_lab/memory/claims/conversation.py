@@ -222,9 +222,8 @@ def _claim_from_triple(triple: Triple, source: str, turn: UserTurn, times: State
     since, until = times
     fact = Triple(*triple.identity)
     span, began = _find_span(fact, turn.text), turn.at if since is None and until is None else since
-    return Claim(
-        fact, source, span, turn.said_by, confidence=triple.confidence, valid_from=began, valid_until=until
-    )
+    confidence = triple.confidence
+    return Claim(fact, source, span, turn.said_by, confidence=confidence, valid_from=began, valid_until=until)
 
 
 def _unchanged_claim(
