@@ -234,9 +234,8 @@ class ComputedEdges:
             lines.append(f"  edges: {made}; pairs looked at that are alike in skeleton: {alike}")
             if self.edges:
                 expected = ", ".join(self._format_expected_precision(*i) for i in self.expected().items())
-                lines.append(
-                    f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {expected}"
-                )
+                prevalence = f"{PREVALENCE:.0%} of all pairs are analogous"
+                lines.append(f"  expected to be right, if {prevalence}: {expected}")
         return "\n".join([*lines, f"  {self.counts}"])
 
 
@@ -394,16 +393,12 @@ def replace_computed_edges(
 
 def _validate_parts(skeletons: object, embedder: object, verifier: object = None) -> None:
     """Raise BadInput unless texts can be compared with these."""
-    require(
-        skeletons,
-        Skeletons,
-        "skeletons are what skeletons(texts, maker) gives, or Skeletons({text: skeleton}, maker)",
-    )
+    source = "what skeletons(texts, maker) gives, or Skeletons({text: skeleton}, maker)"
+    require(skeletons, Skeletons, f"skeletons are {source}")
     checked_embedder(embedder)
     if verifier is not None:
-        require_parts(
-            verifier, ("align",), "a verifier is an object that aligns two texts, as Aligner(embedder) does"
-        )
+        expected = "a verifier is an object that aligns two texts, as Aligner(embedder) does"
+        require_parts(verifier, ("align",), expected)
 
 
 # --- rules ---

@@ -36,9 +36,8 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     try:
         counts = words.fit_transform(texts)
     except ValueError:  # raised if every text is blank or only stop words
-        raise InsufficientData(
-            f"LSA learns from words, and the {len(texts)} documents hold none but stop words"
-        ) from None
+        problem = f"LSA learns from words, and the {len(texts)} documents hold none"
+        raise InsufficientData(f"{problem} but stop words") from None
     if counts.shape[1] == 1:
         return LSA(words, _OneDirection())
     with np.errstate(divide="ignore", invalid="ignore"):  # the explained variance is 0/0 for equal documents

@@ -256,11 +256,8 @@ class Plan:
     assumed: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        names = {
-            "baseline": self.baseline,
-            "primary measure": self.primary,
-            "system expected best": self.expected,
-        }
+        names = {"baseline": self.baseline, "primary measure": self.primary}
+        names["system expected best"] = self.expected
         for what, name in names.items():
             require(name, str, f"the {what} of a plan is named by a text")
         is_list = isinstance(self.measures, tuple | list)

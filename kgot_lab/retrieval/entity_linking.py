@@ -272,8 +272,8 @@ def follow(
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     row_of = {id: row for row, id in enumerate(ids)}
-    graph = name_graph(documents) if graph is None else graph
-    names = _NameLinks(_checked_name_graph(graph, ids), len(ids), weights.common)
+    links = name_graph(documents) if graph is None else graph
+    names = _NameLinks(_checked_name_graph(links, ids), len(ids), weights.common)
     titles = NameIndex(documents)
     matrix = embedder.embed([full_text(document) for document in documents])
     shown = [document.title or document.id for document in documents]
@@ -299,9 +299,8 @@ def follow(
         for field in fields(weights)
         if getattr(weights, field.name) != getattr(usual, field.name)
     ]
-    return Stage(
-        f"follow({', '.join([*changed, *['other names'] * (graph is not None)])})".replace("()", ""), step
-    )
+    options = ", ".join([*changed, *["other names"] * (graph is not None)])
+    return Stage(f"follow({options})" if options else "follow", step)
 
 
 def _checked_name_graph(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:

@@ -371,9 +371,8 @@ class BlockJob(Generic[_State]):
         self._client = effort.client
         self._progress = effort.progress
         self._threads = effort.threads or (fastest_thread_count() if effort.client is None else 1)
-        groups = _split_tiles(
-            tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))
-        )
+        count = 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))
+        groups = _split_tiles(tiles, count)
         # one value, so that an interrupt comes before or after a block, never in between
         self._state = (0, groups, job.initial())
         self.total = len(tiles)

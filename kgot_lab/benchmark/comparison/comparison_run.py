@@ -126,11 +126,8 @@ def questions_in_turn(design: Design, chosen: ComparisonSlice = WHOLE) -> Iterat
     check_sets(list(chosen.sets), design.samples)
     names = chosen.systems or design.systems
     systems = {name: each for name, each in design.systems.items() if each.has_preset and name in names}
-    sets = {
-        name: sample.questions
-        for name, sample in design.samples.items()
-        if name in (chosen.sets or design.samples)
-    }
+    asked = chosen.sets or design.samples
+    sets = {name: sample.questions for name, sample in design.samples.items() if name in asked}
     most = max(map(len, sets.values()), default=0)
     for number in range(most if chosen.limit is None else min(most, chosen.limit)):
         answering = [name for name, system in systems.items() if system.includes_question(number)]

@@ -39,9 +39,7 @@ def results_grid(results: Iterable[QuestionResult], title: str = "") -> Grid:
     rows = list(results)
     groups = group_by_level(rows)
     levels = {level or "no level": some for level, some in groups.items()} if len(groups) > 1 else {}
-    columns = tuple(
-        "questions; n; correct [95 %]; close; errors; EM; F1 [95 %]; calls; $; median s".split("; ")
-    )
+    columns = tuple("questions;n;correct [95 %];close;errors;EM;F1 [95 %];calls;$;median s".split(";"))
     return Grid(title, columns, tuple(_cells(name, some) for name, some in [*levels.items(), ("all", rows)]))
 
 

@@ -230,17 +230,11 @@ class Hub:
 
     def all_rows(self, dataset: str, config: str, split: str) -> Iterator[Json]:
         """Yield the rows of a data set, page by page. Raises BadInput if they cannot be read."""
-        offset = 0
+        offset, part = 0, {"dataset": dataset, "config": config, "split": split}
         while True:
-            page = {
-                "dataset": dataset,
-                "config": config,
-                "split": split,
-                "offset": offset,
-                "length": _PAGE_ROWS,
-            }
+            page = urlencode(part | {"offset": str(offset), "length": str(_PAGE_ROWS)})
             try:
-                answer = json.loads(self._get(f"{self.rows}/rows?{urlencode(page)}", dataset))
+                answer = json.loads(self._get(f"{self.rows}/rows?{page}", dataset))
                 rows = [each["row"] for each in answer["rows"]]
             except (ValueError, KeyError, TypeError) as error:
                 raise BadInput(f"{self.rows} did not answer with rows of {dataset}: {error!r}") from None
@@ -303,11 +297,8 @@ def user_hub() -> Hub:
 
 def _advice(dataset: str, status: int, token: bool) -> str:
     if status in {401, 403}:
-        reason = (
-            f"the token in {TOKEN_VARIABLE} may not read it"
-            if token
-            else f"it needs a token in {TOKEN_VARIABLE}"
-        )
+        problem = "the token in {} may not read it" if token else "it needs a token in {}"
+        reason = problem.format(TOKEN_VARIABLE)
         return f"{dataset} was refused (HTTP {status}): {reason}; agree to its terms on its page on huggingface.co"
     return f"{dataset} cannot be fetched: HTTP {status}. Try again later."
 

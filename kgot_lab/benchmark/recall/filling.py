@@ -256,10 +256,8 @@ def _prepare_job(job: _Job, others: Sequence[_Job]) -> _Job:
         job.errand = replace(job.errand, packed=packed.dumps(tuned_by_plan(job.system, job.errand.plan)))
     except Exception as error:
         why = f"{job.name!r} cannot be sent to other processes ({type(error).__name__}: {str(error)[:120]})"
-        remedy = (
-            "let a function build it there, with the files or connections it needs, or run it without workers"
-        )
-        raise BadInput(f"{why}; {remedy}") from None
+        remedy = "let a function build it there, with the files or connections it needs"
+        raise BadInput(f"{why}; {remedy}, or run it without workers") from None
     return job
 
 

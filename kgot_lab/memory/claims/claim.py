@@ -256,9 +256,8 @@ class ChangeEffect:
             (self.entities, "entity", "entities", "named by no fact any more"),
             (self.answers, "answer", "", "rested on what fell"),
         )
-        phrases = [
-            f"{format_count(len(found), noun, many)} {verb}" for found, noun, many, verb in groups if found
-        ]
+        counts = ((len(found), noun, many, verb) for found, noun, many, verb in groups if found)
+        phrases = [f"{format_count(count, noun, many)} {verb}" for count, noun, many, verb in counts]
         phrases += [f"{format_count(self.erased, 'part')} erased since, not to come back"] * bool(self.erased)
         phrases += [f"changed again since by {', '.join(map(str, self.overtaken))}"] * bool(self.overtaken)
         return "; ".join(phrases) or "nothing fell"

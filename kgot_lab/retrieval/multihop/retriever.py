@@ -115,9 +115,8 @@ def load_scorer(weights: str = LEARNED_WEIGHTS) -> Scorer:
 
     It was trained on the dev split of the bundled sets that docs/recall.md names.
     """
-    return Scorer.of_json(
-        json.loads(resources.files(__package__).joinpath(weights).read_text(encoding="utf-8"))
-    )
+    file = resources.files(__package__).joinpath(weights)
+    return Scorer.of_json(json.loads(file.read_text(encoding="utf-8")))
 
 
 _HOPS = 5
