@@ -156,13 +156,8 @@ def _find_reasons(alignment: Alignment, limits: Cutoffs) -> Iterator[str]:
     for name, value in measured.items():
         if value < getattr(limits, name) if name in _LOWER_LIMITS else value > getattr(limits, name):
             yield sentence[name]
-    if _is_contradictory(alignment, limits):
+    if alignment.count_contradictions(limits.denial) > len(alignment.sentences) / 2:
         yield "one denies what the other says"
-
-
-def _is_contradictory(alignment: Alignment, limits: Cutoffs) -> bool:
-    """Return whether the texts contradict each other in more than half of the aligned sentences."""
-    return alignment.count_contradictions(limits.denial) * 2 > len(alignment.sentences)
 
 
 def _format_columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]]) -> Iterator[str]:

@@ -117,8 +117,8 @@ class RandomWalk:
             residuals[frontier] = 0
             links_of = np.repeat(starts - np.cumsum(links) + links, links) + np.arange(count)
             ends = self._to[links_of]
-            pushed = np.repeat(self._damping * pushed_residual, links)
-            np.add.at(residuals, ends, self._share[links_of] * pushed)
+            amounts = np.repeat(self._damping * pushed_residual, links)
+            np.add.at(residuals, ends, self._share[links_of] * amounts)
             new_rows = np.unique(ends[~seen[ends]])
             seen[new_rows] = True
             rows = np.concatenate([rows, new_rows])

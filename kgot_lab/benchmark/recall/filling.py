@@ -261,10 +261,6 @@ def _prepare_job(job: _Job, others: Sequence[_Job]) -> _Job:
     return job
 
 
-def _digest_of(job: _Job) -> str:
-    return job.embedder.digest if job.embedder else ""
-
-
 # --- client ---
 
 
@@ -357,7 +353,7 @@ class _SentData:
 
 
 def _vectors_key(job: _Job) -> tuple[str, str]:
-    return job.dataset.name, _digest_of(job)
+    return job.dataset.name, job.embedder.digest if job.embedder else ""
 
 
 # --- workers ---

@@ -73,12 +73,13 @@ class ClaimMemory:
         with self.claims.storage.changing():
             before = {fact for fact in extraction.triples if self.claims.holds(fact)}
             earlier = {(c.fact, c.span, c.said_by): c for c in self.claims.from_source(source)}
-            claims = [
-                _unchanged_claim(claim, earlier, stated=bool(times[0] or times[1]))
-                for triple in extraction.triples
-                for times in extraction.times.get(triple, ((None, None),))
-                for claim in [_claim_from_triple(triple, source, turn, times)]
-            ]
+            claims = []
+            for triple in extraction.triples:
+                for times in extraction.times.get(triple, ((None, None),)):
+                    claim = _claim_from_triple(triple, source, turn, times)
+                    # without a stated time, the claim that the turn made before with the same words
+                    known = None if any(times) else earlier.get((claim.fact, claim.span, claim.said_by))
+                    claims.append(known or claim)
             if claims:
                 self.claims.learn(claims, by=turn.said_by)
             held = tuple(fact for fact in extraction.triples if self.claims.holds(fact))
@@ -224,16 +225,6 @@ def _claim_from_triple(triple: Triple, source: str, turn: UserTurn, times: State
     span, began = _find_span(fact, turn.text), turn.at if since is None and until is None else since
     confidence = triple.confidence
     return Claim(fact, source, span, turn.said_by, confidence=confidence, valid_from=began, valid_until=until)
-
-
-def _unchanged_claim(
-    claim: Claim, earlier: Mapping[tuple[Triple, Span | None, str], Claim], *, stated: bool
-) -> Claim:
-    """Return the claim that the turn made before with the same words.
-
-    Returns `claim` itself if there is none, or if its time is stated rather than that of the turn.
-    """
-    return claim if stated else earlier.get((claim.fact, claim.span, claim.said_by), claim)
 
 
 def _find_span(fact: Triple, text: str) -> Span:
