@@ -160,15 +160,8 @@ def without_nodes(graph, gone):
 
 
 def test_the_step_between_two_bands_belongs_to_the_higher_one():
-    told = {
-        -1e-3: "negative",
-        0.0: "low",
-        0.049: "low",
-        0.05: "middle",
-        0.149: "middle",
-        0.15: "high",
-        1.9: "high",
-    }
+    told = {-1e-3: "negative", 0.0: "low", 0.049: "low", 0.05: "middle", 0.149: "middle"}
+    told |= {0.15: "high", 1.9: "high"}
     assert {delta: band(delta) for delta in told} == told
 
 
@@ -269,13 +262,8 @@ def test_what_has_no_text_skeleton_or_known_word_gets_no_edge_and_is_counted():
     found = delta_edges(graph_of(texts), skeletons, BAGS, thresholds=Thresholds(-1, -2, words=0))
     assert [(e.source, e.target) for e in found] == [("a", "b")]
     counts = found.counts
-    assert (counts.nodes, counts.without_text, counts.without_skeleton, counts.failed, counts.wordless) == (
-        8,
-        2,
-        1,
-        1,
-        2,
-    )
+    without = counts.without_text, counts.without_skeleton
+    assert (counts.nodes, *without, counts.failed, counts.wordless) == (8, 2, 1, 1, 2)
     assert (counts.leaking, counts.unused, counts.pairs) == (1, 1, 1)
     assert str(counts) == (
         "8 nodes, 2 without a text, 1 without a skeleton, 1 whose skeleton failed, 2 without a word the embedder knows, "
@@ -531,11 +519,8 @@ def test_pairs_compared_together_are_as_each_alone_and_as_their_edges():
 
 def test_a_text_that_cannot_be_compared_is_named():
     skeletons = made(["ant", "7"], failed={"bee": "no answer"})
-    for text, told in {
-        "bee": "'bee': no answer",
-        "cow": "'cow': none was made",
-        "7": "knows no word of '7'",
-    }.items():
+    wrong = {"bee": "'bee': no answer", "cow": "'cow': none was made", "7": "knows no word of '7'"}
+    for text, told in wrong.items():
         with pytest.raises(BadInput, match=told):
             compare_texts("ant", text, skeletons, BAGS)
 
@@ -574,11 +559,8 @@ def brute(pairs, labels, value) -> tuple[float, float]:
     tried = itertools.product({pair.skeleton for pair in pairs}, {pair.delta for pair in pairs})
 
     def key(at):
-        passing = [
-            yes
-            for pair, yes in zip(pairs, labels, strict=True)
-            if pair.skeleton >= at[0] and pair.delta >= at[1]
-        ]
+        measured = [(pair.skeleton, pair.delta, yes) for pair, yes in zip(pairs, labels, strict=True)]
+        passing = [yes for skeleton, delta, yes in measured if skeleton >= at[0] and delta >= at[1]]
         return round(value(sum(passing), len(passing) - sum(passing)), 12), -len(passing), *at
 
     return max(tried, key=key)

@@ -11,13 +11,8 @@ from kgot_lab.analogy.skeletons import FUNCTION_WORDS, LeakCheck
 from kgot_lab.errors import BadInput
 from kgot_lab.text.words import stem
 
-FIELDS = [
-    "baker oven loaf",
-    "sailor mast harbour",
-    "judge verdict prison",
-    "nurse fever ward",
-    "farmer plough barn",
-]
+FIELDS = "baker oven loaf;sailor mast harbour;judge verdict prison;nurse fever ward;farmer plough barn"
+FIELDS = FIELDS.split(";")
 TEXTS = [f"The {field} thing number {row} waits for the day." for row, field in enumerate(FIELDS)]
 
 

@@ -115,12 +115,8 @@ def test_a_text_is_read_once():
 
 
 def test_a_text_is_read_alike_alone_and_among_others(monkeypatch):
-    texts = [
-        DAM,
-        ROMAN,
-        "Never trust the rising tide.",
-        "Old friends quarrelled and parted without a word.",
-    ] * 2
+    sayings = ["Never trust the rising tide.", "Old friends quarrelled and parted without a word."]
+    texts = [DAM, ROMAN, *sayings] * 2
     monkeypatch.setattr(linguistic, "_ANALYSIS_CACHE", {})
     together = analyse_texts(texts)
     for text, kept in zip(texts, together, strict=True):
@@ -140,11 +136,8 @@ def test_half_a_character_is_no_trouble():
 
 
 def test_the_digest_tells_styles_apart_and_nothing_else():
-    assert (
-        LinguisticSkeletons("masked").digest
-        == LinguisticSkeletons().digest
-        != LinguisticSkeletons("events").digest
-    )
+    masked, events = LinguisticSkeletons("masked"), LinguisticSkeletons("events")
+    assert masked.digest == LinguisticSkeletons().digest != events.digest
     assert len(LinguisticSkeletons().digest) == 64
     assert LinguisticSkeletons("events").name == "linguistic (events)"
 

@@ -353,12 +353,8 @@ def test_a_file_that_is_not_there_or_not_gzip_is_told(tmp_path):
 def test_importing_the_makers_brings_no_model():
     heavy = {"spacy", "torch", "onnxruntime", "xllamacpp", "openai"}
     code = f"import sys, kgot_lab.analogy.skeleton_makers; print(*({heavy!r} & set(sys.modules)))"
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        == ""
-    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == ""
 
 
 # --- the real local model ---

@@ -298,10 +298,8 @@ def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_pa
     with pytest.raises(BadInput, match=r"sets\.first\.questions is 3 there and 2 now"):
         fewer = replace(TINY, samples={**SETS, "first": SETS["first"].only(["lovelace", "curie"])})
         list(ComparisonRun(fewer, tmp_path / "out", reader()).answer_missing())
-    assert (
-        len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing(ComparisonSlice(limit=1))))
-        == 0
-    )
+    answers = ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing(ComparisonSlice(limit=1))
+    assert list(answers) == []
 
 
 def replace_name(llm, name):
@@ -336,13 +334,8 @@ def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more)
         for (name, question), (em, likelihood) in zip(asked, rows, strict=False):
             place = system_folder(folder, name, system)
             place.mkdir(parents=True, exist_ok=True)
-            costs = {
-                "prompt_tokens": 100,
-                "calls": 1,
-                "seconds": 2.0,
-                "evidence_tokens": 40,
-                "rests": bool(em),
-            }
+            costs = {"prompt_tokens": 100, "calls": 1, "seconds": 2.0}
+            costs |= {"evidence_tokens": 40, "rests": bool(em)}
             receipt = QuestionResult(
                 question.id, em=em, f1=em, likelihood=likelihood, **{**costs, **more.get(system, {})}
             )
@@ -490,10 +483,8 @@ def test_answers_of_two_folders_to_the_same_questions_are_paired_as_those_of_one
         [(1, None), (0, None), (1, None), (0, None), (0, None)],
     )
     whole = written(tmp_path / "whole", {"rag": rag, "closed-book": alone})
-    first, second = (
-        written(tmp_path / "first", {"rag": rag}),
-        written(tmp_path / "second", {"closed-book": alone}),
-    )
+    first = written(tmp_path / "first", {"rag": rag})
+    second = written(tmp_path / "second", {"closed-book": alone})
     joined = first.compare_with(second, [("rag", "closed-book")])
     one, other = (next(pair for pair in some.pairs if pair.on == "all sets") for some in (joined, whole))
     assert (one.difference, one.p) == (other.difference, other.p) and not one.aimed

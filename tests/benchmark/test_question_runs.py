@@ -197,11 +197,8 @@ def test_the_same_plan_goes_on_and_another_one_is_told_apart(tmp_path):
 
 
 def test_only_one_run_at_a_time_works_in_a_folder(tmp_path):
-    with (
-        lock_folder(tmp_path),
-        pytest.raises(BadInput, match="another run is at work"),
-        lock_folder(tmp_path),
-    ):
+    locked = pytest.raises(BadInput, match="another run is at work")
+    with lock_folder(tmp_path), locked, lock_folder(tmp_path):
         pass
     with lock_folder(tmp_path):
         pass

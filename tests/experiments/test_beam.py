@@ -60,14 +60,8 @@ def rows(chat: str, *, locked: bool) -> list[dict]:
     told = []
     for session, day, *both in GARDEN:
         for role, text in zip(("user", "assistant"), both, strict=True):
-            row = {
-                "chat_id": chat,
-                "turn_id": len(told),
-                "session": session,
-                "time": day,
-                "role": role,
-                "text": text,
-            }
+            about = {"chat_id": chat, "turn_id": len(told), "session": session, "time": day}
+            row = about | {"role": role, "text": text}
             told.append(row | {"in_short": True, "locked": locked})
     return [*told, told[0] | {"turn_id": len(told), "time": "2024-07-01", "in_short": False}]
 
@@ -176,21 +170,15 @@ def test_the_area_under_the_curve_is_the_share_of_pairs_in_the_right_order():
 
 
 def test_recall_and_gaps_are_those_counted_by_hand(tmp_path):
-    evidence = {
-        "q1": ("knowledge_update", ["a", "b"]),
-        "q2": ("knowledge_update", ["c"]),
-        "q3": ("abstention", []),
-    }
+    evidence = {"q1": ("knowledge_update", ["a", "b"]), "q2": ("knowledge_update", ["c"])}
+    evidence["q3"] = ("abstention", [])
     told = {query: {"ability": ability, "evidence": turns} for query, (ability, turns) in evidence.items()}
     (tmp_path / "evidence.json").write_text(json.dumps(told))
     wrong = [f"x{number}" for number in range(6)]
     for name in system_names():
         best = name == "memory"
-        lists = {
-            "q1": ["a", "b"] if best else ["a", *wrong, "b"],
-            "q2": ["c"] if best else wrong,
-            "q3": wrong,
-        }
+        first = ["a", "b"] if best else ["a", *wrong, "b"]
+        lists = {"q1": first, "q2": ["c"] if best else wrong, "q3": wrong}
         scores = {"q1": 0.9, "q2": 0.5, "q3": 0.7}
         hits = {
             query: tuple(Hit(id, scores[query] / place) for place, id in enumerate(ids, 1))

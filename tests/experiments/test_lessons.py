@@ -188,11 +188,8 @@ def test_the_facts_of_the_bridge_come_from_two_texts_and_the_answer_is_right():
 
 
 def test_what_the_head_of_a_bundled_run_says_of_rag_is_what_was_measured():
-    lines = (
-        (ROOT / "benchmarks" / "results" / "hotpotqa_develop_rag.jsonl")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
+    results = ROOT / "benchmarks" / "results" / "hotpotqa_develop_rag.jsonl"
+    lines = results.read_text(encoding="utf-8").splitlines()
     measured = {row["id"]: row for row in map(json.loads, lines[1:])}
     named = [run.about for run in RUNS.values() if "rag" in run.about]
     assert len(named) > 3

@@ -70,12 +70,8 @@ def test_every_figure_of_the_tables_is_in_the_receipts():
         for each in row["ours"].values()
         if isinstance(each, dict)
     }
-    cells = [
-        cell
-        for line in run("--table").splitlines()
-        for cell in line.split(" | ")[1:-1]
-        if line.count(" | ") > 10
-    ]
+    lines = [line.split(" | ")[1:-1] for line in run("--table").splitlines() if line.count(" | ") > 10]
+    cells = [cell for line in lines for cell in line]
     shown = {found[0] for cell in cells if (found := re.match(r"<?[\d.,]+(?=\*?( \(|$))", cell))}
     assert len(shown) > 50 and shown <= known
 

@@ -283,12 +283,8 @@ def test_no_edges_are_no_precision_and_an_edge_drawn_twice_is_refused():
 
 def test_what_cannot_be_fitted_is_refused():
     features, answers = table()
-    for wrong in (
-        (features[0], answers),
-        (features, answers[1:]),
-        (features * np.nan, answers),
-        (features, [4] * 50),
-    ):
+    bad = ((features[0], answers), (features, answers[1:]), (features * np.nan, answers))
+    for wrong in (*bad, (features, [4] * 50)):
         with pytest.raises(BadInput):
             fit_logit(*wrong)
     with pytest.raises(BadInput, match="above 0"):

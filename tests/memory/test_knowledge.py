@@ -165,11 +165,8 @@ def test_a_context_is_a_line_a_triple_with_the_confidence(store):
         [Triple("Alice", "works_at", "Acme Corp", 0.95), Triple("Alice", "manages", "Atlas project", 0.9)]
     )
     told = "[Known Relationships]\n- Alice works_at Acme Corp (0.95)\n- Alice manages Atlas project (0.90)"
-    assert (
-        KnowledgeGraphMemory(store).build_context()
-        == told
-        == KnowledgeGraphMemory(store).build_context(["alice"])
-    )
+    assert KnowledgeGraphMemory(store).build_context() == told
+    assert KnowledgeGraphMemory(store).build_context(["alice"]) == told
     assert (
         KnowledgeGraphMemory(store).build_context(["Bob"])
         == KnowledgeGraphMemory(InMemoryTripleStore()).build_context()

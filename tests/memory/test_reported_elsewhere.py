@@ -144,13 +144,8 @@ def test_the_same_dialogue_twice_gives_the_same_memory(claims, replies):
         agent = talking(claims, *noted, clock=lambda telling=telling: year(2025 + telling))
         for text, _ in dialogue:
             agent.run(text)
-        states.append(
-            (
-                claims.graph_hash(claims=True),
-                claims.log(),
-                agent.config.knowledge_graph.build_context(["ada"]),
-            )
-        )
+        context = agent.config.knowledge_graph.build_context(["ada"])
+        states.append((claims.graph_hash(claims=True), claims.log(), context))
     assert states[0] == states[1]
 
 

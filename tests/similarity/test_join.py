@@ -97,15 +97,8 @@ def same(found, columns):
 
 
 def same_pairs(found, columns):
-    given = (
-        found.rows,
-        found.columns,
-        found.skeleton,
-        found.raw,
-        found.delta,
-        found.dropped,
-        found.candidates,
-    )
+    ends, cosines = (found.rows, found.columns), (found.skeleton, found.raw, found.delta)
+    given = (*ends, *cosines, found.dropped, found.candidates)
     return all(np.array_equal(a, b) for a, b in zip(given, columns, strict=True))
 
 

@@ -47,14 +47,8 @@ class OxigraphServer:
 
     def start(self) -> None:
         """Start it and wait until it answers; raises RuntimeError with what it said."""
-        command = [
-            str(program()),
-            "serve",
-            "--location",
-            str(self.folder / "data"),
-            "--bind",
-            f"127.0.0.1:{self.port}",
-        ]
+        address = f"127.0.0.1:{self.port}"
+        command = [str(program()), "serve", "--location", str(self.folder / "data"), "--bind", address]
         self.log = (self.folder / "server.log").open("ab")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         import httpx  # where no server is asked for it need not be there

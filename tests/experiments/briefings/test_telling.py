@@ -110,13 +110,8 @@ def test_a_point_joins_seeds_and_counts_a_month():
 
 def rates(play):
     events = play.places.graph.view().nodes("MarketEvent")
-    return sorted(
-        {
-            each.node.properties["summary"]
-            for each in events
-            if each.node.properties["type"] == "rate_decision"
-        }
-    )
+    calls = [each.node.properties for each in events if each.node.properties["type"] == "rate_decision"]
+    return sorted({properties["summary"] for properties in calls})
 
 
 def owned(play):

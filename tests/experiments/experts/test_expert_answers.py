@@ -225,13 +225,8 @@ def test_each_question_is_asked_with_the_graph_and_without_and_never_twice(tmp_p
 
 
 def test_the_command_derives_its_table_from_the_replies_on_file_and_says_what_makes_them(tmp_path, two):
-    command = [
-        sys.executable,
-        ROOT / "benchmarks" / "experts" / "expert_answers.py",
-        "--table",
-        "--folder",
-        tmp_path,
-    ]
+    script = ROOT / "benchmarks" / "experts" / "expert_answers.py"
+    command = [sys.executable, script, "--table", "--folder", tmp_path]
     none = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
     assert none.returncode == 2 and "--model local --split dev makes it" in none.stderr
     list(ExpertAnswers(two, Scripted("Yes."), tmp_path / "develop_local.jsonl").replies())

@@ -200,11 +200,8 @@ def test_a_fact_derived_from_two_sources_rests_on_either(memory):
 
 
 def test_merged_names_are_one_thing_and_their_sources_count_together(memory):
-    memory.learn(
-        make_claims(
-            "Ada lives_in London @book", "Countess lives_in London @page", "Ada lives_in Paris @letter"
-        )
-    )
+    claimed = ("Ada lives_in London @book", "Countess lives_in London @page", "Ada lives_in Paris @letter")
+    memory.learn(make_claims(*claimed))
     memory.merge("Ada", "Countess")
     assert states(certify(memory, [fact("Countess lives_in London")])) == ["holds"]
     memory.declare("lives_in", "single")

@@ -62,19 +62,10 @@ def test_an_erased_source_leaves_no_byte_in_the_file_or_the_tables(place):
 
 def test_an_erased_fact_takes_what_rests_on_it_alone_and_its_answers_with_it(place):
     with place.opened() as claims:
-        claims.learn(
-            [
-                said(f"{CANARY} in London", "1"),
-                said(f"{CANARY} in London", "2"),
-                said("London in England", "1"),
-            ]
-        )
-        claims.learn(
-            [
-                inferred(f"{CANARY} in England", f"{CANARY} in London", "London in England"),
-                said("x is y", "1"),
-            ]
-        )
+        twice = [said(f"{CANARY} in London", source) for source in ("1", "2")]
+        claims.learn([*twice, said("London in England", "1")])
+        derived = inferred(f"{CANARY} in England", f"{CANARY} in London", "London in England")
+        claims.learn([derived, said("x is y", "1")])
         claims.merge(CANARY, "bird")
         claims.note_answer("q1", f"{CANARY}!", [fact(f"{CANARY} in England")])
         claims.note_answer("q2", "England.", [fact("London in England")])

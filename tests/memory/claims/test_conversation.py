@@ -202,13 +202,8 @@ def test_what_is_known_of_a_thing_is_what_holds_and_when_it_changed_is_told_wher
     memory, clock
 ):
     memory.declare("lives_in", "single")
-    replies = [
-        noting("Ada lives_in London"),
-        noting("Ada knows Charles"),
-        noting("Ada lives_in Paris"),
-        "[]",
-        "[]",
-    ]
+    noted = map(noting, ("Ada lives_in London", "Ada knows Charles", "Ada lives_in Paris"))
+    replies = [*noted, "[]", "[]"]
     agent, _ = talking(memory, *replies, session="monday")
 
     def known(message):

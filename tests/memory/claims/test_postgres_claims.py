@@ -234,13 +234,8 @@ def told(memory):
     yield memory.undo(fallen.change)
     yield memory.erase_source("d2")
     yield memory.declare("r", "single"), memory.current("n1", "r"), memory.changes_of("n2", "s")
-    yield (
-        memory.facts(),
-        memory.log(),
-        memory.declared(),
-        memory.suggested_cardinalities(),
-        memory.propose_merges(),
-    )
+    facts, log, declared = memory.facts(), memory.log(), memory.declared()
+    yield facts, log, declared, memory.suggested_cardinalities(), memory.propose_merges()
     yield (
         [memory.history(claim.id) for each in memory.facts() for claim in memory.supports_of(each)],
         memory.graph_hash(claims=True),
