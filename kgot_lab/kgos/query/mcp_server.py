@@ -124,8 +124,8 @@ def _with_signature(
     """Give a function of keywords the signature that the protocol reads."""
     keyword, written = inspect.Parameter.KEYWORD_ONLY, []
     for name, type, about, default in parameters:
-        annotation = Annotated[type, Field(description=about)]
-        written.append(inspect.Parameter(name, keyword, default=default, annotation=annotation))
+        field = Field(description=about)
+        written.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[type, field]))
     ask.__signature__ = inspect.Signature(written, return_annotation=returned)  # type: ignore[attr-defined]
     ask.__annotations__ = {each.name: each.annotation for each in written} | {"return": returned}
     return ask
