@@ -88,9 +88,8 @@ class Live:
         """
         shown: Any = self.picture
         markup = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
-        new_widget = _widget_class()(
-            data={**replace_surrogates(self.data), "stands_for": picture_key(markup)}
-        )
+        data = {**replace_surrogates(self.data), "stands_for": picture_key(markup)}
+        new_widget = _widget_class()(data=data)
         new_widget.on_msg(lambda widget, message, buffers: self._receive(widget, message))
         self._widgets.append(new_widget)
         return new_widget

@@ -68,13 +68,8 @@ def partition_rows(links: Ints, labels: _Numbers, *, most: int = MAX_COMMUNITIES
         groups, method = _label_or_component(labels, links, is_isolated)
         method = f"{method}, not by the Louvain method: {missing}"
     groups, divided = _split_giant(_split_components(groups, links), labels, links, most)
-    return _renumber_by_size(
-        _merge_smallest(groups, links, most),
-        links,
-        is_isolated,
-        most,
-        method + ", and the largest by first label" * divided,
-    )
+    method += ", and the largest by first label" * divided
+    return _renumber_by_size(_merge_smallest(groups, links, most), links, is_isolated, most, method)
 
 
 def split_community(
@@ -99,9 +94,7 @@ def split_community(
 def first_labels(graph: PropertyGraph) -> tuple[_Numbers, tuple[str, ...]]:
     """Return the number of each node's first label, shape (nodes,), and the label names by number."""
     number: dict[str, int] = {}
-    codes = [
-        number.setdefault(labels[0] if labels else _NO_LABEL, len(number)) for labels in graph.node_labels
-    ]
+    codes = [number.setdefault(names[0] if names else _NO_LABEL, len(number)) for names in graph.node_labels]
     return np.array(codes, dtype=np.int64), tuple(number)
 
 
@@ -146,9 +139,8 @@ def _louvain_communities(links: Ints, is_isolated: NDArray[np.bool_], most: int)
     row = np.cumsum(~is_isolated) - 1
     one, other = row[links]
     size, count = int(row[-1]) + 1, links.shape[1]
-    network = csr_matrix(
-        (np.ones(2 * count), (np.concatenate([one, other]), np.concatenate([other, one]))), shape=(size, size)
-    )
+    ends = np.concatenate([one, other]), np.concatenate([other, one])
+    network = csr_matrix((np.ones(2 * count), ends), shape=(size, size))
     numbers, resolution = np.arange(size), 1.0
     while True:
         method = Louvain(
@@ -242,9 +234,8 @@ def _merge_smallest(groups: _Numbers, links: Ints, most: int) -> _Numbers:
         if not shared[target]:
             del shared[target]  # it is now a whole component
             component_count += 1
-    return values[np.array([_find_root(into, group) for group in range(len(values))], dtype=np.int64)][
-        numbers
-    ]
+    roots = [_find_root(into, group) for group in range(len(values))]
+    return values[np.array(roots, dtype=np.int64)][numbers]
 
 
 def _find_root(into: Sequence[int], group: int) -> int:
@@ -272,16 +263,12 @@ def _renumber_by_size(
     rank[order] = np.arange(len(order))
     is_edgeless = np.bincount(numbers, weights=~is_isolated, minlength=len(values)) == 0
     kinds = tuple(WITHOUT_EDGES if is_edgeless[group] else "" for group in order.tolist())
-    return Communities(
-        make_read_only(rank[numbers]), kinds + (THE_REST,) * (len(order) < len(values)), method
-    )
+    kinds += (THE_REST,) * (len(order) < len(values))
+    return Communities(make_read_only(rank[numbers]), kinds, method)
 
 
 def members_by_community(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list[Ints]:
     """Return the node rows of each community, by decreasing degree, ties by row."""
     order = np.lexsort((-np.asarray(degree), division.of)).astype(np.int32)
-    return (
-        np.split(order, np.cumsum(np.bincount(division.of, minlength=len(division)))[:-1])
-        if len(division)
-        else []
-    )
+    ends = np.cumsum(np.bincount(division.of, minlength=len(division)))[:-1]
+    return np.split(order, ends) if len(division) else []
