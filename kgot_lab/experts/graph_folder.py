@@ -88,9 +88,8 @@ class GraphFolder:
         # adds the approved changes to a graph
         self.apply_accepted: Callable[[str, PropertyGraph], PropertyGraph] | None = None
         self._lock = threading.RLock()
-        self._locks: dict[
-            str, threading.Lock
-        ] = {}  # one for each graph, so that a large one does not block another
+        # one for each graph, so that a large one does not block another
+        self._locks: dict[str, threading.Lock] = {}
 
     def names(self) -> tuple[str, ...]:
         """Return the ids of all graphs."""

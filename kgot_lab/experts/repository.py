@@ -46,9 +46,8 @@ SELECT_EXPERT = "SELECT id, body, created, updated FROM experts WHERE id = :id A
 SELECT_EXPERTS = "SELECT id, body, created, updated FROM experts WHERE gone IS NULL ORDER BY created, id"
 SELECT_EXPERTS_AFTER = """SELECT id, body, created, updated FROM experts
   WHERE gone IS NULL AND (created, id) > (:created, :after) ORDER BY created, id LIMIT :limit"""
-SELECT_CREATION_TIME = (
-    "SELECT created FROM experts WHERE id = :id"  # also of a deleted one, so that paging can continue
-)
+# also of a deleted one, so that paging can continue
+SELECT_CREATION_TIME = "SELECT created FROM experts WHERE id = :id"
 SELECT_USED_IDS = "SELECT id FROM experts WHERE id = :id OR substr(id, 1, :length) = :beginning"  # also of deleted ones: no id is reused
 INSERT_EXPERT = "INSERT INTO experts (id, body, created, updated) VALUES (:id, :body, :at, :at)"
 UPDATE_EXPERT = "UPDATE experts SET body = :body, updated = :at WHERE id = :id"
@@ -431,9 +430,8 @@ class ExpertTables(TableBacked):
     def judged_answers(self, expert: str) -> tuple[JudgedAnswer, ...]:
         """Return each answer of an expert with its evidence and its rating, without anybody's text."""
         answers = []
-        for id, talk, at, metadata, thumb, rated in self.storage.rows(
-            SELECT_JUDGED_ANSWERS, {"expert": expert}
-        ):
+        rows = self.storage.rows(SELECT_JUDGED_ANSWERS, {"expert": expert})
+        for id, talk, at, metadata, thumb, rated in rows:
             rating = thumb and int(thumb), from_micros_or_none(rated)
             answers.append(JudgedAnswer(id, talk, from_micros(at), json.loads(metadata), *rating))
         return tuple(answers)

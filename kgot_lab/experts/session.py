@@ -77,9 +77,7 @@ def split_answer(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPa
         if not nodes.resolve(citation):
             parts = [part for each in citation.split(";") if (part := each.strip())]
         citations = [AnswerPart(part.removesuffix(FALSE_MARK), True, nodes.resolve(part)) for part in parts]
-        checked = (
-            each.node or part.endswith(FALSE_MARK) for each, part in zip(citations, parts, strict=True)
-        )
+        checked = (one.node or part.endswith(FALSE_MARK) for one, part in zip(citations, parts, strict=True))
         if not citations or not all(checked):
             continue  # not checked, so it stays text
         if position < match.start():

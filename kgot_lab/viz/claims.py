@@ -548,12 +548,8 @@ class Review(LiveOutput):
         quote = "".join(self._quotation(claim)[1:2])
         claim_cells = format_claim(claim.fact), claim.source, quote, f"{claim.confidence:.2f}"
         calibrated = f"{weighed.calibrated:.2f}" if weighed.calibrated != claim.confidence else ""
-        return (
-            *claim_cells,
-            calibrated,
-            f"{len(queued.starts):,}",
-            verb + "; ".join(_format_rivals(weighed)),
-        )
+        cells = (*claim_cells, calibrated, f"{len(queued.starts):,}")
+        return (*cells, verb + "; ".join(_format_rivals(weighed)))
 
     def _log_rows(self) -> list[tuple[str, str, str, str]]:
         return [

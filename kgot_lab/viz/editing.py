@@ -113,22 +113,14 @@ class Editing(LiveOutput):
 
     def _view_state(self, note: str, error_text: str = "") -> dict[str, Any]:
         graph, editor = self.editor.graph, self.editor
-        node_state: dict[str, Any] = {
-            "node": self.node,
-            "type": "",
-            "properties": [],
-            "edges": [],
-            "of_edges": 0,
-        }
-        node_state |= {"faults": [], "curated": ""}
+        node_state: dict[str, Any] = {"node": self.node, "type": "", "properties": [], "edges": []}
+        node_state |= {"of_edges": 0, "faults": [], "curated": ""}
         if self.node in graph:
             node = graph.node(self.node)
             edges = graph.neighbours(self.node, "both")
             provenance = node.properties.get(CURATED_PROPERTY)
             by = f"by hand, {provenance['by']}, {provenance['at']}" if isinstance(provenance, dict) else ""
-            properties = (
-                (name, value) for name, value in node.properties.items() if name != CURATED_PROPERTY
-            )
+            properties = ((key, value) for key, value in node.properties.items() if key != CURATED_PROPERTY)
             node_state = {
                 "node": self.node,
                 "type": node.labels[0] if node.labels else "",

@@ -52,10 +52,8 @@ class HandIn:
     attempts: tuple[Attempt, ...]
 
     def __repr__(self) -> str:
-        solved, count = (
-            sum(attempt.right for attempt in self.attempts),
-            format_count(len(self.attempts), "exercise"),
-        )
+        solved = sum(attempt.right for attempt in self.attempts)
+        count = format_count(len(self.attempts), "exercise")
         head = f"{self.path.name}: {self.name}, {solved} of {count} right"
         lines = (
             f"  {attempt.exercise}  {'right' if attempt.right else 'not yet'}, {format_count(attempt.tries, 'try', 'tries')}"

@@ -83,9 +83,8 @@ def _methods_markup(report: Report) -> Markup:
     provenance = sorted({tuple(run.about.get(kind, "") for kind in kinds) for run in report.runs})
     environments = (element("li", "; ".join(filter(None, facts))) for facts in provenance if any(facts))
     lists = element("ul", *pipelines), element("ul", *environments)
-    return concat(
-        [element("p", explanation, class_="small"), collapsible("The pipelines, and where they ran", *lists)]
-    )
+    details = collapsible("The pipelines, and where they ran", *lists)
+    return concat([element("p", explanation, class_="small"), details])
 
 
 def _plots_markup(report: Report) -> Markup:

@@ -185,9 +185,8 @@ def script() -> str:
 @cache
 def style() -> str:
     """Return the CSS of every view."""
-    return "".join(
-        _read_asset(f"{name}.css") for name in ("lab", "stepper", "explorer", "review", "editing", "talk")
-    )
+    names = ("lab", "stepper", "explorer", "review", "editing", "talk")
+    return "".join(_read_asset(f"{name}.css") for name in names)
 
 
 @cache
@@ -212,9 +211,8 @@ def placeholder(data: Mapping[str, Json]) -> Markup:
     """
     text = json.dumps(data, ensure_ascii=True, default=str, separators=(",", ":"))
     text = text.replace("<", "\\u003c")  # no text in the data can close the element
-    return element(
-        "div", element("script", Markup(text), type="application/json"), data_view=data["view"], class_="live"
-    )
+    content = element("script", Markup(text), type="application/json")
+    return element("div", content, data_view=data["view"], class_="live")
 
 
 @cache

@@ -52,11 +52,8 @@ def search_picture(found: SearchResult, *, limit: int = _SEARCH_HITS) -> Drawing
     names = {id: _node_name(found, id) for id in seeds}
     width = 2 * _SEARCH_EDGE + _SEEDS + _GAP + _SEARCH_NAMES + _BARS + 54
     height = _SEARCH_TOP + _SEARCH_ROW * max(len(nodes), len(seeds), 1) + 40
-    row_count, seed_count = max(len(nodes), 1), max(len(seeds), 1)
-    seed_y = {
-        seed: _SEARCH_TOP + _SEARCH_ROW * (number + 0.5) * row_count / seed_count
-        for number, seed in enumerate(seeds)
-    }
+    row_count, count = max(len(nodes), 1), max(len(seeds), 1)
+    seed_y = {seed: _SEARCH_TOP + _SEARCH_ROW * (n + 0.5) * row_count / count for n, seed in enumerate(seeds)}
     max_score = max((node.score for node in nodes), default=1.0)
     lines, rows = [], []
     for number, node in enumerate(nodes):

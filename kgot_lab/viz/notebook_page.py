@@ -55,9 +55,8 @@ def notebook_page(
     """
     path = Path(path)
     linked = {Path(other).resolve(): page_name(other) for other in beside}
-    return build_page(
-        read_notebook(path), path, PageFrame(linked, Path(folder) if folder is not None else path.parent)
-    )
+    target = Path(folder) if folder is not None else path.parent
+    return build_page(read_notebook(path), path, PageFrame(linked, target))
 
 
 def build_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
@@ -125,9 +124,7 @@ def _remove_widgets(notebook: NotebookNode) -> NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             media = ((output, output.get("data", {})) for output in cell.outputs)
-            cell.outputs = [
-                each for each, kinds in media if not any("jupyter.widget" in kind for kind in kinds)
-            ]
+            cell.outputs = [o for o, kinds in media if not any("jupyter.widget" in kind for kind in kinds)]
     return notebook
 
 

@@ -322,9 +322,8 @@ def _ask(
     if answer.answer is None:
         return answer_of(reason=f"it says: {printable_line(answer.reason)}")
     digests = reply.digest, sent.digest
-    provenance = DelegationProvenance(
-        peer.name, reply.sender, question.expert, answer.sources, *digests, reply.issued_at
-    )
+    asked = peer.name, reply.sender, question.expert
+    provenance = DelegationProvenance(*asked, answer.sources, *digests, reply.issued_at)
     fence = fence_text(answer.answer, f"{peer.name}/{question.expert}, another instance")
     return answer_of(fence, answer.answer, provenance=provenance)
 

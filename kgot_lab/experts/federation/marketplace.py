@@ -272,9 +272,8 @@ def _fetch_file(address: str, file: str, max_bytes: int, seconds: float) -> byte
         raise BadInput(
             "a marketplace is a folder or an address: https://HOST/PATH, without a password or a query"
         )
-    (outcome,) = run_with_timeout(
-        [lambda: exchange(f"{address.rstrip('/')}/{file}", seconds, max_bytes)], seconds
-    )
+    url = f"{address.rstrip('/')}/{file}"
+    (outcome,) = run_with_timeout([lambda: exchange(url, seconds, max_bytes)], seconds)
     if outcome is None:
         raise StoreUnavailable("the marketplace did not answer in time: try again later")
     if isinstance(outcome, ToolFailed):

@@ -160,10 +160,8 @@ def _error_json(
     # it may contain half of a surrogate pair, which no response can hold
     message = message.encode("utf-8", "replace").decode()
     retry_headers = {"retry-after": "5"} if status == 503 else {}
-    body, all_headers = (
-        error_body(request.url.path, status, code, message),
-        {**(headers or {}), **retry_headers},
-    )
+    body = error_body(request.url.path, status, code, message)
+    all_headers = {**(headers or {}), **retry_headers}
     return JSONResponse(body, status, headers=all_headers)
 
 

@@ -59,9 +59,8 @@ def revoke_tokens(tables: ExpertTables, tenant: str) -> int:
     """Revoke all tokens of a tenant, and return how many were valid."""
     with tables.storage.changing():
         count = sum(each.tenant == tenant for each in valid_tokens(tables))
-        tables.storage.rows(
-            sql.REVOKE_TENANT_TOKENS, {"tenant": tenant, "at": to_micros(tables.now(), "now")}
-        )
+        params = {"tenant": tenant, "at": to_micros(tables.now(), "now")}
+        tables.storage.rows(sql.REVOKE_TENANT_TOKENS, params)
     return count
 
 

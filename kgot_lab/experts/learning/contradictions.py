@@ -251,9 +251,8 @@ class ContradictedDimension:
 
     def __str__(self) -> str:
         said = f"{self.against} of {format_count(self.against + self.agreeing, 'person', 'people')}"
-        return (
-            f"{self.dimension} of {self.node} is {self.value:g}: {said} say it is {self.way} (p {self.p:.2g})"
-        )
+        finding = f"{self.dimension} of {self.node} is {self.value:g}"
+        return f"{finding}: {said} say it is {self.way} (p {self.p:.2g})"
 
 
 @dataclass(frozen=True)
@@ -268,9 +267,8 @@ class ContradictionReport:
     stale: int
 
     def __str__(self) -> str:
-        head = (
-            f"{format_count(len(self.found), 'value')} contradicted of {self.watched:,} that people spoke of"
-        )
+        count = format_count(len(self.found), "value")
+        head = f"{count} contradicted of {self.watched:,} that people spoke of"
         return "\n".join([head, *map(str, self.found)])
 
 
@@ -324,10 +322,8 @@ def contradiction_proposal(graph: str, contradicted: ContradictedDimension, valu
     """
     is_lower = value < contradicted.value
     if not 0 <= value <= 1 or value == contradicted.value or is_lower != (contradicted.way == "lower"):
-        statement = (
-            f"people say that {contradicted.dimension} is {contradicted.way} than {contradicted.value:g}"
-        )
-        raise BadInput(f"{statement}: give such a value, from 0 to 1")
+        statement = f"{contradicted.dimension} is {contradicted.way} than {contradicted.value:g}"
+        raise BadInput(f"people say that {statement}: give such a value, from 0 to 1")
     change = PropertyToChange(contradicted.node, contradicted.dimension, value, contradicted.value)
     return GraphProposal(graph, (change,))
 

@@ -136,9 +136,8 @@ def learn_from_message(
     model's reply can accept one. Raises LLMError if the model fails, and BadInput.
     """
     extracted = extract_changes(llm, text, graph, name=name)
-    return tuple(
-        ledger.propose(proposal, replace(source, quote=quote)) for proposal, quote in extracted.proposals
-    )
+    sourced = ((proposal, replace(source, quote=quote)) for proposal, quote in extracted.proposals)
+    return tuple(ledger.propose(proposal, said) for proposal, said in sourced)
 
 
 def original_spelling(phrase: str, text: str) -> str:

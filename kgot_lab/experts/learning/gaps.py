@@ -317,9 +317,8 @@ def _find_misconfiguration(
     for name, other in _default_variants(config):
         nodes = intent_search(graph, question.question, config=other, embedder=embedder).nodes[:_TOP_RESULTS]
         for rank, node in enumerate(nodes):
-            if prompt_nodes.isdisjoint(node.sources) and (
-                rank == 0 or scores[graph.row(node.id)] >= prompt_score
-            ):
+            is_likely = rank == 0 or scores[graph.row(node.id)] >= prompt_score
+            if is_likely and prompt_nodes.isdisjoint(node.sources):
                 return name, node.id
     return "", ""
 

@@ -252,9 +252,8 @@ class ReviewQueue:
         queued: list[StoredProposal] = []
         for message in [each for each in messages if each.role == "user"][-_MAX_MESSAGES:]:
             source = ProposalSource(message.id, conversation, owner)
-            queued += learn_from_message(
-                self.ledger, llm, graph, name=name, text=message.content, source=source
-            )
+            text = message.content
+            queued += learn_from_message(self.ledger, llm, graph, name=name, text=text, source=source)
         return tuple(dict.fromkeys(queued))
 
 

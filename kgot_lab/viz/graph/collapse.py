@@ -163,9 +163,8 @@ def open_community(view: View, community: str) -> View:
     hidden = rows[view.at[rows] >= len(view.shown)]
     drawn = (hidden if len(hidden) else rows)[:at_once]
     nodes = format_count(len(rows), "node")
-    omission = f" {len(drawn)} of {nodes} are drawn; open it again for the next ones." * (
-        len(drawn) < len(rows)
-    )
+    is_partial = len(drawn) < len(rows)
+    omission = f" {len(drawn)} of {nodes} are drawn; open it again for the next ones." * is_partial
     return make_view(whole, drawn, f"Inside “{_community_name(view, community)}”.{omission}")
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, make_read_only
+from kgot_lab.viz.graph.layout import Mask
 
 MAX_COMMUNITIES = 40
 COARSENING = 0.7  # factor of the resolution while there are too many communities
@@ -168,9 +169,7 @@ def _aggregate_network(network: Any, numbers: _Numbers) -> Any:
     return (member.T @ network @ member).tocsr()
 
 
-def _label_or_component(
-    labels: _Numbers, links: Ints, is_isolated: NDArray[np.bool_]
-) -> tuple[_Numbers, str]:
+def _label_or_component(labels: _Numbers, links: Ints, is_isolated: Mask) -> tuple[_Numbers, str]:
     """Divide nodes by label, or by connected component if all have the same label.
 
     In the second case, nodes without edges form one group.
@@ -244,9 +243,7 @@ def _find_root(into: Sequence[int], group: int) -> int:
     return group
 
 
-def _renumber_by_size(
-    groups: _Numbers, links: Ints, is_isolated: NDArray[np.bool_], most: int, method: str
-) -> Communities:
+def _renumber_by_size(groups: _Numbers, links: Ints, is_isolated: Mask, most: int, how: str) -> Communities:
     """Renumber the groups by size, ties by first node.
 
     If there are too many, the smallest ones that no edge leaves are gathered in the rest, the last group.
@@ -264,7 +261,7 @@ def _renumber_by_size(
     is_edgeless = np.bincount(numbers, weights=~is_isolated, minlength=len(values)) == 0
     kinds = tuple(WITHOUT_EDGES if is_edgeless[group] else "" for group in order.tolist())
     kinds += (THE_REST,) * (len(order) < len(values))
-    return Communities(make_read_only(rank[numbers]), kinds, method)
+    return Communities(make_read_only(rank[numbers]), kinds, how)
 
 
 def members_by_community(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list[Ints]:

@@ -190,9 +190,7 @@ def _build_bundles(
     for use, count in zip(type_uses[top].tolist(), counts[top].tolist(), strict=True):
         top_types.setdefault(use // width, []).append((type_names[use % width], count))
     groups = bundle_of[forward], bundle_of[~forward], bundle
-    forward_counts, backward_counts, type_counts = (
-        np.bincount(each, minlength=len(codes)) for each in groups
-    )
+    forward_counts, backward_counts, type_counts = (np.bincount(one, minlength=len(codes)) for one in groups)
     bundles = []
     for number, types in top_types.items():
         source, target = (names[end] for end in divmod(codes[number], len(names)))

@@ -106,9 +106,8 @@ class Plot:
         unset_metadata = ("Creator", "Producer", "CreationDate") if path.suffix == ".pdf" else ("Software",)
         with _style():
             buffer = io.BytesIO()
-            self.figure.savefig(
-                buffer, format=path.suffix[1:], dpi=200, metadata=dict.fromkeys(unset_metadata)
-            )
+            metadata = dict.fromkeys(unset_metadata)
+            self.figure.savefig(buffer, format=path.suffix[1:], dpi=200, metadata=metadata)
         return write_atomically(path, buffer.getvalue(), "the plot")
 
     def _repr_svg_(self) -> str:

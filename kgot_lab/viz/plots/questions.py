@@ -216,13 +216,16 @@ def tool_category(tool: str) -> str:
     return next((name for name, words in CATEGORIES.items() if re.search(words, tool.lower())), OTHER)
 
 
+def _categories(tools: Iterable[str]) -> set[str]:
+    return set(map(tool_category, tools))
+
+
 def tool_coverage(result: QuestionResult) -> float | None:
     """Return the share of the tool kinds used by a person that the run used, 0 to 1.
 
     Returns None if the question lists no tools.
     """
-    human_kinds = {tool_category(tool) for tool in result.human_tools}
-    run_kinds = {tool_category(tool) for tool in result.tools}
+    human_kinds, run_kinds = _categories(result.human_tools), _categories(result.tools)
     return len(human_kinds & run_kinds) / len(human_kinds) if human_kinds else None
 
 
@@ -287,11 +290,7 @@ def category_success(results: Iterable[QuestionResult]) -> Plot:
     rows = _results_with_tools(results)
     if not rows:
         return empty_plot(_NO_TOOLS)
-    kinds = Counter(
-        (kind, bool(row.correct))
-        for row in rows
-        for kind in {tool_category(tool) for tool in row.human_tools}
-    )
+    kinds = Counter((kind, bool(row.correct)) for row in rows for kind in _categories(row.human_tools))
     totals = {kind: kinds[kind, True] + kinds[kind, False] for kind, _ in kinds}
     names = sorted(totals, key=lambda kind: (-totals[kind], kind))
     right, wrong = ([kinds[name, is_correct] for name in names] for is_correct in (True, False))

@@ -110,10 +110,8 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
         axes.set_ylabel(f"{measure}, {_system_label(second, report)}")
         axes.text(-0.12, 1.2, f"{short_label(second)} better: {wins}", fontsize=9, va="top")
         axes.text(1.12, -0.12, f"{short_label(first)} better: {losses}", fontsize=9, ha="right")
-        sizes, same = (
-            "" if has_few_values else "; the area of a mark counts questions",
-            f"{ties} of {len(across)}",
-        )
+        sizes = "" if has_few_values else "; the area of a mark counts questions"
+        same = f"{ties} of {len(across)}"
         axes.set_title(f"{same} questions the same{sizes}", fontsize=9, color=MUTED)
         text = f"Questions of {report.dataset.name} by {measure}, {first} across and {second} up: {second} is better in {wins}, "
         rows = [{"across": x, "up": y, "questions": count} for (x, y), count in sorted(pairs.items())]

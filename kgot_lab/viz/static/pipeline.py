@@ -44,9 +44,8 @@ class StageBox:
     @property
     def width(self) -> float:
         """The width of the drawing."""
-        return max(
-            56.0, *(text_width(line, size) + 22 for line, size in zip(self.lines, (13, 11), strict=False))
-        )
+        lines = zip(self.lines, (13, 11), strict=False)
+        return max(56.0, *(text_width(line, size) + 22 for line, size in lines))
 
 
 @dataclass(frozen=True)

@@ -56,9 +56,7 @@ def run_facts(events: Sequence[Event], number: Callable[[str], int]) -> dict[str
     origins = _edges_with_origin(events).values()
     found = SupportFinder(state_after(events))
     passages = _Passages(events, number)
-    facts = {
-        fact_of(edge): _fact_data(edge, at, passages.sentences(found.find(edge))) for edge, at in origins
-    }
+    facts = {fact_of(e): _fact_data(e, at, passages.sentences(found.find(e))) for e, at in origins}
     answer = next((event for event in events if isinstance(event, Answered)), None)
     evidence = list(map(str, answer.evidence)) if answer else []
     for index, text in enumerate(evidence):
