@@ -164,9 +164,10 @@ class _TurnRecorder:
 
     def answer(self) -> TalkAnswer:
         """Return the answer so far. An interrupted answer is what was stored of it."""
-        message, cited, false = self._stored_citations()
-        if self.done:
-            message, cited, false = self.done.message_id, self.done.cited, self.done.false
+        done = self.done
+        message, cited, false = (
+            (done.message_id, done.cited, done.false) if done else self._stored_citations()
+        )
         turn, trouble = self.turn, self.trouble if self.done else "it was broken off"
         return TalkAnswer(
             question=turn.question,

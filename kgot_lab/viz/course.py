@@ -257,7 +257,7 @@ def _embed_live_views(notebook: NotebookNode) -> NotebookNode:
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
             widget_view = output.get("data", {}).get(_WIDGET_VIEW_TYPE) or {}
-            data = widget_states.get(widget_view.get("model_id"), {}).get("state", {}).get("data")
+            data = widget_states.get(widget_view.get("model_id", ""), {}).get("state", {}).get("data")
             if isinstance(data, Mapping) and data.get("view") in VIEWS:
                 output["data"] = {"text/html": str(placeholder({**data, "alone": _python_note(data)}))}
     return notebook

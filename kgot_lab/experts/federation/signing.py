@@ -275,8 +275,8 @@ def peers_from_json(data: object) -> Peers:
     Raises BadInput with the expected form.
     """
     entries = data.get("peers") if isinstance(data, Mapping) else None
-    is_short_list = isinstance(entries, list) and len(entries) <= _MAX_PEERS
-    if not is_short_list or not all(isinstance(entry, dict) for entry in entries):
+    is_list = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
+    if entries is None or not is_list or len(entries) > _MAX_PEERS:
         raise BadInput(f'peers are {{"peers": [{{"name", "url", "public_key"}}, …]}}, at most {_MAX_PEERS:,}')
     for entry in entries:
         has_fields = {"name", "url", "public_key"} <= set(entry) <= _PEER_FIELDS

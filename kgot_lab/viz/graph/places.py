@@ -231,8 +231,8 @@ def _place_near_neighbours(fixed: Points, pairs: NodePairs) -> Points:
         if len(links):
             count = np.bincount(links[:, 0], minlength=len(points))
             rows = np.flatnonzero(count)
-            starts, count = links[:, 0], len(points)
-            sums = (np.bincount(starts, points[links[:, 1], axis], count) for axis in (0, 1))
+            starts, ends_placed = links[:, 0], points[links[:, 1]]
+            sums = (np.bincount(starts, ends_placed[:, axis], len(points)) for axis in (0, 1))
             preferred = np.stack([total[rows] / count[rows] for total in sums], axis=1)
         else:
             rows = _component_heads(missing, ends)

@@ -89,7 +89,6 @@ def answer_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plo
         place_legend_below(figure)
         measured = [row for row in findings.system_scores if row.on in sets]
         text = _describe_scores(findings, measured, lambda row: format_decimal(row.f1.mean))
-        text = _describe_scores(findings, measured, lambda row: format_decimal(row.f1.mean))
         return plot(figure, f"F1 of each system with 95 % intervals. {text}", [*map(_number_row, measured)])
 
 
