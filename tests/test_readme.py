@@ -137,9 +137,7 @@ def test_every_package_stands_in_the_architecture_and_every_path_there_exists():
     packages = {path.parent.name for path in (ROOT / "kgot_lab").glob("*/__init__.py")} - {"experiments"}
     assert packages and [name for name in packages if f"`{name}`" not in page] == []
     paths = re.findall(r"`([\w./-]+/[\w./-]+)`", page)
-    assert [
-        path for path in paths if not any((root / path).exists() for root in (ROOT, ROOT / "kgot_lab"))
-    ] == []
+    assert [p for p in paths if not any((root / p).exists() for root in (ROOT, ROOT / "kgot_lab"))] == []
 
 
 def test_the_picture_of_the_layers_is_that_of_the_contract():

@@ -216,9 +216,7 @@ def _show_results(folder: Path) -> None:
     if stages := collect_losses(folder, findings):
         save_losses(folder, stages)
         grids.append(losses_grid(findings, stages))
-    write_atomically(
-        folder / "results.md", "\n\n".join(grid.markdown for grid in grids) + "\n", "the results"
-    )
+    write_atomically(folder / "results.md", "\n\n".join(g.markdown for g in grids) + "\n", "the results")
     write_atomically(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
     typer.echo("\n\n".join(grid.text for grid in grids))
     note = f"; {folder}/lost.json from traces, which may go then" if stages else ""

@@ -155,9 +155,7 @@ def explain_fact(
         answers = claims.answers_on(triple)
         is_recorded = bool(rows) or triple in claims.recorded_facts()
     if as_json:
-        answer_rows = [
-            {"question": answer.id, "answer": answer.text, "at": answer.at.isoformat()} for answer in answers
-        ]
+        answer_rows = [{"question": a.id, "answer": a.text, "at": a.at.isoformat()} for a in answers]
         typer.echo(
             json.dumps({**fact_to_json(triple), "holds": bool(rows), "claims": rows, "answers": answer_rows})
         )
@@ -372,10 +370,7 @@ def _print_effects(effects: ChangeEffect, as_json: bool) -> None:
 
 def effects_to_json(effects: ChangeEffect) -> dict[str, Any]:
     """Convert the effects of a change to plain JSON values."""
-    answers = [
-        {"question": answer.id, "answer": answer.text, "at": answer.at.isoformat()}
-        for answer in effects.answers
-    ]
+    answers = [{"question": a.id, "answer": a.text, "at": a.at.isoformat()} for a in effects.answers]
     return {
         "change": effects.change,
         "fallen": [*map(fact_to_json, effects.facts)],
@@ -390,9 +385,7 @@ def effect_lines(effects: ChangeEffect) -> Iterator[str]:
     yield f"{number}{effects}"
     for what, facts in (("fell", effects.facts), ("holds", effects.risen)):
         yield from (printable_line(f"  {what}: {fact}") for fact in facts)
-    yield from (
-        printable_line(f"  an answer rested on it: {answer.id} {answer.text}") for answer in effects.answers
-    )
+    yield from (printable_line(f"  an answer rested on it: {a.id} {a.text}") for a in effects.answers)
 
 
 def fact_to_json(fact: Triple) -> dict[str, str]:

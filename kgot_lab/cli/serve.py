@@ -265,9 +265,7 @@ def find_character(world: NpcWorld, name: str) -> Entity:
     from kgot_lab.domains.npc.models import EntityFilter
 
     matches = [
-        entity
-        for entity in world.find_entities(EntityFilter(contains=name))
-        if entity.name.casefold() == name.casefold()
+        e for e in world.find_entities(EntityFilter(contains=name)) if e.name.casefold() == name.casefold()
     ]
     matches = matches or [entity for entity in world.find_entities() if entity.id == name]
     if len(matches) != 1:

@@ -464,17 +464,10 @@ def show_answer(
     )
     shown = answered
     if certificate is not None:
-        (shown,) = (
-            event for event in certified_events([answered], certificate) if isinstance(event, Answered)
-        )
+        (shown,) = (e for e in certified_events([answered], certificate) if isinstance(e, Answered))
         if certificate.ruling == "withheld" and learnt is not None:
             learnt = replace(learnt, old=(), new=(), unheld=())
-    sources = {
-        document.id: document
-        for event in events
-        if isinstance(event, ToolReturned)
-        for document in event.sources
-    }
+    sources = {document.id: document for e in events if isinstance(e, ToolReturned) for document in e.sources}
     passages = [sources[id] for id in shown.passages if id in sources]
     costs = ledger(events)
     total = costs.total

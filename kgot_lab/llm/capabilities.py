@@ -59,9 +59,7 @@ class Refusal:
         """The kind of failure, without the server's words."""
         if self.status:
             return f"HTTP {self.status}"
-        return next(
-            (kind for kind in _FAILURE_KINDS if self.reason.startswith(kind)), "no answer that can be used"
-        )
+        return next((k for k in _FAILURE_KINDS if self.reason.startswith(k)), "no answer that can be used")
 
 
 class ServerMessage(str):

@@ -252,9 +252,7 @@ def _compact(part: Json, definitions: Mapping[str, Json]) -> Json:
     left_out = {"title", "default", "$defs", "discriminator", "properties"}
     compacted = {key: _compact(value, definitions) for key, value in part.items() if key not in left_out}
     if "properties" in part:  # a property may itself be called title
-        compacted["properties"] = {
-            key: _compact(value, definitions) for key, value in part["properties"].items()
-        }
+        compacted["properties"] = {key: _compact(v, definitions) for key, v in part["properties"].items()}
         compacted.setdefault("additionalProperties", False)
     return compacted
 
@@ -297,9 +295,7 @@ def field_problem(error: ValidationError) -> tuple[str, str]:
     first = problems[0]
     steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others: types
     if len(steps) < len(first["loc"]) or first["type"] == "union_tag_invalid":
-        alternatives = [
-            problem for problem in problems if problem["loc"][: len(steps)] == first["loc"][: len(steps)]
-        ]
+        alternatives = [p for p in problems if p["loc"][: len(steps)] == first["loc"][: len(steps)]]
         return ".".join(steps), f"it is {' or '.join(dict.fromkeys(map(_expected_value, alternatives)))}"
     expected = _expected_value(first)
     return ".".join(steps), f"it is {expected}" if expected else str(first["msg"]).removeprefix(

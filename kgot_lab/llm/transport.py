@@ -333,9 +333,7 @@ def _texts(content: Json) -> tuple[str, str]:
     if isinstance(content, str):
         return content, ""
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
-    said = "".join(
-        part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)
-    )
+    said = "".join(p["text"] for p in parts if p.get("type") == "text" and isinstance(p.get("text"), str))
     return said, "".join(
         str(part["thinking"]) for part in parts if part.get("type") == "thinking" and part.get("thinking")
     )

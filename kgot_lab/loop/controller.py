@@ -182,9 +182,7 @@ def think(
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
     compute = compute or python_executor(store, limits)
-    run = RunContext(
-        llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State()
-    )
+    run = RunContext(llm, execution or llm, store, {t.name: t for t in tools}, limits, compute, State())
     return _run_turns(
         run,
         replace_surrogates(question.strip()),

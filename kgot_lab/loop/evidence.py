@@ -85,11 +85,7 @@ class SupportFinder:
         start_supports = {
             support for other in _start_edges(self._start, edge) for support in supports_of(other.properties)
         }
-        recorded = tuple(
-            support
-            for support in supports_of(edge.properties)
-            if self._is_known(support) or support in start_supports
-        )
+        recorded = tuple(s for s in supports_of(edge.properties) if self._is_known(s) or s in start_supports)
         calls = set(() if recorded else self.source_calls(edge))
         if self._spelled:
             sources = {support.source for support in recorded}
@@ -164,9 +160,7 @@ def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Suppor
 def passage_ids(supports: Iterable[Iterable[Support]]) -> tuple[str, ...]:
     """Return the ids of the documents in some supports, without repeats."""
     return tuple(
-        dict.fromkeys(
-            support.source for supports_of_fact in supports for support in supports_of_fact if support.source
-        )
+        dict.fromkeys(s.source for supports_of_fact in supports for s in supports_of_fact if s.source)
     )
 
 

@@ -304,9 +304,7 @@ def format_fact(fact: str, supports: Sequence[Support]) -> tuple[str, list[str]]
     """
     title, relation, node = fact.partition(f" --[{SAYS_SENTENCE}]--> ")
     if relation and supports and is_sentence_node(node) and node_title(node) == title:
-        return f"{title}: “{supports[0].sentence}”", [
-            f"[{support.source}]" for support in supports if support.source
-        ]
+        return f"{title}: “{supports[0].sentence}”", [f"[{s.source}]" for s in supports if s.source]
     return fact, list(map(format_sentence, supports))
 
 

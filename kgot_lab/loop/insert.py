@@ -472,9 +472,7 @@ def _repeated_facts(
     if not by_text:
         return
     written = (
-        edge
-        for diff in run.state.diffs
-        for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))
+        edge for d in run.state.diffs for edge in (*d.added_edges, *(after for _, after in d.changed_edges))
     )
     for edge in {edge.identity: edge for edge in (*run.state.start.edges, *written)}.values():
         supports = supports_of(edge.properties)

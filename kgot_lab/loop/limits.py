@@ -295,9 +295,7 @@ def forecast_extraction(limits: Limits, texts: Sequence[str], *, rate: Rate | No
     This takes one call per sentence, or one per text if the model writes statements.
     """
     by_sentence = limits.writing == "operations"
-    counts = (
-        {"sentence": sum(len(sentences(text)) for text in texts)} if by_sentence else {"write": len(texts)}
-    )
+    counts = {"sentence": sum(len(sentences(t)) for t in texts)} if by_sentence else {"write": len(texts)}
     return estimate(counts, _CALL_TOKENS, rate or Rate())
 
 

@@ -101,9 +101,7 @@ def choose_tools(
     situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]
 ) -> tuple[Message, ...]:
     """Ask which tools to call for the missing facts."""
-    listed = join_lines(
-        f"- {tool.name}({', '.join(_format_arguments(tool))}): {tool.description}" for tool in tools
-    )
+    listed = join_lines(f"- {t.name}({', '.join(_format_arguments(t))}): {t.description}" for t in tools)
     return _messages(
         SYSTEM,
         f"{situation}\n\n{_format_calls(calls)}\n\nMissing: {missing or 'not stated'}\n\nTools:\n{listed}\n\n"

@@ -263,10 +263,7 @@ def lookup_statement(run: RunContext, names: list[str], reader: Store | None = N
     It reads the facts near the given names and near the names that were searched for.
     """
     looked_up = [
-        str(value)
-        for call in run.state.calls
-        for value in call.arguments.values()
-        if value != run.state.question
+        str(value) for c in run.state.calls for value in c.arguments.values() if value != run.state.question
     ]
     all_names = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])
     return (reader or run.store).dialect.about(all_names, 2)

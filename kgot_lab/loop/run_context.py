@@ -57,9 +57,7 @@ def constant_rows(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
             is_held[value] = holds_value(store, value)
         return is_held[value]
 
-    return tuple(
-        number for number, row in enumerate(rows) if not any(map(is_read, _read_values(row, own_words)))
-    )
+    return tuple(i for i, row in enumerate(rows) if not any(map(is_read, _read_values(row, own_words))))
 
 
 def scalars(row: Json) -> Iterator[Scalar]:

@@ -59,9 +59,7 @@ class State:
             case Chose(calls=calls):
                 return replace(following, calls=(*self.calls, *calls))
             case ToolReturned():
-                still_made = (
-                    tuple(call for call in self.calls if call != event.call) if event.again else self.calls
-                )
+                still_made = tuple(c for c in self.calls if c != event.call) if event.again else self.calls
                 return replace(following, returns=(*self.returns, event), calls=still_made)
             case Wrote():
                 return replace(following, writes=(*self.writes, event), reads=())
@@ -84,9 +82,7 @@ class State:
     def sentences(self) -> frozenset[str]:
         """The sentences that facts of the graph were taken from."""
         written = (
-            edge
-            for diff in self.diffs
-            for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))
+            edge for d in self.diffs for edge in (*d.added_edges, *(after for _, after in d.changed_edges))
         )
         return supporting_sentences((*self.start.edges, *written))
 
@@ -96,11 +92,7 @@ class State:
         An empty dialect means the run's own.
         """
         return next(
-            (
-                read.grounded
-                for read in reversed(self.reads)
-                if (read.statement, read.dialect) == (statement, dialect)
-            ),
+            (r.grounded for r in reversed(self.reads) if (r.statement, r.dialect) == (statement, dialect)),
             None,
         )
 
@@ -155,8 +147,7 @@ class Ledger:
         A call with text in its reply reads and writes some.
         """
         return sum(
-            bool(entry.reply) and not _has_usage(entry) and not entry.role.startswith("inside ")
-            for entry in self.entries
+            bool(e.reply) and not _has_usage(e) and not e.role.startswith("inside ") for e in self.entries
         )
 
     def by_role(self) -> dict[str, tuple[int, Usage]]:

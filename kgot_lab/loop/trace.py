@@ -354,9 +354,7 @@ def _apply_writes(events: Iterable[Event]) -> tuple[MutableGraph, Event | None, 
 
 def diffs(events: Iterable[Event], step: int | None = None) -> list[Diff]:
     """Return the changes to the graph, in order."""
-    return [
-        event.diff for event in events if isinstance(event, Wrote) and (step is None or event.step <= step)
-    ]
+    return [e.diff for e in events if isinstance(e, Wrote) and (step is None or e.step <= step)]
 
 
 def _without_checksum(data: Json) -> Json:

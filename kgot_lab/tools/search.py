@@ -46,10 +46,7 @@ def search(
         if not documents_found:
             raise ToolFailed(f"{name}: no passage fits {query!r}; try other words")
         return Result(
-            "\n".join(
-                f"[{number}] {_format_passage(document)}"
-                for number, document in enumerate(documents_found, start=1)
-            ),
+            "\n".join(f"[{i}] {_format_passage(d)}" for i, d in enumerate(documents_found, start=1)),
             tuple(documents_found),
         )
 

@@ -82,11 +82,7 @@ def test_what_nohup_has_a_program_ignore_stays_ignored(kgot_lab, here):
 @posix
 def test_an_interrupted_fork_says_the_command_that_goes_on_with_it(kgot_lab, finished_run, here):
     finished_run.put()
-    at = next(
-        number
-        for number, event in enumerate(load_run("run.jsonl").events)
-        if type(event).__name__ == "ToolReturned"
-    )
+    at = next(i for i, e in enumerate(load_run("run.jsonl").events) if type(e).__name__ == "ToolReturned")
     with answering_server(lambda prompt: json.dumps(FIRST[0])) as other:
         other.hold_after(0)
         told = [
@@ -215,14 +211,9 @@ def test_an_ask_on_a_full_disk_ends_in_one_line_and_goes_on(kgot_lab, server, he
 
 @posix
 def test_a_benchmark_on_a_full_disk_ends_in_one_line_and_goes_on(kgot_lab, here):
-    told = [
-        {"_id": f"d{number}", "title": f"Person {number}", "text": f"Born in place {number}."}
-        for number in range(60)
-    ]
+    told = [{"_id": f"d{i}", "title": f"Person {i}", "text": f"Born in place {i}."} for i in range(60)]
     rows = [json.dumps(row) for row in told]
-    asked = [
-        json.dumps({"_id": f"q{number}", "text": f"Where was person {number} born?"}) for number in range(60)
-    ]
+    asked = [json.dumps({"_id": f"q{i}", "text": f"Where was person {i} born?"}) for i in range(60)]
     set_ = here / "mine"
     (set_ / "qrels").mkdir(parents=True)
     (set_ / "corpus.jsonl").write_text("\n".join(rows))

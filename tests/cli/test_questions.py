@@ -533,9 +533,7 @@ def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here):
 
 def test_grades_can_be_added_later_and_no_answer_is_asked_for_again(kgot_lab, server):
     assert kgot_lab(*asking(server, "--system", "zero-shot")).code == 0
-    with answering_server(
-        lambda prompt: "C" if "Curie" in prompt.messages[-1].text else "The grade is A."
-    ) as grader:
+    with answering_server(lambda p: "C" if "Curie" in p.messages[-1].text else "The grade is A.") as grader:
         graded = kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
         assert graded.code == 0 and "correct given attempted" in graded.out
         assert len(server.answered) == 4 and len(grader.answered) == 4

@@ -220,9 +220,7 @@ def test_no_text_in_a_claim_breaks_a_line_or_commands_the_terminal(kgot_lab, cla
     with open_claims("memory.db") as memory:
         memory.learn(claims)
     listed = kgot_lab("memory", "memory.db", "waiting")
-    assert sorted(line[:8] for line in listed.out.split("\n")[:-1]) == sorted(
-        claim.id[:8] for claim in claims
-    )
+    assert sorted(line[:8] for line in listed.out.split("\n")[:-1]) == sorted(c.id[:8] for c in claims)
     first = claims[0].id
     shown = kgot_lab("memory", "memory.db", "waiting", first)
     as_json = kgot_lab("memory", "memory.db", "waiting", first, "--json")

@@ -51,9 +51,7 @@ def refused(words: list[str]) -> list[str]:
 
 def shown(ran) -> str:
     """All that a command printed, without the line breaks of its frames, and all that lies in the folder now."""
-    written = "".join(
-        str(path) + path.read_text(errors="replace") for path in Path().rglob("*") if path.is_file()
-    )
+    written = "".join(str(p) + p.read_text(errors="replace") for p in Path().rglob("*") if p.is_file())
     return "".join((ran.out + ran.err).replace("│", "").split()) + written
 
 

@@ -323,9 +323,7 @@ def test_one_tool_by_name_and_one_that_cannot_work(kgot_lab, server):
 
 def test_a_run_is_forked_on_the_command_line_and_the_fork_verifies(kgot_lab, server):
     kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl"))
-    at = next(
-        number for number, event in enumerate(load_run("run.jsonl").events) if isinstance(event, ToolReturned)
-    )
+    at = next(i for i, event in enumerate(load_run("run.jsonl").events) if isinstance(event, ToolReturned))
     assert f"{at:5}  text" in kgot_lab("fork", "run.jsonl", "--list").out
     ran = kgot_lab(
         "fork", "run.jsonl", at, "--change", "Ada Lovelace was born in Paris.", "--documents", "my papers"

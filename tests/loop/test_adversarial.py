@@ -181,9 +181,7 @@ def test_documents_of_one_id_from_two_tools_do_not_confuse_the_answer(store):
     both = {"calls": [*call("Ada Babbage")["calls"], *call("Ada", "other")["calls"]]}
     events = list(think(QUESTION, model(tools=both), store, [TOOL, other], FEW))
     assert len(of(ToolReturned, events)) == 2 and events[-1].passages == ("d1",)
-    assert [support.sentence for support in events[-1].supports[0]] == [
-        "Ada Lovelace was born in London in 1815."
-    ]
+    assert [s.sentence for s in events[-1].supports[0]] == ["Ada Lovelace was born in London in 1815."]
 
 
 # --- texts that cannot be written ---
@@ -202,9 +200,7 @@ def test_half_a_letter_in_a_reply_a_call_a_tool_text_or_the_question_does_not_en
         parse=r'{"answer": "Lond\ud800n"}',
     )
     events = list(record(think(QUESTION + "\ud800", llm, store, [tool], FEW), path))
-    assert "\ud800" not in "".join(
-        message.text for asked in of(Asked, events) for message in asked.prompt.messages
-    )
+    assert "\ud800" not in "".join(message.text for a in of(Asked, events) for message in a.prompt.messages)
     assert events[-1].text == "Lond?n" and of(Ballot, events)[0].text == "more ?"
     assert all(same_event(was, now) for was, now in zip(events, replay(load_run(path)), strict=True))
 

@@ -105,9 +105,7 @@ def test_words_that_say_that_the_model_does_not_know_are_neither_compared_nor_lo
     for said in ("I cannot tell, sorry", "unknown"):  # the second stands in the sentences
         events = run_of(question, "Who founded X?\nWhat is the nationality of #1?", {f"Who founded {each}?": said for each in (
             "Müller Brauerei", "Weber Brauerei")})  # fmt: skip
-        looked_up = [
-            str(call.arguments) for event in events if isinstance(event, Chose) for call in event.calls
-        ]
+        looked_up = [str(call.arguments) for e in events if isinstance(e, Chose) for call in e.calls]
         assert of_role(events, "compared") and not any(said in call for call in looked_up)
         assert isinstance(events[-1], Answered) and events[-1].forced
 

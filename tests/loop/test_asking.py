@@ -63,11 +63,7 @@ def run(store, llm, limits=FEW, tools=(TOOL,)):
 def test_a_long_list_as_an_answer_is_asked_for_again_with_more_room(store):
     names = ", ".join(f"name {number}" for number in range(300))
     events = run(store, Ending(scripted(**{**TOLD, "parse": {"answer": names}})))
-    asked = [
-        (event.role, event.prompt.max_tokens, event.cut)
-        for event in of(Asked, events)
-        if event.role.startswith("parse")
-    ]
+    asked = [(e.role, e.prompt.max_tokens, e.cut) for e in of(Asked, events) if e.role.startswith("parse")]
     assert events[-1].text == names
     assert asked == [("parse", 200, True), ("parse, longer", 400, True), ("parse, longer", 800, False)]
 
@@ -284,8 +280,7 @@ def test_a_forced_direct_answer_is_asked_for_as_often_as_the_limits_say(store):
     llm = scripted(**{**TOLD, "vote": votes("I"), "guess": guesses, "choose": {"number": 1}})
     events = run(store, llm, DIRECT.but(steps=1, forced_reads=3))
     assert (
-        len([event for event in of(Asked, events) if event.role == "forced answer"]) == 3
-        and events[-1].text == "London"
+        len([e for e in of(Asked, events) if e.role == "forced answer"]) == 3 and events[-1].text == "London"
     )
 
 
@@ -313,9 +308,7 @@ def test_a_fork_of_a_fork_keeps_the_first_change_and_verifies(store, tmp_path):
     assert verify(kept) is None and all(
         same_event(was, now) for was, now in zip(kept.events, replay(kept), strict=True)
     )
-    later = next(
-        number for number, event in enumerate(kept.events) if number > wrote and isinstance(event, Asked)
-    )
+    later = next(i for i, event in enumerate(kept.events) if i > wrote and isinstance(event, Asked))
     second = fork(
         kept, later, json.dumps({"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}), live=live
     )
@@ -341,9 +334,7 @@ def test_a_run_stopped_while_it_waits_for_a_busy_tool_calls_it_again_when_it_goe
 
 def test_a_run_with_a_lost_call_is_forked_by_the_numbers_that_are_shown(store):
     events = run(store, scripted(**TOLD))
-    at = next(
-        number for number, event in enumerate(events) if isinstance(event, Asked) and event.role == "write"
-    )
+    at = next(i for i, event in enumerate(events) if isinstance(event, Asked) and event.role == "write")
     lost = Asked(
         role="write, failed",
         model="scripted",

@@ -93,9 +93,7 @@ def test_the_answer_of_a_trace_rests_on_facts_of_its_graph_and_documents_its_too
     trace = load_run(path)
     final = trace.events[-1]
     facts = {f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(trace.events).edges}
-    returned = {
-        document.id for event in trace.events if isinstance(event, ToolReturned) for document in event.sources
-    }
+    returned = {document.id for e in trace.events if isinstance(e, ToolReturned) for document in e.sources}
     assert set(final.evidence) <= facts and set(final.passages) <= returned
     assert final.forced or final.evidence
 

@@ -240,9 +240,7 @@ def test_the_names_of_a_question_are_its_titles_and_runs_of_capitals():
 def test_a_question_that_was_split_needs_its_hops_and_passes_where_each_is_said():
     world = chain_world(3, 2)
     certificate = certificate_of_run(simulated_run(world, 0, world.documents))
-    assert [fact.fact.object for fact in certificate.facts] == [
-        step.fact.object for step in world.gold.chains[0].steps
-    ]
+    assert [f.fact.object for f in certificate.facts] == [s.fact.object for s in world.gold.chains[0].steps]
     assert certificate.ruling == "passes"
 
 

@@ -135,11 +135,7 @@ def test_a_fork_that_stopped_is_kept_with_its_reason(original, tmp_path):
 
 
 def test_a_change_to_nothing_is_a_change(original, tmp_path):
-    ballot = next(
-        number
-        for number, event in enumerate(original.events)
-        if isinstance(event, Asked) and event.role == "vote"
-    )
+    ballot = next(i for i, e in enumerate(original.events) if isinstance(e, Asked) and e.role == "vote")
     empty = fork(original.events, ballot, "", InMemory(open=no_sandbox))
     save_fork(empty, tmp_path / "fork.jsonl", original)
     assert recorded_fork(original, load_run(tmp_path / "fork.jsonl")).events[ballot].reply == ""
@@ -175,11 +171,7 @@ def test_a_file_that_changes_more_than_it_says_is_refused(original, other):
 
 
 def test_a_fork_that_gives_a_recorded_question_another_reply_is_refused(original):
-    ballots = [
-        number
-        for number, event in enumerate(original.events)
-        if isinstance(event, Asked) and event.role == "vote"
-    ]
+    ballots = [i for i, e in enumerate(original.events) if isinstance(e, Asked) and e.role == "vote"]
     changed = fork(
         original.events, ballots[0], '{"choice": "INSERT", "text": "x"}', InMemory(open=no_sandbox)
     )
@@ -247,9 +239,7 @@ def test_replies_results_and_statements_can_be_changed_and_nothing_else(original
 
 
 def test_a_run_beside_itself_has_every_event_in_line(original):
-    assert align_runs(original.events, original.events) == [
-        (number, number) for number in range(len(original.events))
-    ]
+    assert align_runs(original.events, original.events) == [(i, i) for i in range(len(original.events))]
 
 
 def test_every_event_of_two_runs_has_one_place_and_keeps_its_order(bundle):

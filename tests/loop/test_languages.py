@@ -221,9 +221,7 @@ def test_a_run_in_three_languages_is_verified_and_forked(three, tool, tmp_path):
     empty(three)
     assert verify(events, three) is None
     empty(three)
-    at = next(
-        number for number, event in enumerate(events) if isinstance(event, Read) and event.dialect == "Cypher"
-    )
+    at = next(i for i, event in enumerate(events) if isinstance(event, Read) and event.dialect == "Cypher")
     made = fork(events, at, "MATCH (n:City) RETURN n.id AS city", three)
     assert next(
         event for event in made.events if isinstance(event, Read) and event.dialect == "Cypher"

@@ -145,14 +145,10 @@ def test_a_memory_is_the_graph_that_the_run_left(tmp_path):
             store=store,
             memory=tmp_path / "memory.db",
         )
-        left = {
-            (edge.type, support) for edge in store.graph().edges for support in supports_of(edge.properties)
-        }
+        left = {(edge.type, s) for edge in store.graph().edges for s in supports_of(edge.properties)}
         with open_claims(tmp_path / "memory.db") as claims:
             graph = initial_graph(claims, "").graph
-        assert {
-            (edge.type, support) for edge in graph.edges for support in supports_of(edge.properties)
-        } == left
+        assert {(edge.type, s) for edge in graph.edges for s in supports_of(edge.properties)} == left
         assert len(graph.edges) == len(store.graph().edges)
 
 
@@ -251,9 +247,7 @@ def test_a_retracted_source_names_the_answer_and_is_not_used_by_the_next_questio
     next_one = asked(path, ONE, model=Scripted(lambda _: "unknown"))
     told = [document.id for returned in of(ToolReturned, next_one) for document in returned.sources]
     supports = {
-        support.source
-        for edge in of(Started, next_one)[0].start.edges
-        for support in supports_of(edge.properties)
+        s.source for edge in of(Started, next_one)[0].start.edges for s in supports_of(edge.properties)
     }
     assert source not in told and source not in supports and told
     with open_claims(path) as claims:
@@ -363,9 +357,7 @@ def test_a_fact_that_several_sources_claim_has_them_all_and_a_sentence_has_a_nod
         type: [edge for edge in graph.edges if edge.type == type]
         for type in ("born in", SAYS_SENTENCE, MENTIONS_NAME)
     }
-    assert [{support.source for support in supports_of(edge.properties)} for edge in by_type["born in"]] == [
-        {"d1", "d2"}
-    ]
+    assert [{s.source for s in supports_of(edge.properties)} for edge in by_type["born in"]] == [{"d1", "d2"}]
     assert {edge.target for edge in by_type[SAYS_SENTENCE]} == {"Ada §1", "Ada §2"}
     assert [(edge.source, edge.target) for edge in by_type[MENTIONS_NAME]] == [("Ada §1", "London")]
 

@@ -17,9 +17,7 @@ from kgot_lab.text.cleaning import printable_line
 def test_every_kind_of_event_has_words_of_its_own():
     events = each_kind("something")
     assert {type(event).__name__ for event in events} == set(EVENTS)
-    assert all(
-        summary_line(event) and type(event).__name__ + "(" not in summary_line(event) for event in events
-    )
+    assert all(summary_line(e) and type(e).__name__ + "(" not in summary_line(e) for e in events)
 
 
 @every("evil", ["\n", "\r", "\x1b[2J", "\x07", "\x08", "\u2028", "\x85", "\x0b", "\u202e", "\ud800", "\0"])

@@ -216,9 +216,7 @@ def test_a_fork_without_a_model_runs_to_the_first_missing_reply_and_keeps_the_gr
 
 
 def test_a_fork_of_a_reply_takes_exactly_that_one_of_several_equal_prompts(events):
-    ballots = [
-        number for number, event in enumerate(events) if isinstance(event, Asked) and event.role == "vote"
-    ]
+    ballots = [i for i, event in enumerate(events) if isinstance(event, Asked) and event.role == "vote"]
     with InMemory() as store:
         other = fork(events, ballots[1], json.dumps({"choice": "INSERT", "text": "something else"}), store)
     assert other.first_difference == ballots[1]

@@ -302,9 +302,7 @@ def test_the_answer_format_is_default_or_gaia(store, tool):
     for name, words in (("default", "one short paragraph"), ("gaia", "shortest exact answer")):
         store.write("G.clear()")
         events = run(straight(vote=ONCE), store, tool, FEW.but(answer_format=name))
-        assert any(
-            words in asked.prompt.messages[-1].text for asked in of(Asked, events) if asked.role == "parse"
-        )
+        assert any(words in a.prompt.messages[-1].text for a in of(Asked, events) if a.role == "parse")
 
 
 def test_planning_and_execution_are_separate_models(store, tool):
@@ -324,9 +322,7 @@ def test_an_attached_file_is_named_in_the_prompts_and_read_by_its_tool(store, tm
     )
     events = list(think(QUESTION, llm, store, [attachment], FEW, attachments=["note.txt"]))
     assert "born in 1815" in of(ToolReturned, events)[0].text
-    assert all(
-        "note.txt" in asked.prompt.messages[1].text for asked in of(Asked, events) if asked.role == "vote"
-    )
+    assert all("note.txt" in a.prompt.messages[1].text for a in of(Asked, events) if a.role == "vote")
 
 
 def test_long_tool_texts_and_large_graphs_are_cut_by_relevance_and_say_so(store):

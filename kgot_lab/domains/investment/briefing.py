@@ -161,9 +161,7 @@ def signals(view: InvestmentView) -> tuple[Signal, ...]:
     by_signal: dict[str, dict[str, Node]] = {}
     for edge in edges:
         by_signal.setdefault(edge.edge.source, {})[edge.edge.target] = sources[edge.edge.target]
-    return tuple(
-        Signal(insight, tuple(by_signal.get(insight.node.id, {}).values()), view.time) for insight in insights
-    )
+    return tuple(Signal(i, tuple(by_signal.get(i.node.id, {}).values()), view.time) for i in insights)
 
 
 def decide(

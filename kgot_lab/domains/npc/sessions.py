@@ -121,9 +121,7 @@ class WorldReview:
             if type not in SYMMETRIC_TYPES or source <= target:
                 waiting.append(Relationship(source, target, type, {}, said, standing))
         return tuple(
-            sorted(
-                waiting, key=lambda each: (-each.provenance.confidence, each.key, each.provenance.session_id)
-            )
+            sorted(waiting, key=lambda e: (-e.provenance.confidence, e.key, e.provenance.session_id))
         )
 
     def accept(self, relationship: Relationship) -> None:

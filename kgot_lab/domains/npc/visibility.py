@@ -136,9 +136,7 @@ class CharacterView(EntityReads):
         )
         seen, id = self._visible_world(), check_id(entity_id)
         _visible_entity(seen, id)
-        return tuple(
-            relationship for relationship in seen.relationships if criteria.matches(relationship, id)
-        )
+        return tuple(r for r in seen.relationships if criteria.matches(r, id))
 
     def neighbours(
         self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
@@ -152,9 +150,7 @@ class CharacterView(EntityReads):
         _visible_entity(seen, id)
         steps = steps_over(seen.relationships, check_types(types), direction)
         depths = nodes_within(id, check_depth(depth, "depth"), lambda each: (to for _, to in steps([each])))
-        reached_neighbours = [
-            Neighbour(entity, depths[entity.id]) for entity in seen.entities if depths.get(entity.id)
-        ]
+        reached_neighbours = [Neighbour(e, depths[e.id]) for e in seen.entities if depths.get(e.id)]
         return tuple(sorted(reached_neighbours, key=lambda each: each.depth))
 
     def find_path(
@@ -204,9 +200,7 @@ def visible_world(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) 
     seen = storage.visible_world(npc_id, policy)
     if seen is None:
         raise missing_entity_error(npc_id)
-    return VisibleWorld(
-        sort_by_name(seen.entities), tuple(sorted(seen.relationships, key=lambda each: each.key))
-    )
+    return VisibleWorld(sort_by_name(seen.entities), tuple(sorted(seen.relationships, key=lambda e: e.key)))
 
 
 def sort_by_name(entities: tuple[Entity, ...] | list[Entity]) -> tuple[Entity, ...]:
@@ -264,9 +258,7 @@ def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPoli
         ids = {entity.id for entity in entities}
         relationships = [entity for entity in _public_relationships(storage, ids) if entity.target_id in ids]
     return VisibleWorld(
-        tuple(
-            entity if entity.id == npc_id else public_form_of_entity(entity, policy) for entity in entities
-        ),
+        tuple(e if e.id == npc_id else public_form_of_entity(e, policy) for e in entities),
         tuple(
             entity if entity.source_id == npc_id else public_form_of_relationship(entity)
             for entity in relationships
@@ -420,10 +412,7 @@ def _ids_near(seen: VisibleWorld, name: str) -> set[str]:
 def _format_entities(seen: VisibleWorld, entities: list[Entity], omitted: int) -> str:
     names = {entity.id: _single_line(entity.name) for entity in seen.entities}
     listed = {entity.id for entity in entities}
-    lines = [
-        f"{names[entity.id]} ({_single_line(entity.type)}){_format_attributes(entity.attributes)}"
-        for entity in entities
-    ]
+    lines = [f"{names[e.id]} ({_single_line(e.type)}){_format_attributes(e.attributes)}" for e in entities]
     lines += [
         _format_relationship(relationship, names)
         for relationship in seen.relationships

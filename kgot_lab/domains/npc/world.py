@@ -393,9 +393,7 @@ class NpcWorld(TableBacked, EntityGraph):
         if not rows:
             raise missing_entity_error(id)
         found = (to_relationship(row) for row in rows if row[0] is not None)
-        return tuple(
-            sorted((each for each in found if criteria.matches(each, id)), key=lambda each: each.key)
-        )
+        return tuple(sorted((each for each in found if criteria.matches(each, id)), key=lambda e: e.key))
 
     def support(
         self, source_id: str, target_id: str, type: str
@@ -445,8 +443,7 @@ class NpcWorld(TableBacked, EntityGraph):
                 self.get_entity(id)
             path = shortest_path(start, end, lambda ids: self._read_steps(ids, direction, ()), depth)
             found = {
-                entity.id: entity
-                for entity in map(to_entity, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)}))
+                e.id: e for e in map(to_entity, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)}))
             }
         return tuple(found[id] for id in path)
 

@@ -78,11 +78,7 @@ def unread_documents(
         )
         steps = _write_document(run, returned)
         is_whole = _matches(steps, recorded) and _is_finished(steps)
-    return (
-        unread
-        if is_whole
-        else [*(document for document in documents if document.id == _document_id(returned)), *unread]
-    )
+    return unread if is_whole else [*(d for d in documents if d.id == _document_id(returned)), *unread]
 
 
 def _document_id(returned: ToolReturned) -> str:

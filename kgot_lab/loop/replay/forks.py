@@ -235,11 +235,7 @@ def _count_calls(original: Sequence[Event], forked: Sequence[Event], changed: in
 def _loop_calls(events: Sequence[Event]) -> dict[int, Asked]:
     """Return the calls that the loop itself made, by event index, without those inside tools."""
     events = without_failed_calls(events)
-    return {
-        number: event
-        for number, event in enumerate(events)
-        if isinstance(event, Asked) and not event.role.startswith("inside ")
-    }
+    return {i: e for i, e in enumerate(events) if isinstance(e, Asked) and not e.role.startswith("inside ")}
 
 
 def _prompt_key(event: Asked) -> str:

@@ -263,8 +263,7 @@ class ReplayStore:
     def readers(self) -> tuple[ReplayStore, ...]:
         """The stores asked in other languages, over the same recording."""
         return tuple(
-            replace(self, store=reader, reads_in=reader.dialect.name, spoken=None)
-            for reader in readers(self.store)
+            replace(self, store=r, reads_in=r.dialect.name, spoken=None) for r in readers(self.store)
         )
 
     def write(self, statement: str) -> Diff:

@@ -129,9 +129,7 @@ def _next_write(events: Sequence[Event], store: Store, walk: SideReplay) -> tupl
         return ()
     with closing(scratch) as scratch_store:
         try:
-            writes = (
-                event for event in walk(events, scratch_store, store.dialect) if isinstance(event, Wrote)
-            )
+            writes = (e for e in walk(events, scratch_store, store.dialect) if isinstance(e, Wrote))
             recorded_writes = len(diffs(events))
             return next(((write,) for number, write in enumerate(writes) if number == recorded_writes), ())
         except (NotInstalled, SandboxError) as error:
@@ -376,9 +374,7 @@ def _json_difference(first: Json, second: Json, path: str = "") -> tuple[str, st
         )
         return _json_difference(first.get(name), second.get(name), f"{path}.{name}" if path else str(name))
     if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
-        number = next(
-            number for number, pair in enumerate(zip(first, second, strict=True)) if pair[0] != pair[1]
-        )
+        number = next(i for i, pair in enumerate(zip(first, second, strict=True)) if pair[0] != pair[1])
         return _json_difference(first[number], second[number], f"{path}[{number}]")
     texts = [
         value if isinstance(value, str) else json.dumps(value, default=dict) for value in (first, second)
@@ -390,8 +386,7 @@ def _json_difference(first: Json, second: Json, path: str = "") -> tuple[str, st
     )
     start = max(0, position - 40)
     first_text, second_text = (
-        repr("…" * bool(start) + text[start : position + 120] + "…" * (len(text) > position + 120))
-        for text in texts
+        repr("…" * bool(start) + t[start : position + 120] + "…" * (len(t) > position + 120)) for t in texts
     )
     return path, first_text, second_text
 
@@ -435,9 +430,7 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
     The replies are used in order, since the store may list the graph in another order.
     """
     calls = (
-        event
-        for event in events
-        if isinstance(event, Asked) and not event.is_failed and not event.role.startswith("inside ")
+        e for e in events if isinstance(e, Asked) and not e.is_failed and not e.role.startswith("inside ")
     )
     recording = replace(Recording.from_events(events), turns=deque(event.as_reply for event in calls))
     return replay_events(

@@ -318,9 +318,7 @@ class Browser:
     def mark_seen(self, length: int) -> None:
         """Record that the first characters of the open page were read in another way."""
         starts = [0, *accumulate(map(len, self._screens))]
-        self._seen[self.page.address][1].update(
-            number for number in range(len(self._screens)) if starts[number] < length
-        )
+        self._seen[self.page.address][1].update(i for i in range(len(self._screens)) if starts[i] < length)
 
     def seen_documents(self) -> tuple[Document, ...]:
         """Return the screens that were shown, as one document for each page with its address as id."""

@@ -69,11 +69,7 @@ def distinctive_names(summary: str) -> list[str]:
     The capital of the first word does not count.
     """
     words = _WORD.findall(summary)
-    return [
-        word
-        for place, word in enumerate(words)
-        if (place and word != word.lower()) or any(map(str.isdigit, word))
-    ]
+    return [w for i, w in enumerate(words) if (i and w != w.lower()) or any(map(str.isdigit, w))]
 
 
 def unsupported_names(text: str, summary: str) -> list[str]:

@@ -317,9 +317,7 @@ class SQLiteLayers(LayerStorage):
 
     def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
         found = rank_rows_by_cosine(self.rows(CHUNKS, {"embedder": embedder}), vector)
-        return tuple(
-            sorted(found, key=lambda each: (-each.similarity, each.chunk.entity_id, each.chunk.id))[:limit]
-        )
+        return tuple(sorted(found, key=lambda e: (-e.similarity, e.chunk.entity_id, e.chunk.id))[:limit])
 
 
 @cache

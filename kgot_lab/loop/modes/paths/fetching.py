@@ -195,9 +195,7 @@ def write_path_facts(run: RunContext, best: PathAnswer) -> Steps[None]:
         for each in route.sentences
     }
     stating = {each.place for route in best.routes for each in route.with_sentences_for(best.text).sentences}
-    shown = [
-        pieces[node] for node in sorted(pieces, key=lambda node: node not in stating)[:_MAX_FACT_SENTENCES]
-    ]
+    shown = [pieces[n] for n in sorted(pieces, key=lambda node: node not in stating)[:_MAX_FACT_SENTENCES]]
     if not shown or _has_facts(run, shown):
         return
     options = CallOptions("facts", temperature=run.limits.temperature)

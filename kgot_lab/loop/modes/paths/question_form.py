@@ -110,9 +110,7 @@ def not_offered_reason(answer: str, things: Sequence[str]) -> str:
     if len(things) < 2:
         return ""
     words = name_tokens(answer)
-    offered = [name_tokens(thing) for thing in things] + [
-        name_tokens(thing.split("(")[0]) for thing in things
-    ]
+    offered = [name_tokens(t) for t in things] + [name_tokens(thing.split("(")[0]) for thing in things]
     return "" if words in offered else "it is none of the things that the question names"
 
 
@@ -268,8 +266,7 @@ def parse_hops(reply: str) -> list[str]:
     """
     hops = [line for line in map(strip_markers, reply.splitlines()) if line.endswith("?")][:MAX_HOPS]
     chained = all(
-        any(f"#{earlier}" in hop for earlier in range(1, number + 1))
-        for number, hop in enumerate(hops[1:], 1)
+        any(f"#{earlier}" in hop for earlier in range(1, i + 1)) for i, hop in enumerate(hops[1:], 1)
     )
     return hops if len(hops) > 1 and "#" not in hops[0] and chained else []
 

@@ -87,20 +87,14 @@ class Route:
             for sentence in self.sentences
             if answer_text in f" {' '.join(name_units(sentence.text))} "
         }
-        stating_facts = [
-            fact for fact in self.facts if answer_text in f" {' '.join(name_units(fact_line(fact)))} "
-        ]
+        stating_facts = [f for f in self.facts if answer_text in f" {' '.join(name_units(fact_line(f)))} "]
         if not stating and not stating_facts:
             return self
         titles = {sentence.title for sentence in self.sentences if sentence.place in stating}
         if stating_facts and self.start:
             facts = _facts_to_answer(self.facts, self.start, stating_facts)
         else:
-            facts = [
-                fact
-                for fact in self.facts
-                if self.end or fact in stating_facts or titles & {fact[0], fact[2]}
-            ]
+            facts = [f for f in self.facts if self.end or f in stating_facts or titles & {f[0], f[2]}]
         nodes = stating | (self.links if self.end else frozenset())
         return replace(
             self,
@@ -183,9 +177,7 @@ def _build_route(rows: list[Mapping[str, Json]]) -> Route:
             links.add(row["place_1"])
         if row.get("relation"):
             facts[row["subject"], row["relation"], row["object"]] = None
-    order = sorted(
-        sentences.values(), key=lambda sentence: (sentence.title != start, sentence.title, sentence.number)
-    )
+    order = sorted(sentences.values(), key=lambda s: (s.title != start, s.title, s.number))
     return Route(
         start,
         end,
@@ -353,10 +345,7 @@ def name_facts(run: RunContext, walk: PathWalk, name: str) -> tuple[FactParts, .
         return ()
     if walk.said is None:
         walk.said = frozenset(
-            support.sentence
-            for edge in start.edges
-            if _is_rule_edge(edge)
-            for support in supports_of(edge.properties)
+            s.sentence for edge in start.edges if _is_rule_edge(edge) for s in supports_of(edge.properties)
         )
     stated = walk.said
     edges = (edge for edge in start.neighbours(name, "both") if not _is_rule_edge(edge))
@@ -375,8 +364,7 @@ def name_facts(run: RunContext, walk: PathWalk, name: str) -> tuple[FactParts, .
     facts = list(dict.fromkeys(facts))
     scores = relevance(run.state.question, list(map(_spaced_fact, facts)))
     return tuple(
-        facts[number]
-        for number in sorted(range(len(facts)), key=lambda number: -scores[number])[:_MAX_NAME_FACTS]
+        facts[n] for n in sorted(range(len(facts)), key=lambda number: -scores[number])[:_MAX_NAME_FACTS]
     )
 
 
@@ -410,9 +398,7 @@ def fact_route(walk: PathWalk, question: str, starts: Sequence[str], budget: int
     Returns None if no fact is known there.
     """
     facts = list(dict.fromkeys(fact for facts in walk.facts.values() for fact in facts))
-    fact_sentences = [
-        GraphSentence(str(number), fact[0], _spaced_fact(fact), "", 0) for number, fact in enumerate(facts)
-    ]
+    fact_sentences = [GraphSentence(str(i), f[0], _spaced_fact(f), "", 0) for i, f in enumerate(facts)]
     scores = dict(zip(facts, relevance_scores(question, fact_sentences, walk.embedder).values(), strict=True))
     chains = sorted(_grow_chains(walk, starts, scores), key=lambda chain: -chain[0])
     selected: dict[FactParts, None] = {}

@@ -76,9 +76,7 @@ class Quantity:
     def compares_with(self, other: Quantity) -> bool:
         """Return whether two amounts are of one kind, or one is a bare number and the other a count."""
         kinds = {self.kind, other.kind}
-        return len(kinds) == 1 or (
-            "" in kinds and all(not kind or kind[0] == "~" or kind == "people" for kind in kinds)
-        )
+        return len(kinds) == 1 or ("" in kinds and all(not k or k[0] == "~" or k == "people" for k in kinds))
 
 
 def parse_quantity(text: str) -> Quantity | None:

@@ -78,9 +78,7 @@ def test_the_order_of_sentences_under_a_title_is_that_of_their_numbers_beyond_ni
     long = Document("d9", " ".join(f"It has part {number}." for number in range(12)), "Long")
     for said in group_by_passage(new_sentences([long], store)).values():
         store.write(store.dialect.add(mention_facts(said, ["Long"])))
-    assert [edge.target for edge in sentence_edges("Long", store)] == [
-        f"Long §{number}" for number in range(1, 13)
-    ]
+    assert [edge.target for edge in sentence_edges("Long", store)] == [f"Long §{i}" for i in range(1, 13)]
     store.close()
 
 
