@@ -18,7 +18,7 @@ from kgot_lab.loop.run_context import Candidate, RunContext, scalars
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import contains_words, content_words, name_tokens, sentences
-from kgot_lab.types import Diff, Document, Edge, Json
+from kgot_lab.types import Document, Edge, Json
 
 _MAX_INDEXED = 5000  # nodes and edges up to which the whole graph is indexed, or else the part near the rows
 _MAX_SEARCHED = 50  # maximum names to search a large graph for, and names around those
@@ -72,7 +72,7 @@ class SupportFinder:
         # the calls that a fact was written from
         self._writing: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
         for write in state.writes:
-            for edge in _written_edges(write.diff):
+            for edge in write.diff.written_edges:
                 self._writing[edge.identity][write.source] = None
         self._telling = (
             [(write.source, set(map(_normalized, _literals(write.statement)))) for write in state.writes]
@@ -441,8 +441,3 @@ def _start_edges(start: PropertyGraph, edge: Edge) -> list[Edge]:
         if edge.source in start
         else []
     )
-
-
-def _written_edges(diff: Diff) -> Iterator[Edge]:
-    yield from diff.added_edges
-    yield from (after for _, after in diff.changed_edges)

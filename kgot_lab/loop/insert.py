@@ -471,9 +471,7 @@ def _repeated_facts(
     by_text = {piece.text: piece for piece in pieces}
     if not by_text:
         return
-    written = (
-        edge for d in run.state.diffs for edge in (*d.added_edges, *(after for _, after in d.changed_edges))
-    )
+    written = (edge for diff in run.state.diffs for edge in diff.written_edges)
     for edge in {edge.identity: edge for edge in (*run.state.start.edges, *written)}.values():
         supports = supports_of(edge.properties)
         for support in supports:

@@ -307,11 +307,7 @@ class _WrittenFacts:
         Each new fact without a support gets one claim too.
         """
         start = {edge.identity: frozenset(supports_of(edge.properties)) for edge in self._state.start.edges}
-        changed = {
-            each.identity
-            for diff in self._state.diffs
-            for each in (*diff.added_edges, *(now for _, now in diff.changed_edges))
-        }
+        changed = {edge.identity for diff in self._state.diffs for edge in diff.written_edges}
         for identity, edge in self._edges.items():
             fact = stored_fact(edge)
             if (identity in changed or self._state.spelled) and all(part.strip() for part in fact.identity):

@@ -156,7 +156,9 @@ class RunMaterial:
     @cached_property
     def _edges(self) -> list[Edge]:
         start = next((event.start for event in self.events if isinstance(event, Started)), None)
-        written = (edge for event in self.events if isinstance(event, Wrote) for edge in _edges_after(event))
+        written = (
+            edge for event in self.events if isinstance(event, Wrote) for edge in event.diff.written_edges
+        )
         return [*(start.edges if start is not None else ()), *written]
 
     @cached_property
@@ -190,8 +192,3 @@ def _sentences_in(event: ToolReturned) -> Iterable[SourcedSentence]:
     for document in event.sources:
         for index, text in enumerate(sentences(" ".join(document.text.split()))):
             yield SourcedSentence(text, passage_title(document), document.id, index)
-
-
-def _edges_after(event: Wrote) -> Iterable[Edge]:
-    yield from event.diff.added_edges
-    yield from (after for _, after in event.diff.changed_edges)

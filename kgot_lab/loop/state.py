@@ -81,9 +81,7 @@ class State:
     @property
     def sentences(self) -> frozenset[str]:
         """The sentences that facts of the graph were taken from."""
-        written = (
-            edge for d in self.diffs for edge in (*d.added_edges, *(after for _, after in d.changed_edges))
-        )
+        written = (edge for diff in self.diffs for edge in diff.written_edges)
         return supporting_sentences((*self.start.edges, *written))
 
     def known_rows(self, statement: str, dialect: str = "") -> Rows | None:

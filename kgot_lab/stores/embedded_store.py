@@ -366,7 +366,7 @@ class EmbeddedStore:
     def _apply_in_memory(self, diff: Diff) -> None:
         self._state.apply_checked(diff)
         removed = (*diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
-        added = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
+        added = diff.written_nodes
         if self._word_index is not None:
             for node in removed:
                 self._word_index.remove(node)
@@ -376,7 +376,7 @@ class EmbeddedStore:
             self._value_counts.update(
                 (*removed, *diff.removed_edges, *(before for before, _ in diff.changed_edges)), added
             )
-            self._value_counts.update((), (*diff.added_edges, *(after for _, after in diff.changed_edges)))
+            self._value_counts.update((), diff.written_edges)
         _recount(
             self._labels,
             (label for node in removed for label in node.labels),
