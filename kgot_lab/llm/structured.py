@@ -91,9 +91,8 @@ class StepwiseRecord:
 def _joined(inner: list[RecordedCall], used: list[Usage], account: object) -> list[RecordedCall]:
     """Replace the records of inner calls by one, if its usage is known."""
     if used and (account is not None or not inner):
-        return [
-            RecordedCall(Usage.total(used), (*(each for call in inner for each in call.accounts), account))
-        ]
+        accounts = (*(each for call in inner for each in call.accounts), account)
+        return [RecordedCall(Usage.total(used), accounts)]
     return inner
 
 
@@ -165,9 +164,8 @@ def is_usage(value: object) -> TypeGuard[Usage]:
 
 def is_logprob(value: object) -> TypeGuard[float]:
     """Return whether a value is a log-probability: a finite number of 0 or less."""
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value <= 0
-    )
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and value <= 0
 
 
 def compact_schema(shape: type[BaseModel]) -> dict[str, Json]:
@@ -272,9 +270,8 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
             found.append((value, start - opening.start()))
         except (ValueError, RecursionError) as error:
             where = getattr(error, "pos", opening.start())
-            broken = (
-                broken or f"the JSON breaks at character {where} of {len(text)}: {explain_json_error(error)}"
-            )
+            problem = f"the JSON breaks at character {where} of {len(text)}: {explain_json_error(error)}"
+            broken = broken or problem
             start = opening.start() + 1
     return found, broken
 
