@@ -164,8 +164,9 @@ def is_usage(value: object) -> TypeGuard[Usage]:
 
 def is_logprob(value: object) -> TypeGuard[float]:
     """Return whether a value is a log-probability: a finite number of 0 or less."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and value <= 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and value <= 0
 
 
 def compact_schema(shape: type[BaseModel]) -> dict[str, Json]:

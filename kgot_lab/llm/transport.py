@@ -223,7 +223,7 @@ class OllamaChat:
     ) -> dict[str, Json]:
         schema_mode = format.ways[0] if prompt.schema is not None else ""
         prompt_sent = write_schema_in_prompt(prompt) if schema_mode == "words" else prompt
-        options = {"num_predict": max_tokens, "temperature": prompt.temperature}
+        options: dict[str, Json] = {"num_predict": max_tokens, "temperature": prompt.temperature}
         options |= {"seed": prompt.seed, "num_ctx": settings.num_ctx}
         body: dict[str, Json] = {
             "model": model,
