@@ -127,9 +127,8 @@ def test_every_extra_that_a_page_names_exists():
 def test_the_readme_is_short_and_shows_what_it_is_before_anything_else():
     assert len(README) <= 6_000
     first = README.splitlines()[:12]
-    assert any(line.startswith("![") for line in first) and {"make run", "make test"} <= {
-        line.split("  ")[0] for line in first
-    }
+    assert any(line.startswith("![") for line in first)
+    assert {"make run", "make test"} <= {line.split("  ")[0] for line in first}
 
 
 def test_every_package_stands_in_the_architecture_and_every_path_there_exists():

@@ -226,10 +226,8 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
     ), ran.err
     Path("again.yaml").write_text("\n".join(line for line in ran.err.splitlines() if line.startswith("  ")))
     told = yaml.safe_load(Path("again.yaml").read_text())
-    assert (
-        "  # configuration\n" in ran.err
-        and kgot_lab("ask", QUESTION, "--config", "again.yaml", "--max-calls", "1").code == 1
-    )
+    assert "  # configuration\n" in ran.err
+    assert kgot_lab("ask", QUESTION, "--config", "again.yaml", "--max-calls", "1").code == 1
     assert told["model"] == "planner"
     assert told["limits"] == {"steps": 4, "votes": 3}
     assert told["budget"] == {"calls": 40}
@@ -306,13 +304,11 @@ def test_a_folder_of_pages_stands_in_for_the_web(kgot_lab, server, here):
 
 
 def test_one_tool_by_name_and_one_that_cannot_work(kgot_lab, server):
-    assert kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl")).code == 0 and list(
-        begun("run.jsonl").tools
-    ) == ["search"]
+    assert kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl")).code == 0
+    assert list(begun("run.jsonl").tools) == ["search"]
     ran = kgot_lab(*asking(server, "--tool", "ask_search_agent"))
-    assert (
-        ran.code == 1 and "the tool ask_search_agent cannot work here: the web is not to be asked" in ran.err
-    )
+    assert ran.code == 1
+    assert "the tool ask_search_agent cannot work here: the web is not to be asked" in ran.err
     assert (
         "unknown tool 'serach'; did you mean 'search'?" in kgot_lab(*asking(server, "--tool", "serach")).err
     )
@@ -456,9 +452,8 @@ def test_an_extraction_takes_limits_and_a_page_of_yaml_and_prints_them_back(kgot
     assert "note: kgot-lab extract does not use tools.web of the configuration" in ran.err
     assert "parses: 1" in ran.err and "steps: 4" in ran.err and "preset: local" in ran.err
     limits = begun("x.jsonl").limits
-    assert (limits["parses"], limits["steps"]) == (1, 4) and "parses: 1" in load_run("x.jsonl").about[
-        "configuration"
-    ]
+    assert (limits["parses"], limits["steps"]) == (1, 4)
+    assert "parses: 1" in load_run("x.jsonl").about["configuration"]
     assert "--set parses=1" in ran.err and "--config lab.yaml" in ran.err
 
 

@@ -79,12 +79,10 @@ def of_role(events: list[Event], role: str) -> list[Asked]:
 )
 def test_the_answer_that_is_worked_out_is_of_the_kind_that_is_asked_for(question: str, answer: str) -> None:
     final = run_of(question, "When was X founded?", YEARS)[-1]
-    assert (
-        isinstance(final, Answered)
-        and final.text == answer
-        and not final.forced
-        and set(final.passages) == {"d1", "d2"}
-    )
+    assert isinstance(final, Answered)
+    assert final.text == answer
+    assert not final.forced
+    assert set(final.passages) == {"d1", "d2"}
 
 
 @pytest.mark.parametrize(

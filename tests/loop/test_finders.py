@@ -106,10 +106,8 @@ def test_which_tools_of_ours_find_documents():
 def test_a_recording_says_it_where_the_arguments_would_not_and_walks_again(tmp_path):
     events = walked(Silent(), Shelf())
     begun = events[0]
-    assert isinstance(begun, Started) and {name: told.get("finds") for name, told in begun.tools.items()} == {
-        "oracle": "",
-        "shelf": "words",
-    }
+    assert isinstance(begun, Started)
+    assert {name: told.get("finds") for name, told in begun.tools.items()} == {"oracle": "", "shelf": "words"}
     save_run(events, tmp_path / "run.jsonl")
     trace = load_run(tmp_path / "run.jsonl")
     with InMemory() as store:

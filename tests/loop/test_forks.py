@@ -116,11 +116,9 @@ def test_a_fork_comes_back_from_its_file_as_it_was(original, other, tmp_path):
 def test_the_head_of_the_file_says_what_was_changed_where(original, other, tmp_path):
     save_fork(other, tmp_path / "fork.jsonl", original, about={"model": "scripted"})
     about = load_run(tmp_path / "fork.jsonl").about
-    assert (
-        about["fork_of"] == "born"
-        and about["at"] == first(original, ToolReturned)
-        and about["model"] == "scripted"
-    )
+    assert about["fork_of"] == "born"
+    assert about["at"] == first(original, ToolReturned)
+    assert about["model"] == "scripted"
     assert about["change"] == "Ada Lovelace was born in Paris."
 
 
@@ -228,12 +226,10 @@ def test_one_changed_reply_leads_to_the_state_that_was_asked_for():
 
 def test_replies_results_and_statements_can_be_changed_and_nothing_else(original):
     parts = {type(event): changeable_part(event) for event in original.events}
-    assert (
-        parts[Asked] == "reply"
-        and parts[ToolReturned] == "text"
-        and parts[Wrote] == parts[Read] == "statement"
-        and parts[Ballot] == ""
-    )
+    assert parts[Asked] == "reply"
+    assert parts[ToolReturned] == "text"
+    assert parts[Wrote] == parts[Read] == "statement"
+    assert parts[Ballot] == ""
     inside = replace(original.events[first(original, Asked)], role="inside search")
     assert changeable_part(inside) == changeable_part(Read(statement=WHOLE_GRAPH, rows=())) == ""
 

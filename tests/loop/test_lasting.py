@@ -88,11 +88,9 @@ def test_the_same_question_again_is_answered_with_fewer_calls_and_leaves_the_sam
     kept = remembered(path)
     second = asked(path, world, limits=limits)
     assert first.answer == second.answer == world.gold.chains[0].answer
-    assert (
-        len(of(Asked, second)) < len(of(Asked, first))
-        and not of(ToolReturned, second)
-        and of(ToolReturned, first)
-    )
+    assert len(of(Asked, second)) < len(of(Asked, first))
+    assert not of(ToolReturned, second)
+    assert of(ToolReturned, first)
     assert remembered(path) == kept and second.about["memory"]["learnt"]["new"] == 0
 
 
@@ -128,10 +126,8 @@ def test_a_sentence_is_a_claim_of_its_document_at_its_place_and_a_fact_read_from
         for claim in found:
             by_rule = claim.fact.relation in (SAYS_SENTENCE, MENTIONS_NAME)
             assert texts[claim.source][claim.span.start : claim.span.end] == claim.span.text
-            assert (
-                claim.said_by == ("" if by_rule else Simulated(ONE.gold).name)
-                and (claim.confidence == 1) is by_rule
-            )
+            assert claim.said_by == ("" if by_rule else Simulated(ONE.gold).name)
+            assert (claim.confidence == 1) is by_rule
         assert [change.by for change in claims.log()] == [f"run {run.run}"]
 
 
@@ -290,9 +286,8 @@ def test_another_text_under_the_id_of_one_that_was_read_is_a_source_of_its_own(t
     assert apart and {source.partition("@")[0] for source in apart} <= first
     assert {line.split()[0] for line in met} >= {source.partition("@")[0] for source in apart}
     assert asked(path, other, 1).answer == other.gold.chains[1].answer
-    assert remembered_sources(path) >= first | new and not {
-        each for each in remembered_sources(path) if each.count("@") > 1
-    }
+    assert remembered_sources(path) >= first | new
+    assert not {each for each in remembered_sources(path) if each.count("@") > 1}
     with open_claims(path) as claims:
         for source in first:
             claims.retract_source(source)
@@ -307,10 +302,8 @@ def test_a_document_of_which_a_part_was_written_anew_is_the_same_and_said_to_hav
         claims.learn([Claim(Triple("x", "says", span.text), "notes.md#1", span) for span in spans])
         sources = KnownSources(claims)
         for same in (text, text.replace(" ", "\n"), f"News. {text}"):
-            assert (
-                sources.distinguish_sources(Document("notes.md#1", same)).id == "notes.md#1"
-                and not sources.remarks
-            )
+            assert sources.distinguish_sources(Document("notes.md#1", same)).id == "notes.md#1"
+            assert not sources.remarks
         changed = Document("notes.md#1", text.replace("Rome", "Paris"))
         assert sources.distinguish_sources(changed) == changed
     assert "notes.md#1 has changed: 1 of 2 sentences" in sources.remarks["notes.md#1"]
@@ -403,16 +396,13 @@ def test_a_fact_that_nothing_says_waits_for_review(tmp_path):
         "queued": 1,
         "left": 0,
     }
-    assert not run.about["memory"]["new"] and run.about["memory"]["unheld"] == [
-        {"subject": "Nigeria", "relation": "capital", "object": "Lagos"}
-    ]
+    assert not run.about["memory"]["new"]
+    assert run.about["memory"]["unheld"] == [{"subject": "Nigeria", "relation": "capital", "object": "Lagos"}]
     with open_claims(tmp_path / "memory.db") as claims:
         (waiting,) = ReviewLedger(claims).queue()
-        assert (
-            not claims.facts()
-            and waiting.claim.source == "search(query='Ada Lovelace')"
-            and waiting.claim.said_by == "scripted"
-        )
+        assert not claims.facts()
+        assert waiting.claim.source == "search(query='Ada Lovelace')"
+        assert waiting.claim.said_by == "scripted"
 
 
 # --- what is refused ---

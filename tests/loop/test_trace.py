@@ -297,11 +297,9 @@ def test_a_trace_from_before_some_fields_were_there_is_read(tmp_path):
         "London",
         True,
     )
-    assert (
-        old.events[0].readers == ()
-        and old.events[-1].evidence == ()
-        and graph_after(old.events).ids == ("Ada",)
-    )
+    assert old.events[0].readers == ()
+    assert old.events[-1].evidence == ()
+    assert graph_after(old.events).ids == ("Ada",)
     assert connect(f"recorded:{tmp_path / 'old.jsonl'}")(old.events[1].prompt).text == "R"
 
 

@@ -182,10 +182,8 @@ def test_a_name_before_in_a_place_in_a_year_is_a_name_of_its_own_and_joins_what_
     for triple, _ in mention_facts(new_sentences([works, told], store), ["a", "Chronicle"]):
         if triple.relation == MENTIONS:
             named.setdefault(triple.subject, set()).add(triple.object)
-    assert (
-        "Hans Weber" in named["a §1"] & named["Chronicle §1"]
-        and "Hans Weber in Berlin in 1869" not in named["a §1"]
-    )
+    assert "Hans Weber" in named["a §1"] & named["Chronicle §1"]
+    assert "Hans Weber in Berlin in 1869" not in named["a §1"]
     assert "University of Jena" in named["Chronicle §2"]
     titled = mention_facts(
         new_sentences([Document("c", "She wrote Murder in Rome in 1950.", "c")], store),
