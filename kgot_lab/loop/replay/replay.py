@@ -550,7 +550,8 @@ def _apply_change(recording: Recording, events: Sequence[Event], at: int, change
             for diff in diffs(earlier):
                 fingerprint.update(diff)
             place = fingerprint.now, event.asked or event.statement
-            return {("write", *place) if isinstance(event, Wrote) else ("read", *place, event.dialect): change}
+            kind, language = ("write", ()) if isinstance(event, Wrote) else ("read", (event.dialect,))
+            return {(kind, *place, *language): change}
         case _:
             kinds = "Asked (its reply), ToolReturned (its text), Wrote or Read (its statement)"
             raise BadInput(f"event {at} is a {type(event).__name__}; what can be changed: {kinds}")

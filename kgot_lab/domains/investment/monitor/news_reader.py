@@ -328,6 +328,4 @@ def filter_facts(stated: StatedNews, item: NewsItem, view: InvestmentView) -> Ne
             fact_filter.accept_insight(insight, events)
     kinds = vars(stated).values()
     left_out = f"more than {MAX_STATED} of a kind were stated, and the others left out"
-    return fact_filter.facts(
-        [left_out for kind in kinds if isinstance(kind, list) and len(kind) > MAX_STATED]
-    )
+    return fact_filter.facts([left_out for k in kinds if isinstance(k, list) and len(k) > MAX_STATED])
