@@ -27,7 +27,7 @@ from kgot_lab.types import Reply, Usage
 
 QUESTION = "Where was Ada Lovelace born?"
 TOOL = search(ADA, bm25(ADA), k=2)
-ONCE = [*votes("I", "I", "I"), *votes("R", "R", "R")]
+ONCE = votes(*"IIIRRR")
 NOTHING = {
     "vote": votes("I"),
     "forced": {"statement": "result = []"},
@@ -235,7 +235,7 @@ def test_a_failure_that_will_not_pass_is_not_tried_again_and_does_not_end_the_ru
 
 def test_a_tool_that_stays_away_is_called_as_often_as_the_limits_say_and_may_be_asked_again_later(store):
     tool = Failing(*[ToolFailed("busy", again=True)] * 2)
-    told = {**TOLD, "vote": [*votes("I", "I", "I"), *votes("I", "I", "I"), *votes("R", "R", "R")]}
+    told = {**TOLD, "vote": votes(*"IIIIIIRRR")}
     events = run(store, scripted(**told), FEW.but(tool_attempts=2, tool_wait=0, steps=3), [tool])
     assert [len(chose.calls) for chose in of(Chose, events)] == [
         1,
@@ -262,7 +262,7 @@ def test_a_direct_answer_from_an_empty_graph_calls_a_tool(store):
 
 
 def test_a_statement_where_an_answer_should_be_is_read(store):
-    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}] * 3]
+    ballots = [*votes(*"III"), *[{"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}] * 3]
     events = run(store, scripted(**{**TOLD, "vote": ballots}), DIRECT)
     (read,) = of(Read, events)
     assert read.statement == "result = facts('Ada Lovelace')"

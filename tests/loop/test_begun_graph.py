@@ -34,11 +34,7 @@ def holding(graph, kind="in_memory"):
 
 
 def model(**more):
-    told = {
-        "vote": votes("R", "R", "R"),
-        "parse": {"answer": "London"},
-        "forced": {"statement": "result = facts()"},
-    }
+    told = {"vote": votes(*"RRR"), "parse": {"answer": "London"}, "forced": {"statement": "result = facts()"}}
     return scripted(**(told | more))
 
 
@@ -95,7 +91,7 @@ def test_a_trace_without_its_graph_or_with_another_says_so(tmp_path):
 def test_a_run_on_a_graph_resumes_in_an_empty_store_and_in_one_that_holds_it(tmp_path, kept, begins):
     path, whole = tmp_path / "run.jsonl", tmp_path / "whole.jsonl"
     told = {
-        "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
+        "vote": votes(*"IIIRRR"),
         "tools": call(),
         "write": {"statements": ["add('Ada Lovelace', 'wrote', 'notes')"]},
     }
@@ -139,7 +135,7 @@ def test_a_store_that_holds_another_graph_is_not_walked_into(tmp_path):
 def test_a_fork_begins_with_the_same_graph(tmp_path):
     path = tmp_path / "run.jsonl"
     told = {
-        "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
+        "vote": votes(*"IIIRRR"),
         "tools": call(),
         "write": {"statements": ["add('Ada Lovelace', 'wrote', 'notes')"]},
     }
@@ -152,7 +148,7 @@ def test_a_fork_begins_with_the_same_graph(tmp_path):
 def test_a_second_question_on_the_same_store_builds_on_the_first():
     with open_store("in_memory") as store:
         told = {
-            "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
+            "vote": votes(*"IIIRRR"),
             "tools": call(),
             "write": {"statements": ["add('Ada Lovelace', 'born in', 'London')"]},
         }

@@ -38,12 +38,7 @@ class WithoutPython:
 
 
 def model(code="print(1852 - 1815)", **more):
-    told = {
-        "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
-        "tools": call(),
-        "write": WRITE,
-        "parse": {"answer": "37"},
-    }
+    told = {"vote": votes(*"IIIRRR"), "tools": call(), "write": WRITE, "parse": {"answer": "37"}}
     return scripted(
         **{
             **told,
@@ -88,7 +83,7 @@ def test_a_run_without_python_resumes_without_it_in_a_store_that_has_it(without,
     path = tmp_path / "run.jsonl"
     save_run(without[:kept], path)
     ballots = sum(event.role == "vote" for event in of(Asked, list(without[:kept])))
-    llm = model(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")][ballots:])
+    llm = model(vote=votes(*"IIIRRR")[ballots:])
     with InMemory() as other:
         events = list(resume(path, other, Resources([TOOL], llm)))
     assert all(same_event(was, now) for was, now in zip(without, events, strict=True))

@@ -116,7 +116,7 @@ AFRICA = [
 
 def answered(statements, read, documents=AFRICA, question="What is the capital of Nigeria?", **limits):
     told = {
-        "vote": [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": read}] * 3],
+        "vote": [*votes(*"III"), *[{"choice": "RETRIEVE", "text": read}] * 3],
         "tools": call("Nigeria capital Niger Benin song"),
     }
     llm = scripted(**told, write={"statements": statements}, parse={"answer": "Abuja"})

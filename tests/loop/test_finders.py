@@ -51,11 +51,7 @@ class Shelf:
 
 def model():
     return scripted(
-        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")],
-        merge={"reason": "x"},
-        write=WRITE,
-        parse={"answer": "1815"},
-        tools=call(),
+        vote=votes(*"IIIRRR"), merge={"reason": "x"}, write=WRITE, parse={"answer": "1815"}, tools=call()
     )
 
 

@@ -35,7 +35,7 @@ FORKS = {"winter_storm_fork_volcano": "winter_storm", "hotpotqa_two_hops_fork_or
 TOOL = search(ADA, bm25(ADA), k=2)
 PARIS = scripted(
     write={"statements": ['add("Ada Lovelace", "born in", "Paris")']},
-    vote=votes("R", "R", "R"),
+    vote=votes(*"RRR"),
     parse={"answer": "Paris"},
 )
 
@@ -60,12 +60,7 @@ class FromEvents:
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     """A whole run, on file."""
-    llm = scripted(
-        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")],
-        tools=call(),
-        write=WRITE,
-        parse={"answer": "London"},
-    )
+    llm = scripted(vote=votes(*"IIIRRR"), tools=call(), write=WRITE, parse={"answer": "London"})
     path = tmp_path_factory.mktemp("runs") / "run.jsonl"
     with InMemory() as store:
         save_run(think("Where was Ada Lovelace born?", llm, store, [TOOL], FEW), path, run="born")

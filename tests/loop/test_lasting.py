@@ -384,7 +384,7 @@ def test_a_fact_that_nothing_says_waits_for_review(tmp_path):
         finds="query",
     )
     model = scripted(
-        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], tools=call(), parse={"answer": "Lagos"},
+        vote=votes(*"IIIRRR"), tools=call(), parse={"answer": "Lagos"},
         write={"statements": ['add("Nigeria", "capital", "Lagos")']},
     )  # fmt: skip
     run = lab.ask("What is the capital of Nigeria?", tool, model, preset=FEW, memory=tmp_path / "memory.db")

@@ -83,7 +83,7 @@ def test_a_fact_that_two_statements_write_rests_on_both_sources(kind, noting):
     retrieve = {"choice": "RETRIEVE", "text": reading(kind)}
     statements = [{"statements": [adding(kind, document if noting else None)]} for document in (ONE, OTHER)]
     model = scripted(
-        vote=[*votes("I", "I", "I", "I", "I", "I"), retrieve, retrieve, retrieve], tools=[call(), call("Peerage")], write=statements,
+        vote=[*votes(*"IIIIII"), retrieve, retrieve, retrieve], tools=[call(), call("Peerage")], write=statements,
         parse={"answer": "London"}, **{"read in": _other_reading},
     )  # fmt: skip
     store = open_store(kind)

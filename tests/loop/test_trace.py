@@ -47,12 +47,7 @@ TOOL = search(ADA, bm25(ADA), k=2)
 
 
 def model(**changed):
-    replies = {
-        "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
-        "tools": call(),
-        "write": WRITE,
-        "parse": {"answer": "London"},
-    }
+    replies = {"vote": votes(*"IIIRRR"), "tools": call(), "write": WRITE, "parse": {"answer": "London"}}
     return scripted(**{**replies, **changed})
 
 
@@ -176,7 +171,7 @@ for _ in record(think(QUESTION, Slow(), InMemory(), [TOOL], FEW), {str(path)!r})
     before = load_run(path)
     assert not before.finished and len(before.events) >= 3
     left = len(of(Asked, list(before.events)))
-    llm = model(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")][min(left, 3) :])
+    llm = model(vote=votes(*"IIIRRR")[min(left, 3) :])
     with InMemory() as store:
         events = list(resume(path, store, Resources([TOOL], llm)))
     assert events[-1].text == "London" and load_run(path).finished
@@ -195,7 +190,7 @@ def test_a_fork_with_a_changed_tool_text_asks_only_what_changed(events):
     at = next(number for number, event in enumerate(events) if isinstance(event, ToolReturned))
     llm = scripted(
         write={"statements": ['add("Ada Lovelace", "born in", "Paris")']},
-        vote=votes("R", "R", "R"),
+        vote=votes(*"RRR"),
         parse={"answer": "Paris"},
     )
     with InMemory() as store:
