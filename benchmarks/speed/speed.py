@@ -106,10 +106,11 @@ def main() -> None:
     }
     for name, work in rows.items():
         print(f"{name:44} {milliseconds(work):10.2f} ms")
-    factor = growth(lambda n: sentences("A. " * n), 10_000)
-    print(f"{'sentences of initials, ten times as many':44} {factor:10.1f} times as long")
-    factor = growth(lambda n: fit_budget("Ada", ["Ada met x"] * n, 10**6, min_share=0.4), 2_000)
-    print(f"{'texts fitted, ten times as many':44} {factor:10.1f} times")
+    print(
+        f"{'sentences of initials, ten times as many':44} {growth(lambda n: sentences('A. ' * n), 10_000):10.1f} times as long"
+    )
+    fitted = growth(lambda n: fit_budget("Ada", ["Ada met x"] * n, 10**6, min_share=0.4), 2_000)
+    print(f"{'texts fitted, ten times as many':44} {fitted:10.1f} times")
 
 
 if __name__ == "__main__":

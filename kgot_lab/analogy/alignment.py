@@ -88,28 +88,17 @@ class Aligner:
         """
         fresh = [text for text in dict.fromkeys(checked_texts(texts)) if text not in self._units]
         found = analyse_texts(fresh, connectives=self._connectives)
-        lines = sorted(
-            {
-                line
-                for each in found
-                for line in (*(sentence.masked for sentence in each.units), *_event_lines(each))
-            }
-        )
+        masked = {sentence.masked for each in found for sentence in each.units}
+        lines = sorted(masked.union(*map(_event_lines, found)))
         rows = {line: row for row, line in enumerate(lines)}
-        vectors = (
-            normalise_rows(self._embedder.embed(lines), self._embedder.name)
-            if lines
-            else np.zeros((0, self._embedder.dimension), np.float32)
-        )
+        vectors = np.zeros((0, self._embedder.dimension), np.float32)
+        if lines:
+            vectors = normalise_rows(self._embedder.embed(lines), self._embedder.name)
         for text, each in zip(fresh, found, strict=True):
             sentences = vectors[[rows[sentence.masked] for sentence in each.units]]
             denied = np.array([sentence.denied for sentence in each.units], bool)
-            self._units[text] = TextUnits(
-                sentences,
-                denied,
-                *self._count_form_ngrams(each.units),
-                vectors[[rows[line] for line in _event_lines(each)]],
-            )
+            events = vectors[[rows[line] for line in _event_lines(each)]]
+            self._units[text] = TextUnits(sentences, denied, *self._count_form_ngrams(each.units), events)
 
     def similarity(self, source: str, candidates: Sequence[str]) -> Vector:
         """Compute the alignment score of a text with each candidate.
@@ -126,12 +115,10 @@ class Aligner:
         scores = np.zeros(len(candidates))
         for some in _batch_candidates(one, others):
             part = [others[index] for index in some]
+            sentences = self._sentence_similarities(one, part)
             events = one.events @ np.concatenate([each.events for each in part]).T
-            of_sentences = [len(each.sentences) for each in part]
-            of_events = [len(each.events) for each in part]
-            scores[some] = self._combine_scores(
-                self._sentence_similarities(one, part), events, of_sentences, of_events
-            )
+            widths = [len(each.sentences) for each in part], [len(each.events) for each in part]
+            scores[some] = self._combine_scores(sentences, events, *widths)
         same = [bool(text.strip()) and text.split() == source.split() for text in candidates]
         return np.where(same, 1.0, scores)
 
@@ -139,26 +126,18 @@ class Aligner:
         """Align two texts and return the pairs of sentences and events, the implied roles and the verdict."""
         source, target = checked_texts([source, target])
         score = float(self.similarity(source, [target])[0])
-        (one, other), ours, theirs = (
-            analyse_texts([source, target], connectives=self._connectives),
-            self._units[source],
-            self._units[target],
-        )
+        one, other = analyse_texts([source, target], connectives=self._connectives)
+        ours, theirs = self._units[source], self._units[target]
         sentences, events = self._sentence_similarities(ours, [theirs]), ours.events @ theirs.events.T
         both_have_events = all(text.units and text.events for text in (one, other))
+        widths = [len(theirs.sentences)], [len(theirs.events)]
         alignment = Alignment(
             one,
             other,
-            tuple(Match(i, j, float(sentences[i, j])) for i, j in best_ordered_matches(sentences)),
-            tuple(Match(i, j, float(events[i, j])) for i, j in best_ordered_matches(events))
-            if both_have_events
-            else (),
+            _match_in_order(sentences),
+            _match_in_order(events) if both_have_events else (),
             score,
-            float(
-                self._combine_scores(
-                    sentences[:, ::-1], events[:, ::-1], [len(theirs.sentences)], [len(theirs.events)]
-                )[0]
-            ),
+            float(self._combine_scores(sentences[:, ::-1], events[:, ::-1], *widths)[0]),
             order_agreement(events if both_have_events and min(events.shape) > 1 else sentences),
         )
         return judge_alignment(alignment, self.limits)
@@ -184,9 +163,7 @@ class Aligner:
         table = np.zeros((len(own), len(one.sentences)), np.float32)
         table[np.searchsorted(own, one.grams), one.owners] = one.counts
         starts = np.cumsum([0, *(len(each.sentences) for each in others)])
-        owners = np.concatenate(
-            [each.owners + start for each, start in zip(others, starts[:-1], strict=True)]
-        )
+        owners = np.concatenate([each.owners + start for each, start in zip(others, starts, strict=False)])
         grams = np.concatenate([each.grams for each in others])
         counts = np.concatenate([each.counts for each in others])
         shared = np.isin(grams, own)
@@ -206,9 +183,8 @@ class Aligner:
         counts: list[float] = []
         owners: list[int] = []
         for owner, sentence in enumerate(sentences):
-            found = Counter(
-                sentence.form[at : at + n] for n in (1, 2, 3) for at in range(len(sentence.form) - n + 1)
-            )
+            form = sentence.form
+            found = Counter(form[at : at + n] for n in (1, 2, 3) for at in range(len(form) - n + 1))
             length = sum(times**2 for times in found.values()) ** 0.5
             grams += [self._grams.setdefault(gram, len(self._grams)) for gram in found]
             counts += [times / length for times in found.values()]
@@ -229,9 +205,8 @@ def best_ordered_sums(similarities: Matrix) -> Vector:
     several, rows, columns = similarities.shape
     best = np.zeros((several, columns + 1))
     for row in range(rows):
-        best[:, 1:] = np.maximum.accumulate(
-            np.maximum(best[:, 1:], best[:, :-1] + np.maximum(similarities[:, row], 0)), axis=1
-        )
+        paired = best[:, :-1] + np.maximum(similarities[:, row], 0)
+        best[:, 1:] = np.maximum.accumulate(np.maximum(best[:, 1:], paired), axis=1)
     return np.asarray(best[:, -1])
 
 
@@ -243,9 +218,8 @@ def best_ordered_matches(similarities: Matrix) -> list[tuple[int, int]]:
     rows, columns = similarities.shape
     best = np.zeros((rows + 1, columns + 1))
     for row in range(rows):
-        best[row + 1, 1:] = np.maximum.accumulate(
-            np.maximum(best[row, 1:], best[row, :-1] + np.maximum(similarities[row], 0))
-        )
+        paired = best[row, :-1] + np.maximum(similarities[row], 0)
+        best[row + 1, 1:] = np.maximum.accumulate(np.maximum(best[row, 1:], paired))
     pairs = []
     while rows and columns:
         if best[rows, columns] == best[rows - 1, columns]:
@@ -256,6 +230,10 @@ def best_ordered_matches(similarities: Matrix) -> list[tuple[int, int]]:
             rows, columns = rows - 1, columns - 1
             pairs.append((rows, columns))
     return pairs[::-1]
+
+
+def _match_in_order(similarities: Matrix) -> tuple[Match, ...]:
+    return tuple(Match(i, j, float(similarities[i, j])) for i, j in best_ordered_matches(similarities))
 
 
 def order_agreement(similarities: Matrix) -> float:

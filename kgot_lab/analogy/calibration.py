@@ -50,14 +50,11 @@ class CalibrationObjective:
         return (1 + squared) * precision * recall / np.maximum(squared * precision + recall, 1e-300)
 
     def __str__(self) -> str:
-        aim = (
-            f"F{self.beta:g}"
-            if self.least_recall is None
-            else f"precision at a recall of {self.least_recall:g} or more"
-        )
-        return (
-            aim if self.prevalence is None else f"{aim}, {self.prevalence:.1%} of the pairs being analogous"
-        )
+        aim = f"F{self.beta:g}"
+        if self.least_recall is not None:
+            aim = f"precision at a recall of {self.least_recall:g} or more"
+        shared = "" if self.prevalence is None else f", {self.prevalence:.1%} of the pairs being analogous"
+        return aim + shared
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,14 +146,12 @@ def _validate_labels(pairs: Sequence[TextPair], labels: Sequence[bool]) -> NDArr
         raise BadInput(f"a label says whether a pair is analogous, True or False, not {invalid[0]!r}")
     if unknown := [pair for pair in pairs if not math.isfinite(pair.delta)]:
         named = f"{unknown[0].source[:40]!r} and {unknown[0].target[:40]!r}"
-        raise BadInput(
-            f"{len(unknown)} of {len(pairs)} pairs have a similarity that is no number; the first is that of {named}"
-        )
+        problem = f"{len(unknown)} of {len(pairs)} pairs have a similarity that is no number"
+        raise BadInput(f"{problem}; the first is that of {named}")
     is_analogous = np.array(labels, dtype=bool)
     if is_analogous.all() or not is_analogous.any():
-        raise BadInput(
-            f"thresholds need pairs that are analogous and pairs that are not: {int(is_analogous.sum())} of {len(pairs)} are"
-        )
+        problem = "thresholds need pairs that are analogous and pairs that are not"
+        raise BadInput(f"{problem}: {int(is_analogous.sum())} of {len(pairs)} are")
     return is_analogous
 
 
@@ -175,10 +170,8 @@ class BandShares:
     others: Mapping[str, float]
 
 
-MEASURED_CONFIGURATION = (
-    "all-MiniLM-L6-v2",
-    "linguistic (masked)",
-)  # the embedder and the maker of skeletons
+# the embedder and the maker of skeletons
+MEASURED_CONFIGURATION = ("all-MiniLM-L6-v2", "linguistic (masked)")
 # The means over three sets, on their dev splits, at the specified thresholds, without a verifier and with
 # `Aligner`: benchmarks/structure/short_texts.py measures them, and tests/analogy/test_expected.py compares
 # them with its results.

@@ -9,13 +9,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.analogy.calibration import (
-    MEASURED_CONFIGURATION,
-    MEASURED_SHARES,
-    PREVALENCE,
-    BandShares,
-    expected_precision,
-)
+from kgot_lab.analogy import calibration
+from kgot_lab.analogy.calibration import PREVALENCE, BandShares, expected_precision
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, normalise_rows
 from kgot_lab.errors import BadInput, require, require_parts
@@ -64,20 +59,17 @@ class CandidateCounts:
     same_text: int = 0  # pairs of nodes with the same text, which have no edge and are not compared
 
     def __str__(self) -> str:
-        nodes = [
+        kinds = (
             ("without a text", self.without_text),
             ("without a skeleton", self.without_skeleton),
             ("whose skeleton failed", self.failed),
-        ]
-        nodes += [("whose skeleton is too short to compare", self.short)]
-        nodes += [
+            ("whose skeleton is too short to compare", self.short),
             ("without a word the embedder knows", self.wordless),
             ("whose skeleton leaks", self.leaking),
-        ]
-        others = [("pairs of one text", self.same_text), ("skeletons of other texts", self.unused)]
-        return ", ".join(
-            [f"{self.nodes:,} nodes", *(f"{count:,} {what}" for what, count in nodes + others if count)]
+            ("pairs of one text", self.same_text),
+            ("skeletons of other texts", self.unused),
         )
+        return f"{self.nodes:,} nodes" + "".join(f", {count:,} {what}" for what, count in kinds if count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +96,8 @@ class EdgeCandidates:
         if a vector holds NaN.
         """
         texts = texts_by_node(graph)
-        every = {
-            id: skeletons.by_text[text]
-            for id, text in sorted(texts.items())
-            if skeletons.by_text.get(text, "").strip()
-        }
+        by_text = skeletons.by_text
+        every = {id: by_text[text] for id, text in sorted(texts.items()) if by_text.get(text, "").strip()}
         made = {id: skeleton for id, skeleton in every.items() if count_words(skeleton) >= words}
         raw, skeleton = embed_texts_and_skeletons(embedder, [texts[id] for id in made], list(made.values()))
         known = np.flatnonzero(raw.any(axis=1) & skeleton.any(axis=1))
@@ -124,16 +113,11 @@ class EdgeCandidates:
             short=len(every) - len(made),
             wordless=len(made) - len(ids),
             leaking=sum(text in skeletons.leaks for text in known_texts),
-            unused=len(skeletons.by_text.keys() - set(texts.values())),
+            unused=len(by_text.keys() - set(texts.values())),
         )
-        return cls(
-            ids,
-            known_texts,
-            tuple(made[id] for id in ids),
-            raw[known],
-            skeleton[known],
-            _group_numbers(known_texts),
-        ), counts
+        known_skeletons = tuple(made[id] for id in ids)
+        groups = _group_numbers(known_texts)
+        return cls(ids, known_texts, known_skeletons, raw[known], skeleton[known], groups), counts
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -156,9 +140,8 @@ def embed_texts_and_skeletons(
             f"{embedder.name} gave numbers of shape {matrix.shape} for {len(row_of)} texts of {embedder.dimension} each"
         )
     if bad := [text for text, row in row_of.items() if not np.isfinite(matrix[row]).all()]:
-        raise BadInput(
-            f"{embedder.name}: {len(bad)} of {len(row_of)} vectors hold NaN or infinity; the first is that of {bad[0][:80]!r}"
-        )
+        problem = f"{embedder.name}: {len(bad)} of {len(row_of)} vectors hold NaN or infinity"
+        raise BadInput(f"{problem}; the first is that of {bad[0][:80]!r}")
     matrix = normalise_rows(matrix, embedder.name)
     return matrix[_row_indices(row_of, texts)], matrix[_row_indices(row_of, skeletons)]
 
@@ -173,10 +156,8 @@ def _group_numbers(texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _node_text(node: Node) -> str:
-    return next(
-        (str(node.properties[key]) for key in TEXT_PROPERTIES if str(node.properties.get(key) or "").strip()),
-        "",
-    )
+    texts = (str(node.properties.get(key) or "") for key in TEXT_PROPERTIES)
+    return next((text for text in texts if text.strip()), "")
 
 
 _Rows = NDArray[np.int64]
@@ -224,9 +205,8 @@ class ComputedEdges:
 
         See `expected_precision`.
         """
-        return expected_precision(
-            self.counts_by_band, self.among or self.counts.pairs, prevalence=prevalence, shares=self.shares
-        )
+        pairs = self.among or self.counts.pairs
+        return expected_precision(self.counts_by_band, pairs, prevalence=prevalence, shares=self.shares)
 
     def _format_expected_precision(self, name: str, share: float) -> str:
         """Format an expected precision with one digit, since only its order of magnitude held up.
@@ -253,10 +233,9 @@ class ComputedEdges:
             made, alike = map(_format_band_counts, (self.counts_by_band, self.candidates))
             lines.append(f"  edges: {made}; pairs looked at that are alike in skeleton: {alike}")
             if self.edges:
-                shares = [self._format_expected_precision(*item) for item in self.expected().items()]
-                lines.append(
-                    f"  expected to be right, if {PREVALENCE:.0%} of all pairs are analogous: {', '.join(shares)}"
-                )
+                expected = ", ".join(self._format_expected_precision(*i) for i in self.expected().items())
+                prevalence = f"{PREVALENCE:.0%} of all pairs are analogous"
+                lines.append(f"  expected to be right, if {prevalence}: {expected}")
         return "\n".join([*lines, f"  {self.counts}"])
 
 
@@ -305,11 +284,7 @@ def update_delta_edges(
     rule, options = _EdgeRule(skeletons, embedder, thresholds, verifier), {"most": most, "effort": effort}
     changed = _existing_ids(graph, ids)
     material, counts = EdgeCandidates.of(graph, skeletons, embedder, words=thresholds.words)
-    old = [
-        edge
-        for edge in graph.edges
-        if edge.type == DELTA_EDGE and changed.isdisjoint((edge.source, edge.target))
-    ]
+    old = [e for e in graph.edges if e.type == DELTA_EDGE and changed.isdisjoint((e.source, e.target))]
     rule.check_same_rule(old, material)
     changed_rows = np.array([row for row, id in enumerate(material.ids) if id in changed], np.int64)
     found = rule.find_edges(material, counts, changed_rows, options)
@@ -334,16 +309,14 @@ def similarity_edges(
     material, counts = EdgeCandidates.of(graph, same, embedder)
     found = _refuse_dropped(similar_pairs(material.raw, threshold, most=most, effort=effort))
     made = {"embedder": embedder.name, "embedder_digest": embedder.digest[:16], "threshold": float(threshold)}
+    pairs = zip(found.rows.tolist(), found.columns.tolist(), found.similarity.tolist(), strict=True)
     edges = [
         Edge(material.ids[i], SIMILARITY_EDGE, material.ids[j], {"weight": weight, **made})
-        for i, j, weight in zip(
-            found.rows.tolist(), found.columns.tolist(), found.similarity.tolist(), strict=True
-        )
+        for i, j, weight in pairs
     ]
     counts = replace(counts, pairs=len(material) * (len(material) - 1) // 2)
-    return ComputedEdges(
-        SIMILARITY_EDGE, _sort_edges(edges), counts=counts, rule=f"cosine >= {threshold:g}, {embedder.name}"
-    )
+    rule = f"cosine >= {threshold:g}, {embedder.name}"
+    return ComputedEdges(SIMILARITY_EDGE, _sort_edges(edges), counts=counts, rule=rule)
 
 
 def compare_texts(
@@ -374,22 +347,17 @@ def compare_pairs(
         require(text, str, "texts are compared")
     if missing := [text for text in texts if not skeletons.by_text.get(text, "").strip()]:
         reason = skeletons.failed.get(missing[0], "none was made")
-        raise BadInput(
-            f"{len(missing)} of {len(texts)} texts have no skeleton; the first is {missing[0][:80]!r}: {reason}"
-        )
+        problem = f"{len(missing)} of {len(texts)} texts have no skeleton"
+        raise BadInput(f"{problem}; the first is {missing[0][:80]!r}: {reason}")
     raw, skeleton = embed_texts_and_skeletons(embedder, texts, [skeletons.by_text[text] for text in texts])
     known = raw.any(axis=1) & skeleton.any(axis=1)
     if not known.all():
-        raise BadInput(
-            f"{embedder.name} knows no word of {texts[int(np.argmin(known))][:80]!r} or of its skeleton; leave that text out"
-        )
+        problem = f"{embedder.name} knows no word of {texts[int(np.argmin(known))][:80]!r} or of its skeleton"
+        raise BadInput(f"{problem}; leave that text out")
     row_of = {text: row for row, text in enumerate(texts)}
     first, second = (np.array([row_of[pair[end]] for pair in pairs], np.int64) for end in (0, 1))
-    measured = zip(
-        row_cosines(raw[first], raw[second]).tolist(),
-        row_cosines(skeleton[first], skeleton[second]).tolist(),
-        strict=True,
-    )
+    raw_cosines = row_cosines(raw[first], raw[second]).tolist()
+    skeleton_cosines = row_cosines(skeleton[first], skeleton[second]).tolist()
     return tuple(
         TextPair(
             a,
@@ -399,7 +367,7 @@ def compare_pairs(
             (skeletons.by_text[a], skeletons.by_text[b]),
             verifier.align(a, b) if verifier is not None else None,
         )
-        for (a, b), (near, alike) in zip(pairs, measured, strict=True)
+        for (a, b), near, alike in zip(pairs, raw_cosines, skeleton_cosines, strict=True)
     )
 
 
@@ -416,9 +384,8 @@ def replace_computed_edges(
     """
     edges = tuple(edges)
     if type not in COMPUTED:
-        raise BadInput(
-            f"{type!r} edges may be somebody's own; only {' and '.join(sorted(COMPUTED))} edges are replaced"
-        )
+        problem = f"{type!r} edges may be somebody's own"
+        raise BadInput(f"{problem}; only {' and '.join(sorted(COMPUTED))} edges are replaced")
     if others := {edge.type for edge in edges} - {type}:
         raise BadInput(f"these are to be {type} edges; some are of type {sorted(others)[0]!r}")
     return PropertyGraph.of(graph.nodes, [*(edge for edge in graph.edges if edge.type != type), *edges])
@@ -426,16 +393,12 @@ def replace_computed_edges(
 
 def _validate_parts(skeletons: object, embedder: object, verifier: object = None) -> None:
     """Raise BadInput unless texts can be compared with these."""
-    require(
-        skeletons,
-        Skeletons,
-        "skeletons are what skeletons(texts, maker) gives, or Skeletons({text: skeleton}, maker)",
-    )
+    source = "what skeletons(texts, maker) gives, or Skeletons({text: skeleton}, maker)"
+    require(skeletons, Skeletons, f"skeletons are {source}")
     checked_embedder(embedder)
     if verifier is not None:
-        require_parts(
-            verifier, ("align",), "a verifier is an object that aligns two texts, as Aligner(embedder) does"
-        )
+        expected = "a verifier is an object that aligns two texts, as Aligner(embedder) does"
+        require_parts(verifier, ("align",), expected)
 
 
 # --- rules ---
@@ -461,78 +424,54 @@ class _EdgeRule:
         options: Mapping[str, Any],
     ) -> ComputedEdges:
         """Find the edges with an end among the rows looked at, or all edges for None."""
-        found = _refuse_dropped(
-            delta_pairs(
-                material.raw,
-                material.skeleton,
-                self.thresholds,
-                new=changed_rows,
-                groups=material.groups,
-                **options,
-            )
-        )
+        parts = (material.raw, material.skeleton, self.thresholds)
+        found = _refuse_dropped(delta_pairs(*parts, new=changed_rows, groups=material.groups, **options))
         columns = found.rows.tolist(), found.columns.tolist(), found.raw.tolist(), found.skeleton.tolist()
         self._prepare_verifier(material.texts[i] for i in dict.fromkeys([*columns[0], *columns[1]]))
         pairs = [self._build_pair(material, *numbers) for numbers in zip(*columns, strict=True)]
-        accepted, vetoed = (
-            _sort_edges(self._build_edge(pair) for pair in pairs if bool(pair.veto) is refused)
-            for refused in (False, True)
-        )
-        candidates = dict(zip(BANDS, found.candidates, strict=True))
-        looked_at = _count_compared(counts, material, changed_rows)
-        rule = self.thresholds.describe(self.embedder)
+        accepted = _sort_edges(self._build_edge(pair) for pair in pairs if not pair.veto)
+        vetoed = _sort_edges(self._build_edge(pair) for pair in pairs if pair.veto)
         return ComputedEdges(
             DELTA_EDGE,
             accepted,
             vetoed,
-            candidates,
-            looked_at,
-            rule,
-            self._measured_shares,
-            _count_compared(counts, material, None).pairs,
+            candidates=dict(zip(BANDS, found.candidates, strict=True)),
+            counts=_count_compared(counts, material, changed_rows),
+            rule=self.thresholds.describe(self.embedder),
+            shares=self._measured_shares,
+            among=_count_compared(counts, material, None).pairs,
         )
 
     @property
     def _measured_shares(self) -> BandShares | None:
         """The measured shares for this rule, if any."""
-        measured = (
-            self.embedder.name.startswith(MEASURED_CONFIGURATION[0])
-            and self.skeletons.maker == MEASURED_CONFIGURATION[1]
-        )
+        embedder, maker = calibration.MEASURED_CONFIGURATION
+        if not self.embedder.name.startswith(embedder) or self.skeletons.maker != maker:
+            return None
         has_verifier = self.verifier is not None
         # an Aligner with default settings
         usual = not has_verifier or getattr(self.verifier, "usual", False) is True
-        return (
-            MEASURED_SHARES[has_verifier]
-            if measured and usual and self.thresholds == DEFAULT_THRESHOLDS
-            else None
-        )
+        usual = usual and self.thresholds == DEFAULT_THRESHOLDS
+        return calibration.MEASURED_SHARES[has_verifier] if usual else None
 
     def check_same_rule(self, edges: Iterable[Edge], material: EdgeCandidates) -> None:
         """Raise BadInput if an edge to keep was made by another rule or from other skeletons."""
         skeleton, stamp = dict(zip(material.ids, material.skeletons, strict=True)), self._rule_properties
         for edge in edges:
             properties, pair = edge.properties, f"{edge.source!r} and {edge.target!r}"
-            if {name: properties.get(name) for name in stamp} != stamp or ("alignment" in properties) != (
-                self.verifier is not None
-            ):
+            same_verifier = ("alignment" in properties) == (self.verifier is not None)
+            if not same_verifier or {name: properties.get(name) for name in stamp} != stamp:
                 others = "another embedder, maker, verifier or thresholds"
                 raise BadInput(f"the edge between {pair} was made by {others}: make all anew by delta_edges")
-            if [properties.get("source_skeleton"), properties.get("target_skeleton")] != [
-                skeleton.get(edge.source),
-                skeleton.get(edge.target),
-            ]:
-                raise BadInput(
-                    f"the edge between {pair} was made from other skeletons: name the nodes that changed, or make all anew"
-                )
+            made_from = [properties.get("source_skeleton"), properties.get("target_skeleton")]
+            if made_from != [skeleton.get(edge.source), skeleton.get(edge.target)]:
+                remedy = "name the nodes that changed, or make all anew"
+                raise BadInput(f"the edge between {pair} was made from other skeletons: {remedy}")
 
     @property
     def _rule_properties(self) -> dict[str, Json]:
-        thresholds = {
-            "skeleton": self.thresholds.skeleton,
-            "delta": self.thresholds.delta,
-            "words": self.thresholds.words,
-        }
+        limits = self.thresholds
+        thresholds = {"skeleton": limits.skeleton, "delta": limits.delta, "words": limits.words}
         embedder = {"embedder": self.embedder.name, "embedder_digest": self.embedder.digest[:16]}
         return {**embedder, "maker": self.skeletons.maker, "thresholds": thresholds}
 
@@ -541,17 +480,11 @@ class _EdgeRule:
             self.verifier.prepare(list(texts))
 
     def _build_pair(self, material: EdgeCandidates, i: int, j: int, raw: float, alike: float) -> TextPair:
-        alignment = (
-            self.verifier.align(material.texts[i], material.texts[j]) if self.verifier is not None else None
+        ids, texts, skeletons = (
+            (column[i], column[j]) for column in (material.ids, material.texts, material.skeletons)
         )
-        return TextPair(
-            material.ids[i],
-            material.ids[j],
-            raw,
-            alike,
-            (material.skeletons[i], material.skeletons[j]),
-            alignment,
-        )
+        alignment = self.verifier.align(*texts) if self.verifier is not None else None
+        return TextPair(*ids, raw, alike, skeletons, alignment)
 
     def _build_edge(self, pair: TextPair) -> Edge:
         return Edge(pair.source, DELTA_EDGE, pair.target, {**pair.properties(), **self._rule_properties})

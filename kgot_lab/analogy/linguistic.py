@@ -79,13 +79,8 @@ def extract_events(tokens: Sequence[SpacyToken], sentence: int) -> Iterator[Pred
         if token.pos_ == "VERB" or (token.pos_ == "AUX" and token.dep_ in PREDICATE_DEPENDENCIES):
             children = [child for child in token.children if child.i in within]
             words = tuple(child.lemma_.lower() for child in children if _is_modifier(child))
-            yield Predication(
-                token.lemma_.lower(),
-                tuple(_extract_roles(token, children)),
-                words,
-                has_negation(children),
-                sentence,
-            )
+            roles = tuple(_extract_roles(token, children))
+            yield Predication(token.lemma_.lower(), roles, words, has_negation(children), sentence)
 
 
 def _is_modifier(token: SpacyToken) -> bool:
@@ -160,9 +155,8 @@ class RoleMap:
 
         Analogy requires one-to-one correspondence: Gentner, Structure-mapping, Cognitive Science 7 (1983).
         """
-        return (
-            sum(each.times for each in self.counterparts if each.agrees) / self.votes if self.votes else 1.0
-        )
+        agreeing = sum(each.times for each in self.counterparts if each.agrees)
+        return agreeing / self.votes if self.votes else 1.0
 
 
 def map_roles(pairs: Iterable[tuple[Predication, Predication]]) -> RoleMap:
@@ -175,9 +169,7 @@ def map_roles(pairs: Iterable[tuple[Predication, Predication]]) -> RoleMap:
     votes: Counter[tuple[str, str]] = Counter()
     for one, other in pairs:
         theirs = {role.name: role.noun for role in other.roles if role.noun}
-        votes.update(
-            (role.noun, theirs[role.name]) for role in one.roles if role.noun and role.name in theirs
-        )
+        votes.update((r.noun, theirs[r.name]) for r in one.roles if r.noun and r.name in theirs)
     sources: set[str] = set()
     targets: set[str] = set()
     found = []
@@ -195,9 +187,7 @@ _RULES_VERSION = "2"  # increase it when a change of the rules here changes the 
 _MAX_CACHED = 20_000  # texts cached
 _MAX_CHARACTERS = 1_000_000  # characters, spaCy's own limit
 STYLES = {"masked": "its sentences, every noun phrase masked", "events": "its events, verbs with their roles"}
-_ENTITY_TYPES = frozenset(
-    {"PERSON", "NORP", "FAC", "ORG", "GPE", "LOC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE"}
-)
+_ENTITY_TYPES = frozenset("PERSON NORP FAC ORG GPE LOC PRODUCT EVENT WORK_OF_ART LAW LANGUAGE".split())
 FUNCTION_TAGS = frozenset({"PRON", "DET", "ADP", "AUX", "SCONJ", "CCONJ", "PART"})
 _FOOTNOTE_MARK = re.compile(r"\[\s*\d+\s*\]")  # a footnote mark
 
@@ -213,48 +203,17 @@ OPENING_CONNECTIVES = (
     CONNECTIVES
     | CONJUNCTIONS
     | frozenset(
-        "first firstly second secondly third thirdly last next later now soon still immediately instead otherwise overall".split()
+        "first firstly second secondly third thirdly last next later now soon still immediately instead otherwise overall "
+        "ultimately nevertheless nonetheless besides accordingly similarly likewise indeed".split()
     )
-    | frozenset("ultimately nevertheless nonetheless besides accordingly similarly likewise indeed".split())
-    | {
-        "as a result",
-        "as a consequence",
-        "in turn",
-        "in the end",
-        "in addition",
-        "in contrast",
-        "in conclusion",
-        "in fact",
-        "at first",
-    }
-    | {
-        "at last",
-        "after that",
-        "after this",
-        "before that",
-        "before this",
-        "following this",
-        "following that",
-        "immediately after",
-    }
-    | {
-        "because of this",
-        "because of that",
-        "due to this",
-        "for this reason",
-        "for example",
-        "for instance",
-        "on the other hand",
-    }
-    | {
-        "over time",
-        "at the same time",
-        "in other words",
-        "after a while",
-        "during this time",
-        "during this process",
-        "at this point",
-    }
+    | frozenset(
+        "as a result, as a consequence, in turn, in the end, in addition, in contrast, in conclusion, in fact, at first, at last, "
+        "after that, after this, before that, before this, following this, following that, immediately after, because of this, "
+        "because of that, due to this, for this reason, for example, for instance, on the other hand, over time, "
+        "at the same time, in other words, after a while, during this time, during this process, at this point".split(
+            ", "
+        )
+    )
 )
 
 
@@ -298,24 +257,17 @@ def analyse_texts(texts: Sequence[str], *, connectives: bool = False) -> list[An
     """
     clean_texts = checked_texts(texts)
     if too_long := next((text for text in clean_texts if len(text) > _MAX_CHARACTERS), None):
-        raise BadInput(
-            f"a text of {len(too_long):,} characters is too long to read; cut it into parts of at most {_MAX_CHARACTERS:,}"
-        )
+        problem = f"a text of {len(too_long):,} characters is too long to read"
+        raise BadInput(f"{problem}; cut it into parts of at most {_MAX_CHARACTERS:,}")
     with _PIPELINE_LOCK:
-        known = {
-            text: _ANALYSIS_CACHE[text, connectives]
-            for text in clean_texts
-            if (text, connectives) in _ANALYSIS_CACHE
-        }
+        known = {text: hit for text in clean_texts if (hit := _ANALYSIS_CACHE.get((text, connectives)))}
         fresh = list(dict.fromkeys(text for text in clean_texts if text not in known))
         if some := [text for text in fresh if text.strip()]:
             plain = [" ".join(_FOOTNOTE_MARK.sub(" ", text).split()) for text in some]
             documents = _load_pipeline().pipe(plain, batch_size=64)
-            known.update(
-                (text, _build_analysis(text, document, connectives))
-                for text, document in zip(some, documents, strict=True)
-            )
-        known.update((text, Analysis(text)) for text in fresh if not text.strip())
+            analyses = (_build_analysis(*each, connectives) for each in zip(some, documents, strict=True))
+            known |= dict(zip(some, analyses, strict=True))
+        known |= {text: Analysis(text) for text in fresh if not text.strip()}
         _ANALYSIS_CACHE.update(((text, connectives), known[text]) for text in fresh)
         for each in list(islice(_ANALYSIS_CACHE, max(0, len(_ANALYSIS_CACHE) - _MAX_CACHED))):
             del _ANALYSIS_CACHE[each]
@@ -345,10 +297,8 @@ class LinguisticSkeletons:
 
         Raises NotInstalled without spaCy.
         """
-        meta = _load_pipeline().meta
-        return hashlib.sha256(
-            f"{import_module('spacy').__version__} {MODEL} {meta['version']} {_RULES_VERSION} {self.style}".encode()
-        ).hexdigest()
+        versions = f"{import_module('spacy').__version__} {MODEL} {_load_pipeline().meta['version']}"
+        return hashlib.sha256(f"{versions} {_RULES_VERSION} {self.style}".encode()).hexdigest()
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Make one skeleton for each text.
@@ -373,30 +323,17 @@ def _load_pipeline() -> Any:
 
 
 def _build_analysis(text: str, document: Any, connectives: bool) -> Analysis:
-    chunks = {
-        chunk.start: chunk.end
-        for chunk in document.noun_chunks
-        if len(chunk) > 1 or chunk.root.pos_ != "PRON"
-    }
+    phrases = (chunk for chunk in document.noun_chunks if len(chunk) > 1 or chunk.root.pos_ != "PRON")
+    chunks = {phrase.start: phrase.end for phrase in phrases}
     sentences: list[Sentence] = []
     events: list[Predication] = []
     for number, span in enumerate(document.sents):
         tokens = list(span) if connectives else _remove_connectives(list(span))
-        sentences.append(
-            Sentence(
-                span.text,
-                _mask_noun_phrases(tokens, chunks),
-                tuple(_sentence_form(tokens)),
-                has_negation(tokens),
-            )
-        )
+        masked, form = _mask_noun_phrases(tokens, chunks), tuple(_sentence_form(tokens))
+        sentences.append(Sentence(span.text, masked, form, has_negation(tokens)))
         events += extract_events(tokens, number)
-    return Analysis(
-        text,
-        tuple(sentences),
-        tuple(events),
-        frozenset(token.lemma_.lower() for token in document if token.pos_ in NOUN_TAGS),
-    )
+    nouns = frozenset(token.lemma_.lower() for token in document if token.pos_ in NOUN_TAGS)
+    return Analysis(text, tuple(sentences), tuple(events), nouns)
 
 
 def _remove_connectives(tokens: list[SpacyToken]) -> list[SpacyToken]:
@@ -414,10 +351,8 @@ def _remove_connectives(tokens: list[SpacyToken]) -> list[SpacyToken]:
 def _connective_length(tokens: list[SpacyToken]) -> int:
     """Count the tokens of a connective at the start of a sentence, including its comma, or 0."""
     for length in range(min(5, len(tokens) - 1), 0, -1):
-        if (
-            tokens[length].text == ","
-            and " ".join(token.lower_ for token in tokens[:length]) in OPENING_CONNECTIVES
-        ):
+        opening = " ".join(token.lower_ for token in tokens[:length])
+        if tokens[length].text == "," and opening in OPENING_CONNECTIVES:
             return length + 1
     return int(bool(tokens) and tokens[0].pos_ == "CCONJ" and tokens[0].lower_ in CONJUNCTIONS)
 
@@ -431,29 +366,24 @@ def _mask_noun_phrases(tokens: list[SpacyToken], chunks: dict[int, int]) -> str:
     covered = 0  # end of the last masked noun phrase
     masked = left = False
     for token in tokens:
-        inside = token.i < covered or (masked and token.i not in chunks and _is_name_or_number(token))
+        named = token.i not in chunks and _is_name_or_number(token)
+        inside = token.i < covered or (masked and named)
         covered = max(covered, chunks.get(token.i, 0))
+        masked = inside or named or token.i in chunks
         if inside:
             parts[-1] = PLACEHOLDER + token.whitespace_
-        elif token.i in chunks or _is_name_or_number(token):
+        elif masked:
             parts.append(PLACEHOLDER + token.whitespace_)
         else:
             parts.append(token.text_with_ws)
             left = left or not token.is_punct
-        masked = parts[-1].startswith(PLACEHOLDER) and (
-            inside or token.i in chunks or _is_name_or_number(token)
-        )
     return "".join(parts).strip() if left else ""
 
 
 def _is_name_or_number(token: SpacyToken) -> bool:
     """Return whether a token outside every noun phrase is a noun, a name or a number."""
-    return (
-        token.pos_ in NOUN_TAGS
-        or token.pos_ == "NUM"
-        or token.is_digit
-        or (token.ent_type_ in _ENTITY_TYPES and token.pos_ == "ADJ")
-    )
+    named_adjective = token.ent_type_ in _ENTITY_TYPES and token.pos_ == "ADJ"
+    return token.pos_ in {*NOUN_TAGS, "NUM"} or token.is_digit or named_adjective
 
 
 def _sentence_form(tokens: list[SpacyToken]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from kgot_lab.analogy.skeletons import LeakCheck, Skeletons, extract_skeleton
@@ -109,20 +110,12 @@ class ModelSkeletons:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the model, its file and engine if known, the whole prompt, and the leak check."""
-        model = [
-            self.llm.name,
-            *((self.llm.sha256, self.llm.engine) if isinstance(self.llm, FromFile) else ("", "")),
-        ]
-        prompts = [
-            prompt_to_json(prompt)
-            for prompt in (
-                self._skeleton_prompt(""),
-                *([self._rephrase_prompt("", ())] if self.leaks else []),
-            )
-        ]
-        return _sha256(
-            json.dumps([model, prompts, MAX_SKELETON_WORDS, self.leaks.digest if self.leaks else ""])
-        )
+        file = (self.llm.sha256, self.llm.engine) if isinstance(self.llm, FromFile) else ("", "")
+        prompts = [prompt_to_json(self._skeleton_prompt(""))]
+        if self.leaks:
+            prompts.append(prompt_to_json(self._rephrase_prompt("", ())))
+        check = self.leaks.digest if self.leaks else ""
+        return _sha256(json.dumps([[self.llm.name, *file], prompts, MAX_SKELETON_WORDS, check]))
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Make a skeleton for each text, of at most 60 words.
@@ -147,27 +140,18 @@ class ModelSkeletons:
 
     def _skeleton_prompt(self, text: str) -> Prompt:
         """Build the prompt for the skeleton of a text."""
-        return self._build_prompt(
-            RULES, [(f"Text: {example}", made) for example, made in self.examples], f"Text: {text}"
-        )
+        examples = [(f"Text: {example}", made) for example, made in self.examples]
+        return self._build_prompt(RULES, examples, f"Text: {text}")
 
     def _rephrase_prompt(self, skeleton: str, leaked: Sequence[str]) -> Prompt:
         """Build the prompt for a skeleton without the words that leaked."""
-        examples = [
-            (_format_rephrase_request(example, words), made) for example, words, made in REPHRASE_EXAMPLES
-        ]
-        return self._build_prompt(
-            REPHRASE_RULES, examples, _format_rephrase_request(skeleton, ", ".join(leaked))
-        )
+        examples = [(_format_request(text, words), made) for text, words, made in REPHRASE_EXAMPLES]
+        return self._build_prompt(REPHRASE_RULES, examples, _format_request(skeleton, ", ".join(leaked)))
 
     def _build_prompt(self, rules: str, examples: Sequence[tuple[str, str]], last: str) -> Prompt:
-        turns = [
-            Message(*turn)
-            for question, answer in examples
-            for turn in (("user", question), ("assistant", answer))
-        ]
+        turns = [(Message("user", request), Message("assistant", reply)) for request, reply in examples]
+        messages = Message("system", rules), *chain.from_iterable(turns), Message("user", last)
         seed = 0 if self.temperature else None
-        messages = Message("system", rules), *turns, Message("user", last)
         return Prompt(messages, temperature=self.temperature, seed=seed, max_tokens=self.max_tokens)
 
     def __repr__(self) -> str:
@@ -204,9 +188,8 @@ class StoredSkeletons:
     def _look_up(self, text: str) -> str:
         key = _sha256(text)
         if key not in self._lines:
-            raise BadInput(
-                f"there is no stored skeleton of {text[:60]!r} (SHA-256 {key[:8]}…): have a model make it and save it"
-            )
+            problem = f"there is no stored skeleton of {text[:60]!r} (SHA-256 {key[:8]}…)"
+            raise BadInput(f"{problem}: have a model make it and save it")
         return self._lines[key]
 
     def __contains__(self, text: object) -> bool:
@@ -252,14 +235,12 @@ def _read_skeleton_file(path: Path) -> tuple[Mapping[str, Json], dict[str, str]]
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise BadInput(f"the skeletons in {path} cannot be read: {error}") from None
-    rows = [
-        _parse_row(path, number, line) for number, line in enumerate(text.strip("\n").split("\n"), start=1)
-    ]
+    lines = text.strip("\n").split("\n")
+    rows = [_parse_row(path, number, line) for number, line in enumerate(lines, start=1)]
     head = rows[0]
     if head.get("skeletons") != 1 or not isinstance(head.get("maker"), str):
-        raise BadInput(
-            f'{path} does not begin with the head of a file of skeletons, {{"skeletons": 1, "maker": …}}'
-        )
+        expected = '{"skeletons": 1, "maker": …}'
+        raise BadInput(f"{path} does not begin with the head of a file of skeletons, {expected}")
     return head, dict(_parse_entry(path, number, row) for number, row in enumerate(rows[1:], start=2))
 
 
@@ -276,13 +257,12 @@ def _parse_row(path: Path, number: int, line: str) -> Mapping[str, Json]:
 def _parse_entry(path: Path, number: int, row: Mapping[str, Json]) -> tuple[str, str]:
     key = row.get("text_sha256") or (_sha256(row["text"]) if isinstance(row.get("text"), str) else None)
     if not isinstance(key, str) or not isinstance(row.get("skeleton"), str):
-        raise BadInput(
-            f'line {number} of {path} is not {{"text_sha256": …, "skeleton": …}}, nor with "text" instead of its hash'
-        )
+        expected = '{"text_sha256": …, "skeleton": …}, nor with "text" instead of its hash'
+        raise BadInput(f"line {number} of {path} is not {expected}")
     return key, row["skeleton"]
 
 
-def _format_rephrase_request(skeleton: str, words: str) -> str:
+def _format_request(skeleton: str, words: str) -> str:
     return f"Sentence: {skeleton}\nNot these words: {words}"
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -95,12 +96,8 @@ class LeakCheck:
         stems_by_text = [{stem(word) for word in TOKEN.findall(text)} for text in texts]
         if not stems_by_text:
             raise BadInput("a leak check learns from texts which words are common; give it at least one")
-        return cls(
-            len(stems_by_text),
-            Counter(word for some in stems_by_text for word in some),
-            _validate_cut(cut),
-            frozenset(map(stem, common)),
-        )
+        frequency = Counter(chain.from_iterable(stems_by_text))
+        return cls(len(stems_by_text), frequency, _validate_cut(cut), frozenset(map(stem, common)))
 
     def idf(self, word: str) -> float:
         """Return ln(N / df) of a word, in nats.
@@ -133,16 +130,12 @@ class LeakCheck:
         """
         if len(texts) != len(skeletons) or len(texts) < 2 or not 0 <= share < 1:
             given_values = f"{len(texts)} texts, {len(skeletons)} skeletons and a share of {share}"
-            raise BadInput(
-                f"calibrated() takes as many skeletons as texts, 2 or more, and a share from 0 to below 1, not {given_values}"
-            )
+            problem = "calibrated() takes as many skeletons as texts, 2 or more"
+            raise BadInput(f"{problem}, and a share from 0 to below 1, not {given_values}")
         open_check = replace(self, cut=0.0)
         shifts = random.Random(seed).sample(range(1, len(texts)), min(20, len(texts) - 1))
         rarest = sorted(
-            max(
-                (self.idf(word) for word in open_check.check(text, skeletons[(row + shift) % len(texts)])),
-                default=-1.0,
-            )
+            max(map(self.idf, open_check.check(text, skeletons[(row + shift) % len(texts)])), default=-1.0)
             for shift in shifts
             for row, text in enumerate(texts)
         )
@@ -249,11 +242,8 @@ def make_skeletons(
     since then no text could be processed.
     """
     texts = _validate_texts(texts)
-    require_parts(
-        maker,
-        ("name", "digest", "__call__"),
-        "a maker is called with texts and has a name and a digest, as LinguisticSkeletons() does",
-    )
+    use = "a maker is called with texts and has a name and a digest, as LinguisticSkeletons() does"
+    require_parts(maker, ("name", "digest", "__call__"), use)
     wanted = {text: text_key(maker.digest, text) for text in texts if not _is_blank(text)}
     skeleton_cache = _SkeletonCache(folder) if cache else None
     known = skeleton_cache.read(list(wanted.values())) if skeleton_cache else {}
@@ -268,11 +258,10 @@ def make_skeletons(
         known |= fresh
     _report_progress(progress, len(missing), len(missing))
     by_text = {text: known[key] for text, key in wanted.items() if key in known}
-    leaked = {text: leaks.check(text, skeleton) for text, skeleton in by_text.items()} if leaks else {}
+    found = ((text, leaks.check(text, skeleton)) for text, skeleton in by_text.items()) if leaks else ()
+    leaked = {text: words for text, words in found if words}
     blank = tuple(text for text in texts if _is_blank(text))
-    return Skeletons(
-        by_text, maker.name, blank, failed, {text: words for text, words in leaked.items() if words}
-    )
+    return Skeletons(by_text, maker.name, blank, failed, leaked)
 
 
 def extract_skeleton(reply: str) -> str:
@@ -280,10 +269,8 @@ def extract_skeleton(reply: str) -> str:
 
     Raises BadReply if there is none.
     """
-    lines = [
-        "".join(letter if letter.isprintable() else " " for letter in line).strip()
-        for line in reply.splitlines()
-    ]
+    printable = ("".join(c if c.isprintable() else " " for c in line) for line in reply.splitlines())
+    lines = [line.strip() for line in printable]
     more = [line for line in lines if not line.endswith(":")]  # "Here it is:" is not it
     for line in more or lines:
         skeleton = _strip_quotes(REPLY_LABEL.sub("", _strip_quotes(BULLET.sub("", line.strip()))))
@@ -303,9 +290,8 @@ def _make_batch(
         lines = _run_maker(maker, texts)
     except (NotInstalled, ModelMissing, OverBudget):  # all other texts would fail too
         raise
-    except (
-        Exception
-    ) as error:  # a maker may be anyone's, and hours of others' work must not be lost to one text
+    except Exception as error:
+        # a maker may be anyone's, and hours of others' work must not be lost to one text
         if len(texts) > 1:
             for text in texts:
                 yield from _make_batch(maker, [text], failed)
@@ -323,13 +309,11 @@ def _run_maker(maker: SkeletonMaker, texts: Sequence[str]) -> list[str]:
     """
     made = maker([replace_surrogates(text) for text in texts])
     if len(made) != len(texts):
-        raise BadInput(
-            f"{maker.name} made {len(made)} skeletons of {len(texts)} texts; a maker gives one for each"
-        )
+        counts = f"{len(made)} skeletons of {len(texts)} texts"
+        raise BadInput(f"{maker.name} made {counts}; a maker gives one for each")
     if any(map(_is_blank, made)):
-        raise BadInput(
-            f"{maker.name} found nothing to tell in it: nothing but nouns, perhaps, or a language that it does not read"
-        )
+        problem = f"{maker.name} found nothing to tell in it"
+        raise BadInput(f"{problem}: nothing but nouns, perhaps, or a language that it does not read")
     return [replace_surrogates(extract_skeleton(skeleton)) for skeleton in made]
 
 
@@ -356,9 +340,8 @@ def _validate_texts(texts: Iterable[str]) -> list[str]:
         raise BadInput(f"give a list of texts, not one text: skeletons([{texts[:40]!r}], maker)")
     texts = list(texts)
     if invalid := [text for text in texts if not isinstance(text, str)]:
-        raise BadInput(
-            f"{len(invalid)} of {len(texts)} are not texts, the first is {invalid[0]!r}; give '' for a thing without a description"
-        )
+        problem = f"{len(invalid)} of {len(texts)} are not texts, the first is {invalid[0]!r}"
+        raise BadInput(f"{problem}; give '' for a thing without a description")
     return texts
 
 

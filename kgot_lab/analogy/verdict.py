@@ -61,9 +61,8 @@ class Alignment:
     @cached_property
     def roles(self) -> RoleMap:
         """The mapping of nouns that fill the same role in aligned events."""
-        return map_roles(
-            (self.source.events[match.source], self.target.events[match.target]) for match in self.events
-        )
+        ours, theirs = self.source.events, self.target.events
+        return map_roles((ours[match.source], theirs[match.target]) for match in self.events)
 
     @property
     def shorter_length(self) -> int:
@@ -77,9 +76,7 @@ class Alignment:
 
     def count_contradictions(self, similarity: float) -> int:
         """Count the aligned sentences of at least this similarity of which exactly one is negated."""
-        return sum(
-            match.similarity >= similarity and self._is_contradiction(match) for match in self.sentences
-        )
+        return sum(m.similarity >= similarity and self._is_contradiction(m) for m in self.sentences)
 
     def _is_contradiction(self, match: Match) -> bool:
         return self.source.units[match.source].denied != self.target.units[match.target].denied
@@ -93,19 +90,15 @@ class Alignment:
         )
         if self.events:
             lines.append("events")
-            lines += _format_columns(
-                [[event.phrase for event in text.events] for text in texts],
-                [(each, "") for each in self.events],
-            )
+            phrases = [[event.phrase for event in text.events] for text in texts]
+            lines += _format_columns(phrases, [(each, "") for each in self.events])
         roles = self.roles
         if roles.votes:
-            lines.append(
-                f"roles: {roles.consistency:.0%} agree one to one, {roles.same} of {roles.votes} with the same noun"
-            )
+            same = f"{roles.same} of {roles.votes} with the same noun"
+            lines.append(f"roles: {roles.consistency:.0%} agree one to one, {same}")
         for noun in roles.counterparts:
-            lines += _format_row(
-                noun.source, f"{noun.times}x" if noun.agrees else f"({noun.times}x)", noun.target
-            )
+            times = f"{noun.times}x" if noun.agrees else f"({noun.times}x)"
+            lines += _format_row(noun.source, times, noun.target)
         return "\n".join(line.rstrip() for line in lines)
 
     __repr__ = __str__
@@ -123,16 +116,11 @@ def _obvious_reason(alignment: Alignment) -> str:
     for position, text in texts.items():
         if not text.text.strip():
             return f"the {position} text is blank"
-    if " ".join(alignment.source.text.casefold().split()) == " ".join(
-        alignment.target.text.casefold().split()
-    ):
+    if alignment.source.text.casefold().split() == alignment.target.text.casefold().split():
         return "the same text"
     bare = [position for position, text in texts.items() if not text.units]
-    return (
-        f"the {bare[0]} text has no English sentence that tells anything: nothing in it can be aligned"
-        if bare
-        else ""
-    )
+    why = "has no English sentence that tells anything: nothing in it can be aligned"
+    return f"the {bare[0]} text {why}" if bare else ""
 
 
 # lower limits; the others are upper limits
@@ -168,13 +156,8 @@ def _find_reasons(alignment: Alignment, limits: Cutoffs) -> Iterator[str]:
     for name, value in measured.items():
         if value < getattr(limits, name) if name in _LOWER_LIMITS else value > getattr(limits, name):
             yield sentence[name]
-    if _is_contradictory(alignment, limits):
+    if alignment.count_contradictions(limits.denial) > len(alignment.sentences) / 2:
         yield "one denies what the other says"
-
-
-def _is_contradictory(alignment: Alignment, limits: Cutoffs) -> bool:
-    """Return whether the texts contradict each other in more than half of the aligned sentences."""
-    return alignment.count_contradictions(limits.denial) * 2 > len(alignment.sentences)
 
 
 def _format_columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Match, str]]) -> Iterator[str]:
@@ -194,7 +177,6 @@ def _format_columns(units: Sequence[Sequence[str]], matches: Sequence[tuple[Matc
 
 def _format_row(one: str, middle: str, other: str) -> Iterator[str]:
     """Format two texts in two columns, with a separator on the first line."""
-    for number, (left, right) in enumerate(
-        zip_longest(wrap(one, _COLUMN_WIDTH), wrap(other, _COLUMN_WIDTH), fillvalue="")
-    ):
+    lines = zip_longest(wrap(one, _COLUMN_WIDTH), wrap(other, _COLUMN_WIDTH), fillvalue="")
+    for number, (left, right) in enumerate(lines):
         yield f"  {left:{_COLUMN_WIDTH}}  {middle if number == 0 else '':^5}  {right}"

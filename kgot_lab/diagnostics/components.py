@@ -73,10 +73,8 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         works = sum(finding.works for finding in self.findings)
-        head = "".join(
-            f'<th scope="col" style="{_LEFT}">{name}</th>'
-            for name in ("piece", "state", "what it said, or what to do")
-        )
+        columns = ("piece", "state", "what it said, or what to do")
+        head = "".join(f'<th scope="col" style="{_LEFT}">{name}</th>' for name in columns)
         rows = "".join(map(_row, self.findings))
         caption = f'<caption style="text-align:left">{works} of {len(self.findings)} pieces work</caption>'
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

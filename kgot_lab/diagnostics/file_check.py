@@ -57,12 +57,8 @@ def check_file(path: Path | str) -> Health:
     except (NotInstalled, StoreUnavailable):  # which are not about the file
         raise
     except OSError as error:
-        return Health(
-            path,
-            kind,
-            False,
-            f"{_read_error(error)}, so nobody can say: see that the disk is sound, and try again",
-        )
+        reason = f"{_read_error(error)}, so nobody can say: see that the disk is sound, and try again"
+        return Health(path, kind, False, reason)
     except (LabError, sqlite3.Error, UnicodeDecodeError) as error:
         return Health(path, kind, False, str(error).removeprefix(f"{path}: "))
 
@@ -215,11 +211,9 @@ def _log(path: Path) -> str:
         raise StoreDamaged(
             f"{found.torn}; the {format_count(writes, 'write')} before it are whole, and the next to open it goes on from there"
         )
-    old = (
-        ""
-        if found.version > 1
-        else "; an old log, without a chain: a removed line would not show (compact() gives it one)"
-    )
+    old = ""
+    if found.version <= 1:
+        old = "; an old log, without a chain: a removed line would not show (compact() gives it one)"
     return f"{format_count(writes, 'write')}, all of them{old}"
 
 
@@ -285,11 +279,8 @@ def _trace(path: Path) -> str:
     ended = "answered" if run.finished else "not finished: stopped, or cut short"
     torn = "; its last line was cut short" if lines[-1].strip() else ""
     known = "" if '"check":"' in lines[0] else f"; {_ONLY_READ}"
-    apart = (
-        ""
-        if (parted := first_inconsistent_write(run.events)) is None
-        else f"; {inconsistency_message(parted)}"
-    )
+    parted = first_inconsistent_write(run.events)
+    apart = "" if parted is None else f"; {inconsistency_message(parted)}"
     return f"{format_count(len(run.events), 'event')}, {ended}{torn}{known}{apart}"
 
 

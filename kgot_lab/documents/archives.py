@@ -50,9 +50,8 @@ def zip_members(path: Path) -> tuple[ZipMember, ...]:
     Raises BadInput if it is not a zip file.
     """
     with _open_zip(path) as archive:
-        return tuple(
-            ZipMember(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir()
-        )
+        files = (info for info in archive.infolist() if not info.is_dir())
+        return tuple(ZipMember(info.filename, info.file_size) for info in files)
 
 
 def unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits()) -> tuple[Path, ...]:
@@ -91,9 +90,8 @@ def find_unpacked(path: Path, into: Path, limits: UnpackLimits = UnpackLimits())
     files = [file for file in found if not file.is_dir()]
     same = not any(place.is_symlink() for place in (into, *found)) and len(files) == len(infos)
     if not same or not all(_matches_member(into / PurePosixPath(info.filename), info) for info in infos):
-        raise BadInput(
-            f"the folder {into.name} is there already and holds something else than {path.name}; remove it, or unpack elsewhere"
-        )
+        problem = f"the folder {into.name} is there already and holds something else than {path.name}"
+        raise BadInput(f"{problem}; remove it, or unpack elsewhere")
     return tuple(files)
 
 
@@ -114,11 +112,8 @@ def require_short_directory(file: BinaryIO) -> None:
     file.seek(max(0, file.tell() - _END_RECORD_BYTES - 65_535))
     end = file.read()
     at = end.rfind(b"PK\x05\x06")
-    if (
-        at >= 0
-        and len(end) >= at + _END_RECORD_BYTES
-        and struct.unpack("<L", end[at + 12 : at + 16])[0] > _LONGEST_DIRECTORY
-    ):
+    is_whole = at >= 0 and len(end) >= at + _END_RECORD_BYTES
+    if is_whole and struct.unpack("<L", end[at + 12 : at + 16])[0] > _LONGEST_DIRECTORY:
         raise BadInput(f"the list of its files is longer than {_LONGEST_DIRECTORY / 1e6:.0f} MB")
     file.seek(0)
 
@@ -150,9 +145,8 @@ def _check_members(infos: Sequence[zipfile.ZipInfo], limits: UnpackLimits) -> No
     names = [info.filename.casefold() for info in infos]
     folders = {parent.as_posix() for name in names for parent in PurePosixPath(name).parents}
     if len(set(names)) < len(names) or folders & set(names):
-        raise BadInput(
-            "the zip file holds two files of one name, or a file called as a folder; nothing was unpacked"
-        )
+        problem = "the zip file holds two files of one name, or a file called as a folder"
+        raise BadInput(f"{problem}; nothing was unpacked")
 
 
 def _refusal_reason(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
@@ -161,20 +155,17 @@ def _refusal_reason(info: zipfile.ZipInfo, limits: UnpackLimits) -> str:
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
         return "which is a link" if kind == stat.S_IFLNK else "which is no regular file"
-    if (
-        name != info.orig_filename
-        or "\\" in name
-        or ":" in name
-        or not name.isprintable()
-        or "\ufffd" in name
-    ):
+    is_ambiguous = any(mark in name for mark in ("\\", ":", "\ufffd")) or not name.isprintable()
+    if is_ambiguous or name != info.orig_filename:
         return "a name that means different things on different computers"
     if name.startswith("/") or any(part in ("", ".", "..") for part in parts):
         return "a name that leads elsewhere"
-    if any(
-        part != part.strip() or part.endswith(".") or _RESERVED.fullmatch(part) or len(part) > _LONGEST_NAME
-        for part in parts
-    ):
+
+    def is_portable(part: str) -> bool:
+        plain = part == part.strip() and not part.endswith(".") and not _RESERVED.fullmatch(part)
+        return plain and len(part) <= _LONGEST_NAME
+
+    if not all(map(is_portable, parts)):
         return "a name that not every computer can have"
     if len(parts) > limits.depth:
         return f"which lies more than {limits.depth} folders deep"
@@ -195,18 +186,15 @@ def _unpack_member(
             while chunk := source.read(_CHUNK):
                 size += len(chunk)
                 if size > left or size > maximum:
-                    raise BadInput(
-                        f"{info.filename[:100]!r} unpacks to far more than it should; nothing was unpacked"
-                    )
+                    problem = f"{info.filename[:100]!r} unpacks to far more than it should"
+                    raise BadInput(f"{problem}; nothing was unpacked")
                 file.write(chunk)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
-        raise BadInput(
-            f"{info.filename[:100]!r} cannot be unpacked ({error}); nothing was unpacked"
-        ) from None
+        problem = f"{info.filename[:100]!r} cannot be unpacked ({error})"
+        raise BadInput(f"{problem}; nothing was unpacked") from None
     except Exception as error:  # decompressors have their own errors
         if isinstance(error, BadInput):
             raise
-        raise BadInput(
-            f"{info.filename[:100]!r} is damaged ({type(error).__name__}); nothing was unpacked"
-        ) from None
+        problem = f"{info.filename[:100]!r} is damaged ({type(error).__name__})"
+        raise BadInput(f"{problem}; nothing was unpacked") from None
     return size

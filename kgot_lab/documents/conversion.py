@@ -70,16 +70,9 @@ def convert(data: bytes, extension: str) -> ConversionReply:
             raise NotInstalled("lab", f"the {extension} part of markitdown") from None
         if len(result.text_content) > _MOST_TEXT:
             raise BadInput(f"holds more than {_MOST_TEXT // 1_000_000} million characters")
-        notes = [
-            str(warning.message)[:200]
-            for warning in caught
-            if not issubclass(warning.category, DeprecationWarning)
-        ]
-        return {
-            "text": result.text_content,
-            "title": (result.title or "").strip(),
-            "notes": "; ".join(dict.fromkeys(notes)),
-        }
+        others = [each for each in caught if not issubclass(each.category, DeprecationWarning)]
+        notes = "; ".join(dict.fromkeys(str(each.message)[:200] for each in others))
+        return {"text": result.text_content, "title": (result.title or "").strip(), "notes": notes}
     except BadInput as error:
         return {"error": str(error)}
     except NotInstalled as error:
@@ -105,9 +98,8 @@ def _check_office_file(data: bytes, main_part: str, kind: str, inside: str) -> N
             if main_part not in archive.namelist():
                 raise BadInput(f"a zip file without {inside} in it")
     except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
-        raise BadInput(
-            f"not {'an' if kind[0] in 'AE' else 'a'} {kind}, whatever its name says ({error})"
-        ) from error
+        problem = f"not {'an' if kind[0] in 'AE' else 'a'} {kind}"
+        raise BadInput(f"{problem}, whatever its name says ({error})") from error
 
 
 def _prepare() -> None:
@@ -126,10 +118,9 @@ def _limit_memory(memory_mb: int) -> None:
     used = next(int(line.split()[1]) for line in status if line.startswith("VmData:"))
     _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
     soft_limit = (used << 10) + (memory_mb << 20)
-    resource.setrlimit(
-        resource.RLIMIT_DATA,
-        (soft_limit if hard_limit == resource.RLIM_INFINITY else min(soft_limit, hard_limit), hard_limit),
-    )
+    if hard_limit != resource.RLIM_INFINITY:
+        soft_limit = min(soft_limit, hard_limit)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft_limit, hard_limit))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 

@@ -30,18 +30,7 @@ _START_COMMAND = (
 )
 _START_TIMEOUT = 120.0  # timeout for loading the converters, in seconds
 # environment variables that a program needs to start; keys are withheld from a reader of untrusted files
-_ENVIRONMENT = (
-    "PATH",
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "SYSTEMROOT",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-)
+_ENVIRONMENT = "PATH HOME LANG LC_ALL TMPDIR TEMP TMP SYSTEMROOT LD_LIBRARY_PATH DYLD_LIBRARY_PATH".split()
 
 
 @dataclass(frozen=True)
@@ -117,9 +106,8 @@ class Converter:
     def _running_process(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._stop_process()
-            environment = {
-                name: value for name, value in os.environ.items() if name.upper() in _ENVIRONMENT
-            } | {"OPENBLAS_NUM_THREADS": "1"}
+            environment = {name: os.environ[name] for name in os.environ if name.upper() in _ENVIRONMENT}
+            environment["OPENBLAS_NUM_THREADS"] = "1"
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _START_COMMAND, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -269,10 +257,8 @@ def _decode_text(data: bytes, declared: str = "") -> ExtractedText:
     Raises BadInput for binary data.
     """
     if wide := detect_wide_encoding(data):
-        return ExtractedText(
-            data.decode(wide, "replace"),
-            remark="" if data.startswith(_BYTE_ORDER_MARKS) else f"without a mark; read as {wide}",
-        )
+        remark = "" if data.startswith(_BYTE_ORDER_MARKS) else f"without a mark; read as {wide}"
+        return ExtractedText(data.decode(wide, "replace"), remark=remark)
     requested, declared = declared, _known_charset(declared)
     unknown = f"{short_repr(requested)} is no character set; " if requested and not declared else ""
     if declared.startswith(_NOT_ASCII):

@@ -88,10 +88,8 @@ def _atoms(text: str, words: int, level: int, glue: str) -> Iterator[tuple[str, 
     if _fits(text, words):
         yield glue, text.strip()
     elif level == len(_BOUNDARIES):  # one very long word
-        yield from (
-            (glue if start == 0 else "", text[start : start + 10 * words])
-            for start in range(0, len(text), 10 * words)
-        )
+        starts = range(0, len(text), 10 * words)
+        yield from ((glue if start == 0 else "", text[start : start + 10 * words]) for start in starts)
     else:
         for number, part in enumerate(filter(None, _BOUNDARIES[level].split(text))):
             yield from _atoms(part, words, level + 1, _SEPARATORS[level] if number else glue)
@@ -128,9 +126,8 @@ class Library:
     def __repr__(self) -> str:
         files = len({document.id.rpartition("#")[0] for document in self.documents})
         lines = [f"<Library: {len(self.documents)} passages from {files} files, {len(self.skipped)} skipped>"]
-        lines += [f"  skipped {remark}" for remark in self.skipped[:10]] + [
-            f"  note {remark}" for remark in self.doubtful[:10]
-        ]
+        lines += [f"  skipped {remark}" for remark in self.skipped[:10]]
+        lines += [f"  note {remark}" for remark in self.doubtful[:10]]
         hidden = len(self.skipped[10:]) + len(self.doubtful[10:])
         return "\n".join(lines + [f"  and {hidden} more"] * bool(hidden))
 
@@ -150,9 +147,8 @@ def read_documents(folder: str | Path) -> Library:
         raise BadInput(f"{folder} is not a folder, nor a file; give one with {', '.join(_READABLE)} files")
     documents: list[Document] = []
     skipped, doubtful = [], []
-    for path, name, refusal in sorted(
-        _files(folder) if folder.is_dir() else [_single_file(folder)], key=lambda item: item[1]
-    ):
+    files = _files(folder) if folder.is_dir() else [_single_file(folder)]
+    for path, name, refusal in sorted(files, key=lambda item: item[1]):
         try:
             if refusal:
                 raise BadInput(refusal)
@@ -163,16 +159,12 @@ def read_documents(folder: str | Path) -> Library:
         if found.remark:
             doubtful.append(Remark(name, found.remark))
         title = first_heading(found.text) or found.title[:200] or PurePosixPath(name).stem
-        body = remove_heading(found.text)
-        documents += [
-            Document(f"{name}#{number}", text, title)
-            for number, text in enumerate(split_passages(body), start=1)
-        ]
+        passages = enumerate(split_passages(remove_heading(found.text)), start=1)
+        documents += [Document(f"{name}#{number}", text, title) for number, text in passages]
     if not documents:
         reasons = "; ".join(map(str, skipped[:5])) or "it is empty"
-        raise BadInput(
-            f"nothing in {folder} could be read ({reasons}); {', '.join(_READABLE)} files are read"
-        )
+        problem = f"nothing in {folder} could be read ({reasons})"
+        raise BadInput(f"{problem}; {', '.join(_READABLE)} files are read")
     return Library(tuple(documents), tuple(skipped), tuple(doubtful))
 
 
@@ -185,9 +177,8 @@ def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
     root = folder.resolve()
     for parent, folders, files in os.walk(folder, onerror=refused.append):
         linked = [name for name in folders if os.path.islink(os.path.join(parent, name))]  # noqa: PTH114, PTH118  (no OSError)
-        hidden = {name: "a hidden folder" for name in folders if _is_hidden(name)} | {
-            name: "a hidden file" for name in files if _is_hidden(name)
-        }
+        hidden = {name: "a hidden folder" for name in folders if _is_hidden(name)}
+        hidden |= {name: "a hidden file" for name in files if _is_hidden(name)}
         folders[:] = [name for name in folders if name not in hidden]
         for name in {**hidden, **dict.fromkeys((*linked, *files))}:
             path = Path(parent) / name

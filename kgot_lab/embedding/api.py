@@ -72,14 +72,12 @@ class API:
         texts = checked_texts(texts)
         blank = [row for row, text in enumerate(texts) if not text.strip()]
         if blank:
-            raise BadInput(
-                f"{self.name} takes no blank texts: {len(blank)} of {len(texts)} are blank; the first is that of row {blank[0]}"
-            )
+            problem = f"{self.name} takes no blank texts: {len(blank)} of {len(texts)} are blank"
+            raise BadInput(f"{problem}; the first is that of row {blank[0]}")
         vectors = [np.zeros((0, self.dimension), np.float32)] if not texts else []
         for start in range(0, len(texts), self._batch):
-            vectors.append(
-                normalise_rows(self._request_vectors(texts[start : start + self._batch]), self.name)
-            )
+            batch = self._request_vectors(texts[start : start + self._batch])
+            vectors.append(normalise_rows(batch, self.name))
         return np.concatenate(vectors)
 
     def close(self) -> None:
@@ -101,9 +99,8 @@ class API:
             raise LLMError(f"{self.name} sent vectors that are no lists of numbers")
         expected, lengths = self._seen or len(rows[0]), {len(row) for row in rows.values()}
         if lengths != {expected} or not expected:
-            raise LLMError(
-                f"{self.name} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers where {expected} were expected"
-            )
+            sizes = ", ".join(map(str, sorted(lengths)))
+            raise LLMError(f"{self.name} sent vectors of {sizes} numbers where {expected} were expected")
         self._seen = expected
         return [rows[place] for place in range(len(texts))]
 
@@ -145,9 +142,8 @@ class API:
     def _remove_key(self, text: str) -> str:
         """Remove the API key, and anything that looks like one, from a text, since servers echo keys."""
         key = self._client.api_key
-        return re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text.replace(key, "…") if len(key) > 4 else text)[
-            :600
-        ].strip()
+        text = text.replace(key, "…") if len(key) > 4 else text
+        return re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text)[:600].strip()
 
     def __repr__(self) -> str:
         return f"<{self.name}, embeddings>"
@@ -155,9 +151,11 @@ class API:
 
 def _is_vector(row: object) -> bool:
     """Return whether an object is a list of numbers that fit an array."""
-    return isinstance(row, list) and all(
-        type(number) is float or (type(number) is int and abs(number) < 2**63) for number in row
-    )
+    return isinstance(row, list) and all(map(_fits_float, row))
+
+
+def _fits_float(number: object) -> bool:
+    return type(number) is float or (type(number) is int and abs(number) < 2**63)
 
 
 def _endpoint_and_model(model: str) -> tuple[Endpoint, str]:

@@ -38,14 +38,12 @@ def checked_embedder(
 
     None is evaluated, since that may call a server.
     """
-    missing = [
-        part for part in parts if getattr_static(embedder, part, None) is None and not hasattr(embedder, part)
-    ]
+    undefined = [part for part in parts if getattr_static(embedder, part, None) is None]
+    missing = [part for part in undefined if not hasattr(embedder, part)]
     if missing or isinstance(embedder, type):
         lacks = f", which has no {missing[0]}" if 0 < len(missing) < len(parts) else ""
-        raise BadInput(
-            f"an embedder is an object with {', '.join(parts)}, as minilm() gives one, not {describe_value(embedder)}{lacks}"
-        )
+        problem = f"an embedder is an object with {', '.join(parts)}, as minilm() gives one"
+        raise BadInput(f"{problem}, not {describe_value(embedder)}{lacks}")
 
 
 def checked_texts(texts: Sequence[str]) -> list[str]:
@@ -67,19 +65,16 @@ def normalise_rows(vectors: ArrayLike, source: str) -> Matrix:
     try:
         rows = np.asarray(vectors, np.float32)
     except (TypeError, ValueError):
-        raise BadInput(
-            f"{source}: its vectors are not all of one length, or hold what is no number"
-        ) from None
+        problem = f"{source}: its vectors are not all of one length"
+        raise BadInput(f"{problem}, or hold what is no number") from None
     if rows.ndim != 2:
-        raise BadInput(
-            f"{source}: vectors are the rows of a table, a row for each text, and these have {rows.ndim} dimensions"
-        )
+        problem = f"{source}: vectors are the rows of a table, a row for each text"
+        raise BadInput(f"{problem}, and these have {rows.ndim} dimensions")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     bad = np.flatnonzero(~np.isfinite(lengths))
     if len(bad):
-        raise BadInput(
-            f"{source}: {len(bad)} of {len(rows)} vectors hold NaN or infinity; the first is that of row {bad[0]}"
-        )
+        problem = f"{source}: {len(bad)} of {len(rows)} vectors hold NaN or infinity"
+        raise BadInput(f"{problem}; the first is that of row {bad[0]}")
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
 
 
@@ -98,9 +93,8 @@ def argsort_descending(scores: NDArray[Any]) -> NDArray[np.int64]:
     if scores.dtype == np.float32:
         bits = (scores + np.float32(0)).view(np.uint32)  # + 0 turns -0 into 0
         # The bits of a positive float are in the order of its value, so the highest gets the lowest integer.
-        return _argsort_integers(
-            np.where(bits >> np.uint32(31), bits, bits ^ np.uint32(0x7FFFFFFF)), np.arange(len(bits))
-        )
+        keys = np.where(bits >> np.uint32(31), bits, bits ^ np.uint32(0x7FFFFFFF))
+        return _argsort_integers(keys, np.arange(len(bits)))
     order = np.argsort(-scores)
     ordered = scores[order]
     lower = ordered[1:] != ordered[:-1]
@@ -137,9 +131,8 @@ def row_products(matrix: Matrix, vector: Matrix) -> NDArray[np.float32]:
         return np.asarray(matrix @ vector)
     full_rows = rows // block * block
     products = np.empty(rows, np.result_type(matrix, vector))
-    np.matmul(
-        matrix[:full_rows].reshape(-1, block, width), vector, out=products[:full_rows].reshape(-1, block)
-    )
+    blocks = matrix[:full_rows].reshape(-1, block, width)
+    np.matmul(blocks, vector, out=products[:full_rows].reshape(-1, block))
     np.matmul(matrix[full_rows:], vector, out=products[full_rows:])
     return products
 
@@ -164,9 +157,8 @@ class SignBits:
     def __init__(self, matrix: Matrix) -> None:
         size, width = matrix.shape
         words = -(-width // _WORD)
-        self._turn = np.linalg.qr(np.random.default_rng(0).standard_normal((width, width)))[0].astype(
-            np.float32
-        )
+        turn, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((width, width)))
+        self._turn = turn.astype(np.float32)
         self._mean = matrix.mean(axis=0, dtype=np.float64).astype(np.float32)
         self._bits = np.empty((words, size), np.uint64)
         self._scale, self._ones = np.empty(size, np.float32), np.empty(size, np.uint16)
@@ -198,16 +190,14 @@ class SignBits:
         step = (turned.max() - least) / (2**_PLANES - 1) or np.float32(1)
         levels = np.zeros(len(self._bits) * _WORD, np.uint8)
         levels[: len(turned)] = np.rint((turned - least) / step)
-        planes = [
-            np.packbits(levels >> plane & 1, bitorder="little").view(np.uint64) for plane in range(_PLANES)
-        ]
+        bits = (np.packbits(levels >> plane & 1, bitorder="little") for plane in range(_PLANES))
+        planes = [plane.view(np.uint64) for plane in bits]
         found = np.empty(len(self._ones), np.float32)
         for start in range(0, len(found), _ROWS):
             some = slice(start, start + _ROWS)
             # sqrt(d) * s . y is the sum of y where a bit is set, twice, less the sum of all of y
-            found[some] = (
-                self._sum_levels(some, planes) * (2 * step) + self._ones[some] * (2 * least) - turned.sum()
-            )
+            set_sums = self._sum_levels(some, planes) * (2 * step) + self._ones[some] * (2 * least)
+            found[some] = set_sums - turned.sum()
         found *= self._scale
         return found
 

@@ -65,9 +65,8 @@ def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
     try:
         takes.bind(**options)
     except TypeError as error:
-        raise BadInput(
-            f"embedder({name!r}): {error}; it takes {', '.join(takes.parameters) or 'no options'}"
-        ) from None
+        problem = f"embedder({name!r}): {error}"
+        raise BadInput(f"{problem}; it takes {', '.join(takes.parameters) or 'no options'}") from None
     return make(**options)
 
 
@@ -92,9 +91,8 @@ def embedder_by_name(name: str, *, progress: Callable[[int, int], object] | None
     kind, _, rest = name.partition(":")
     if name in _FITTED:
         own = f"the benchmark measures it as a system of its own, {name!r}"
-        raise BadInput(
-            f"{name} learns from the documents of one data set, so it is no embedder for all systems on all data; {own}"
-        )
+        problem = f"{name} learns from the documents of one data set"
+        raise BadInput(f"{problem}, so it is no embedder for all systems on all data; {own}")
     if name == "minilm":
         return minilm(progress=progress)
     if kind == _SERVER or (rest and kind in {*ENDPOINTS, "http", "https"}):
@@ -104,22 +102,16 @@ def embedder_by_name(name: str, *, progress: Callable[[int, int], object] | None
         return CachedEmbedder(made, progress=progress) if isinstance(made, SentenceTransformers) else made
     if (kind == _MODEL and rest) or (name and Path(name).is_dir()):
         return CachedEmbedder(SentenceModel(rest if kind == _MODEL else name), progress=progress)
-    known = [
-        "minilm",
-        *_PLAIN,
-        f"{_MODEL}:MODEL_OR_FOLDER",
-        f"{_SERVER}:openai:MODEL",
-        f"{_SERVER}:http://HOST:PORT/v1#MODEL",
-    ]
+    servers = (f"{_SERVER}:openai:MODEL", f"{_SERVER}:http://HOST:PORT/v1#MODEL")
+    known = ["minilm", *_PLAIN, f"{_MODEL}:MODEL_OR_FOLDER", *servers]
     raise UnknownName("embedder", name, known, meant=f"{_MODEL}:{name}" if "/" in name else "")
 
 
 def _server_model(name: str) -> str:
     model = name.removeprefix(_SERVER).removeprefix(":")
     if not model:
-        raise BadInput(
-            "the embedder 'api' needs a server and a model: api:openai:text-embedding-3-small, or api:http://HOST:PORT/v1#MODEL"
-        )
+        problem = "the embedder 'api' needs a server and a model"
+        raise BadInput(f"{problem}: api:openai:text-embedding-3-small, or api:http://HOST:PORT/v1#MODEL")
     return model
 
 
@@ -146,10 +138,9 @@ class SentenceModel:
         """Encode texts as unit vectors, shape (len(texts), dimension)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
-        return normalise_rows(
-            self._model.encode(checked_texts(texts), batch_size=self._batch, show_progress_bar=False),
-            self.name,
-        )
+        texts = checked_texts(texts)
+        vectors = self._model.encode(texts, batch_size=self._batch, show_progress_bar=False)
+        return normalise_rows(vectors, self.name)
 
     def __repr__(self) -> str:
         return f"<{self.name} by sentence-transformers, {self.dimension} dimensions>"
@@ -168,9 +159,8 @@ def _load_model(model: str, name: str) -> Any:
                 raise
             if folder:
                 why = f"{type(error).__name__}: {error_message(error)[:160]}"
-                raise ModelMissing(
-                    f"the folder {name!r} holds no model that sentence-transformers can load ({why})"
-                ) from error
+                reason = f"the folder {name!r} holds no model that sentence-transformers can load"
+                raise ModelMissing(f"{reason} ({why})") from error
         try:
             from huggingface_hub import HfApi
 
@@ -179,11 +169,10 @@ def _load_model(model: str, name: str) -> Any:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            problem = (
-                "is neither a folder nor in the cache of this computer, and cannot be had from huggingface.co"
-            )
+            problem = "is neither a folder nor in the cache of this computer"
             remedy = "check the name, fetch it where there is a network, or name its folder"
-            raise ModelMissing(f"the model {name!r} {problem} ({type(error).__name__}); {remedy}") from error
+            problem = f"{problem}, and cannot be had from huggingface.co ({type(error).__name__})"
+            raise ModelMissing(f"the model {name!r} {problem}; {remedy}") from error
 
 
 def _model_digest(model: Any) -> str:
@@ -195,16 +184,11 @@ def _model_digest(model: Any) -> str:
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}\0".encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     modules: list[object] = [
-        [type(part).__name__, getattr(part, "get_config_dict", dict)()] for part in model
+        (type(part).__name__, getattr(part, "get_config_dict", dict)()) for part in model
     ]
-    words = getattr(model.tokenizer, "backend_tokenizer", None)
-    settings = [
-        modules,
-        model.max_seq_length,
-        model.prompts,
-        model.default_prompt_name,
-        words.to_str() if words else repr(model.tokenizer),
-    ]
+    tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
+    words = tokenizer.to_str() if tokenizer else repr(model.tokenizer)
+    settings = [modules, model.max_seq_length, model.prompts, model.default_prompt_name, words]
     digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
     return digest.hexdigest()
 
@@ -239,11 +223,8 @@ def query_embedder(stored: StoredVectors | None = None, *, documents: Iterable[D
     """
     if stored is None:
         return _STATIC()
-    require(
-        stored,
-        StoredVectors,
-        "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
-    )
+    expected = "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)"
+    require(stored, StoredVectors, expected)
     chosen = _recorded_embedder(stored, tuple(documents))
     stored.require_embedder(chosen)
     return chosen
@@ -260,20 +241,16 @@ def _recorded_embedder(stored: StoredVectors, documents: Sequence[Document]) -> 
         )
     if stored.model in _FITTED:
         if not documents:
-            raise BadInput(
-                f"{stored.model} learns from documents: give those it learnt from, documents=..., or the embedder itself"
-            )
+            problem = f"{stored.model} learns from documents"
+            raise BadInput(f"{problem}: give those it learnt from, documents=..., or the embedder itself")
         return _FITTED[stored.model](documents, dimension=stored.dimension)
     if stored.model.partition(":")[0] in {*ENDPOINTS, "http", "https"}:
         return _server_embedder(stored)
     if stored.model == SentenceTransformers.name and stored.digest:
         return SentenceTransformers()  # the implementation of this model with a matching digest
     if stored.model not in _MAKERS:
-        raise UnknownName(
-            "maker of the stored vectors",
-            stored.model,
-            {*_MAKERS, *_FITTED, *(f"{name}:MODEL" for name in ENDPOINTS)},
-        )
+        known = {*_MAKERS, *_FITTED, *(f"{name}:MODEL" for name in ENDPOINTS)}
+        raise UnknownName("maker of the stored vectors", stored.model, known)
     return _MAKERS[stored.model]()
 
 

@@ -36,9 +36,8 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     try:
         counts = words.fit_transform(texts)
     except ValueError:  # raised if every text is blank or only stop words
-        raise InsufficientData(
-            f"LSA learns from words, and the {len(texts)} documents hold none but stop words"
-        ) from None
+        problem = f"LSA learns from words, and the {len(texts)} documents hold none"
+        raise InsufficientData(f"{problem} but stop words") from None
     if counts.shape[1] == 1:
         return LSA(words, _OneDirection())
     with np.errstate(divide="ignore", invalid="ignore"):  # the explained variance is 0/0 for equal documents
@@ -66,22 +65,17 @@ class LSA:
     def __init__(self, words: Any, directions: Any) -> None:
         self._words, self._directions = words, directions
         self.dimension = int(directions.components_.shape[0])
-        fitted = (
-            " ".join(words.get_feature_names_out()).encode(),
-            words.idf_.tobytes(),
-            directions.components_.tobytes(),
-        )
-        self.digest = hashlib.sha256(
-            b"\0".join(fitted)
-        ).hexdigest()  # SHA-256 of the words, weights and directions
+        vocabulary = " ".join(words.get_feature_names_out()).encode()
+        fitted = vocabulary, words.idf_.tobytes(), directions.components_.tobytes()
+        # SHA-256 of the words, weights and directions
+        self.digest = hashlib.sha256(b"\0".join(fitted)).hexdigest()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
-        return normalise_rows(
-            self._directions.transform(self._words.transform(checked_texts(texts))), self.name
-        )
+        counts = self._words.transform(checked_texts(texts))
+        return normalise_rows(self._directions.transform(counts), self.name)
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions of {len(self._words.vocabulary_):,} words>"
@@ -123,9 +117,8 @@ def infonce(
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
     if len(texts) < 2:
-        raise InsufficientData(
-            f"InfoNCE tells documents of two words or more apart, and {len(texts)} of these {len(documents)} are such"
-        )
+        problem = "InfoNCE tells documents of two words or more apart"
+        raise InsufficientData(f"{problem}, and {len(texts)} of these {len(documents)} are such")
     model = _random_projection(texts, dimension, training.seed)
     passages = [[model.word_indices(words) for words in sentences] for sentences in texts]
     random = np.random.default_rng(training.seed)
@@ -182,13 +175,11 @@ def infonce_loss(weights: _Floats, bags: WordMatrix, temperature: float) -> tupl
     scores, pairs = a @ b.T / temperature, len(a)
     by_row, by_column = _log_softmax(scores, 1), _log_softmax(scores, 0)
     value = -(np.trace(by_row) + np.trace(by_column)) / (2 * pairs)
-    slope = (np.exp(by_row) + np.exp(by_column) - 2 * np.eye(pairs, dtype=scores.dtype)) / (
-        2 * pairs * temperature
-    )
+    slope = np.exp(by_row) + np.exp(by_column) - 2 * np.eye(pairs, dtype=scores.dtype)
+    slope = slope / (2 * pairs * temperature)
     units, slopes = np.concatenate([a, b]), np.concatenate([slope @ b, slope.T @ a])
-    slopes = (
-        slopes - units * (slopes * units).sum(axis=1, keepdims=True)
-    ) / lengths  # a step along a row only changes its length
+    # a step along a row only changes its length
+    slopes = (slopes - units * (slopes * units).sum(axis=1, keepdims=True)) / lengths
     return float(value), *bags.multiply_transposed(slopes)
 
 
@@ -207,9 +198,8 @@ class InfoNCE:
     @property
     def digest(self) -> str:
         """SHA-256 of the words, their idf and the map."""
-        return hashlib.sha256(
-            b"\0".join((" ".join(self.vocabulary).encode(), self.rarity.tobytes(), self.weights.tobytes()))
-        ).hexdigest()
+        parts = " ".join(self.vocabulary).encode(), self.rarity.tobytes(), self.weights.tobytes()
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as vectors of length 1 or 0, shape (len(texts), dimension)."""
@@ -226,15 +216,13 @@ class InfoNCE:
     def word_matrix(self, texts: Sequence[_Words]) -> WordMatrix:
         """Return the TF-IDF matrix of texts, with rows of length 1."""
         lines = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
-        entries, counts = np.unique(
-            lines * len(self.vocabulary) + np.concatenate([*texts, np.empty(0, np.int64)]), return_counts=True
-        )
+        words = lines * len(self.vocabulary) + np.concatenate([*texts, np.empty(0, np.int64)])
+        entries, counts = np.unique(words, return_counts=True)
         lines, words = np.divmod(entries, len(self.vocabulary))
         amounts = (1 + np.log(counts)) * self.rarity[words]
         lengths = np.sqrt(np.bincount(lines, amounts**2, minlength=len(texts)))
-        return WordMatrix(
-            len(texts), lines, words, (amounts / np.maximum(lengths[lines], 1e-8)).astype(self.weights.dtype)
-        )
+        weights = (amounts / np.maximum(lengths[lines], 1e-8)).astype(self.weights.dtype)
+        return WordMatrix(len(texts), lines, words, weights)
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.dimension} dimensions of {len(self.vocabulary):,} words>"
@@ -266,10 +254,9 @@ def _split_halves(sentences: Sequence[_Words], random: np.random.Generator) -> t
     """Split the sentences of a text at random into two halves, or its words if it has one sentence."""
     parts = sentences if len(sentences) > 1 else np.split(sentences[0], len(sentences[0]))
     order = random.permutation(len(parts)).tolist()
-    middle = len(order) // 2
-    return np.concatenate([parts[row] for row in order[:middle]]), np.concatenate(
-        [parts[row] for row in order[middle:]]
-    )
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    one, other = (np.concatenate([parts[row] for row in half]) for half in halves)
+    return one, other
 
 
 def _sum_by_key(keys: _Words, rows: _Floats) -> tuple[_Words, _Floats]:

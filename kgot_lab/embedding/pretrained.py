@@ -41,9 +41,8 @@ class MiniLM:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the weights and the tokenizer."""
-        return hashlib.sha256(
-            b"".join(hashlib.sha256(path.read_bytes()).digest() for path in self._files)
-        ).hexdigest()
+        digests = (hashlib.sha256(path.read_bytes()).digest() for path in self._files)
+        return hashlib.sha256(b"".join(digests)).hexdigest()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as unit vectors, shape (len(texts), 384)."""
@@ -51,15 +50,11 @@ class MiniLM:
         # a batch would start threads, which are unsafe with forks
         pieces = [self._tokenizer.encode(text).ids for text in checked_texts(texts)]
         lots, session = list(_batches([len(ids) for ids in pieces], self._batch)), self._session
-        with ThreadPoolExecutor(
-            self._threads
-        ) as pool:  # a batch a thread: threads sharing one wait for each other
-            for rows, found in zip(
-                lots,
-                pool.map(lambda rows: _mean_vectors(session, [pieces[row] for row in rows]), lots),
-                strict=True,
-            ):
-                vectors[rows] = found
+        # a batch a thread: threads sharing one wait for each other
+        with ThreadPoolExecutor(self._threads) as pool:
+            found = pool.map(lambda rows: _mean_vectors(session, [pieces[row] for row in rows]), lots)
+            for rows, means in zip(lots, found, strict=True):
+                vectors[rows] = means
         return normalise_rows(vectors, self.name)
 
     @cached_property
@@ -95,9 +90,8 @@ def _mean_vectors(session: Any, pieces: list[list[int]]) -> Matrix:
     width = max(map(len, pieces))
     ids = np.array([line + [0] * (width - len(line)) for line in pieces], np.int64)
     mask = np.array([[1] * len(line) + [0] * (width - len(line)) for line in pieces], np.int64)
-    states = session.run(
-        None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    )[0]
+    inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    states = session.run(None, inputs)[0]
     return np.asarray((states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True), np.float32)
 
 
@@ -150,10 +144,9 @@ class SentenceTransformers:
         """Encode texts as unit vectors, shape (len(texts), 384)."""
         if not len(texts):
             return np.zeros((0, self.dimension), np.float32)
-        return normalise_rows(
-            self._model.encode(checked_texts(texts), batch_size=self._batch, show_progress_bar=False),
-            self.name,
-        )
+        texts = checked_texts(texts)
+        vectors = self._model.encode(texts, batch_size=self._batch, show_progress_bar=False)
+        return normalise_rows(vectors, self.name)
 
     @cached_property
     def _model(self) -> Any:
@@ -199,9 +192,8 @@ class WordLlama:
         texts = checked_texts(texts)
         rows = np.zeros((len(texts), self.dimension), np.float32)
         # sorted by length, to reduce padding
-        order = sorted(
-            (row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row])
-        )
+        worded = [row for row, text in enumerate(texts) if text.strip()]
+        order = sorted(worded, key=lambda row: len(texts[row]))
         rows[order] = self._model.embed([texts[row] for row in order])
         return normalise_rows(rows, self.name)
 

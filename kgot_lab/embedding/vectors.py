@@ -73,9 +73,8 @@ class CacheFile:
                 for start in range(0, len(keys), _KEYS_PER_STATEMENT):
                     batch = keys[start : start + _KEYS_PER_STATEMENT]
                     marks = ",".join("?" * len(batch))
-                    yield connection.execute(
-                        f"SELECT key, {table.read} FROM {table.name} WHERE key IN ({marks})", batch
-                    ).fetchall()
+                    select = f"SELECT key, {table.read} FROM {table.name} WHERE key IN ({marks})"
+                    yield connection.execute(select, batch).fetchall()
         except _CACHE_ERRORS as error:
             self._handle_error(error)
 
@@ -92,24 +91,18 @@ class CacheFile:
         table = self._table
         connection = sqlite3.connect(self._path, timeout=30)
         try:  # with row ids, two long values share a page; without, each would overflow a page
-            connection.execute(
-                f"CREATE TABLE IF NOT EXISTS {table.name} (key BLOB PRIMARY KEY, {table.column} {table.type})"
-            )
+            columns = f"key BLOB PRIMARY KEY, {table.column} {table.type}"
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {table.name} ({columns})")
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _handle_error(self, error: Exception) -> None:
-        broken = isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and not isinstance(
-            error, sqlite3.OperationalError
-        )
-        what = (
-            "is broken; it was put aside and a new one is begun"
-            if broken
-            else f"cannot be used now; {self._without}"
-        )
-        if broken:
+        damage = isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError)
+        what = f"cannot be used now; {self._without}"
+        if damage and not isinstance(error, sqlite3.OperationalError):
+            what = "is broken; it was put aside and a new one is begun"
             with suppress(OSError):
                 self._path.replace(self._path.with_suffix(".broken"))
         if what not in self._warned:  # every batch has the same problem, in reading and writing
@@ -189,9 +182,8 @@ class CachedEmbedder(_Wrapper):
         keys = [text_key(self.digest, text) for text in checked_texts(texts)]
         wanted = dict(zip(keys, texts, strict=True))
         known = self._read(list(wanted))
-        missing = sorted(
-            (key for key in wanted if key not in known), key=lambda key: (-len(wanted[key]), key)
-        )
+        missing = [key for key in wanted if key not in known]
+        missing.sort(key=lambda key: (-len(wanted[key]), key))
         for start in range(0, len(missing), self._chunk):
             self._report_progress(start, len(missing))
             batch = missing[start : start + self._chunk]
@@ -217,11 +209,8 @@ class CachedEmbedder(_Wrapper):
         Damaged ones are computed again.
         """
         size = 4 * self.dimension
-        intact = {
-            key: blob[:size]
-            for key, blob in rows
-            if isinstance(blob, bytes) and blob[size:] == vector_checksum(key, blob[:size])
-        }
+        stored = [(key, blob[:size], blob[size:]) for key, blob in rows if isinstance(blob, bytes)]
+        intact = {key: blob for key, blob, checksum in stored if checksum == vector_checksum(key, blob)}
         matrix = np.frombuffer(b"".join(intact.values()), np.float32).reshape(-1, self.dimension)
         sound = np.abs(np.einsum("ij,ij->i", matrix, matrix) - 1) < 2e-3
         yield from ((key, row) for key, row, good in zip(intact, matrix, sound, strict=True) if good)
@@ -251,9 +240,8 @@ class InMemoryVectors:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Encode texts as unit vectors, shape (len(texts), dimension)."""
         if all(text in self._known for text in texts):
-            return np.array([self._known[text] for text in texts], np.float32).reshape(
-                len(texts), self.dimension
-            )
+            vectors = np.array([self._known[text] for text in texts], np.float32)
+            return vectors.reshape(len(texts), self.dimension)
         return self._embedder.embed(texts)
 
 
@@ -305,14 +293,10 @@ class Vectors:
         numbers = self.matrix.astype(np.float16) if bits == 16 else _to_int8(self.matrix)
         model, digest = np.array(self.model), np.array(self.digest)
         packed = io.BytesIO()
-        np.savez_compressed(
-            packed, ids=np.array(self.ids), keys=keys, matrix=numbers, model=model, digest=digest
-        )
-        write_atomically(
-            path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz"),
-            packed.getvalue(),
-            "the vectors",
-        )
+        ids = np.array(self.ids)
+        np.savez_compressed(packed, ids=ids, keys=keys, matrix=numbers, model=model, digest=digest)
+        path = path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
+        write_atomically(path, packed.getvalue(), "the vectors")
 
     @staticmethod
     def load(path: Path, embedder: Embedder) -> Vectors:
@@ -324,9 +308,8 @@ class Vectors:
         _checked_origin(path, file, embedder)
         ids, keys, matrix = tuple(file["ids"].tolist()), tuple(map(bytes, file["keys"])), file["matrix"]
         if matrix.shape != (len(ids), embedder.dimension) or len(keys) != len(ids):
-            raise BadInput(
-                f"{path.name} has {matrix.shape} numbers for {len(ids)} texts; {(len(ids), embedder.dimension)} were expected"
-            )
+            problem = f"{path.name} has {matrix.shape} numbers for {len(ids)} texts"
+            raise BadInput(f"{problem}; {(len(ids), embedder.dimension)} were expected")
         return Vectors(ids, keys, normalise_rows(matrix, path.name), embedder.name, embedder.digest)
 
 
@@ -404,9 +387,8 @@ def _read_arrays(path: Path, names: Sequence[str]) -> dict[str, Any]:
 def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> None:
     model, digest = str(file["model"]), str(file["digest"])
     if (model, digest) != (embedder.name, embedder.digest):
-        raise BadInput(
-            f"the vectors in {path.name} come from {model} {digest[:8]}, not from {embedder.name} {embedder.digest[:8]}"
-        )
+        problem = f"the vectors in {path.name} come from {model} {digest[:8]}"
+        raise BadInput(f"{problem}, not from {embedder.name} {embedder.digest[:8]}")
 
 
 def _warn_unused(error: BadInput) -> None:
@@ -455,9 +437,8 @@ class StoredVectors:
                 origin = {name: str(file[name]) for name in ("model", "digest") if name in file}
                 ids, matrix = [str(id) for id in file["ids"].tolist()], file["matrix"]
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, TypeError) as error:
-            raise BadInput(
-                f"{path.name} does not hold vectors ({error}); it is an npz file with the arrays ids and matrix"
-            ) from None
+            problem = f"{path.name} does not hold vectors ({error})"
+            raise BadInput(f"{problem}; it is an npz file with the arrays ids and matrix") from None
         return cls.of(ids, matrix, **origin)
 
     @property

@@ -65,10 +65,8 @@ class Dataset:
 
     def __repr__(self) -> str:
         relevant = sum(grade > 0 for grades in self.qrels.values() for grade in grades.values())
-        counts = (
-            f"{len(self.queries):,} queries, {len(self.documents):,} documents, {relevant:,} relevant pairs"
-        )
-        return f"<{'; '.join((f'{self.name}: {counts}', *self.notes))}>"
+        counts = f"{len(self.queries):,} queries, {len(self.documents):,} documents"
+        return f"<{'; '.join((f'{self.name}: {counts}, {relevant:,} relevant pairs', *self.notes))}>"
 
 
 def connected_components(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
@@ -130,21 +128,18 @@ def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
     if not isinstance(dataset.qrels, Mapping):
         raise BadInput(f"{shape}, not {describe_value(dataset.qrels)}")
     if not dataset.qrels:
-        raise BadInput(
-            f"{name} has no qrels, so nothing found is right or wrong; give Dataset(qrels={{query id: {{document id: 1}}}})"
-        )
+        reason = f"{name} has no qrels, so nothing found is right or wrong"
+        raise BadInput(f"{reason}; give Dataset(qrels={{query id: {{document id: 1}}}})")
     if without := [query.id for query in dataset.queries if query.id not in dataset.qrels]:
-        raise BadInput(
-            f"{len(without)} queries of {name} have no qrels, for example {without[0]!r}; leave them out with data.only(ids)"
-        )
+        reason = f"{len(without)} queries of {name} have no qrels, for example {without[0]!r}"
+        raise BadInput(f"{reason}; leave them out with data.only(ids)")
     for query in dataset.queries:
         grades = dataset.qrels[query.id]
         if not isinstance(grades, Mapping):
             raise BadInput(f"{shape}; those of query {query.id!r} are {describe_value(grades)}")
         if unknown := [id for id in grades if id not in known]:
-            raise BadInput(
-                f"the qrels of query {query.id!r} name {short_repr(unknown[0])}, which is no document of {name}"
-            )
+            reason = f"the qrels of query {query.id!r} name {short_repr(unknown[0])}"
+            raise BadInput(f"{reason}, which is no document of {name}")
         checked[query.id] = {id: _checked_grade(grade, query.id, id) for id, grade in grades.items()}
     if unjudged := [query for query, grades in checked.items() if max(grades.values(), default=0) <= 0]:
         problem = f"{len(unjudged)} queries of {name} have no relevant document (a grade above 0), for example {unjudged[0]!r}"
@@ -156,9 +151,8 @@ def _checked_grade(grade: object, query: str, document: str) -> int:
     whole = isinstance(grade, Integral) or (isinstance(grade, float) and grade.is_integer())
     if not whole or abs(int(grade)) > HIGHEST_GRADE:  # type: ignore[call-overload]
         wanted = f"a grade is a whole number up to {HIGHEST_GRADE:,}, above 0 for a relevant document"
-        raise BadInput(
-            f"{wanted}; document {short_repr(document)} has {describe_value(grade)} for query {query!r}"
-        )
+        wrong = f"document {short_repr(document)} has {describe_value(grade)} for query {query!r}"
+        raise BadInput(f"{wanted}; {wrong}")
     return int(grade)  # type: ignore[call-overload, no-any-return]
 
 
@@ -199,9 +193,8 @@ def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise"
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise BadInput(
-            f"{folder} is not a folder; from_beir() takes one that holds corpus.jsonl, queries.jsonl and qrels/{split}.tsv"
-        )
+        files = f"corpus.jsonl, queries.jsonl and qrels/{split}.tsv"
+        raise BadInput(f"{folder} is not a folder; from_beir() takes one that holds {files}")
     _check_split(split)
     documents = _documents(_json_rows(_find_file(folder, "corpus.jsonl")))
     queries = _queries(_json_rows(_find_file(folder, "queries.jsonl")))
@@ -211,9 +204,8 @@ def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise"
 
 def _check_split(split: str) -> None:
     if not re.fullmatch(r"\w[\w.-]*", split):  # no separator: a path could leave the folder
-        raise BadInput(
-            f"the split {split!r} is not the name of a file in qrels/; give one such as 'test', 'dev' or 'train'"
-        )
+        problem = f"the split {split!r} is not the name of a file in qrels/"
+        raise BadInput(f"{problem}; give one such as 'test', 'dev' or 'train'")
 
 
 def _find_file(folder: Path, *names: str) -> Path:
@@ -236,15 +228,13 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
                 try:
                     text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 except UnicodeDecodeError as error:
-                    raise BadInput(
-                        f"{where}: not UTF-8 ({error.reason} at byte {error.start}); save the file as UTF-8"
-                    ) from None
+                    problem = f"{where}: not UTF-8 ({error.reason} at byte {error.start})"
+                    raise BadInput(f"{problem}; save the file as UTF-8") from None
                 if text.strip():
                     yield where, text
     except (EOFError, zlib.error, OSError) as error:  # an invalid gzip file raises OSError
-        raise BadInput(
-            f"{path.name} cannot be read to its end ({error}); if it was downloaded, download it again"
-        ) from error
+        problem = f"{path.name} cannot be read to its end ({error})"
+        raise BadInput(f"{problem}; if it was downloaded, download it again") from error
 
 
 def _json_rows(path: Path) -> Iterator[SourceRow]:
@@ -254,9 +244,8 @@ def _json_rows(path: Path) -> Iterator[SourceRow]:
         except (ValueError, RecursionError) as error:
             raise BadInput(f"{where}: not JSON ({error}); every line must be one object") from None
         if not isinstance(values, dict):
-            raise BadInput(
-                f'{where}: {line[:60]} is not a JSON object; write one such as {{"_id": "d1", "text": "..."}}'
-            )
+            problem = f"{where}: {line[:60]} is not a JSON object"
+            raise BadInput(f'{problem}; write one such as {{"_id": "d1", "text": "..."}}')
         yield SourceRow(where, values)
 
 
@@ -264,14 +253,12 @@ def _tsv_rows(path: Path) -> Iterator[SourceRow]:
     for number, (where, line) in enumerate(_lines(path)):
         parts = line.split("\t")
         if len(parts) != 3:
-            raise BadInput(
-                f"{where}: {len(parts)} columns; three are expected between tabs: query id, document id, grade"
-            )
+            problem = f"{where}: {len(parts)} columns"
+            raise BadInput(f"{problem}; three are expected between tabs: query id, document id, grade")
         if number == 0 and re.match(r"[A-Za-z]", parts[2]):
             continue  # the header
-        yield SourceRow(
-            where, {"query": parts[0].strip(), "document": parts[1].strip(), "grade": parts[2].strip()}
-        )
+        query, document, grade = map(str.strip, parts)
+        yield SourceRow(where, {"query": query, "document": document, "grade": grade})
 
 
 # --- rows into a data set ---
@@ -306,41 +293,28 @@ def build_dataset(
     qrels: dict[str, dict[str, int]] = {}
     unmatched: list[Judgement] = []
     for judgement in judged:
-        if judgement.query not in asked or judgement.document not in known:
+        query, document, grade = judgement.query, judgement.document, judgement.grade
+        if query not in asked or document not in known:
             unmatched.append(judgement)
-        elif (
-            qrels.setdefault(judgement.query, {}).setdefault(judgement.document, judgement.grade)
-            != judgement.grade
-        ):
-            raise BadInput(
-                f"{judgement.where}: query {judgement.query!r} and document {judgement.document!r} have another grade before; keep one"
-            )
+        elif qrels.setdefault(query, {}).setdefault(document, grade) != grade:
+            pair = f"query {query!r} and document {document!r}"
+            raise BadInput(f"{judgement.where}: {pair} have another grade before; keep one")
     if unmatched and missing == "raise":
-        raise BadInput(
-            f"{_describe_unknown(unmatched, asked)}; mend the data, or leave such judgements out with missing='drop'"
-        )
-    judged_grades = {
-        id: grades for id, grades in qrels.items() if any(grade > 0 for grade in grades.values())
-    }
+        problem = _describe_unknown(unmatched, asked)
+        raise BadInput(f"{problem}; mend the data, or leave such judgements out with missing='drop'")
+    judged_grades = {id: grades for id, grades in qrels.items() if max(grades.values()) > 0}
     if not judged_grades:
-        raise BadInput(
-            f"no query of {name} has a relevant document (a grade above 0): there is nothing to measure"
-        )
+        problem = f"no query of {name} has a relevant document (a grade above 0)"
+        raise BadInput(f"{problem}: there is nothing to measure")
     if wordless := [query.id for query in queries if not any(map(str.isalnum, query.text))]:
-        raise BadInput(
-            f"{len(wordless):,} queries have no letter or digit, for example {wordless[0]!r}: leave them out"
-        )
+        problem = f"{len(wordless):,} queries have no letter or digit, for example {wordless[0]!r}"
+        raise BadInput(f"{problem}: leave them out")
     scored = tuple(query for query in queries if query.id in judged_grades)
     notes = [f"left out: {_describe_unknown(unmatched, asked)}"] if unmatched else []
     if len(scored) < len(queries):
         notes.append(f"left out: {len(queries) - len(scored):,} queries without a relevant document")
-    return Dataset(
-        name,
-        tuple(documents),
-        scored,
-        {query.id: judged_grades[query.id] for query in scored},
-        notes=tuple(notes),
-    )
+    kept = {query.id: judged_grades[query.id] for query in scored}
+    return Dataset(name, tuple(documents), scored, kept, notes=tuple(notes))
 
 
 def _describe_unknown(strays: Sequence[Judgement], asked: set[str]) -> str:
@@ -355,20 +329,16 @@ def _check_unique(what: str, ids: Sequence[str]) -> None:
     seen: set[str] = set()
     twice = [id for id in ids if id in seen or seen.add(id)]  # type: ignore[func-returns-value]
     if twice:
-        raise BadInput(
-            f"{len(twice):,} ids of {what} occur more than once, for example {twice[0]!r}; ids must be unique"
-        )
+        problem = f"{len(twice):,} ids of {what} occur more than once, for example {twice[0]!r}"
+        raise BadInput(f"{problem}; ids must be unique")
 
 
 def _documents(rows: Iterable[SourceRow]) -> list[Document]:
-    return [
-        Document(
-            _id_value(row, ID_COLUMNS),
-            _text_value(row, TEXT_COLUMNS),
-            _text_value(row, TITLE_COLUMNS, optional=True),
-        )
-        for row in rows
-    ]
+    documents = []
+    for row in rows:
+        title = _text_value(row, TITLE_COLUMNS, optional=True)
+        documents.append(Document(_id_value(row, ID_COLUMNS), _text_value(row, TEXT_COLUMNS), title))
+    return documents
 
 
 def _queries(rows: Iterable[SourceRow]) -> list[Query]:
@@ -376,21 +346,19 @@ def _queries(rows: Iterable[SourceRow]) -> list[Query]:
 
 
 def _judgements(rows: Iterable[SourceRow]) -> list[Judgement]:
-    return [
-        Judgement(
-            row.where, _id_value(row, QUERY_COLUMNS), _id_value(row, DOCUMENT_COLUMNS), _grade_value(row)
-        )
-        for row in rows
-    ]
+    judgements = []
+    for row in rows:
+        query, document = _id_value(row, QUERY_COLUMNS), _id_value(row, DOCUMENT_COLUMNS)
+        judgements.append(Judgement(row.where, query, document, _grade_value(row)))
+    return judgements
 
 
 def _column(row: SourceRow, names: Sequence[str]) -> str:
     for name in names:
         if name in row.values:
             return name
-    raise BadInput(
-        f"{row.where}: no column {names[0]!r} (nor {', '.join(map(repr, names[1:]))}); there are {', '.join(row.values)}"
-    )
+    problem = f"{row.where}: no column {names[0]!r} (nor {', '.join(map(repr, names[1:]))})"
+    raise BadInput(f"{problem}; there are {', '.join(row.values)}")
 
 
 def _text_value(row: SourceRow, names: Sequence[str], optional: bool = False) -> str:
@@ -423,9 +391,8 @@ def _grade_value(row: SourceRow) -> int:
     except ValueError:
         number = float("nan")
     if not number.is_integer() or abs(number) > HIGHEST_GRADE:
-        raise BadInput(
-            f"{row.where}: {column} is {value!r}; a grade is a whole number up to {HIGHEST_GRADE:,}, and above 0 means relevant"
-        )
+        problem = f"{row.where}: {column} is {value!r}; a grade is a whole number up to {HIGHEST_GRADE:,}"
+        raise BadInput(f"{problem}, and above 0 means relevant")
     return int(number)
 
 
@@ -450,9 +417,8 @@ def fetch_dataset(name: str, others: Iterable[str] = ()) -> Dataset:
             raise UnknownName("data set", name, [*others, ANY_DATASET]) from None
         raise NotInstalled("bench", "ir_datasets") from None
     except OSError as error:
-        raise BadInput(
-            f"ir_datasets cannot use its folder ({error}); name another one in the variable IR_DATASETS_HOME"
-        ) from error
+        problem = f"ir_datasets cannot use its folder ({error})"
+        raise BadInput(f"{problem}; name another one in the variable IR_DATASETS_HOME") from error
     name, source = _judged_source(ir_datasets, name, others)
     files = list(_source_files(ir_datasets, name))
     _check_files(name, files)
@@ -477,9 +443,8 @@ def _judged_source(ir_datasets: ModuleType, name: str, others: Iterable[str]) ->
     if name not in siblings and name not in ir_datasets.registry:
         raise UnknownName("data set", name, siblings or [*others, ANY_DATASET])
     below = [id for id in siblings if id.startswith(f"{name}/") and ir_datasets.load(id).has_qrels()]
-    raise BadInput(
-        f"{name} has no judgements to measure with" + (f"; these have: {', '.join(below)}" if below else "")
-    )
+    judged = f"; these have: {', '.join(below)}" if below else ""
+    raise BadInput(f"{name} has no judgements to measure with{judged}")
 
 
 def _read_source(name: str, source: Any) -> Dataset:
@@ -529,9 +494,8 @@ def _source_files(ir_datasets: ModuleType, name: str) -> Iterator[SourceFile]:
 def _check_files(name: str, files: Iterable[SourceFile]) -> None:
     for file in files:
         if file.md5 and file.path.is_file() and (found := _md5(file.path)) != file.md5:
-            raise BadInput(
-                f"{file.path} is not the file that {name} needs (MD5 {found}, not {file.md5}): delete it, then load again"
-            )
+            problem = f"{file.path} is not the file that {name} needs (MD5 {found}, not {file.md5})"
+            raise BadInput(f"{problem}: delete it, then load again")
 
 
 def _md5(path: Path) -> str:
@@ -544,8 +508,7 @@ def _remedy(name: str, files: Iterable[SourceFile], error: Exception) -> str:
     absent = [file for file in files if not file.path.is_file()][:6]
     if not absent:
         return f"{name} cannot be read ({reason}); delete {', '.join(sorted({str(file.path.parent) for file in files}))} and load again"
-    wanted = "; ".join(
-        f"{file.url or 'the file its owners give out'} as {file.path} (MD5 {file.md5})" for file in absent
-    )
+    places = ((file.url or "the file its owners give out", file.path, file.md5) for file in absent)
+    wanted = "; ".join(f"{source} as {path} (MD5 {md5})" for source, path, md5 in places)
     beir = "; or unpack it and read it with from_beir(folder)" if name.startswith("beir/") else ""
     return f"{name} cannot be fetched ({reason}). Where there is no network, put there by hand: {wanted}; then load again{beir}"

@@ -67,10 +67,7 @@ class Failures:
         """Return, for each question type and system, the number of failures and of questions."""
         total = Counter(question.type for question in self.questions)
         failed = Counter((question.type, system) for question in self.questions for system in question.missed)
-        return {
-            type: {system: (failed[type, system], total[type]) for system in self.systems}
-            for type in sorted(total)
-        }
+        return {type: {s: (failed[type, s], total[type]) for s in self.systems} for type in sorted(total)}
 
     def grid(self) -> Grid:
         """Return the failures by question type as a table."""
@@ -90,9 +87,8 @@ class Failures:
         """
         failed = [question for question in self.questions if question.missed]
         more = f"<p>… and {len(failed) - limit} more</p>" if len(failed) > limit else ""
-        return "".join(
-            [self.grid().html, *(self._question_html(question) for question in failed[:limit]), more]
-        )
+        shown = map(self._question_html, failed[:limit])
+        return "".join([self.grid().html, *shown, more])
 
     def _question_html(self, question: FailedQuestion) -> str:
         rows = "".join(
@@ -115,9 +111,9 @@ class Failures:
             lines.append(f"\n{printable_line(question.text)} [{printable_line(question.type)}]")
             for system, missed in question.missed.items():
                 lines.append(f"  {system} missed {printable_line('; '.join(missed.missing))}")
-        return "\n".join(
-            [*lines, *([f"\n… and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else [])]
-        )
+        if len(failed) > _SHOWN:
+            lines.append(f"\n… and {len(failed) - _SHOWN} more")
+        return "\n".join(lines)
 
 
 def failures(dataset: Dataset, runs: Iterable[Run], k: int = 5) -> Failures:
@@ -128,9 +124,8 @@ def failures(dataset: Dataset, runs: Iterable[Run], k: int = 5) -> Failures:
     runs = tuple(runs)
     for run in runs:
         if not 1 <= k <= run.kept:
-            raise BadInput(
-                f"the run of {run.system} kept {run.kept} hits of a query, so k must be from 1 to {run.kept}, not {k}"
-            )
+            problem = f"the run of {run.system} kept {run.kept} hits of a query"
+            raise BadInput(f"{problem}, so k must be from 1 to {run.kept}, not {k}")
     titles = {document.id: document.title or document.text[:60] for document in dataset.documents}
     questions = []
     for query in dataset.queries:

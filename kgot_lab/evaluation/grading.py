@@ -96,21 +96,13 @@ def graded_scores(grades: Iterable[str], *, rounds: int = ROUNDS, seed: int = 0)
     n, right = counts.total(), counts[CORRECT]
     attempted = n - counts[NOT_ATTEMPTED]
     mean = _f_score(right, attempted, n)
-    drawn = (
-        np.random.default_rng(seed).multinomial(
-            n, [right / n, (attempted - right) / n, 1 - attempted / n], rounds
-        )
-        if n
-        else None
-    )
-    low, high = (
-        (0.0, 0.0)
-        if drawn is None
-        else np.quantile([_f_score(c, c + w, n) for c, w, _ in drawn], (0.025, 0.975))
-    )
-    correct, not_attempted, incorrect, unclear = (
-        proportion(counts[name], n) for name in (CORRECT, NOT_ATTEMPTED, INCORRECT, UNCLEAR)
-    )
+    low, high = 0.0, 0.0
+    if n:
+        shares = [right / n, (attempted - right) / n, 1 - attempted / n]
+        drawn = np.random.default_rng(seed).multinomial(n, shares, rounds)
+        low, high = np.quantile([_f_score(c, c + w, n) for c, w, _ in drawn], (0.025, 0.975))
+    names = (CORRECT, NOT_ATTEMPTED, INCORRECT, UNCLEAR)
+    correct, not_attempted, incorrect, unclear = (proportion(counts[name], n) for name in names)
     f1 = Estimate(mean, float(low), float(high), n)
     return GradedScores(correct, not_attempted, incorrect, unclear, proportion(right, attempted), f1)
 
@@ -232,11 +224,8 @@ def _same_element(said: str, right: str) -> bool:
 
 def _bare_text(text: str) -> str:
     """Return a text in lower case, without white space and punctuation."""
-    kept = (
-        letter
-        for letter in unicodedata.normalize("NFC", text)
-        if not (letter.isspace() or _is_punctuation(letter))
-    )
+    text = unicodedata.normalize("NFC", text)
+    kept = (letter for letter in text if not (letter.isspace() or _is_punctuation(letter)))
     return "".join(kept).casefold()
 
 

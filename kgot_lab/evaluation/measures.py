@@ -53,10 +53,7 @@ class Scores:
 
         Raises BadInput if none is left.
         """
-        kept = {
-            measure: {query: value for query, value in by.items() if query in ids}
-            for measure, by in self.values.items()
-        }
+        kept = {name: {id: own[id] for id in own if id in ids} for name, own in self.values.items()}
         if not all(kept.values()):
             raise BadInput(f"none of the queries asked for was scored for {self.system}")
         return replace(self, values=kept)
@@ -88,12 +85,9 @@ def score(
     values: dict[str, Mapping[str, float]] = {}
     for measure, (name, cut) in cuts.items():
         if name == "all":
-            values[measure] = {
-                query: _all_found(found[query][:cut], grades) for query, grades in qrels.items()
-            }
-    values |= _by_ir_measures(
-        found, qrels, {measure: cut for measure, cut in cuts.items() if cut[0] != "all"}
-    )
+            values[measure] = {id: _all_found(found[id][:cut], grades) for id, grades in qrels.items()}
+    others = {measure: cut for measure, cut in cuts.items() if cut[0] != "all"}
+    values |= _by_ir_measures(found, qrels, others)
     return Scores(run.system, run.dataset, {measure: values[measure] for measure in measures})
 
 
@@ -109,9 +103,8 @@ def _checked_measure(measure: str, run: Run) -> tuple[str, int]:
     """Split a measure into its name and cutoff, and check that the run is deep enough."""
     name, cut = _parse_measure(measure)
     if cut > run.kept:
-        raise BadInput(
-            f"{measure} cannot be told from the run of {run.system}, which kept {run.kept} hits of a query"
-        )
+        problem = f"{measure} cannot be told from the run of {run.system}"
+        raise BadInput(f"{problem}, which kept {run.kept} hits of a query")
     return name, cut
 
 
@@ -141,23 +134,18 @@ def _by_ir_measures(
         import ir_measures
     except ImportError:
         raise NotInstalled("bench", "ir-measures") from None
-    theirs: dict[str, Any] = {
-        measure: getattr(ir_measures, _IR_MEASURES[name]) for measure, (name, _) in cuts.items()
-    }
-    theirs = {
-        measure: base @ cuts[measure][1] if cuts[measure][1] else base for measure, base in theirs.items()
-    }
+    theirs: dict[str, Any] = {}
+    for measure, (name, cut) in cuts.items():
+        base = getattr(ir_measures, _IR_MEASURES[name])
+        theirs[measure] = base @ cut if cut else base
     # trec_eval sorts by score and breaks ties by descending id. Our rankings are already sorted, with ties by
     # ascending id. So the rank is passed as the score: integers without ties, in our order.
-    run = {
-        query: {id: float(len(ids) - place) for place, id in enumerate(ids)} for query, ids in found.items()
-    }
+    run = {query: {id: float(len(ids) - row) for row, id in enumerate(ids)} for query, ids in found.items()}
     values = {measure: dict.fromkeys(qrels, 0.0) for measure in theirs}
     measured: dict[Any, dict[str, float]] = {base: {} for base in theirs.values()}
     judged = {query: dict(grades) for query, grades in qrels.items()}
-    for metric in ir_measures.iter_calc(
-        list(measured), judged, {query: ids for query, ids in run.items() if ids}
-    ):
+    ranked = {query: ids for query, ids in run.items() if ids}
+    for metric in ir_measures.iter_calc(list(measured), judged, ranked):
         measured[metric.measure][metric.query_id] = float(metric.value)
     return {measure: values[measure] | measured[base] for measure, base in theirs.items()}
 

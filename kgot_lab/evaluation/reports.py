@@ -85,25 +85,17 @@ class Report:
         for number, part in enumerate(self.parts):
             made.append(self._scores_grid(part, self.plan.measures, timed=number == 0))
             if self.dataset.classes:
-                made.append(
-                    self._scores_grid(
-                        part, [measure + LENIENT for measure in self.plan.measures], timed=False
-                    )
-                )
+                lenient = [measure + LENIENT for measure in self.plan.measures]
+                made.append(self._scores_grid(part, lenient, timed=False))
             gaps = self.comparisons[part]
-            made.append(
-                gaps.grid(
-                    f"{self.dataset.name}, {part}: {gaps.measure} against {gaps.baseline}{self._embedder_note}"
-                )
-            )
+            title = f"{self.dataset.name}, {part}: {gaps.measure} against {gaps.baseline}"
+            made.append(gaps.grid(f"{title}{self._embedder_note}"))
         return made
 
     def _scores_grid(self, part: str, measures: Sequence[str], *, timed: bool) -> Grid:
         rows = {(row.system, row.measure): row for row in self.rows if row.part == part}
-        best = {
-            measure: max(row.mean for (_, named), row in rows.items() if named == measure)
-            for measure in measures
-        }
+        means = [(row.measure, row.mean) for row in rows.values()]
+        best = {measure: max(mean for named, mean in means if named == measure) for measure in measures}
         columns = ["system"]
         for measure in measures:
             columns += [measure, "95 %"] if measure.removesuffix(LENIENT) == self.plan.primary else [measure]
@@ -124,21 +116,13 @@ class Report:
 
     def markdown(self) -> str:
         """Render the tables as Markdown."""
-        return (
-            "\n\n".join(
-                [*(grid.markdown for grid in self.grids()), f"{self._plan_and_remarks} {self._method_note}"]
-            )
-            + "\n"
-        )
+        tables = [grid.markdown for grid in self.grids()]
+        return "\n\n".join([*tables, f"{self._plan_and_remarks} {self._method_note}"]) + "\n"
 
     def latex(self) -> str:
         """Render the tables as LaTeX, for the booktabs package."""
-        return (
-            "\n\n".join(
-                [*(grid.latex for grid in self.grids()), f"% {printable_line(self._plan_and_remarks)}"]
-            )
-            + "\n"
-        )
+        tables = [grid.latex for grid in self.grids()]
+        return "\n\n".join([*tables, f"% {printable_line(self._plan_and_remarks)}"]) + "\n"
 
     def csv(self) -> str:
         """Render the rows as CSV, with columns for the embedder of each system and for the plan.
@@ -163,38 +147,21 @@ class Report:
             for run in self.runs
         }
         gaps = {
-            part: [_round_numbers(asdict(row)) for row in gaps.rows]
-            for part, gaps in self.comparisons.items()
+            part: [_round_numbers(asdict(row)) for row in own.rows] for part, own in self.comparisons.items()
         }
-        whole = {
-            "dataset": self.dataset.name,
-            "documents": len(self.dataset.documents),
-            "plan": self.plan.as_json(),
-            "systems": systems,
-        }
-        return (
-            json.dumps(
-                whole | {"rows": [_round_numbers(asdict(row)) for row in self.rows], "comparisons": gaps},
-                indent=1,
-            )
-            + "\n"
-        )
+        whole = {"dataset": self.dataset.name, "documents": len(self.dataset.documents)}
+        whole |= {"plan": self.plan.as_json(), "systems": systems}
+        whole |= {"rows": [_round_numbers(asdict(row)) for row in self.rows], "comparisons": gaps}
+        return json.dumps(whole, indent=1) + "\n"
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Notes for readers: missing systems, rankings older than the last run, and the embedders."""
         lacking = [f"Left out is {system}: {why}." for system, why in self.left_out.items()]
-        older = [
-            f"{run.about[RESUMED]} of {len(run.hits)} of {run.system}"
-            for run in self.runs
-            if RESUMED in run.about
-        ]
-        return (
-            *lacking,
-            *[f"Rankings taken from a run that was stopped: {', '.join(older)}."] * bool(older),
-            *self._embedder_remarks,
-            *self.notes,
-        )
+        resumed = [run for run in self.runs if RESUMED in run.about]
+        older = [f"{run.about[RESUMED]} of {len(run.hits)} of {run.system}" for run in resumed]
+        stopped = [f"Rankings taken from a run that was stopped: {', '.join(older)}."] * bool(older)
+        return (*lacking, *stopped, *self._embedder_remarks, *self.notes)
 
     @property
     def embedders(self) -> dict[str, tuple[str, ...]]:
@@ -206,11 +173,11 @@ class Report:
         for run in self.runs:
             if name := _embedder_name(run):
                 systems[name] = (*systems.get(name, ()), run.system)
-        return dict(
-            sorted(
-                systems.items(), key=lambda each: (self.plan.baseline not in each[1], -len(each[1]), each[0])
-            )
-        )
+
+        def rank(each: tuple[str, tuple[str, ...]]) -> tuple[bool, int, str]:
+            return self.plan.baseline not in each[1], -len(each[1]), each[0]
+
+        return dict(sorted(systems.items(), key=rank))
 
     @property
     def _embedder_note(self) -> str:
@@ -231,9 +198,8 @@ class Report:
 
     @property
     def _method_note(self) -> str:
-        family = (
-            f"p by paired randomisation, corrected by Holm over the {len(self.runs) - 1} systems of a table"
-        )
+        count = len(self.runs) - 1
+        family = f"p by paired randomisation, corrected by Holm over the {count} systems of a table"
         return f"Intervals are BCa bootstrap, 95 %; {family}. Bold: the best of a column, and p below .05. ms: median time of a query."
 
     def _repr_markdown_(self) -> str:
@@ -259,16 +225,14 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
     """
     runs = tuple(runs)
     if odd := set(dataset.qrels) ^ {query.id for query in dataset.queries}:
-        raise BadInput(
-            f"{len(odd)} queries of {dataset.name} have no qrels, or qrels no query, for example {min(odd)!r}; leave them out"
-        )
+        problem = f"{len(odd)} queries of {dataset.name} have no qrels, or qrels no query"
+        raise BadInput(f"{problem}, for example {min(odd)!r}; leave them out")
     if len({run.system for run in runs}) < len(runs):
         raise BadInput("two runs of this report have the same system name; give each its own")
     for run in runs:
         if missing := [query.id for query in dataset.queries if query.id not in run.hits]:
-            raise BadInput(
-                f"the run of {run.system} lacks {len(missing)} queries of {dataset.name}, for example {missing[0]!r}"
-            )
+            problem = f"the run of {run.system} lacks {len(missing)} queries of {dataset.name}"
+            raise BadInput(f"{problem}, for example {missing[0]!r}")
     scores = {run.system: _score_run(run, dataset, plan) for run in runs}
     parts = query_splits(dataset)
     first = next(iter(parts.values()))
@@ -280,9 +244,8 @@ def report(runs: Iterable[Run], dataset: Dataset, plan: Plan) -> Report:
     for part, ids in parts.items():
         some = {system: own.only(ids) for system, own in scores.items()}
         rows += _rows(dataset, part, some, plan)
-        comparisons[part] = compare(
-            some, plan.baseline, plan.primary, rounds=plan.rounds, seed=plan.seed, groups=dataset.groups
-        )
+        chance = {"rounds": plan.rounds, "seed": plan.seed}
+        comparisons[part] = compare(some, plan.baseline, plan.primary, **chance, groups=dataset.groups)
     return Report(dataset, plan, tuple(ordered), scores, tuple(rows), comparisons)
 
 
@@ -338,14 +301,12 @@ def _rows(dataset: Dataset, part: str, scores: Mapping[str, Scores], plan: Plan)
 def _check_fingerprints(run: Run, dataset: Dataset, where: str) -> None:
     """Raise BadInput for results of other data than the current ones."""
     if run.dataset != dataset.name or set(run.hits) != {query.id for query in dataset.queries}:
-        raise BadInput(
-            f"{where} was made on other queries of {run.dataset} than the first results file of its folder; run it again"
-        )
+        problem = f"{where} was made on other queries of {run.dataset}"
+        raise BadInput(f"{problem} than the first results file of its folder; run it again")
     for what, now in fingerprints(dataset).items():
         if run.about.get(what) != now:
-            raise BadInput(
-                f"{where} was made on other {what} of {run.dataset} than are here now; run it again"
-            )
+            problem = f"{where} was made on other {what} of {run.dataset} than are here now"
+            raise BadInput(f"{problem}; run it again")
 
 
 def _embedder_name(run: Run) -> str:
@@ -386,11 +347,13 @@ def standings(
 
     The gain has its interval and p-value. There is a set of columns for each part of the data.
     """
-    return [
-        {"system": system}
-        | {name: text for part in parts for name, text in _standing(report, system, part).items()}
-        for system in systems
-    ]
+    rows = []
+    for system in systems:
+        row: dict[str, Json] = {"system": system}
+        for part in parts:
+            row |= _standing(report, system, part)
+        rows.append(row)
+    return rows
 
 
 def format_gain(report: Report, system: str, part: str = "all") -> str:
@@ -447,10 +410,9 @@ def head_to_head(
 
     By default by the primary measure and on all queries.
     """
-    scores = {
-        system: report.scores[system].only(ids) if ids else report.scores[system]
-        for system in (before, after)
-    }
+    scores = {system: report.scores[system] for system in (before, after)}
+    if ids:
+        scores = {system: own.only(ids) for system, own in scores.items()}
     return compare(scores, before, measure or report.plan.primary)[after]
 
 

@@ -51,23 +51,13 @@ def save_results(run: Run, path: Path, keep: int = KEEP) -> None:
     # unknown for a published run
     times = [_round_digits(seconds) if math.isfinite(seconds) else None for seconds in run.latency]
     kept = min(keep, run.kept)
-    head = {
-        "format": RESULTS_FORMAT,
-        "dataset": run.dataset,
-        "system": run.system,
-        "description": run.description,
-        "kept": kept,
-    }
-    head |= {
-        "queries": len(run.hits),
-        **{name: value for name, value in run.about.items() if name not in _CIRCUMSTANCES},
-    }
-    end = dict(zip(_TIMES, times, strict=True)) | {
-        name: run.about[name] for name in _CIRCUMSTANCES if name in run.about
-    }
-    text = results_line(head) + "".join(
-        results_line(results_row(query, hits[:kept])) for query, hits in run.hits.items()
-    )
+    head: dict[str, Json] = {"format": RESULTS_FORMAT, "dataset": run.dataset, "system": run.system}
+    head |= {"description": run.description, "kept": kept, "queries": len(run.hits)}
+    head |= {name: value for name, value in run.about.items() if name not in _CIRCUMSTANCES}
+    end: dict[str, Json] = dict(zip(_TIMES, times, strict=True))
+    end |= {name: run.about[name] for name in _CIRCUMSTANCES if name in run.about}
+    rows = [results_line(results_row(query, hits[:kept])) for query, hits in run.hits.items()]
+    text = results_line(head) + "".join(rows)
     packed = io.BytesIO()
     with gzip.GzipFile(
         filename="", fileobj=packed, mode="wb", mtime=0
@@ -98,14 +88,12 @@ def _build_run(path: Path, head: Mapping[str, Json], rows: Sequence[Mapping[str,
     for number, row in enumerate(rows, start=2):
         query, found, _ = parse_hits(row, f"{path.name}, line {number}")
         if query in hits or len(found) > kept:
-            raise BadInput(
-                f"{path.name}, line {number}: query {query!r} stands there twice, or has more than {kept} hits"
-            )
+            problem = f"{path.name}, line {number}"
+            raise BadInput(f"{problem}: query {query!r} stands there twice, or has more than {kept} hits")
         hits[query] = found
     if len(hits) != queries:
-        raise BadInput(
-            f"{path.name}, line {len(hits) + 1}: the file ends after {len(hits)} of {queries} queries"
-        )
+        problem = f"{path.name}, line {len(hits) + 1}"
+        raise BadInput(f"{problem}: the file ends after {len(hits)} of {queries} queries")
     own = {"format", "dataset", "system", "description", "kept", "queries", *_TIMES}
     about = {key: str(value) for key, value in head.items() if key not in own}
     return Run(*names, kept, hits, Latency(*times), {}, about)
@@ -117,11 +105,8 @@ def fingerprints(dataset: Dataset) -> dict[str, str]:
     qrels = sorted((query, sorted(grades.items())) for query, grades in dataset.qrels.items())
     classes = sorted(dataset.classes.items())
     questions = _digest(sorted((query.id, query.text) for query in dataset.queries))
-    return {
-        "documents": _digest(documents),
-        "questions": questions,
-        "qrels": _digest([qrels, classes] if classes else qrels),
-    }
+    qrels_digest = _digest([qrels, classes] if classes else qrels)
+    return {"documents": _digest(documents), "questions": questions, "qrels": qrels_digest}
 
 
 def additions_digest(dataset: Dataset) -> str:
@@ -187,9 +172,8 @@ def advise_deletion(path: Path) -> Iterator[None]:
     try:
         yield
     except BadInput as error:
-        raise BadInput(
-            f"{error}. Delete {path}, or put a whole copy in its place; a system without results is run again"
-        ) from error
+        problem = f"{error}. Delete {path}, or put a whole copy in its place"
+        raise BadInput(f"{problem}; a system without results is run again") from error
 
 
 def parse_json_row(line: bytes, where: str) -> dict[str, Json]:
@@ -223,11 +207,8 @@ def parse_hits(row: Mapping[str, Json], where: str) -> tuple[str, tuple[Hit, ...
 
 def results_row(query: str, hits: tuple[Hit, ...]) -> dict[str, Json]:
     """Build the row of a query in a results file."""
-    return {
-        "query": query,
-        "ids": [hit.id for hit in hits],
-        "scores": [_round_digits(hit.score) for hit in hits],
-    }
+    scores = [_round_digits(hit.score) for hit in hits]
+    return {"query": query, "ids": [hit.id for hit in hits], "scores": scores}
 
 
 def round_hits(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
@@ -275,49 +256,34 @@ class Plan:
     assumed: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        for what, name in (
-            ("baseline", self.baseline),
-            ("primary measure", self.primary),
-            ("system expected best", self.expected),
-        ):
+        names = {"baseline": self.baseline, "primary measure": self.primary}
+        names["system expected best"] = self.expected
+        for what, name in names.items():
             require(name, str, f"the {what} of a plan is named by a text")
-        if not isinstance(self.measures, tuple | list) or not all(
-            isinstance(measure, str) for measure in self.measures
-        ):
-            raise BadInput(
-                f"the measures of a plan are a list of names, as ('recall@5', 'mrr'), not {short_repr(self.measures)}"
-            )
+        is_list = isinstance(self.measures, tuple | list)
+        if not is_list or not all(isinstance(measure, str) for measure in self.measures):
+            expected = "the measures of a plan are a list of names, as ('recall@5', 'mrr')"
+            raise BadInput(f"{expected}, not {short_repr(self.measures)}")
         # a list would not equal the tuple read from a file
         object.__setattr__(self, "measures", tuple(self.measures))
         if self.primary not in self.measures:
-            raise BadInput(
-                f"the primary measure {self.primary!r} is not among the measures of the plan: {', '.join(self.measures)}"
-            )
+            problem = f"the primary measure {self.primary!r} is not among the measures of the plan"
+            raise BadInput(f"{problem}: {', '.join(self.measures)}")
         for measure in self.measures:
             cutoff(measure)
         if self.ties not in TIES:
             raise UnknownName("rule for ties", self.ties, TIES)
-        if (
-            isinstance(self.margin, bool)
-            or not isinstance(self.margin, int | float)
-            or not (0 <= self.margin < math.inf)
-        ):
-            raise BadInput(
-                f"the margin of a plan is a number of 0 or more, not {describe_value(self.margin)}"
-            )
+        is_number = isinstance(self.margin, int | float) and not isinstance(self.margin, bool)
+        if not is_number or not 0 <= self.margin < math.inf:
+            problem = "the margin of a plan is a number of 0 or more"
+            raise BadInput(f"{problem}, not {describe_value(self.margin)}")
         require_count(self.rounds, 1, "rounds", "chance is judged by so many random draws")
         require_count(self.seed, 0, "seed")
         require(self.assumed, bool, "assumed is True or False")
 
     def __str__(self) -> str:
-        chance = f"{self.rounds:,} rounds, seed {self.seed}"
-        parts = (
-            f"baseline {self.baseline}",
-            f"primary measure {self.primary}",
-            f"ties {self.ties}",
-            chance,
-            f"margin {self.margin}",
-        )
+        names = (f"baseline {self.baseline}", f"primary measure {self.primary}", f"ties {self.ties}")
+        parts = (*names, f"{self.rounds:,} rounds, seed {self.seed}", f"margin {self.margin}")
         best = [f"expected best {self.expected}"] * bool(self.expected)
         whose = "No plan was given; these defaults were written" if self.assumed else "Written"
         return f"{whose} down before the run: {', '.join([*parts, *best])}"
@@ -328,9 +294,8 @@ class Plan:
         `assumed` is included only if it is true.
         """
         values = asdict(self) | {"measures": list(self.measures)}
-        return (
-            values if self.assumed else {name: value for name, value in values.items() if name != "assumed"}
-        )
+        assumed = {"assumed"} if not self.assumed else set()
+        return {name: value for name, value in values.items() if name not in assumed}
 
     def write_down(self, path: Path) -> None:
         """Save the plan before anything is measured. An existing equal plan is left alone.
@@ -341,15 +306,11 @@ class Plan:
             self.save(path)
             return
         stored, own = Plan.load(path), self.as_json()
-        differences = [
-            f"{name} is {value} there and {own[name]} now"
-            for name, value in stored.as_json().items()
-            if own.get(name, value) != value
-        ]
+        changed = {name: old for name, old in stored.as_json().items() if own.get(name, old) != old}
+        differences = [f"{name} is {old} there and {own[name]} now" for name, old in changed.items()]
         if stored != self:
-            raise BadInput(
-                f"{path} holds another plan ({'; '.join(differences)}), and a plan is not changed afterwards; name another folder"
-            )
+            problem = f"{path} holds another plan ({'; '.join(differences)})"
+            raise BadInput(f"{problem}, and a plan is not changed afterwards; name another folder")
 
     def save(self, path: Path) -> None:
         """Write the plan as JSON. Raises BadInput if it cannot be written."""
@@ -361,14 +322,12 @@ class Plan:
         try:
             read = json.loads(read_regular_text(path))
         except (OSError, ValueError, RecursionError) as error:
-            raise BadInput(
-                f"{path.name} does not hold the plan of a benchmark ({error}); write one with Plan(...).save(path)"
-            ) from error
+            problem = f"{path.name} does not hold the plan of a benchmark ({error})"
+            raise BadInput(f"{problem}; write one with Plan(...).save(path)") from error
         known = {field.name for field in fields(Plan)}
         if not isinstance(read, Mapping) or "baseline" not in read or not set(read) <= known:
-            raise BadInput(
-                f"{path.name} does not hold the plan of a benchmark; its names are {', '.join(sorted(known))}"
-            )
+            problem = f"{path.name} does not hold the plan of a benchmark"
+            raise BadInput(f"{problem}; its names are {', '.join(sorted(known))}")
         try:
             return Plan(**read)
         except BadInput as error:

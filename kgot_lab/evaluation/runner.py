@@ -101,11 +101,8 @@ def _referenced_values(value: object) -> Iterable[object]:
         return value.values() if len(value) < _LONGEST else ()
     if isinstance(value, tuple | list | set | frozenset):
         return value if len(value) < _LONGEST else ()
-    if (
-        is_dataclass(value)
-        or callable(getattr(value, "step", None))
-        or callable(getattr(value, "build", None))
-    ):
+    methods = (getattr(value, name, None) for name in ("step", "build"))
+    if is_dataclass(value) or any(map(callable, methods)):
         return vars(value).values() if hasattr(value, "__dict__") and not isinstance(value, type) else ()
     return ()
 
@@ -161,9 +158,8 @@ def run_and_store(
             return stored
         stage = build_system(system, name)
         partial = path.with_name(f"{path.name}.partial")
-        finished = _run_missing(
-            partial, stage, dataset, wanted | _identity(system, stage, dataset, version), ties
-        )
+        header = wanted | _identity(system, stage, dataset, version)
+        finished = _run_missing(partial, stage, dataset, header, ties)
         save_results(finished, path, keep)
         partial.unlink()
         return finished
@@ -178,15 +174,10 @@ def run_in_memory(
     """
     stage, known = build_system(system, name), {document.id for document in dataset.documents}
     with _frozen_garbage():
-        done = {
-            query.id: _search_hits(stage, query, dataset, known, keep, ties, name)
-            for query in checked_queries(dataset.queries)
-        }
-    return _build_run(
-        done,
-        results_header(dataset, name, keep) | _identity(system, stage, dataset, declared_version(system)),
-        0,
-    )
+        queries = checked_queries(dataset.queries)
+        done = {each.id: _search_hits(stage, each, dataset, known, keep, ties, name) for each in queries}
+    identity = _identity(system, stage, dataset, declared_version(system))
+    return _build_run(done, results_header(dataset, name, keep) | identity, 0)
 
 
 def build_system(system: Retriever | SystemBuilder, name: str) -> Retriever:
@@ -239,10 +230,8 @@ def rerun_reason(path: Path, system: Retriever | SystemBuilder, dataset: Dataset
     before = ""
     if _EMBEDDER in changed:
         now = set(map(embedder_label, embedders_in(system)))
-        was = sorted(
-            {each.rpartition(" ")[0] for each in str(head.get(EMBEDDER_HASH)).split(_AND) if each not in now}
-            - {""}
-        )
+        labels = set(str(head.get(EMBEDDER_HASH)).split(_AND)) - now
+        was = sorted({label.rpartition(" ")[0] for label in labels} - {""})
         before = f" (before: {' and '.join(was) or _NO_EMBEDDER})"
     return f"{' and '.join(changed)} changed{before}" if changed else ""
 
@@ -275,22 +264,18 @@ def _identity(
     system: Retriever | SystemBuilder, stage: Retriever, dataset: Dataset, version: str
 ) -> dict[str, Json]:
     """Return the header fields that decide, with the data, what a system finds."""
-    embedders = _AND.join(sorted(set(map(embedder_label, (*embedders_in(system), *embedders_in(stage))))))
-    return {
-        "description": repr(stage),
-        VERSION: version,
-        EMBEDDER_HASH: embedders or _NO_EMBEDDER,
-        ADDITIONS: additions_digest(dataset),
-    }
+    labels = sorted({embedder_label(each) for each in (*embedders_in(system), *embedders_in(stage))})
+    embedders = _AND.join(labels) or _NO_EMBEDDER
+    identity = {"description": repr(stage), VERSION: version, EMBEDDER_HASH: embedders}
+    return identity | {ADDITIONS: additions_digest(dataset)}
 
 
 def _check_header(path: Path, head: Mapping[str, Json], wanted: Mapping[str, Json]) -> None:
     for key in _TASK_FIELDS:
         if head.get(key) != wanted[key]:
             stored, now = f"{head.get(key)}"[:80], f"{wanted[key]}"[:80]
-            raise BadInput(
-                f"{path.name} comes from another configuration: {key} is {stored} there and {now} now; delete it or name another"
-            )
+            problem = f"{path.name} comes from another configuration: {key} is {stored} there and {now} now"
+            raise BadInput(f"{problem}; delete it or name another")
 
 
 def _run_missing(
@@ -307,9 +292,8 @@ def _run_missing(
             if query.id in done:
                 continue
             try:
-                found = _search_hits(
-                    stage, query, dataset, known, int(fixed["kept"]), ties, str(fixed["system"])
-                )
+                kept, name = int(fixed["kept"]), str(fixed["system"])
+                found = _search_hits(stage, query, dataset, known, kept, ties, name)
             except (LLMError, StoreUnavailable):  # not the system's fault: no server, no budget
                 raise
             except Exception:
@@ -330,17 +314,15 @@ def _search_hits(
         found, took = timed_search(stage, query, keep + len(out), ties)
         hits = tuple(hit for hit in found if hit.id not in out)[:keep]
     if strange := [hit.id for hit in hits if hit.id not in known]:
-        raise BadInput(
-            f"{stage.name} found {strange[0]!r} for query {query.id!r}, which is no document of {dataset.name}"
-        )
+        problem = f"{stage.name} found {strange[0]!r} for query {query.id!r}"
+        raise BadInput(f"{problem}, which is no document of {dataset.name}")
     return round_hits(hits), took
 
 
 def _build_run(done: Mapping[str, _Found], fixed: Mapping[str, Json], older: int) -> Run:
     seconds = {query: took for query, (_, took) in done.items()}
-    about = {
-        key: str(fixed[key]) for key in ("documents", "questions", "qrels", EMBEDDER_HASH, VERSION, ADDITIONS)
-    } | circumstances()
+    own = ("documents", "questions", "qrels", EMBEDDER_HASH, VERSION, ADDITIONS)
+    about = {key: str(fixed[key]) for key in own} | circumstances()
     about |= {RESUMED: str(older)} if older else {}
     names = str(fixed["system"]), str(fixed["description"]), str(fixed["dataset"])
     hits = {query: found for query, (found, _) in done.items()}
@@ -388,9 +370,8 @@ def _open_partial(partial: Path) -> Iterator[IO[str]]:
             yield lines
     except OSError as error:
         kept = "the same command goes on from what it holds"
-        raise LabError(
-            f"cannot write the results {partial}: {error.strerror or error}. Once it can be written, {kept}"
-        ) from error
+        problem = f"cannot write the results {partial}"
+        raise LabError(f"{problem}: {error.strerror or error}. Once it can be written, {kept}") from error
 
 
 def _read_partial(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]:
@@ -406,10 +387,9 @@ def _read_partial(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]
     done: dict[str, _Found] = {}
     for number, line in enumerate(whole.splitlines(), start=1):
         with advise_deletion(partial):
-            row = parse_json_row(line, f"{partial.name}, line {number}")
-            query, hits, took = (
-                parse_hits(row, f"{partial.name}, line {number}") if number > 1 else ("", (), 0.0)
-            )
+            where = f"{partial.name}, line {number}"
+            row = parse_json_row(line, where)
+            query, hits, took = parse_hits(row, where) if number > 1 else ("", (), 0.0)
         if number > 1:
             done[query] = (hits, took)
             continue

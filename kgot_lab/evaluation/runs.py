@@ -90,9 +90,8 @@ def run(
         hits[query.id], seconds[query.id] = timed_search(system, query, keep)
         if progress:
             progress(len(hits), len(queries))
-    return Run(
-        name or system.name, repr(system), dataset, keep, hits, latency(list(seconds.values())), seconds
-    )
+    times = latency(list(seconds.values()))
+    return Run(name or system.name, repr(system), dataset, keep, hits, times, seconds)
 
 
 def timed_search(
@@ -112,21 +111,18 @@ def timed_search(
         raise
     took = time.perf_counter() - began
     if not (isinstance(ranking, Ranking) and all(isinstance(hit, Hit) for hit in ranking.hits[:keep])):
-        raise BadInput(
-            f"{system.name} gave no Ranking of hits for query {query.id!r}; make one with ranked(query, scores by id)"
-        )
+        problem = f"{system.name} gave no Ranking of hits for query {query.id!r}"
+        raise BadInput(f"{problem}; make one with ranked(query, scores by id)")
     hits = _top_hits(ranking.hits, keep, ties)
     if len({hit.id for hit in hits}) < len(hits):
-        raise BadInput(
-            f"{system.name} found a document twice for query {query.id!r}; each may stand in a ranking once"
-        )
+        problem = f"{system.name} found a document twice for query {query.id!r}"
+        raise BadInput(f"{problem}; each may stand in a ranking once")
     if not all(isinstance(hit.score, Real) and math.isfinite(hit.score) for hit in hits):
         raise BadInput(f"{system.name} gave a score that is not a finite number for query {query.id!r}")
     if any(next.score > one.score for one, next in pairwise(hits)):
         better = "the highest score is the best: give the negative of a distance, and ranked(query, scores by id) puts hits in order"
-        raise BadInput(
-            f"{system.name} gave its hits for query {query.id!r} in another order than their scores; {better}"
-        )
+        problem = f"{system.name} gave its hits for query {query.id!r} in another order than their scores"
+        raise BadInput(f"{problem}; {better}")
     return hits, took
 
 
@@ -136,11 +132,8 @@ def _top_hits(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
     if ties == BY_ID and first:
         # include the whole tie at the end
         first += takewhile(lambda hit: hit.score == first[keep - 1].score, islice(hits, keep, None))
-        first = [
-            hit
-            for _, tied in groupby(first, key=lambda hit: hit.score)
-            for hit in sorted(tied, key=lambda hit: hit.id)
-        ]
+        ties_of_hits = (list(tied) for _, tied in groupby(first, key=lambda hit: hit.score))
+        first = [hit for tied in ties_of_hits for hit in sorted(tied, key=lambda hit: hit.id)]
     return tuple(first[:keep])
 
 
@@ -158,13 +151,11 @@ def checked_queries(queries: Iterable[Query]) -> tuple[Query, ...]:
     for query in queries:
         require(query, Query, "each query is a Query(text, id)")
         if not (isinstance(query.text, str) and isinstance(query.id, str)):
-            raise BadInput(
-                f"the text and the id of a query are texts, not {short_repr(query.text)} and {short_repr(query.id)}"
-            )
+            problem = "the text and the id of a query are texts"
+            raise BadInput(f"{problem}, not {short_repr(query.text)} and {short_repr(query.id)}")
         if not query.id or query.id in seen:
-            raise BadInput(
-                f"query {query.text[:60]!r} has {'the id of another one' if query.id else 'no id'}; give each an id of its own"
-            )
+            problem = f"query {query.text[:60]!r} has {'the id of another one' if query.id else 'no id'}"
+            raise BadInput(f"{problem}; give each an id of its own")
         seen.add(query.id)
     return queries
 

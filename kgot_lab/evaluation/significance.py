@@ -72,17 +72,7 @@ class Comparisons:
 
     def grid(self, title: str = "") -> Grid:
         """Return the comparisons as a table, with corrected p-values below .05 in bold."""
-        columns = (
-            "system",
-            "mean",
-            "difference",
-            "95 %",
-            "p",
-            "p Holm",
-            "d_z",
-            "wins/ties/losses",
-            "detectable",
-        )
+        columns = tuple("system,mean,difference,95 %,p,p Holm,d_z,wins/ties/losses,detectable".split(","))
         first = (Cell(f"{self.baseline} (baseline)"), Cell(format_decimal(self.own.mean)), *[Cell("")] * 7)
         title = title or f"{self.measure} against {self.baseline}, {self.own.n} queries"
         return Grid(title, columns, (first, *map(_comparison_cells, self.rows)))
@@ -115,18 +105,14 @@ def compare(
     queries = list(scores[baseline].per_query(measure))
     for system in others:
         if set(scores[system].per_query(measure)) != set(queries):
-            raise BadInput(
-                f"{system} and {baseline} were not scored on the same queries, so they cannot be compared in pairs"
-            )
-    values = np.array(
-        [[scores[system].per_query(measure)[query] for query in queries] for system in (baseline, *others)],
-        np.float64,
-    )
+            problem = f"{system} and {baseline} were not scored on the same queries"
+            raise BadInput(f"{problem}, so they cannot be compared in pairs")
+    both = [scores[system].per_query(measure) for system in (baseline, *others)]
+    values = np.array([[own[query] for query in queries] for own in both], np.float64)
     differences = values[1:] - values[0]
     query_groups = [groups[query] for query in queries] if groups else None
-    own, gaps = (
-        query_intervals(part, query_groups, rounds=rounds, seed=seed) for part in (values, differences)
-    )
+    chance = {"rounds": rounds, "seed": seed}
+    own, gaps = (query_intervals(part, query_groups, **chance) for part in (values, differences))
     ps = [
         grouped_p(row, query_groups, rounds=rounds, seed=seed)
         if query_groups
@@ -221,9 +207,8 @@ def grouped_interval(
     share a step. If each query is its own group, the result is that of `interval`. Raises BadInput for fewer
     than 2 groups or a value that is not finite.
     """
-    (found,) = _grouped_intervals(
-        np.asarray(values, np.float64)[None], groups, rounds=rounds, seed=seed, confidence=confidence
-    )
+    rows = np.asarray(values, np.float64)[None]
+    (found,) = _grouped_intervals(rows, groups, rounds=rounds, seed=seed, confidence=confidence)
     return found
 
 
@@ -239,14 +224,8 @@ def _grouped_intervals(
     found = []
     for row, drawn_means in zip(sums.T, means.T, strict=True):
         mean, without = float(row.sum() / sizes.sum()), (row.sum() - row) / (sizes.sum() - sizes)
-        found.append(
-            _bca_interval(
-                Estimate(mean, mean, mean, int(sizes.sum())),
-                without - without.mean(),
-                drawn_means,
-                confidence,
-            )
-        )
+        point = Estimate(mean, mean, mean, int(sizes.sum()))
+        found.append(_bca_interval(point, without - without.mean(), drawn_means, confidence))
     return found
 
 
@@ -346,12 +325,10 @@ def _group_sums(values: Sequence[float] | Numbers, groups: Sequence[str]) -> tup
     for value, group in zip(values, groups, strict=True):
         rows.setdefault(group, []).append(value)
     if len(rows) < 2 or not np.isfinite(values).all():
-        raise BadInput(
-            "an interval over groups needs values of two groups or more, all of them finite numbers"
-        )
-    return np.array([sum(some) for some in rows.values()], np.float64), np.array(
-        [len(some) for some in rows.values()], np.float64
-    )
+        problem = "an interval over groups needs values of two groups or more"
+        raise BadInput(f"{problem}, all of them finite numbers")
+    sums, sizes = [sum(some) for some in rows.values()], [len(some) for some in rows.values()]
+    return np.array(sums, np.float64), np.array(sizes, np.float64)
 
 
 def _bca(values: Numbers, means: Numbers, confidence: float) -> Estimate:
@@ -369,9 +346,8 @@ def _bca_interval(point: Estimate, jackknife: Numbers, means: Numbers, confidenc
     if np.abs(jackknife).max() < _TOLERANCE / point.n:
         return point
     normal = NormalDist()
-    below = (np.count_nonzero(means < mean - _TOLERANCE) + np.count_nonzero(means <= mean + _TOLERANCE)) / (
-        2 * len(means)
-    )
+    edges = mean - _TOLERANCE, mean + _TOLERANCE
+    below = (np.count_nonzero(means < edges[0]) + np.count_nonzero(means <= edges[1])) / (2 * len(means))
     bias = normal.inv_cdf(min(max(below, 0.5 / len(means)), 1 - 0.5 / len(means)))
     skew = float((-(jackknife**3)).sum() / (6 * (jackknife**2).sum() ** 1.5))
     ends = []
@@ -383,24 +359,18 @@ def _bca_interval(point: Estimate, jackknife: Numbers, means: Numbers, confidenc
 
 
 def _comparison_cells(row: Comparison) -> tuple[Cell, ...]:
-    sure = row.p_holm < 0.05
-    gap = row.difference
-    p_values = (Cell(format_p_value(row.p)), Cell(format_p_value(row.p_holm), sure))
-    span = Cell(f"{format_signed(gap.low)} to {format_signed(gap.high)}")
-    # if no query differs, the power is unknown
-    shown = format_decimal(row.detectable) if row.detectable else "–"
-    tail = (
-        Cell(f"{row.effect:+.2f}".replace("-", "−")),
-        Cell(f"{row.wins}/{row.ties}/{row.losses}"),
-        Cell(shown),
-    )
+    gap, sure = row.difference, row.p_holm < 0.05
     return (
         Cell(row.system),
         Cell(format_decimal(row.own.mean)),
         Cell(format_signed(gap.mean), sure),
-        span,
-        *p_values,
-        *tail,
+        Cell(f"{format_signed(gap.low)} to {format_signed(gap.high)}"),
+        Cell(format_p_value(row.p)),
+        Cell(format_p_value(row.p_holm), sure),
+        Cell(f"{row.effect:+.2f}".replace("-", "−")),
+        Cell(f"{row.wins}/{row.ties}/{row.losses}"),
+        # if no query differs, the power is unknown
+        Cell(format_decimal(row.detectable) if row.detectable else "–"),
     )
 
 
@@ -484,7 +454,6 @@ def roc_area(higher: Sequence[float], lower: Sequence[float]) -> float:
 def _checked_pairs(confidence: Sequence[float], right: Sequence[float]) -> list[tuple[float, float]]:
     pairs = list(zip(confidence, right, strict=True))
     if not pairs or not all(0 <= value <= 1 for pair in pairs for value in pair):
-        raise BadInput(
-            "calibration needs for each of one answer or more how sure it is and how right, both from 0 to 1"
-        )
+        problem = "calibration needs for each of one answer or more how sure it is and how right"
+        raise BadInput(f"{problem}, both from 0 to 1")
     return pairs

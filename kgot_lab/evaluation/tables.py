@@ -51,26 +51,18 @@ class Grid:
         grid = [[printable_line(column) for column in self.columns], *marked]
         widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
         side = str.ljust if self.words else str.rjust
-        lines = (
-            "  ".join([row[0].ljust(widths[0]), *map(side, row[1:], widths[1:])]).rstrip() for row in grid
-        )
+        aligned = ([row[0].ljust(widths[0]), *map(side, row[1:], widths[1:])] for row in grid)
+        lines = ("  ".join(row).rstrip() for row in aligned)
         return "\n".join([*([printable_line(self.title)] if self.title else []), *lines])
 
     @property
     def markdown(self) -> str:
         """A Markdown table under its title in bold."""
-        rows = [self.columns, ("---", *["---" if self.words else "---:"] * (len(self.columns) - 1))]
-        lines = [
-            " | ".join(name if number == 1 else _markdown(name) for name in row)
-            for number, row in enumerate(rows)
-        ]
+        rules = ("---", *["---" if self.words else "---:"] * (len(self.columns) - 1))
+        lines = [" | ".join(map(_markdown, self.columns)), " | ".join(rules)]
         lines += [" | ".join(_format_cell(cell, _markdown, "**{}**") for cell in row) for row in self.rows]
-        return "\n".join(
-            [
-                *([f"**{_markdown(self.title)}**", ""] if self.title else []),
-                *(f"| {line} |" for line in lines),
-            ]
-        )
+        title = [f"**{_markdown(self.title)}**", ""] if self.title else []
+        return "\n".join([*title, *(f"| {line} |" for line in lines)])
 
     @property
     def html(self) -> str:
@@ -81,19 +73,15 @@ class Grid:
         sides = [left, *[left if self.words else right] * (len(self.columns) - 1)]
 
         def row(cells: list[str], tag: str, more: str = "") -> str:
-            made = (
-                f'<{tag}{more} style="{side}">{cell}</{tag}>' for cell, side in zip(cells, sides, strict=True)
-            )
+            aligned = zip(cells, sides, strict=True)
+            made = (f'<{tag}{more} style="{side}">{cell}</{tag}>' for cell, side in aligned)
             return f"<tr>{''.join(made)}</tr>"
 
         names = row([escaped_cell(name) for name in self.columns], "th", ' scope="col"')
-        body = "".join(
-            row([_format_cell(cell, escaped_cell, "<b>{}</b>") for cell in cells], "td")
-            for cells in self.rows
-        )
-        caption = (
-            f'<caption style="text-align:left">{escaped_cell(self.title)}</caption>' if self.title else ""
-        )
+        rows = [[_format_cell(cell, escaped_cell, "<b>{}</b>") for cell in cells] for cells in self.rows]
+        body = "".join(row(cells, "td") for cells in rows)
+        title = escaped_cell(self.title)
+        caption = f'<caption style="text-align:left">{title}</caption>' if title else ""
         head = f"<thead>{names}</thead>" if self.headed else ""
         named = f' class="{escaped_cell(self.css)}"' if self.css else ""
         return f"<table{named}>{caption}{head}<tbody>{body}</tbody></table>"
@@ -108,10 +96,8 @@ class Grid:
     def latex(self) -> str:
         """A LaTeX table with booktabs rules."""
         lines = [" & ".join(map(_latex, self.columns)) + r" \\", r"\midrule"]
-        lines += [
-            " & ".join(_format_cell(cell, _latex, r"\textbf{{{}}}") for cell in row) + r" \\"
-            for row in self.rows
-        ]
+        rows = [[_format_cell(cell, _latex, r"\textbf{{{}}}") for cell in row] for row in self.rows]
+        lines += [" & ".join(row) + r" \\" for row in rows]
         tabular = [
             rf"\begin{{tabular}}{{l{('l' if self.words else 'r') * (len(self.columns) - 1)}}}",
             r"\toprule",

@@ -50,10 +50,8 @@ def format_for_log(error: Exception, *redacted: str) -> str:
     """
     if not isinstance(error, LabError):
         frames = traceback.extract_tb(error.__traceback__)[-3:]
-        return (
-            " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
-            or "nowhere"
-        )
+        steps = (f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
+        return " < ".join(steps) or "nowhere"
     text = str(error)
     for phrase in filter(None, redacted):
         text = text.replace(phrase, "…")

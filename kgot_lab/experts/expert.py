@@ -34,12 +34,7 @@ def _check_not_blank(text: str) -> str:
 
 
 def _check_characters(text: str) -> str:
-    if any(
-        (ord(character) < 32 and character not in "\t\n\r")
-        or 0xD800 <= ord(character) <= 0xDFFF
-        or character == "\x7f"
-        for character in text
-    ):
+    if any((ord(c) < 32 and c not in "\t\n\r") or 0xD800 <= ord(c) <= 0xDFFF or c == "\x7f" for c in text):
         raise ValueError("it has control characters, or half of a surrogate pair")
     return text
 
@@ -208,9 +203,8 @@ class Expert(ExpertConfig):
     @property
     def config(self) -> ExpertConfig:
         """Its settings, without the stored id and times."""
-        return ExpertConfig.model_validate(
-            self.model_dump(exclude={"id", "created_at", "updated_at"}, exclude_unset=True)
-        )
+        fields = self.model_dump(exclude={"id", "created_at", "updated_at"}, exclude_unset=True)
+        return ExpertConfig.model_validate(fields)
 
 
 def expert_config(data: object) -> ExpertConfig:

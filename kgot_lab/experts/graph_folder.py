@@ -88,9 +88,8 @@ class GraphFolder:
         # adds the approved changes to a graph
         self.apply_accepted: Callable[[str, PropertyGraph], PropertyGraph] | None = None
         self._lock = threading.RLock()
-        self._locks: dict[
-            str, threading.Lock
-        ] = {}  # one for each graph, so that a large one does not block another
+        # one for each graph, so that a large one does not block another
+        self._locks: dict[str, threading.Lock] = {}
 
     def names(self) -> tuple[str, ...]:
         """Return the ids of all graphs."""
@@ -139,14 +138,12 @@ class GraphFolder:
             try:
                 stamp = _file_stamp(path)
                 if loaded is None or loaded.stamp != stamp:
-                    loaded = _LoadedGraph(
-                        stamp, read_graph_in_worker(path) if path.is_dir() else load_graph(str(path))
-                    )
+                    graph = read_graph_in_worker(path) if path.is_dir() else load_graph(str(path))
+                    loaded = _LoadedGraph(stamp, graph)
                     graph_index(loaded.graph)
             except LabError as error:
-                raise BadInput(
-                    f"the graph {name} cannot be read: {str(error).replace(str(path), name)}"
-                ) from None
+                reason = str(error).replace(str(path), name)
+                raise BadInput(f"the graph {name} cannot be read: {reason}") from None
             except OSError as error:  # it was deleted meanwhile, or cannot be read
                 raise BadInput(f"the graph {name} cannot be read: {error.strerror}") from None
             self._read[name] = loaded
@@ -162,9 +159,8 @@ class GraphFolder:
         Raises UnknownName for an unknown graph, and BadInput if one cannot be read or joined.
         """
         graphs = {name: self.graph(name) for name in config.graphs}
-        digest = hashlib.sha256(
-            "".join(f"{name}={graph.digest};" for name, graph in graphs.items()).encode()
-        ).hexdigest()
+        digests = "".join(f"{name}={graph.digest};" for name, graph in graphs.items())
+        digest = hashlib.sha256(digests.encode()).hexdigest()
         if len(graphs) == 1:
             return KnownGraphs(config.graphs, next(iter(graphs.values())), digest)
         settings = f"{digest}{sorted(config.graph_weights.items())}{config.cross_edges}"
@@ -173,9 +169,8 @@ class GraphFolder:
             if key not in self._joined:
                 cross_edges = [_to_edge(each, graphs) for each in config.cross_edges]
                 joined = MultiGraph.of(graphs, cross_edges, weights=config.graph_weights)
-                self._joined = dict([*self._joined.items()][-7:]) | {
-                    key: KnownGraphs(config.graphs, joined, digest)
-                }
+                known = KnownGraphs(config.graphs, joined, digest)
+                self._joined = dict([*self._joined.items()][-7:]) | {key: known}
             return self._joined[key]
 
     def _files(self) -> dict[str, Path]:
@@ -183,12 +178,8 @@ class GraphFolder:
 
         Links are skipped, because they may lead out of the folder.
         """
-        entries = self._entries()
-        return {
-            path.stem: path
-            for path in entries
-            if GRAPH_ID.fullmatch(path.stem) and not path.is_symlink() and path.suffix != ".md"
-        }
+        files = (path for path in self._entries() if path.suffix != ".md" and not path.is_symlink())
+        return {path.stem: path for path in files if GRAPH_ID.fullmatch(path.stem)}
 
     def _entries(self) -> list[Path]:
         if self.folder is None:

@@ -53,10 +53,8 @@ def lay_out_neighbourhood(graph: PropertyGraph, id: str, *, limit: int = MAX_NEI
     require_count(limit, 0, "limit")
     index = graph_index(graph)
     row = index.row(id)
-    neighbours = [
-        int(each)
-        for each in index.neighbours.indices[index.neighbours.indptr[row] : index.neighbours.indptr[row + 1]]
-    ]
+    table = index.neighbours
+    neighbours = table.indices[table.indptr[row] : table.indptr[row + 1]].tolist()
     selected = sorted(neighbours, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:limit]
     subgraph = graph.subgraph([id, *(graph.ids[each] for each in selected)])
     # a stable sort: ties in graph order
@@ -75,14 +73,8 @@ def lay_out_neighbourhood(graph: PropertyGraph, id: str, *, limit: int = MAX_NEI
 
 def _positioned_node(index: GraphIndex, row: int, position: tuple[float, float]) -> PositionedNode:
     x, y = position
-    return PositionedNode(
-        index.graph.ids[row],
-        index.names[row],
-        index.label_texts[row],
-        int(index.degrees[row]),
-        round(x, 4),
-        round(y, 4),
-    )
+    names = index.graph.ids[row], index.names[row], index.label_texts[row]
+    return PositionedNode(*names, int(index.degrees[row]), round(x, 4), round(y, 4))
 
 
 def _positions(
@@ -95,12 +87,10 @@ def _positions(
     incident: dict[str, tuple[str, bool]] = {}
     for edge in edges:
         if id in (edge.source, edge.target):
-            incident.setdefault(
-                edge.target if edge.source == id else edge.source, (edge.type, edge.target == id)
-            )
-    ordered = sorted(
-        rows, key=lambda each: (incident[index.graph.ids[each]], index.names[each], index.graph.ids[each])
-    )
+            other = edge.target if edge.source == id else edge.source
+            incident.setdefault(other, (edge.type, edge.target == id))
+    ids = index.graph.ids
+    ordered = sorted(rows, key=lambda each: (incident[ids[each]], index.names[each], ids[each]))
     right = (len(ordered) + 1) // 2
     sides = (ordered[:right], 1), (ordered[right:][::-1], -1)
     return {

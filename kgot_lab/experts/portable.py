@@ -65,9 +65,8 @@ def adapt_expert(
         raise BadInput(
             f"this expert is of schema version {str(data.get('schema_version'))[:20]}, and {SCHEMA_VERSION} is known here"
         )
-    if "sha256" in data and data["sha256"] != _content_hash(
-        {name: value for name, value in data.items() if name != "sha256"}
-    ):
+    content = {name: value for name, value in data.items() if name != "sha256"}
+    if "sha256" in data and data["sha256"] != _content_hash(content):
         raise BadInput(
             "this expert was changed after it was exported: its hash does not fit; export it again, or take sha256 out"
         )
@@ -84,30 +83,19 @@ def _remove_missing(config: ExpertConfig, service: ExpertService) -> AdaptedExpe
     """Remove from a configuration what does not exist here, with warnings."""
     warnings = []
     skills = [each for each in config.playbook_skills if each in service.playbooks]
-    warnings += [
-        f"the playbook {each} is not here and was left out"
-        for each in config.playbook_skills
-        if each not in service.playbooks
-    ]
+    missing = [each for each in config.playbook_skills if each not in service.playbooks]
+    warnings += [f"the playbook {each} is not here and was left out" for each in missing]
     models = {task: name for task, name in config.models.items() if name in service.models.makers}
-    warnings += [
-        f"the model {each} is not here: the usual one answers"
-        for each in config.models.values()
-        if each not in models.values()
-    ]
+    missing = [each for each in config.models.values() if each not in models.values()]
+    warnings += [f"the model {each} is not here: the usual one answers" for each in missing]
     graphs = [service.graphs.graph(name) for name in config.graphs]
     types = {type for graph in graphs for type in graph.type_names}
-    warnings += [
-        f"no graph has edges of the type {each}" for each in _edge_types(config) if each not in types
-    ]
+    warnings += [f"no graph has edges of the type {one}" for one in _edge_types(config) if one not in types]
     properties = {name for graph in graphs for known in graph.node_properties for name in known}
-    warnings += [
-        f"no node has the dimension {each}" for each in _dimension_names(config) if each not in properties
-    ]
-    fields = json.loads(config.model_dump_json(exclude_unset=True)) | {
-        "playbook_skills": skills,
-        "models": models,
-    }
+    missing = [each for each in _dimension_names(config) if each not in properties]
+    warnings += [f"no node has the dimension {each}" for each in missing]
+    fields = json.loads(config.model_dump_json(exclude_unset=True))
+    fields |= {"playbook_skills": skills, "models": models}
     return AdaptedExpert(expert_config(fields), tuple(dict.fromkeys(warnings)))
 
 
@@ -125,9 +113,8 @@ def _rename_graphs(config: ExpertConfig, graphs: Mapping[str, str]) -> ExpertCon
     if "kg_db_id" in fields:
         fields["kg_db_id"] = fields["kg_db_id"] and local_name(fields["kg_db_id"])
     fields["kg_db_ids"] = [local_name(name) for name in fields.get("kg_db_ids", [])]
-    fields["graph_weights"] = {
-        local_name(name): weight for name, weight in fields.get("graph_weights", {}).items()
-    }
+    weights = fields.get("graph_weights", {})
+    fields["graph_weights"] = {local_name(name): weight for name, weight in weights.items()}
     for edge in fields.get("cross_edges", []):
         for end in ("source", "target"):
             name, sign, id = edge[end].partition(":")
@@ -161,9 +148,8 @@ def _dimension_names(config: ExpertConfig) -> tuple[str, ...]:
 
 
 def _content_hash(document: Mapping[str, Json]) -> str:
-    return hashlib.sha256(
-        json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
-    ).hexdigest()
+    text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 # The quality of an expert: benchmark scores on questions with gold answers, and the outcomes of its answers
@@ -179,11 +165,8 @@ def expert_scores(service: ExpertService, id: str) -> dict[str, Any]:
     there is no such expert.
     """
     measured = _measured_scores(id, service.expert(id).config)
-    answers = [
-        each
-        for each in service.tables.judged_answers(id)
-        if not each.about.get("failed") and not each.about.get("stopped")
-    ]
+    judged = service.tables.judged_answers(id)
+    answers = [each for each in judged if not (each.about.get("failed") or each.about.get("stopped"))]
     thumbs = [each.thumb for each in answers if each.thumb]
     citations = sum(len(each.about.get("citations", ())) for each in answers)
     false_citations = sum(len(each.about.get("false_citations", ())) for each in answers)
@@ -243,11 +226,8 @@ def genai_spans(
             spans += _answer_spans(expert, conversation, message, asked_at, trace)
             asked_at = None
     resource = {"attributes": _otlp_attributes({"service.name": "kgot-lab", "service.version": __version__})}
-    return {
-        "resourceSpans": [
-            {"resource": resource, "scopeSpans": [{"scope": {"name": "kgot_lab.experts"}, "spans": spans}]}
-        ]
-    }
+    scope = {"scope": {"name": "kgot_lab.experts"}, "spans": spans}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
 
 
 def _answer_spans(
@@ -265,11 +245,8 @@ def _answer_spans(
         "kgot.citations": len(metadata.get("citations", ())),
         "kgot.false_citations": len(metadata.get("false_citations", ())),
     }
-    retrieval = {
-        "gen_ai.operation.name": "retrieval",
-        "gen_ai.data_source.id": ",".join(expert.graphs),
-        "kgot.nodes": len(metadata.get("kg_nodes_used", ())),
-    }
+    count, graphs = len(metadata.get("kg_nodes_used", ())), ",".join(expert.graphs)
+    retrieval = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": graphs, "kgot.nodes": count}
     chat: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.request.model": metadata.get("model") or "",
@@ -280,29 +257,12 @@ def _answer_spans(
         chat["gen_ai.server.time_to_first_token"] = metadata["first_token_ms"] / 1000
     ended_at = max(message.at, searched_at)
     status = {"code": 2} if metadata.get("failed") else {"code": 1}
-    parent_id = _span_id(message.id, "agent")
+    parent_id, search_id, chat_id = (_span_id(message.id, name) for name in ("agent", "search", "chat"))
+    chat_name = f"chat {chat['gen_ai.request.model']}".strip()
     return [
         _span(trace, parent_id, "", f"invoke_agent {expert.name}", asked_at, ended_at, agent, status),
-        _span(
-            trace,
-            _span_id(message.id, "search"),
-            parent_id,
-            "retrieval",
-            asked_at,
-            searched_at,
-            retrieval,
-            {"code": 1},
-        ),
-        _span(
-            trace,
-            _span_id(message.id, "chat"),
-            parent_id,
-            f"chat {chat['gen_ai.request.model']}".strip(),
-            searched_at,
-            ended_at,
-            chat,
-            status,
-        ),
+        _span(trace, search_id, parent_id, "retrieval", asked_at, searched_at, retrieval, {"code": 1}),
+        _span(trace, chat_id, parent_id, chat_name, searched_at, ended_at, chat, status),
     ]
 
 
@@ -316,14 +276,8 @@ def _span(
     attributes: dict[str, Any],
     status: dict[str, int],
 ) -> dict[str, Any]:
-    span = {
-        "traceId": trace,
-        "spanId": id,
-        "name": name,
-        "kind": 1,
-        "attributes": _otlp_attributes(attributes),
-        "status": status,
-    }
+    fields = _otlp_attributes(attributes)
+    span = {"traceId": trace, "spanId": id, "name": name, "kind": 1, "attributes": fields, "status": status}
     times = {"startTimeUnixNano": _unix_nanos(start), "endTimeUnixNano": _unix_nanos(end)}
     return span | times | ({"parentSpanId": parent} if parent else {})
 

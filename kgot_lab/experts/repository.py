@@ -46,9 +46,8 @@ SELECT_EXPERT = "SELECT id, body, created, updated FROM experts WHERE id = :id A
 SELECT_EXPERTS = "SELECT id, body, created, updated FROM experts WHERE gone IS NULL ORDER BY created, id"
 SELECT_EXPERTS_AFTER = """SELECT id, body, created, updated FROM experts
   WHERE gone IS NULL AND (created, id) > (:created, :after) ORDER BY created, id LIMIT :limit"""
-SELECT_CREATION_TIME = (
-    "SELECT created FROM experts WHERE id = :id"  # also of a deleted one, so that paging can continue
-)
+# also of a deleted one, so that paging can continue
+SELECT_CREATION_TIME = "SELECT created FROM experts WHERE id = :id"
 SELECT_USED_IDS = "SELECT id FROM experts WHERE id = :id OR substr(id, 1, :length) = :beginning"  # also of deleted ones: no id is reused
 INSERT_EXPERT = "INSERT INTO experts (id, body, created, updated) VALUES (:id, :body, :at, :at)"
 UPDATE_EXPERT = "UPDATE experts SET body = :body, updated = :at WHERE id = :id"
@@ -240,11 +239,9 @@ class ExpertTables(TableBacked):
             used_ids = {row[0] for row in self.storage.rows(SELECT_USED_IDS, params)}
             if id and id in used_ids:
                 raise AlreadyExists(id)
-            originals = [base] if not copy_of else []
-            candidates = (
-                *originals,
-                *(f"{base}_{number}" for number in range(1 if copy_of else 2, len(used_ids) + 3)),
-            )
+            first = 1 if copy_of else 2
+            numbered = (f"{base}_{number}" for number in range(first, len(used_ids) + 3))
+            candidates = numbered if copy_of else (base, *numbered)
             chosen = id or next(name for name in candidates if name not in used_ids)
             at = self._now()
             self.storage.rows(INSERT_EXPERT, {"id": chosen, "body": _config_json(config), "at": at})
@@ -268,11 +265,8 @@ class ExpertTables(TableBacked):
         """
         with self.storage.changing():
             self.expert(id)
-            ids = (
-                [row[0] for row in self.storage.rows(SELECT_IDS_OF_EXPERT, {"expert": id})]
-                if conversations
-                else []
-            )
+            rows = self.storage.rows(SELECT_IDS_OF_EXPERT, {"expert": id}) if conversations else []
+            ids = [row[0] for row in rows]
             self._remove_conversations(ids)
             self.storage.rows(MARK_EXPERT_DELETED, {"id": id, "at": self._now()})
         return tuple(map(str, ids))
@@ -305,10 +299,8 @@ class ExpertTables(TableBacked):
 
         The latest come first. With `expert_deleted`, only those with deleted experts count.
         """
-        query, count_query = (
-            (SELECT_ORPHANED, COUNT_ORPHANED) if expert_deleted else (SELECT_OWNED, COUNT_OWNED)
-        )
-        return self._conversation_page(query, count_query, {"owner": owner}, limit, offset)
+        queries = (SELECT_ORPHANED, COUNT_ORPHANED) if expert_deleted else (SELECT_OWNED, COUNT_OWNED)
+        return self._conversation_page(*queries, {"owner": owner}, limit, offset)
 
     def _conversation_page(
         self, query: str, count_query: str, params: dict[str, Json], limit: int, offset: int
@@ -381,17 +373,15 @@ class ExpertTables(TableBacked):
         Each is (id, role, content).
         """
         params = {"expert": expert, "owner": owner, "conversation": conversation, "most": limit}
-        return tuple(
-            (id, role, content) for id, role, content, _ in self.storage.rows(SELECT_EARLIER_MESSAGES, params)
-        )
+        rows = self.storage.rows(SELECT_EARLIER_MESSAGES, params)
+        return tuple((id, role, content) for id, role, content, _ in rows)
 
     def user_messages(
         self, expert: str, since: datetime, limit: int
     ) -> tuple[tuple[str, str, str, datetime], ...]:
         """Return the last messages of all people to an expert since a time, as (owner, id, content, when)."""
-        rows = self.storage.rows(
-            SELECT_USER_MESSAGES, {"expert": expert, "since": to_micros(since, "since"), "most": limit}
-        )
+        params = {"expert": expert, "since": to_micros(since, "since"), "most": limit}
+        rows = self.storage.rows(SELECT_USER_MESSAGES, params)
         return tuple((owner, id, content, from_micros(at)) for owner, id, content, at in rows)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
@@ -439,19 +429,12 @@ class ExpertTables(TableBacked):
 
     def judged_answers(self, expert: str) -> tuple[JudgedAnswer, ...]:
         """Return each answer of an expert with its evidence and its rating, without anybody's text."""
-        return tuple(
-            JudgedAnswer(
-                id,
-                conversation,
-                from_micros(at),
-                json.loads(metadata),
-                thumb and int(thumb),
-                from_micros_or_none(rated),
-            )
-            for id, conversation, at, metadata, thumb, rated in self.storage.rows(
-                SELECT_JUDGED_ANSWERS, {"expert": expert}
-            )
-        )
+        answers = []
+        rows = self.storage.rows(SELECT_JUDGED_ANSWERS, {"expert": expert})
+        for id, talk, at, metadata, thumb, rated in rows:
+            rating = thumb and int(thumb), from_micros_or_none(rated)
+            answers.append(JudgedAnswer(id, talk, from_micros(at), json.loads(metadata), *rating))
+        return tuple(answers)
 
     # --- trials ---
 
@@ -468,9 +451,8 @@ class ExpertTables(TableBacked):
                     "a trial of this expert is going on: end it first, since each conversation has one configuration"
                 )
             at = self._now()
-            self.storage.rows(
-                INSERT_TRIAL, {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at}
-            )
+            row = {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at}
+            self.storage.rows(INSERT_TRIAL, row)
         return StoredTrial(id, body, from_micros(at), None)
 
     def trials(self, expert: str) -> tuple[StoredTrial, ...]:
@@ -519,9 +501,8 @@ def _config_json(config: ExpertConfig) -> str:
 
 def _expert_from_row(row: ClaimRow) -> Expert:
     id, body, created, updated = row
-    return Expert.model_validate(
-        {**json.loads(body), "id": id, "created_at": from_micros(created), "updated_at": from_micros(updated)}
-    )
+    times = {"created_at": from_micros(created), "updated_at": from_micros(updated)}
+    return Expert.model_validate({**json.loads(body), "id": id, **times})
 
 
 def _conversation_from_row(row: ClaimRow) -> ChatConversation:
@@ -531,9 +512,8 @@ def _conversation_from_row(row: ClaimRow) -> ChatConversation:
 
 def _trial_from_row(row: ClaimRow) -> StoredTrial:
     id, body, begun, ended = row
-    return StoredTrial(
-        id, json.loads(body), from_micros(begun), None if ended is None else from_micros(ended)
-    )
+    end = None if ended is None else from_micros(ended)
+    return StoredTrial(id, json.loads(body), from_micros(begun), end)
 
 
 def _message_from_row(row: ClaimRow) -> ChatMessage:

@@ -130,9 +130,8 @@ class ExpertService:
         if overrides is not None and not isinstance(overrides, Mapping):
             raise BadInput("overrides of a copy are a JSON object with the fields that differ")
         change = merge_patch(dict(overrides or {}), {"name": new_name})
-        return self.tables.add_expert(
-            self._validate_config(changed_config(self.expert(id).config, change)), copy_of=id
-        )
+        config = self._validate_config(changed_config(self.expert(id).config, change))
+        return self.tables.add_expert(config, copy_of=id)
 
     def delete(self, id: str, *, conversations: bool = False) -> int:
         """Delete an expert, and return how many conversations were deleted with it.
@@ -165,15 +164,10 @@ class ExpertService:
             if skill not in self.playbooks:
                 raise UnknownName("playbook", skill, self.playbooks)
         require_known_peers(config.delegates_to, self.consultants)
-        node_dimensions = {
-            name
-            for graph in config.graphs
-            for properties in self.graphs.graph(graph).node_properties
-            for name in properties
-        }
-        goal_dimensions = (
-            name for goal in config.custom_goal_mappings.values() for name in goal.dimension_boosts
-        )
+        rows = (row for graph in config.graphs for row in self.graphs.graph(graph).node_properties)
+        node_dimensions = {name for row in rows for name in row}
+        goals = config.custom_goal_mappings.values()
+        goal_dimensions = (name for goal in goals for name in goal.dimension_boosts)
         for name in (*config.dimension_filters, *goal_dimensions):
             if name not in DIMENSIONS_BY_NAME and name not in node_dimensions:
                 raise UnknownName("dimension", name, DIMENSIONS_BY_NAME)
@@ -215,31 +209,19 @@ class ExpertService:
             trial = self.tables.running_trial(expert_id)
         choice = None
         if trial is not None:
-            with suppress(
-                BadInput
-            ):  # the expert was changed so that the variant no longer fits: its own configuration answers, for neither variant
+            # the expert was changed so that the variant no longer fits: its own configuration answers, for neither
+            with suppress(BadInput):
                 variant = choose_variant(expert.config, trial, conversation)
                 known = self.graphs.expert_graphs(variant.config)
                 llm = self.models.open_model(model or variant.config.models.get("chat"))
                 choice = variant
         # a peer's question is not delegated further, since two instances could ask each other forever
         asked_by_peer = owner.startswith(PEER_OWNER_PREFIX)
-        services = TurnServices(
-            self.tables, self.playbooks, self.embedder, None if asked_by_peer else self.consultants
-        )
-        return ExpertTurn(
-            services,
-            expert,
-            known,
-            llm,
-            owner,
-            conversation,
-            text,
-            messages,
-            wishes=wishes[:_MAX_QUESTION_LENGTH],
-            choice=choice,
-            asked_as=message_id,
-        )
+        consultants = None if asked_by_peer else self.consultants
+        services = TurnServices(self.tables, self.playbooks, self.embedder, consultants)
+        asked = services, expert, known, llm, owner, conversation, text, messages
+        wishes = wishes[:_MAX_QUESTION_LENGTH]
+        return ExpertTurn(*asked, wishes=wishes, choice=choice, asked_as=message_id)
 
     def conversations(
         self, expert: str, owner: str, *, limit: int = 20, offset: int = 0

@@ -73,16 +73,12 @@ def split_answer(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPa
     nodes, position = CitableNodes(cited), 0
     for match in CITATION_PATTERN.finditer(text):
         citation = match[1].strip()
-        parts = (
-            [citation]
-            if nodes.resolve(citation)
-            else [part for each in citation.split(";") if (part := each.strip())]
-        )
+        parts = [citation]
+        if not nodes.resolve(citation):
+            parts = [part for each in citation.split(";") if (part := each.strip())]
         citations = [AnswerPart(part.removesuffix(FALSE_MARK), True, nodes.resolve(part)) for part in parts]
-        if not citations or any(
-            each.node is None and not part.endswith(FALSE_MARK)
-            for each, part in zip(citations, parts, strict=True)
-        ):
+        checked = (one.node or part.endswith(FALSE_MARK) for one, part in zip(citations, parts, strict=True))
+        if not citations or not all(checked):
             continue  # not checked, so it stays text
         if position < match.start():
             yield AnswerPart(text[position : match.start()])
@@ -138,9 +134,8 @@ class ExpertTalk:
 
     def __repr__(self) -> str:
         graphs = ", ".join(self.expert.graphs)
-        return (
-            f"<Talk with {self.expert.persona.name} on {graphs}: {format_count(len(self.turns), 'answer')}>"
-        )
+        count = format_count(len(self.turns), "answer")
+        return f"<Talk with {self.expert.persona.name} on {graphs}: {count}>"
 
 
 @dataclass
@@ -169,10 +164,9 @@ class _TurnRecorder:
 
     def answer(self) -> TalkAnswer:
         """Return the answer so far. An interrupted answer is what was stored of it."""
+        done = self.done
         message, cited, false = (
-            (self.done.message_id, self.done.cited, self.done.false)
-            if self.done
-            else self._stored_citations()
+            (done.message_id, done.cited, done.false) if done else self._stored_citations()
         )
         turn, trouble = self.turn, self.trouble if self.done else "it was broken off"
         return TalkAnswer(
@@ -194,7 +188,5 @@ class _TurnRecorder:
         if last.role != "assistant":
             return "", (), ()
         metadata: Mapping[str, Any] = last.metadata
-        cited = tuple(
-            CitableNode(each["graph"], each["id"], each["name"], "") for each in metadata.get("citations", ())
-        )
+        cited = tuple(CitableNode(e["graph"], e["id"], e["name"], "") for e in metadata.get("citations", ()))
         return last.id, cited, tuple(metadata.get("false_citations", ()))

@@ -197,9 +197,8 @@ class EntityMemory:
         for triple in triples:
             attributes = self._about.pop(triple.subject, {})
             attributes.pop((triple.relation, triple.object), None)
-            self._about[triple.subject] = dict.fromkeys(list(attributes)[1 - _MAX_ATTRIBUTES :]) | {
-                (triple.relation, triple.object): None
-            }
+            newest = [*list(attributes)[1 - _MAX_ATTRIBUTES :], (triple.relation, triple.object)]
+            self._about[triple.subject] = dict.fromkeys(newest)
             if len(self._about) > self.max_entities:
                 del self._about[next(iter(self._about))]
 
@@ -231,10 +230,9 @@ class EntityMemory:
             for answer in [CurrentAnswer(triple)] if current is None else current.get(triple, ()):
                 name, remark = answer.triple.subject, answer.remark
                 description = f"{answer.triple.relation} {answer.triple.object}"
-                is_named = bool(remark) and not question_words.isdisjoint(name_tokens(name))
-                descriptions.setdefault(name, {})[
-                    f"{description} ({remark})" if is_named else description
-                ] = None
+                if remark and not question_words.isdisjoint(name_tokens(name)):
+                    description = f"{description} ({remark})"
+                descriptions.setdefault(name, {})[description] = None
         lines = [_format_entity(name, description) for name, description in descriptions.items()]
         return "\n".join([ENTITIES_HEADING, *lines]) if lines else ""
 
@@ -323,22 +321,18 @@ class Agent:
         *earlier, message = _check_messages(messages)
         self.turns += 1
         events: list[TurnEvent] = []
-        turn = UserTurn(
-            run_id or f"turn {self.turns}", self.turns, message.text, message.role, self.config.clock()
-        )
+        name = run_id or f"turn {self.turns}"
+        turn = UserTurn(name, self.turns, message.text, message.role, self.config.clock())
         outcome = self._store_statements(turn, events)
         context = self._build_context(turn, outcome.new)
-        system = (
-            f"{self.config.system}\n\n{_MEMORY_NOTE}\n{fence_text(context, 'memory')}\n{FENCES}"
-            if context
-            else self.config.system
-        )
+        system = self.config.system
+        if context:
+            system = f"{system}\n\n{_MEMORY_NOTE}\n{fence_text(context, 'memory')}\n{FENCES}"
         conversation = list((*self.memory.messages, *earlier, message)[-self.memory.max_messages :])
         while conversation[0].role != "user":  # models refuse a conversation that begins with a reply
             del conversation[0]
-        text: str = replace_surrogates(
-            checked_reply(self.provider, Prompt((Message("system", system), *conversation))).text
-        )
+        prompt = Prompt((Message("system", system), *conversation))
+        text: str = replace_surrogates(checked_reply(self.provider, prompt).text)
         self.memory.add(*earlier, message, Message("assistant", text), turn=turn.turn)
         if self.config.entity_memory is not None:
             self.config.entity_memory.note(outcome.learnt)
@@ -374,12 +368,8 @@ class Agent:
             try:
                 observer.on_kg_extraction(run_id, len(learnt), total, list(learnt))
             except Exception as error:  # not the turn's fault
-                events.append(
-                    TurnEvent(
-                        "observer failed",
-                        f"{type(observer).__name__}: {type(error).__name__}: {error_message(error)}",
-                    )
-                )
+                text = f"{type(observer).__name__}: {type(error).__name__}: {error_message(error)}"
+                events.append(TurnEvent("observer failed", text))
 
     def _build_context(self, turn: UserTurn, new: tuple[Triple, ...]) -> str:
         """Return the context for the model.
@@ -389,11 +379,9 @@ class Agent:
         memory, entities = self.config.knowledge_graph, self.config.entity_memory
         keywords, parts = message_keywords(turn.text), list[str]()
         if entities is not None:
-            current = (
-                memory.current_answers(entities.recent_facts, turn)
-                if isinstance(memory, NotifiesChanges)
-                else None
-            )
+            current = None
+            if isinstance(memory, NotifiesChanges):
+                current = memory.current_answers(entities.recent_facts, turn)
             parts.append(entities.build_context(current, set(keywords)))
         if memory is not None:
             without = frozenset() if self.config.own_turn else frozenset(new)
@@ -403,28 +391,20 @@ class Agent:
 
 def message_keywords(text: str) -> list[str]:
     """Return the distinct words of a message that may name something."""
-    words = dict.fromkeys(name_tokens(text))
-    keywords = [
-        word
-        for word in words
-        if word not in SEARCH_STOP_WORDS | _QUESTION_WORDS and (len(word) > 1 or not word.isascii())
-    ]
-    return keywords[:_MAX_KEYWORDS]
+    ignored = SEARCH_STOP_WORDS | _QUESTION_WORDS
+    words = (word for word in dict.fromkeys(name_tokens(text)) if word not in ignored)
+    return [word for word in words if len(word) > 1 or not word.isascii()][:_MAX_KEYWORDS]
 
 
 def _check_messages(messages: str | Sequence[Message]) -> list[Message]:
     conversation = [Message("user", messages)] if isinstance(messages, str) else messages
-    if (
-        not isinstance(conversation, Sequence)
-        or not conversation
-        or not all(isinstance(message, Message) for message in conversation)
-    ):
+    is_conversation = isinstance(conversation, Sequence) and bool(conversation)
+    if not is_conversation or not all(isinstance(message, Message) for message in conversation):
         raise BadInput(f"a turn is a text or a list of Message(role, text), not {describe_value(messages)}")
     for message in conversation:
         if message.role not in ("user", "assistant"):
-            raise BadInput(
-                f"a turn has messages of user and assistant, not of {message.role!r}: that is what AgentConfig(system=…) is for"
-            )
+            remedy = "that is what AgentConfig(system=…) is for"
+            raise BadInput(f"a turn has messages of user and assistant, not of {message.role!r}: {remedy}")
     if conversation[-1].role != "user" or not conversation[-1].text.strip():
         raise BadInput("a turn ends with a message of the user that says something")
     return list(conversation)

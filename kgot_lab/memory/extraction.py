@@ -71,12 +71,10 @@ def facts_prompt(sentence: str) -> tuple[Message, ...]:
 
     The examples are earlier turns of the conversation.
     """
-    examples = [
-        message
-        for example, facts in EXTRACTION_EXAMPLES
-        for message in (Message("user", example), Message("assistant", facts))
-    ]
-    return Message("system", EXTRACTION_SYSTEM), *examples, Message("user", sentence)
+    messages = [Message("system", EXTRACTION_SYSTEM)]
+    for example, facts in EXTRACTION_EXAMPLES:
+        messages += (Message("user", example), Message("assistant", facts))
+    return *messages, Message("user", sentence)
 
 
 def parse_triples(text: str) -> list[Triple]:
@@ -85,12 +83,9 @@ def parse_triples(text: str) -> list[Triple]:
     Other lines, such as a truncated one, are skipped.
     """
     lines = [[" ".join(part.split()) for part in line.split("|")] for line in text.splitlines()]
-    complete = (
-        parts
-        for parts in lines
-        if len(parts) == 3 and all(parts) and sum(map(len, parts)) <= _MAX_FACT_LENGTH
-    )
-    return list(dict.fromkeys(Triple(subject, relation, object) for subject, relation, object in complete))
+    complete = (parts for parts in lines if len(parts) == 3 and all(parts))
+    short = (parts for parts in complete if sum(map(len, parts)) <= _MAX_FACT_LENGTH)
+    return list(dict.fromkeys(Triple(subject, relation, object) for subject, relation, object in short))
 
 
 def split_grounded(
@@ -119,9 +114,9 @@ def is_grounded_in(sentence: SourcedSentence, triple: Triple) -> bool:
     sentence_words = set(content_words(str(sentence)))
     object_words = set(content_words(triple.object)) or {triple.object.lower()}
     subject_words = set(content_words(triple.subject))
-    if triple.subject.lower() == triple.object.lower() or (
-        subject_words and not subject_words & sentence_words
-    ):
+    if triple.subject.lower() == triple.object.lower():
+        return False
+    if subject_words and not subject_words & sentence_words:
         return False
     return object_words <= sentence_words | {triple.object.lower()} and bool(object_words & sentence_words)
 
@@ -134,20 +129,15 @@ def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: St
     supports: dict[Triple, list[Support]] = {}
     for triple, sentence in grounded:
         supports.setdefault(triple, []).append(Support(sentence.source, sentence.text))
-    return [
-        (triple, support_properties((*_existing_supports(triple, store), *new)))
-        for triple, new in supports.items()
-    ]
+    facts = ((triple, (*_existing_supports(triple, store), *new)) for triple, new in supports.items())
+    return [(triple, support_properties(merged)) for triple, merged in facts]
 
 
 def _existing_supports(triple: Triple, store: Store) -> tuple[Support, ...]:
     """Return the supports of a fact that the store already has."""
-    edges = (
-        edge
-        for edge in store.neighbours(triple.subject)
-        if (edge.source, edge.type, edge.target) == triple.identity
-    )
-    return tuple(support for edge in edges for support in supports_of(edge.properties))
+    edges = store.neighbours(triple.subject)
+    same = (edge for edge in edges if (edge.source, edge.type, edge.target) == triple.identity)
+    return tuple(support for edge in same for support in supports_of(edge.properties))
 
 
 # Times that a text states: a year, month or day that occurs in it, and none that a model invented.
@@ -285,11 +275,8 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
         if times
         else (_SCHEMA_SYSTEM, _REPLY_FORMAT, ExtractedTriples)
     )
-    prompt = Prompt(
-        (Message("system", system), Message("user", question + reply_format)),
-        compact_schema(reply_model),
-        max_tokens=1500,
-    )
+    messages = Message("system", system), Message("user", question + reply_format)
+    prompt = Prompt(messages, compact_schema(reply_model), max_tokens=1500)
     reply = (
         structured(llm, prompt, reply_model)
         if repairs
@@ -298,10 +285,8 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
     accepted, refused = dict[Triple, list[StatedTimes]](), list[str]()
     text_words = frozenset(content_words(excerpt))
     for extracted in reply.triples:
-        subject, relation, object = (
-            " ".join(str(replace_surrogates(part)).split())
-            for part in (extracted.subject, extracted.relation, extracted.object)
-        )
+        parts = extracted.subject, extracted.relation, extracted.object
+        subject, relation, object = (" ".join(str(replace_surrogates(part)).split()) for part in parts)
         triple = Triple(subject, relation, object, extracted.confidence)
         period = _stated_period(extracted, excerpt) if isinstance(extracted, TimedTriple) else (None, None)
         if _is_malformed(triple) or not _is_grounded(triple, text_words, excerpt) or period is None:
@@ -310,9 +295,8 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
             accepted.setdefault(triple, [])
             accepted[triple] += [period] * (any(period) and period not in accepted[triple])
     stated_times = {triple: tuple(periods) for triple, periods in accepted.items() if periods}
-    return Extraction(
-        tuple(accepted), tuple(refused), estimate_tokens(text) - estimate_tokens(excerpt), stated_times
-    )
+    left_out = estimate_tokens(text) - estimate_tokens(excerpt)
+    return Extraction(tuple(accepted), tuple(refused), left_out, stated_times)
 
 
 def extract_grounded(llm: LLM, text: str) -> Extraction:
@@ -327,11 +311,8 @@ def extract_grounded(llm: LLM, text: str) -> Extraction:
         grounded, invented = split_grounded(replace_surrogates(reply.text), [sentence])
         accepted.update(dict.fromkeys(triple for triple, _ in grounded))
         refused += [str(triple) for triple in invented]
-    return Extraction(
-        tuple(accepted),
-        tuple(refused),
-        sum(estimate_tokens(sentence.text) for sentence in sentences_read[_MAX_SENTENCES:]),
-    )
+    left_out = sum(estimate_tokens(sentence.text) for sentence in sentences_read[_MAX_SENTENCES:])
+    return Extraction(tuple(accepted), tuple(refused), left_out)
 
 
 def with_origin(triples: Iterable[Triple], **origin: Any) -> list[Triple]:
@@ -346,12 +327,8 @@ def _is_malformed(triple: Triple) -> bool:
     """
     parts = triple.identity
     too_long = max(map(len, parts)) > _MAX_PART_LENGTH or len(triple.relation) > _MAX_RELATION_LENGTH
-    return (
-        not all(parts)
-        or too_long
-        or "\0" in "".join(parts)
-        or triple.subject.casefold() == triple.object.casefold()
-    )
+    same_ends = triple.subject.casefold() == triple.object.casefold()
+    return not all(parts) or too_long or "\0" in "".join(parts) or same_ends
 
 
 def _stated_period(triple: TimedTriple, text: str) -> StatedTimes | None:
@@ -361,9 +338,9 @@ def _stated_period(triple: TimedTriple, text: str) -> StatedTimes | None:
     """
     since = parse_stated_time(triple.valid_from, text)
     until = parse_stated_time(triple.valid_until, text, end=True)
-    if (triple.valid_until.strip() and until is None) or (
-        since is not None and until is not None and until <= since
-    ):
+    if triple.valid_until.strip() and until is None:
+        return None
+    if since is not None and until is not None and until <= since:
         return None
     return since, until
 
@@ -376,11 +353,10 @@ def _is_grounded(triple: Triple, text_words: frozenset[str], text: str) -> bool:
 
     def is_named(part: str) -> bool:
         words = set(content_words(part))
-        return bool(words & text_words) if words else part.casefold() in text.casefold()
+        named = bool(words & text_words) if words else part.casefold() in text.casefold()
+        return named or part.casefold() == SPEAKER
 
-    return (triple.subject.casefold() == SPEAKER or is_named(triple.subject)) and (
-        triple.object.casefold() == SPEAKER or is_named(triple.object)
-    )
+    return is_named(triple.subject) and is_named(triple.object)
 
 
 # A model that extracts triples from texts for a memory, in one of two ways, and the aliases of relations.
@@ -405,9 +381,8 @@ class Extractor:
             if model is not None and not isinstance(model, str):
                 require_parts(model, ("name", "__call__"), f"{name} is a model, called with a Prompt")
         if isinstance(provider, str):
-            raise BadInput(
-                f"provider is a model: give connect({provider!r}), or the name as extraction_model"
-            )
+            remedy = f"give connect({provider!r}), or the name as extraction_model"
+            raise BadInput(f"provider is a model: {remedy}")
         if isinstance(extraction_model, str):
             check_spec(extraction_model)
         if extraction not in get_args(ExtractionMode):
@@ -425,27 +400,20 @@ class Extractor:
         llm = self._extraction_model()
         if llm is None or not text.strip():
             return Extraction()
-        grounded = self.extraction == "grounded"
         extraction = (
             extract_grounded(llm, text)
-            if grounded
+            if self.extraction == "grounded"
             else extract_by_schema(llm, text, repairs=repairs, times=times)
         )
         renamed_times = {self.rename_relation(triple): times for triple, times in extraction.times.items()}
-        return replace(
-            extraction,
-            triples=tuple(dict.fromkeys(map(self.rename_relation, extraction.triples))),
-            times=renamed_times,
-        )
+        renamed = tuple(dict.fromkeys(map(self.rename_relation, extraction.triples)))
+        return replace(extraction, triples=renamed, times=renamed_times)
 
     def rename_relation(self, triple: Triple) -> Triple:
         """Return a triple with its relation renamed by `aliases`."""
         require(triple, Triple, "a memory keeps Triple(subject, relation, object)")
-        return (
-            replace(triple, relation=self.aliases.get(triple.relation, triple.relation))
-            if self.aliases
-            else triple
-        )
+        relation = self.aliases.get(triple.relation)
+        return triple if relation is None else replace(triple, relation=relation)
 
     def _extraction_model(self) -> LLM | None:
         if self._model is None:

@@ -10,7 +10,7 @@ from typing import Self
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, require_parts
 from kgot_lab.memory.agent import TurnOutcome, UserTurn
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor, with_origin
-from kgot_lab.memory.triple_store import ReadableTriples, TripleStore, newest_triples
+from kgot_lab.memory.triple_store import ReadableTriples, TripleStore, is_probability, newest_triples
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import LLM, Json, Triple
 
@@ -37,17 +37,10 @@ class KnowledgeGraphMemory:
         extraction: ExtractionMode = "schema",
         aliases: Mapping[str, str] | None = None,
     ):
-        require_parts(
-            store,
-            ("add", "query", "search", "delete", "all", "clear", "count"),
-            "store is a store of triples",
-        )
+        methods = ("add", "query", "search", "delete", "all", "clear", "count")
+        require_parts(store, methods, "store is a store of triples")
         require_count(max_context_triples, 0, "max_context_triples")
-        if (
-            isinstance(min_confidence, bool)
-            or not isinstance(min_confidence, int | float)
-            or not 0 <= min_confidence <= 1
-        ):
+        if not is_probability(min_confidence):
             raise BadInput(f"min_confidence is a number from 0 to 1, not {describe_value(min_confidence)}")
         self._extractor = Extractor(provider, extraction_model, extraction, aliases)
         self.store, self.provider, self.extraction_model = store, provider, extraction_model
@@ -77,9 +70,8 @@ class KnowledgeGraphMemory:
         Raises BadInput for an invalid triple.
         """
         if not isinstance(triples, Iterable) or isinstance(triples, str):
-            raise BadInput(
-                f"triples are a list of Triple(subject, relation, object), not {describe_value(triples)}"
-            )
+            expected = "triples are a list of Triple(subject, relation, object)"
+            raise BadInput(f"{expected}, not {describe_value(triples)}")
         self.store.add([self._extractor.rename_relation(triple) for triple in triples])
 
     def query(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
@@ -98,12 +90,11 @@ class KnowledgeGraphMemory:
         to `max_context_triples`. Without, the triples that were added last. Triples in `without` are left
         out.
         """
-        return format_context(
-            self.store,
-            keywords,
-            self.max_context_triples,
-            lambda triple: self._is_confident(triple) and triple not in without,
-        )
+
+        def accepts(triple: Triple) -> bool:
+            return self._is_confident(triple) and triple not in without
+
+        return format_context(self.store, keywords, self.max_context_triples, accepts)
 
     def store_statements(self, turn: UserTurn, extraction: Extraction) -> TurnOutcome:
         """Store what was extracted from a message of a conversation, with its turn and time."""
@@ -188,11 +179,8 @@ def format_context(
             if len(found) < limit:
                 found |= dict.fromkeys(filter(accepts, store.query(subject=triple.object)))
         selected = list(found)[:limit]
-    return (
-        "\n".join([RELATIONSHIPS_HEADING, *(_format_triple(triple, describe(triple)) for triple in selected)])
-        if selected
-        else ""
-    )
+    lines = [_format_triple(triple, describe(triple)) for triple in selected]
+    return "\n".join([RELATIONSHIPS_HEADING, *lines]) if lines else ""
 
 
 def _fetch_accepted(
@@ -235,10 +223,9 @@ def _triple_from_json(data: Json) -> Triple:
     try:
         created = data["created_at"]
         time = None if created is None else datetime.fromisoformat(created)
-        return Triple(
-            data["subject"], data["relation"], data["object"], data["confidence"], data["source_turn"], time
-        )
+        names = ("subject", "relation", "object", "confidence", "source_turn")
+        subject, relation, object, confidence, turn = (data[name] for name in names)
+        return Triple(subject, relation, object, confidence, turn, time)
     except (KeyError, TypeError, ValueError):
-        raise BadInput(
-            f"a triple of a memory has the six fields that to_dict() gives; {describe_value(data)} has not"
-        ) from None
+        expected = "a triple of a memory has the six fields that to_dict() gives"
+        raise BadInput(f"{expected}; {describe_value(data)} has not") from None

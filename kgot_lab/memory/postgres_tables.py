@@ -58,9 +58,8 @@ class PostgresTables:
         require(namespace, str, "a namespace is a text")
         self.layout = layout
         self.namespace, self._url = require_namespace(namespace), url
-        self._lock = int.from_bytes(
-            hashlib.blake2b(f"{layout.mark}{namespace}".encode(), digest_size=8).digest(), "big", signed=True
-        )
+        digest = hashlib.blake2b(f"{layout.mark}{namespace}".encode(), digest_size=8).digest()
+        self._lock = int.from_bytes(digest, "big", signed=True)
         self._over: LabError | None = None  # why it can no longer be used
         self._within: Connection | None = None  # in a transaction, of the thread that has the lock
         self._changing = False
@@ -74,10 +73,10 @@ class PostgresTables:
         return f"<{type(self).__name__} {self.namespace}>"
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
-        parameters = {
-            name: list(value) if isinstance(value, tuple | set) else value
-            for name, value in (values or {}).items()
+        lists = {
+            name: list(value) for name, value in (values or {}).items() if isinstance(value, tuple | set)
         }
+        parameters = {**(values or {}), **lists}
         with self._transaction(self.alone) as connection:
             self._waiting.append((_to_postgres_parameters(self.rewrite_statement(statement)), parameters))
             if self._changing and not statement.lstrip().startswith(("SELECT", "WITH")):
@@ -115,10 +114,9 @@ class PostgresTables:
             if self._within is not None:
                 yield self._within
                 return
-            with (
-                self._convert_errors(),
-                self._link.transaction(begin) if begin else self._link.outside_transaction() as connection,
-            ):
+            link = self._link
+            transaction = link.transaction(begin) if begin else link.outside_transaction()
+            with self._convert_errors(), transaction as connection:
                 self._within = connection
                 try:
                     yield connection
@@ -177,9 +175,7 @@ class PostgresTables:
         self._create_tables(connection)
 
     def _create_tables(self, connection: Connection) -> None:
-        connection.execute(
-            fill_names("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace)
-        )
+        self._set_search_path(connection)
         for statement in (*self.layout.tables, *(table.postgres for table in self.layout.later)):
             connection.execute(statement.replace("TEXT", _TEXT_TYPE))
         for statement in (*self.layout.indexes, *self.layout.postgres):
@@ -192,9 +188,8 @@ class PostgresTables:
         Raises BadInput if it is no schema of an earlier version.
         """
         first_version = 0 if self.layout.repeatable else 1
-        earlier = {
-            self._version_mark(version): version for version in range(first_version, self.layout.version)
-        }
+        versions = range(first_version, self.layout.version)
+        earlier = {self._version_mark(version): version for version in versions}
         if mark not in earlier:
             self._refuse_foreign_schema(mark)
         connection.execute(f"SELECT pg_advisory_xact_lock({self._lock})")
@@ -203,16 +198,16 @@ class PostgresTables:
         if earlier[mark] == 0:
             self._create_tables(connection)
             return
-        connection.execute(
-            fill_names("SET LOCAL search_path = {namespace}, pg_temp", namespace=self.namespace)
-        )
+        self._set_search_path(connection)
         for table in self.layout.later[earlier[mark] - 1 :]:
             connection.execute(table.postgres.replace("TEXT", _TEXT_TYPE))
-            rows = connection.execute(table.read).fetchall()
-            connection.cursor().executemany(
-                table.insert_statement("%s"), table.compute_rows(rows)
-            )  # sent together
+            rows = table.compute_rows(connection.execute(table.read).fetchall())
+            connection.cursor().executemany(table.insert_statement("%s"), rows)  # sent together
         self._mark_created(connection)
+
+    def _set_search_path(self, connection: Connection) -> None:
+        path = "SET LOCAL search_path = {namespace}, pg_temp"
+        connection.execute(fill_names(path, namespace=self.namespace))
 
     def _mark_created(self, connection: Connection) -> None:
         """Write the version to the schema's comment, now that all its tables exist."""
@@ -221,14 +216,11 @@ class PostgresTables:
 
     def _refuse_foreign_schema(self, mark: str) -> None:
         version, known_version = mark.removeprefix(self.layout.mark), self.layout.version
+        problem = f"is there and holds no {self.layout.name}, so it was not touched; give another namespace"
         if version != mark and version.isdecimal() and int(version) > known_version:
             origin = f"made by a newer version of this package (format {version}, known is {known_version})"
-            raise BadInput(
-                f"the schema {self.namespace!r} was {origin}, so it was not touched; update the package"
-            )
-        raise BadInput(
-            f"the schema {self.namespace!r} is there and holds no {self.layout.name}, so it was not touched; give another namespace"
-        )
+            problem = f"was {origin}, so it was not touched; update the package"
+        raise BadInput(f"the schema {self.namespace!r} {problem}")
 
     @contextmanager
     def _convert_errors(self) -> Iterator[None]:
@@ -238,22 +230,18 @@ class PostgresTables:
         try:
             yield
         except psycopg.errors.LockNotAvailable:
-            reason = (
-                f"another process has been writing to it, or reading what was erased, for {BUSY_TIMEOUT:g} s"
-            )
-            raise StoreUnavailable(f"{self!r}: {reason}; try again when it is done") from None
+            reason = "another process has been writing to it, or reading what was erased, for"
+            problem = f"{self!r}: {reason} {BUSY_TIMEOUT:g} s"
+            raise StoreUnavailable(f"{problem}; try again when it is done") from None
         except tuple(getattr(psycopg.errors, name) for name in damage_errors) as error:
-            raise StoreDamaged(
-                f"{self!r} is damaged ({format_server_error(error)}): put a backup of its schema in its place"
-            ) from None
+            damage = f"{self!r} is damaged ({format_server_error(error)})"
+            raise StoreDamaged(f"{damage}: put a backup of its schema in its place") from None
         except psycopg.errors.ProgramLimitExceeded as error:
-            raise BadInput(
-                f"{self!r}: {format_server_error(error)}: no text of more than a billion bytes"
-            ) from None
+            reason = f"{format_server_error(error)}: no text of more than a billion bytes"
+            raise BadInput(f"{self!r}: {reason}") from None
         except psycopg.Error as error:
-            raise StoreUnavailable(
-                f"{self!r}: PostgreSQL does not let it work: {format_server_error(error)}"
-            ) from None
+            reason = f"PostgreSQL does not let it work: {format_server_error(error)}"
+            raise StoreUnavailable(f"{self!r}: {reason}") from None
 
 
 def format_server_error(error: psycopg.Error) -> str:
@@ -306,10 +294,10 @@ class PostgresClaims(PostgresTables):
         deadline, pause = time.monotonic() + BUSY_TIMEOUT, 0.02
         while rows_left := _vacuum_table(connection, table):
             if time.monotonic() > deadline:
-                reason = f"an older transaction of its database has been open for {BUSY_TIMEOUT:g} s, and may read {rows_left} rows of {table}"
-                raise StoreUnavailable(
-                    f"{self!r}: erased, but {reason}; their bytes go when this is opened again after it ended"
-                )
+                waiting = f"an older transaction of its database has been open for {BUSY_TIMEOUT:g} s"
+                reason = f"{waiting}, and may read {rows_left} rows of {table}"
+                remedy = "their bytes go when this is opened again after it ended"
+                raise StoreUnavailable(f"{self!r}: erased, but {reason}; {remedy}")
             time.sleep(pause)
             pause *= 2
 
@@ -340,9 +328,8 @@ def _vacuum_table(connection: Connection, table: str) -> int:
     finally:
         connection.remove_notice_handler(record_row_count)
     if not row_counts:  # the server only warns
-        raise StoreUnavailable(
-            f"erased, but its bytes are still there: only the owner of the table {table} may write it anew (VACUUM FULL)"
-        )
+        reason = f"only the owner of the table {table} may write it anew (VACUUM FULL)"
+        raise StoreUnavailable(f"erased, but its bytes are still there: {reason}")
     return sum(row_counts)
 
 

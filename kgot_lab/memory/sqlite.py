@@ -30,9 +30,8 @@ from kgot_lab.types import Triple
 # SQLite files of memory: the search for damage before anything is written, and errors that say what to do.
 
 BUSY_TIMEOUT = 30.0  # seconds to wait for another process that is writing
-_MAX_CHECKED_BYTES = (
-    32_000_000  # bytes of a file that is searched for damage at each opening, in about a second
-)
+# bytes of a file that is searched for damage at each opening, in about a second
+_MAX_CHECKED_BYTES = 32_000_000
 
 
 def refuse_damaged_file(connection: sqlite3.Connection, path: Path | None) -> None:
@@ -46,20 +45,16 @@ def refuse_damaged_file(connection: sqlite3.Connection, path: Path | None) -> No
 
 def explain_sqlite_error(error: Exception, path: Path | None) -> LabError:
     """Return the error to raise for an SQLite error, which says what to do."""
-    location = path or "what is kept in memory"
-    if _primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreUnavailable(
-            f"{location}: another process has been writing to it for {BUSY_TIMEOUT:g} s; try again when it is done"
-        )
-    if _primary_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(
-        error, UnicodeDecodeError
-    ):
+    location, code = path or "what is kept in memory", _primary_code(error)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        reason = f"another process has been writing to it for {BUSY_TIMEOUT:g} s"
+        return StoreUnavailable(f"{location}: {reason}; try again when it is done")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
         return _damage_error(str(error), path)
-    if _primary_code(error) == sqlite3.SQLITE_TOOBIG:
+    if code == sqlite3.SQLITE_TOOBIG:
         return BadInput(f"{location}: {error}: no text of more than a billion bytes")
-    return StoreUnavailable(
-        f"{location}: {error}; see that its folder is there, can be written to and has room"
-    )
+    hint = "see that its folder is there, can be written to and has room"
+    return StoreUnavailable(f"{location}: {error}; {hint}")
 
 
 def _damage_error(what: str, path: Path | None) -> StoreDamaged:
@@ -127,14 +122,11 @@ class SQLiteTripleStore:
 
         An existing one changes nothing. Raises BadInput for an invalid triple.
         """
-        rows = [
-            (*triple.identity, triple.confidence, triple.source_turn, _format_time(triple.created_at))
-            for triple in check_triples(triples)
-        ]
+        checked = check_triples(triples)
+        rows = [(*t.identity, t.confidence, t.source_turn, _format_time(t.created_at)) for t in checked]
+        insert = f"INSERT OR IGNORE INTO triples ({_TRIPLE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
         with self._transaction() as connection:
-            connection.executemany(
-                f"INSERT OR IGNORE INTO triples ({_TRIPLE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", rows
-            )
+            connection.executemany(insert, rows)
             _index_new_rows(connection)
 
     def query(
@@ -145,10 +137,8 @@ class SQLiteTripleStore:
         None matches any text. Raises BadInput for an invalid part.
         """
         pattern = require_triple_pattern(subject, relation, object)
-        return self._select_triples(
-            f"SELECT {_TRIPLE_COLUMNS} FROM triples {_where_clause(pattern)} ORDER BY id",
-            tuple(pattern.values()),
-        )
+        statement = f"SELECT {_TRIPLE_COLUMNS} FROM triples {_where_clause(pattern)} ORDER BY id"
+        return self._select_triples(statement, tuple(pattern.values()))
 
     def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
         """Return the triples that contain any of the keywords.
@@ -163,12 +153,9 @@ class SQLiteTripleStore:
         subqueries = [_keyword_query(keyword) for keyword in checked]
         matches = f"SELECT id, count(*) AS matched FROM ({' UNION ALL '.join(part for part, _ in subqueries)}) GROUP BY id"
         order = "matched DESC, confidence DESC, created_at DESC, source_turn DESC, id"
-        statement = (
-            f"SELECT {_TRIPLE_COLUMNS} FROM triples JOIN ({matches}) USING (id) ORDER BY {order} LIMIT ?"
-        )
-        return self._select_triples(
-            statement, (*(value for _, values in subqueries for value in values), min(top_k, _MAX_ROWS))
-        )
+        found = f"SELECT {_TRIPLE_COLUMNS} FROM triples JOIN ({matches}) USING (id)"
+        values = [value for _, values in subqueries for value in values]
+        return self._select_triples(f"{found} ORDER BY {order} LIMIT ?", (*values, min(top_k, _MAX_ROWS)))
 
     def delete(
         self, subject: str | None = None, relation: str | None = None, object: str | None = None
@@ -181,9 +168,8 @@ class SQLiteTripleStore:
         with self._transaction() as connection:
             _index_new_rows(connection)  # a row that is not in the index could not be removed from it
             condition, values = f"FROM triples {_where_clause(pattern)}", tuple(pattern.values())
-            deleted = connection.execute(
-                f"SELECT id, subject, relation, object {condition}", values
-            ).fetchall()
+            select = f"SELECT id, subject, relation, object {condition}"
+            deleted = connection.execute(select, values).fetchall()
             connection.executemany(_DELETE_WORDS, map(_index_row, deleted))
             connection.execute(f"DELETE {condition}", values)
         return len(deleted)
@@ -195,9 +181,8 @@ class SQLiteTripleStore:
     def newest(self, limit: int) -> list[Triple]:
         """Return the last `most` triples that were added, in the order of adding."""
         require_count(limit, 0, "most")
-        return self._select_triples(
-            f"SELECT {_TRIPLE_COLUMNS} FROM triples ORDER BY id DESC LIMIT ?", (min(limit, _MAX_ROWS),)
-        )[::-1]
+        statement = f"SELECT {_TRIPLE_COLUMNS} FROM triples ORDER BY id DESC LIMIT ?"
+        return self._select_triples(statement, (min(limit, _MAX_ROWS),))[::-1]
 
     def clear(self) -> None:
         """Delete everything."""
@@ -274,14 +259,11 @@ def _refuse_other_tables(connection: sqlite3.Connection, path: Path) -> None:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     columns = tuple(name for (_, name, *_) in connection.execute("PRAGMA table_info(triples)"))
     if tables and columns != _COLUMNS:
-        content = (
-            f"a table of triples with other columns ({', '.join(columns)})"
-            if columns
-            else "no table of triples"
-        )
-        raise BadInput(
-            f"{path}: an SQLite file that something else made, with {content}, so it was not touched; give another path"
-        )
+        content = "no table of triples"
+        if columns:
+            content = f"a table of triples with other columns ({', '.join(columns)})"
+        origin = f"an SQLite file that something else made, with {content}"
+        raise BadInput(f"{path}: {origin}, so it was not touched; give another path")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -320,10 +302,7 @@ def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
             return
         except sqlite3.OperationalError as error:
-            if (
-                getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY
-                or time.monotonic() > deadline
-            ):
+            if _primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
 
@@ -349,10 +328,8 @@ def _keyword_query(keyword: Keyword) -> tuple[str, tuple[str, ...]]:
     contains_text = "holds_text(?, subject, relation, object)"
     if not (index_query := _phrase_query(keyword.quoted)):
         return f"SELECT id FROM triples WHERE {contains_text}", (keyword.quoted,)
-    return f"SELECT id FROM triples WHERE id IN ({by_index}) AND {contains_text}", (
-        index_query,
-        keyword.quoted,
-    )
+    both = f"id IN ({by_index}) AND {contains_text}"
+    return f"SELECT id FROM triples WHERE {both}", (index_query, keyword.quoted)
 
 
 def _phrase_query(quoted: str) -> str:
@@ -377,9 +354,8 @@ def _format_time(time: datetime | None) -> str | None:
 
 def _triple_from_row(row: Sequence[Any]) -> Triple:
     subject, relation, object, confidence, turn, created_at = row
-    return Triple(
-        subject, relation, object, 1.0 if confidence is None else confidence, turn, _parse_time(created_at)
-    )
+    sure = 1.0 if confidence is None else confidence
+    return Triple(subject, relation, object, sure, turn, _parse_time(created_at))
 
 
 def _parse_time(text: str | None) -> datetime | None:
@@ -392,7 +368,6 @@ def _parse_time(text: str | None) -> datetime | None:
     try:
         time = datetime.fromisoformat(text)
     except (ValueError, TypeError):
-        raise StoreDamaged(
-            f"a triple was created at {text!r}, which is no time; nothing was changed"
-        ) from None
+        problem = f"a triple was created at {text!r}, which is no time"
+        raise StoreDamaged(f"{problem}; nothing was changed") from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -48,26 +48,22 @@ def connect_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
         uri = ":memory:" if path is None else path.absolute().as_uri() + "?mode=rwc"
-        connection = sqlite3.connect(
-            uri, BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, uri=path is not None
-        )
+        options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False}
+        connection = sqlite3.connect(uri, BUSY_TIMEOUT, **options, uri=path is not None)
         _prepare_connection(connection, path, layout)
         return connection
     except BaseException as error:
         if connection is not None:
             connection.close()
-        raise (
-            explain_sqlite_error(error, path)
-            if isinstance(error, sqlite3.Error | UnicodeDecodeError)
-            else error
-        ) from None
+        if isinstance(error, sqlite3.Error | UnicodeDecodeError):
+            raise explain_sqlite_error(error, path) from None
+        raise
 
 
 def _refuse_foreign_file(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
     if _read_pragma(connection, "application_id") != layout.application:
-        raise BadInput(
-            f"{path}: an SQLite file that something else made, so it was not touched; give another path"
-        )
+        origin = "an SQLite file that something else made"
+        raise BadInput(f"{path}: {origin}, so it was not touched; give another path")
     if (version := _read_pragma(connection, "user_version")) > layout.version:
         origin = f"made by a newer version of this package (format {version}, known is {layout.version})"
         raise BadInput(f"{path}: {origin}, so it was not touched; update the package")
@@ -108,9 +104,8 @@ def _migrate(connection: sqlite3.Connection, layout: Layout) -> None:
             return
         for table in layout.later[version - 1 :]:  # none where another process was first
             connection.execute(table.sqlite)
-            connection.executemany(
-                table.insert_statement("?"), table.compute_rows(connection.execute(table.read).fetchall())
-            )
+            rows = table.compute_rows(connection.execute(table.read).fetchall())
+            connection.executemany(table.insert_statement("?"), rows)
         connection.execute(f"PRAGMA user_version = {layout.version}")
 
 
@@ -228,17 +223,15 @@ class SQLiteClaims(SQLiteTables):
         while self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] and self.path:
             if time.monotonic() > deadline:
                 hint = "its bytes leave the log when that is done and the file is opened again"
-                raise StoreUnavailable(
-                    f"{self.path}: erased, but another process has been reading it for {BUSY_TIMEOUT:g} s; {hint}"
-                )
+                reading = f"another process has been reading it for {BUSY_TIMEOUT:g} s"
+                raise StoreUnavailable(f"{self.path}: erased, but {reading}; {hint}")
             time.sleep(0.01)
 
 
 @cache
 def _to_sqlite(statement: str) -> str:
-    return _UNNEST.sub(
-        r"json_each(\1) AS \2", _ANY_OF_LIST.sub(r"IN (SELECT value FROM json_each(\1))", statement)
-    )
+    listed = _ANY_OF_LIST.sub(r"IN (SELECT value FROM json_each(\1))", statement)
+    return _UNNEST.sub(r"json_each(\1) AS \2", listed)
 
 
 # Open tables by the name of a file, in memory, or by the address of a PostgreSQL server.
@@ -287,9 +280,8 @@ def open_at(
         return on_server(place)
     # otherwise a file would be created whose name may be a password
     if isinstance(place, str) and _LIBPQ_PAIRS.match(place):
-        raise BadInput(
-            f"{what} are kept in a file or at postgresql://HOST/NAME: give the server as an address, not as name=value pairs"
-        )
+        remedy = "give the server as an address, not as name=value pairs"
+        raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME: {remedy}")
     if namespace is not None:
         raise BadInput("only PostgreSQL has namespaces: leave that of a file out")
     if not str(place).strip():

@@ -39,9 +39,8 @@ def _signed_hash(kind: str, text: str) -> int:
 
     A collision costs one extra read, since the facts themselves are compared.
     """
-    return int.from_bytes(
-        hashlib.blake2b(text.encode(), digest_size=8, person=kind.encode()).digest(), "big", signed=True
-    )
+    digest = hashlib.blake2b(text.encode(), digest_size=8, person=kind.encode()).digest()
+    return int.from_bytes(digest, "big", signed=True)
 
 
 # All SQL of the claims, in the common subset of SQLite and PostgreSQL. `= ANY(:names)` takes a list.
@@ -150,9 +149,8 @@ def select_facts_by_key(count: int) -> str:
     Its parameters are :key0 and so on, and :most, the number of ids for each.
     """
     query = "SELECT {0} AS place, fact, learnt FROM fact_keys WHERE key = :key{0} ORDER BY learnt DESC, fact DESC LIMIT :most"
-    return " UNION ALL ".join(
-        f"SELECT * FROM ({query.format(number)}) AS of{number}" for number in range(count)
-    )
+    queries = enumerate(map(query.format, range(count)))
+    return " UNION ALL ".join(f"SELECT * FROM ({each}) AS of{number}" for number, each in queries)
 
 
 FIRST_LEARNT = """SELECT f.id, f.subject, f.relation, f.object, coalesce(min(v.opened), 0) FROM facts f LEFT JOIN claims c ON c.fact = f.id

@@ -6,10 +6,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from math import isfinite
 from numbers import Real
 from threading import RLock
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count
 from kgot_lab.text.cleaning import format_count
@@ -113,22 +112,21 @@ def check_triple(triple: Triple) -> Triple:
         if not text.strip():
             raise BadInput(f"the {name} of a triple is empty: {triple!r}"[:300])
     confidence, turn, created = triple.confidence, triple.source_turn, triple.created_at
-    if (
-        isinstance(confidence, bool)
-        or not isinstance(confidence, Real)
-        or not isfinite(confidence)
-        or not 0 <= confidence <= 1
-    ):
-        raise BadInput(
-            f"the confidence of a triple is a number from 0 to 1, not {describe_value(confidence)}"
-        )
+    if not is_probability(confidence):
+        expected = "the confidence of a triple is a number from 0 to 1"
+        raise BadInput(f"{expected}, not {describe_value(confidence)}")
     if turn is not None:
         require_count(turn, 0, "the source_turn of a triple")
         if turn > _MAX_TURN:
             raise BadInput(f"the source_turn of a triple is at most {_MAX_TURN}")
-    return replace(
-        triple, confidence=float(confidence), created_at=None if created is None else to_utc(created)
-    )
+    time = None if created is None else to_utc(created)
+    return replace(triple, confidence=float(confidence), created_at=time)
+
+
+def is_probability(value: Any) -> TypeGuard[float]:
+    """Return whether a value is a number from 0 to 1."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(0 <= value <= 1)
 
 
 def check_triples(triples: Iterable[Triple]) -> list[Triple]:
@@ -137,9 +135,8 @@ def check_triples(triples: Iterable[Triple]) -> list[Triple]:
     Raises BadInput before any of them is stored.
     """
     if isinstance(triples, str | Triple) or not isinstance(triples, Iterable):
-        raise BadInput(
-            f"triples are a list of Triple(subject, relation, object), not {describe_value(triples)}"
-        )
+        expected = "triples are a list of Triple(subject, relation, object)"
+        raise BadInput(f"{expected}, not {describe_value(triples)}")
     return [check_triple(triple) for triple in triples]
 
 
@@ -148,15 +145,13 @@ def require_triple_part(text: object, name: str) -> None:
     require(text, str, f"the {name} of a triple is a text")
     assert isinstance(text, str)
     if len(text) > MAX_TEXT_LENGTH:
-        raise BadInput(
-            f"the {name} of a triple has {len(text):,} characters; {MAX_TEXT_LENGTH:,} are the most: keep long texts as documents"
-        )
+        length = f"{len(text):,} characters; {MAX_TEXT_LENGTH:,} are the most"
+        raise BadInput(f"the {name} of a triple has {length}: keep long texts as documents")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BadInput(
-            f"the {name} of a triple holds half of a surrogate pair, which no file takes: {text[:60]!r}"
-        ) from None
+        problem = f"holds half of a surrogate pair, which no file takes: {text[:60]!r}"
+        raise BadInput(f"the {name} of a triple {problem}") from None
 
 
 def require_triple_pattern(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
@@ -164,11 +159,8 @@ def require_triple_pattern(subject: str | None, relation: str | None, object: st
 
     Raises BadInput for an invalid part.
     """
-    parts = {
-        name: text
-        for name, text in (("subject", subject), ("relation", relation), ("object", object))
-        if text is not None
-    }
+    given = {"subject": subject, "relation": relation, "object": object}
+    parts = {name: text for name, text in given.items() if text is not None}
     for name, text in parts.items():
         require_triple_part(text, name)
     return parts
@@ -180,18 +172,16 @@ def require_deletion_pattern(subject: str | None, relation: str | None, object: 
     Raises BadInput if there are none, since that would delete everything.
     """
     if not (parts := require_triple_pattern(subject, relation, object)):
-        raise BadInput(
-            "delete() without a subject, relation or object would delete everything: call clear() for that"
-        )
+        remedy = "call clear() for that"
+        raise BadInput(f"delete() without a subject, relation or object would delete everything: {remedy}")
     return parts
 
 
 def to_utc(time: datetime) -> datetime:
     require(time, datetime, "the created_at of a triple is a datetime")
     if time.utcoffset() is None:
-        raise BadInput(
-            f"the created_at of a triple has no time zone ({time.isoformat()}): give one, as in datetime.now(UTC)"
-        )
+        problem = f"the created_at of a triple has no time zone ({time.isoformat()})"
+        raise BadInput(f"{problem}: give one, as in datetime.now(UTC)")
     try:
         return time.astimezone(UTC)
     except OverflowError:
@@ -232,9 +222,8 @@ def check_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
     Raises BadInput for anything but a list of texts, and for too many.
     """
     if isinstance(keywords, str) or not isinstance(keywords, Iterable):
-        raise BadInput(
-            f'keywords are a list of texts, such as ["Alice", "Acme Corp"], not {describe_value(keywords)}'
-        )
+        expected = 'keywords are a list of texts, such as ["Alice", "Acme Corp"]'
+        raise BadInput(f"{expected}, not {describe_value(keywords)}")
     require_count(top_k, 0, "top_k")
     distinct: dict[Keyword, None] = {}
     for keyword in keywords:
@@ -310,9 +299,8 @@ class InMemoryTripleStore:
         checked = check_keywords(keywords, top_k)
         with self._lock:
             counts = [(sum(map(stored.contains, checked)), stored.triple) for stored in self._kept.values()]
-        ranked = sorted(
-            (match for match in counts if match[0]), key=lambda match: search_rank(*match), reverse=True
-        )
+        matches = (match for match in counts if match[0])
+        ranked = sorted(matches, key=lambda match: search_rank(*match), reverse=True)
         return [triple for _, triple in ranked[:top_k]]
 
     def delete(
@@ -352,8 +340,4 @@ class InMemoryTripleStore:
     def _matching(self, pattern: Mapping[str, str]) -> list[Triple]:
         with self._lock:
             triples = [stored.triple for stored in self._kept.values()]
-        return [
-            triple
-            for triple in triples
-            if all(getattr(triple, name) == text for name, text in pattern.items())
-        ]
+        return [t for t in triples if all(getattr(t, name) == text for name, text in pattern.items())]

@@ -46,9 +46,8 @@ def dense(
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids, texts = [document.id for document in documents], [full_text(document) for document in documents]
-    return _cosine_stage(
-        ids, _embed_texts(texts, embedder), embedder, _SearchOptions(name, keep, exact=exact)
-    )
+    options = _SearchOptions(name, keep, exact=exact)
+    return _cosine_stage(ids, _embed_texts(texts, embedder), embedder, options)
 
 
 def best_sentence(
@@ -82,20 +81,13 @@ def dense_from_vectors(
     kgot_lab.embedding.embedders.query_embedder finds the one that they record. Raises BadInput for another
     embedder. `keep` and `exact` are as in `dense`.
     """
-    require(
-        vectors,
-        StoredVectors,
-        "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
-    )
+    expected = "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)"
+    require(vectors, StoredVectors, expected)
     checked_embedder(embedder)
     vectors.require_embedder(embedder)
     order = sorted(range(len(vectors)), key=vectors.ids.__getitem__)
-    return _cosine_stage(
-        [vectors.ids[row] for row in order],
-        vectors.matrix[order],
-        embedder,
-        _SearchOptions(name, keep, exact=exact),
-    )
+    ids, options = [vectors.ids[row] for row in order], _SearchOptions(name, keep, exact=exact)
+    return _cosine_stage(ids, vectors.matrix[order], embedder, options)
 
 
 @dataclass(frozen=True)
@@ -120,22 +112,16 @@ def _embed_texts(texts: list[str], embedder: Embedder) -> Matrix:
     checked_embedder(embedder, ("name", "embed"))
     matrix = normalise_rows(embedder.embed(texts), embedder.name)
     if len(matrix) != len(texts):
-        raise BadInput(
-            f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts; it must give one for each"
-        )
+        problem = f"{embedder.name} gave {len(matrix)} vectors for {len(texts)} texts"
+        raise BadInput(f"{problem}; it must give one for each")
     return matrix
 
 
 def _cosine_stage(ids: list[str], matrix: Matrix, embedder: Embedder, options: _SearchOptions) -> Stage:
     """Build a stage that ranks sorted ids by the cosine of their vector, or of their best one."""
     keep, starts = options.keep, options.starts
-    large = (
-        keep is not None
-        and starts is None
-        and not options.exact
-        and len(ids) >= SIGN_BITS_FROM
-        and CAN_COUNT_BITS
-    )
+    may_approximate = keep is not None and starts is None and not options.exact
+    large = may_approximate and len(ids) >= SIGN_BITS_FROM and CAN_COUNT_BITS
     signs = SignBits(matrix) if large else None
 
     def step(ranking: Ranking) -> Ranking:
@@ -143,14 +129,11 @@ def _cosine_stage(ids: list[str], matrix: Matrix, embedder: Embedder, options: _
             return Ranking(ranking.query, ())
         query_vector = normalise_rows(embedder.embed([ranking.query.text]), embedder.name)[0]
         if len(query_vector) != matrix.shape[1]:
-            raise BadInput(
-                f"{embedder.name} gave the query {len(query_vector)} numbers and the documents {matrix.shape[1]}: embed both alike"
-            )
-        candidates = (
-            np.arange(len(ids))
-            if signs is None
-            else signs.nearest(query_vector, max(_CANDIDATES, 2 * (keep or 0)))
-        )
+            problem = f"{embedder.name} gave the query {len(query_vector)} numbers"
+            raise BadInput(f"{problem} and the documents {matrix.shape[1]}: embed both alike")
+        candidates = np.arange(len(ids))
+        if signs is not None:
+            candidates = signs.nearest(query_vector, max(_CANDIDATES, 2 * (keep or 0)))
         cosines = row_products(matrix if signs is None else matrix[candidates], query_vector)
         if starts is not None:
             cosines = np.maximum.reduceat(cosines, starts)

@@ -108,14 +108,8 @@ class NameIndex:
             length = 0
             if not cased or words[position][0].isupper() or words[position][0].isdigit():
                 lengths = self._lengths.get(lowered[position], ())
-                length = next(
-                    (
-                        length
-                        for length in lengths
-                        if " ".join(lowered[position : position + length]) in self._ids
-                    ),
-                    0,
-                )
+                matches = (n for n in lengths if " ".join(lowered[position : position + n]) in self._ids)
+                length = next(matches, 0)
             if length:
                 yield " ".join(lowered[position : position + length])
             position += length or 1
@@ -166,9 +160,8 @@ def name_graph(
     uses: Counter[str] = Counter()
     found: list[tuple[str, str, str]] = []
     for document in documents:
-        kinds = dict.fromkeys(sorted(names_in(document)), NAME_LINK) | dict.fromkeys(
-            titles.find_names(document.text), MENTIONS
-        )
+        kinds = dict.fromkeys(sorted(names_in(document)), NAME_LINK)
+        kinds |= dict.fromkeys(titles.find_names(document.text), MENTIONS)
         if own := title_name(document.title):
             kinds[own] = IS_CALLED
         uses.update(kinds.keys())
@@ -226,17 +219,12 @@ def phrase_id(phrase: str) -> str:
 
 def _hub_nodes(edges: Iterable[Edge], prefix: str) -> list[Node]:
     """Return the nodes with an id prefix at the ends of edges: they have a name for paths, and no text."""
-    ends = dict.fromkeys(
-        end for edge in edges for end in (edge.source, edge.target) if end.startswith(prefix)
-    )
-    return [Node(id, (), {"name": id.removeprefix(prefix)}) for id in ends]
+    ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
+    return [Node(id, (), {"name": id.removeprefix(prefix)}) for id in ends if id.startswith(prefix)]
 
 
 def _document_nodes(documents: Sequence[Document]) -> list[Node]:
-    return [
-        Node(document.id, ("Document",), {"name": document.title, "text": document.text})
-        for document in documents
-    ]
+    return [Node(each.id, ("Document",), {"name": each.title, "text": each.text}) for each in documents]
 
 
 _Floats = NDArray[np.float64]
@@ -284,9 +272,8 @@ def follow(
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     row_of = {id: row for row, id in enumerate(ids)}
-    names = _NameLinks(
-        _checked_name_graph(name_graph(documents) if graph is None else graph, ids), len(ids), weights.common
-    )
+    links = name_graph(documents) if graph is None else graph
+    names = _NameLinks(_checked_name_graph(links, ids), len(ids), weights.common)
     titles = NameIndex(documents)
     matrix = embedder.embed([full_text(document) for document in documents])
     shown = [document.title or document.id for document in documents]
@@ -299,9 +286,8 @@ def follow(
         value[rows] = scale_by_maximum(scores)
         named_ids = {id for name in titles.find_names(ranking.query.text, cased=False) for id in titles[name]}
         value[[row_of[id] for id in named_ids]] += weights.asked
-        likeness = scale_by_range(
-            row_products(matrix, embedder.embed([ranking.query.text])[0]).astype(np.float64)
-        )
+        question_vector = embedder.embed([ranking.query.text])[0]
+        likeness = scale_by_range(row_products(matrix, question_vector).astype(np.float64))
         chosen = _ChosenPassages(value, likeness, normalise_name(ranking.query.text))
         for _ in range(min(weights.hops, len(ids))):
             chosen.choose(names, matrix, weights)
@@ -313,9 +299,8 @@ def follow(
         for field in fields(weights)
         if getattr(weights, field.name) != getattr(usual, field.name)
     ]
-    return Stage(
-        f"follow({', '.join([*changed, *['other names'] * (graph is not None)])})".replace("()", ""), step
-    )
+    options = ", ".join([*changed, *["other names"] * (graph is not None)])
+    return Stage(f"follow({options})" if options else "follow", step)
 
 
 def _checked_name_graph(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
@@ -325,13 +310,11 @@ def _checked_name_graph(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
     document to a name.
     """
     if list(graph.ids[: len(ids)]) != ids:
-        raise BadInput(
-            "the graph of names must begin with these documents in the order of their ids; build it with name_graph(documents)"
-        )
+        problem = "the graph of names must begin with these documents in the order of their ids"
+        raise BadInput(f"{problem}; build it with name_graph(documents)")
     if (graph.sources >= len(ids)).any() or (graph.targets < len(ids)).any():
-        raise BadInput(
-            "the edges of a graph of names lead from documents to names; build it with name_graph(documents)"
-        )
+        problem = "the edges of a graph of names lead from documents to names"
+        raise BadInput(f"{problem}; build it with name_graph(documents)")
     return graph
 
 
@@ -417,15 +400,13 @@ class _ChosenPassages:
         scores[self._chosen] = scores.max() + np.arange(len(self._chosen), 0, -1)
         linked = np.flatnonzero(self._linked).tolist()
         found = [ids[row] for row in linked]
-        paths = LazyTexts(
-            found,
-            lambda number: names.path(
-                titles, int(self._first[linked[number]]), int(self._last[linked[number]])
-            ),
-        )
-        links = replace(
-            fused_ranking(earlier.query, found, self._linked[linked], ()), system="linked", paths=paths
-        )
+
+        def describe(number: int) -> str:
+            row = linked[number]
+            return names.path(titles, int(self._first[row]), int(self._last[row]))
+
+        links = fused_ranking(earlier.query, found, self._linked[linked], ())
+        links = replace(links, system="linked", paths=LazyTexts(found, describe))
         return fused_ranking(earlier.query, ids, scores, ((1.0, earlier), (1.0, links)))
 
 

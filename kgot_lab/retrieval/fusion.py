@@ -40,9 +40,8 @@ def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
             scores[rows] += weight * scaled(found)
         return fused_ranking(ranking.query, ids, scores, tuple(zip(weights, results, strict=True)))
 
-    names = [f"{weight:g} {retriever.name}" for weight, retriever in retrievers] + [f"scale={scale}"] * (
-        scale != "range"
-    )
+    names = [f"{weight:g} {retriever.name}" for weight, retriever in retrievers]
+    names += [f"scale={scale}"] * (scale != "range")
     return Stage(f"weighted({', '.join(names)})", step)
 
 
@@ -90,15 +89,11 @@ def _check_weighted(pairs: Sequence[object]) -> None:
     """Raise BadInput unless these are pairs of a weight and a stage, with at least one weight above 0."""
     for pair in pairs:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[1], Stage)):
-            raise BadInput(
-                f"weighted() takes pairs (weight, stage), as in weighted((0.7, one), (0.3, other)), not {describe_value(pair)}"
-            )
+            example = "as in weighted((0.7, one), (0.3, other))"
+            raise BadInput(f"weighted() takes pairs (weight, stage), {example}, not {describe_value(pair)}")
         weight = pair[0]
-        if (
-            isinstance(weight, bool)
-            or not isinstance(weight, int | float | np.number)
-            or not (math.isfinite(weight) and weight >= 0)
-        ):
+        is_number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
+        if not (is_number and math.isfinite(weight) and weight >= 0):
             raise BadInput(f"weighted() takes weights of 0 or more, which {describe_value(weight)} is not")
     if not any(pair[0] > 0 for pair in pairs if isinstance(pair, tuple | list)):
         raise BadInput("weighted() takes at least one pair (weight, stage) with a weight above 0")
@@ -158,9 +153,8 @@ def hit_rows(ranking: Ranking, ids: Sequence[str]) -> _Ints:
     try:
         return np.array([row_of[id] for id in ranking.ids], dtype=np.int64)
     except KeyError as error:
-        raise BadInput(
-            f"{ranking.system or 'the ranking'} found {error.args[0]!r}, which is none of the documents at hand"
-        ) from None
+        problem = f"{ranking.system or 'the ranking'} found {error.args[0]!r}"
+        raise BadInput(f"{problem}, which is none of the documents at hand") from None
 
 
 def rows_and_scores(ranking: Ranking, ids: Sequence[str]) -> tuple[_Ints, _Floats]:
@@ -176,16 +170,9 @@ def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tup
 
     Raises BadInput if a ranking cannot be fused: it has a score that is not finite, or one id twice.
     """
-    ids = max(
-        (ranking.hits.ids for ranking in rankings if isinstance(ranking.hits, HitColumns)),
-        key=len,
-        default=[],
-    )
-    sharing = {
-        number
-        for number, ranking in enumerate(rankings)
-        if isinstance(ranking.hits, HitColumns) and ranking.hits.ids == ids
-    }
+    columns = {n: each.hits for n, each in enumerate(rankings) if isinstance(each.hits, HitColumns)}
+    ids = max((hits.ids for hits in columns.values()), key=len, default=[])
+    sharing = {number for number, hits in columns.items() if hits.ids == ids}
     row_of: dict[str, int] = {}
     # append the ids of the others that are not in this list
     if len(sharing) < len(rankings):
@@ -208,24 +195,21 @@ def merge_rankings(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tup
     if found.all():
         return ids, lists
     position = np.cumsum(found) - 1
-    return [ids[row] for row in np.flatnonzero(found).tolist()], [
-        (position[rows], scores) for rows, scores in lists
-    ]
+    ids = [ids[row] for row in np.flatnonzero(found).tolist()]
+    return ids, [(position[rows], scores) for rows, scores in lists]
 
 
 def _checked_rows(ranking: Ranking, rows: _Ints) -> tuple[_Ints, _Floats]:
     """Return the rows and scores of a ranking after checking that it can be fused."""
     scores = ranking_scores(ranking)
     if rows.size and np.bincount(rows).max() > 1:
-        raise BadInput(
-            f"retriever {ranking.system!r} found a document twice; the ids of a ranking must be unique"
-        )
+        problem = f"retriever {ranking.system!r} found a document twice"
+        raise BadInput(f"{problem}; the ids of a ranking must be unique")
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         id, score = ranking.hits[int(bad[0])]
-        raise BadInput(
-            f"retriever {ranking.system!r} gave {id!r} the score {score}; only finite scores can be fused"
-        )
+        problem = f"retriever {ranking.system!r} gave {id!r} the score {score}"
+        raise BadInput(f"{problem}; only finite scores can be fused")
     return rows, scores
 
 
@@ -290,15 +274,11 @@ def normalised_weights(weights: str | Weights, *names: str) -> Weights:
         require_amount(weight, f"the weight of {name}")
     selected = {name: weight if name in names else 0.0 for name, weight in weight_of.items()}
     if not any(selected.values()):
-        raise BadInput(
-            f"hybrid({weights!r}) takes at least one retriever that weighs more than 0 in {Weights(**weight_of)}"
-        )
+        need = "takes at least one retriever that weighs more than 0"
+        raise BadInput(f"hybrid({weights!r}) {need} in {Weights(**weight_of)}")
     # no division if nothing is missing, so that a full preset is exact
-    total = (
-        1.0
-        if selected == weight_of and math.isclose(sum(weight_of.values()), 1.0)
-        else sum(selected.values())
-    )
+    full = selected == weight_of and math.isclose(sum(weight_of.values()), 1.0)
+    total = 1.0 if full else sum(selected.values())
     return Weights(**{name: weight / total for name, weight in selected.items()})
 
 
@@ -317,14 +297,7 @@ def hybrid(
     `normalised_weights` does.
     """
     retrievers = {"embedding": embedding, "text": text, "graph": graph, "intent": intent}
-    share = asdict(
-        normalised_weights(preset, *(name for name, stage in retrievers.items() if stage is not None))
-    )
-    return weighted(
-        *(
-            (share[name], stage)
-            for name, stage in retrievers.items()
-            if stage is not None and share[name] > 0
-        ),
-        scale="maximum",
-    )
+    given = {name: stage for name, stage in retrievers.items() if stage is not None}
+    share = asdict(normalised_weights(preset, *given))
+    weighed = [(share[name], stage) for name, stage in given.items() if share[name] > 0]
+    return weighted(*weighed, scale="maximum")

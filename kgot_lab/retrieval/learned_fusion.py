@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,32 +42,25 @@ class LearnedFusion:
     def __post_init__(self) -> None:
         for name in ("lanes", "scores", "ranks"):
             require(getattr(self, name), tuple, f"the {name} of a learned fusion are in a tuple")
-        if (
-            not self.lanes
-            or not all(isinstance(lane, str) for lane in self.lanes)
-            or len(set(self.lanes)) < len(self.lanes)
-        ):
-            raise BadInput(
-                f"the retrievers of a learned fusion are one name or more, each once, not {describe_value(self.lanes)}"
-            )
+        are_names = bool(self.lanes) and all(isinstance(lane, str) for lane in self.lanes)
+        if not are_names or len(set(self.lanes)) < len(self.lanes):
+            problem = "the retrievers of a learned fusion are one name or more"
+            raise BadInput(f"{problem}, each once, not {describe_value(self.lanes)}")
         for name in ("scores", "ranks"):
             if len(getattr(self, name)) != len(self.lanes):
-                raise BadInput(
-                    f"a learned fusion has as many {name} as lanes, {len(self.lanes)}, not {len(getattr(self, name))}"
-                )
+                problem = f"a learned fusion has as many {name} as lanes, {len(self.lanes)}"
+                raise BadInput(f"{problem}, not {len(getattr(self, name))}")
         for weight in (*self.scores, *self.ranks, self.bias):
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-                raise BadInput(
-                    f"the weights of a learned fusion are finite numbers, not {describe_value(weight)}"
-                )
+                problem = "the weights of a learned fusion are finite numbers"
+                raise BadInput(f"{problem}, not {describe_value(weight)}")
         require_count(self.pool, 1, "pool", "it is how many hits of each retriever are used")
         require_count(self.queries, 1, "queries", "it is on how many a fusion was learnt")
 
     def as_json(self) -> dict[str, Json]:
         """Return the fusion as JSON values."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
-        }
+        fields = asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
     @staticmethod
     def of_json(values: Mapping[str, Json]) -> LearnedFusion:
@@ -76,18 +68,14 @@ class LearnedFusion:
 
         Raises BadInput for anything else.
         """
-        require(
-            values, Mapping, "a learned fusion is read from an object, as LearnedFusion(…).as_json() gives it"
-        )
-        arguments: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-        }
+        source = "a learned fusion is read from an object, as LearnedFusion(…).as_json() gives it"
+        require(values, Mapping, source)
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         try:
-            return LearnedFusion(**arguments)
+            return LearnedFusion(**{**values, **lists})
         except TypeError as error:
-            raise BadInput(
-                f"this is no learned fusion ({error}); LearnedFusion(…).as_json() gives one"
-            ) from None
+            problem = f"this is no learned fusion ({error})"
+            raise BadInput(f"{problem}; LearnedFusion(…).as_json() gives one") from None
 
 
 def learned(retrievers: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
@@ -101,9 +89,8 @@ def learned(retrievers: Mapping[str, Stage], fusion: LearnedFusion) -> Stage:
     require(fusion, LearnedFusion, "a fusion is what learn_fusion() gives")
     _check_retrievers(retrievers)
     if missing := [name for name in fusion.lanes if name not in retrievers]:
-        raise BadInput(
-            f"the fusion was learnt with {', '.join(missing)}, which is not among the retrievers {', '.join(retrievers)}"
-        )
+        problem = f"the fusion was learnt with {', '.join(missing)}"
+        raise BadInput(f"{problem}, which is not among the retrievers {', '.join(retrievers)}")
     stages = [retrievers[name] for name in fusion.lanes]
     weights = np.array([*fusion.scores, *fusion.ranks])
 
@@ -137,9 +124,8 @@ def learn_fusion(
     for query in queries:
         require(query, Query, "a fusion is learnt from queries with ids, as in [Query('who?', 'q1')]")
     if not retrievers or not queries:
-        raise BadInput(
-            "a fusion is learnt from one retriever or more, and from queries whose answers are known"
-        )
+        problem = "a fusion is learnt from one retriever or more"
+        raise BadInput(f"{problem}, and from queries whose answers are known")
     tables, labels = list[_Floats](), list[_Floats]()
     for query in queries:
         ids, features = pooled_features([retriever.search(query) for retriever in retrievers.values()], pool)
@@ -148,10 +134,8 @@ def learn_fusion(
         labels.append(np.array([id in relevant_ids for id in ids], np.float64))
     weights, bias = fit_logistic(np.concatenate(tables), np.concatenate(labels), l2)
     rounded = tuple(round(float(weight), 6) for weight in weights)  # so stored weights are those used
-    count = len(retrievers)
-    return LearnedFusion(
-        tuple(retrievers), rounded[:count], rounded[count:], round(bias, 6), pool, len(queries)
-    )
+    names, scores, ranks = tuple(retrievers), rounded[: len(retrievers)], rounded[len(retrievers) :]
+    return LearnedFusion(names, scores, ranks, round(bias, 6), pool, len(queries))
 
 
 def _check_retrievers(retrievers: object) -> None:
@@ -162,14 +146,11 @@ def _check_retrievers(retrievers: object) -> None:
 
 def _relevant_ids(relevant: object, query: Query) -> set[str]:
     if isinstance(relevant, str) or not isinstance(relevant, Iterable):
-        raise BadInput(
-            f"what is relevant to {query.id!r} are ids in a set or a list, or grades by id, not {describe_value(relevant)}"
-        )
-    return (
-        {id for id, grade in relevant.items() if grade > 0}
-        if isinstance(relevant, Mapping)
-        else set(relevant)
-    )
+        problem = f"what is relevant to {query.id!r} are ids in a set or a list"
+        raise BadInput(f"{problem}, or grades by id, not {describe_value(relevant)}")
+    if isinstance(relevant, Mapping):
+        return {id for id, grade in relevant.items() if grade > 0}
+    return set(relevant)
 
 
 def pooled_features(rankings: Sequence[Ranking], pool: int) -> tuple[list[str], _Floats]:
@@ -199,17 +180,15 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
     require_amount(l2, "l2", positive=True)  # separable examples have no optimum without it
     table, targets = np.asarray(features, np.float64), np.asarray(answers, np.float64)
     if table.ndim != 2 or targets.shape != table.shape[:1] or not np.isfinite(table).all():
-        raise BadInput(
-            f"features must be finite numbers of shape (examples, features), not {table.shape} for {targets.shape} answers"
-        )
+        problem = "features must be finite numbers of shape (examples, features)"
+        raise BadInput(f"{problem}, not {table.shape} for {targets.shape} answers")
     if not len(targets) or targets.min() != 0 or targets.max() != 1:
         raise BadInput("to learn takes examples that are right and examples that are not")
     with np.errstate(over="ignore", invalid="ignore"):
         means, deviations = table.mean(axis=0), table.std(axis=0)
     if not np.isfinite([means, deviations]).all():
-        raise BadInput(
-            f"features of a size of {np.abs(table).max():.3g} are too large to learn from: scale them first"
-        )
+        problem = f"features of a size of {np.abs(table).max():.3g} are too large to learn from"
+        raise BadInput(f"{problem}: scale them first")
     deviations[deviations < 1e-12] = 1.0  # a constant feature gets weight 0
     design = np.hstack([(table - means) / deviations, np.ones((len(table), 1))])
     penalties = np.full(design.shape[1], l2)
@@ -269,16 +248,13 @@ class Selection:
 
     def __repr__(self) -> str:
         wide = max(len("retriever"), *(len(trial.lane) for trial in self.trials))
-        lines = [
-            f"<Selection: {len(self.selected)} of {len(self.trials)} retrievers selected, margin {self.margin:g}: {self.stage.name}>"
-        ]
+        counts = f"{len(self.selected)} of {len(self.trials)} retrievers selected"
+        lines = [f"<Selection: {counts}, margin {self.margin:g}: {self.stage.name}>"]
         lines.append(f"  {'retriever':{wide}}  alone  without   with  verdict")
         for trial in self.trials:
-            fusion = (
-                f"{'-':>7}  {'-':>5}"
-                if trial.verdict == _FIRST
-                else f"{trial.without:7.3f}  {trial.joined:5.3f}"
-            )
+            fusion = f"{trial.without:7.3f}  {trial.joined:5.3f}"
+            if trial.verdict == _FIRST:
+                fusion = f"{'-':>7}  {'-':>5}"
             lines.append(f"  {trial.lane:{wide}}  {trial.alone:5.3f}  {fusion}  {trial.verdict}")
         return "\n".join(lines)
 
@@ -299,12 +275,7 @@ def select_retrievers(
     one name, for a margin below 0, and if a quality is not finite.
     """
     by_name = _retrievers_by_name(retrievers)
-    if (
-        isinstance(margin, bool)
-        or not isinstance(margin, int | float)
-        or not (math.isfinite(margin) and margin >= 0)
-    ):
-        raise BadInput(f"the margin of the selection must be a number of 0 or more, not {margin!r}")
+    require_amount(margin, "the margin of the selection")
     own_quality = {name: _finite_quality(quality, stage) for name, stage in by_name.items()}
     first, *others = sorted(by_name, key=lambda name: (-own_quality[name], name))
     stage, current, selected = by_name[first], own_quality[first], [by_name[first]]

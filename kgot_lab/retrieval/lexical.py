@@ -25,9 +25,8 @@ from kgot_lab.text.words import normalise_nfc, searched_words
 from kgot_lab.types import Document, HitColumns, Query, Ranking, checked_documents, full_text
 
 # The eight goal verbs of KG-OS, each with five times the weight of another word (decision C-O12).
-INTENT_VERBS: Mapping[str, float] = dict.fromkeys(
-    "reduce build optimize debug learn deploy secure automate".split(), 5.0
-)
+_GOAL_VERBS = "reduce build optimize debug learn deploy secure automate".split()
+INTENT_VERBS: Mapping[str, float] = dict.fromkeys(_GOAL_VERBS, 5.0)
 
 
 def bm25(
@@ -60,9 +59,8 @@ def bm25(
             if (found := postings.get(word)) is not None:
                 rows, parts = found
                 contributions = parts * word_weights[word] if word in word_weights else parts
-                np.add.at(
-                    scores, rows, contributions
-                )  # half the time of scores[rows] += more, and the same sums
+                # half the time of scores[rows] += more, and the same sums
+                np.add.at(scores, rows, contributions)
         return ranked_by_score(ranking.query, ids, scores)
 
     return Stage(_stage_name(k1, b, word_weights), step)
@@ -80,11 +78,8 @@ def word_scores(
     index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
     index.index(words_of, show_progress=False)
     parts, rows, starts = index.scores["data"], index.scores["indices"], index.scores["indptr"].tolist()
-    return {
-        word: (rows[starts[at] : starts[at + 1]], parts[starts[at] : starts[at + 1]])
-        for word, at in index.vocab_dict.items()
-        if word
-    }
+    ranges = {word: slice(starts[at], starts[at + 1]) for word, at in index.vocab_dict.items() if word}
+    return {word: (rows[own], parts[own]) for word, own in ranges.items()}
 
 
 def ranked_by_score(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Ranking:
@@ -103,19 +98,15 @@ def _checked_emphasis(emphasis: Mapping[str, float]) -> dict[str, float]:
         if not (math.isfinite(weight) and weight >= 0):
             raise BadInput(f"emphasis on {key!r} must be a number of 0 or more, not {weight}")
         if len(searched_words(key)) != 1:
-            raise BadInput(
-                f"emphasis is on single words that are searched, and {key!r} is not one; stop words are left out"
-            )
+            problem = f"emphasis is on single words that are searched, and {key!r} is not one"
+            raise BadInput(f"{problem}; stop words are left out")
         weight_of[searched_words(key)[0]] = float(weight)
     return weight_of
 
 
 def _stage_name(k1: float, b: float, heavier: Mapping[str, float]) -> str:
-    options = (
-        [f"k1={k1:g}"] * (k1 != 1.2)
-        + [f"b={b:g}"] * (b != 0.75)
-        + [f"emphasis on {len(heavier)} words"] * bool(heavier)
-    )
+    options = [f"k1={k1:g}"] * (k1 != 1.2) + [f"b={b:g}"] * (b != 0.75)
+    options += [f"emphasis on {len(heavier)} words"] * bool(heavier)
     return f"bm25({', '.join(options)})" if options else "bm25"
 
 
@@ -187,9 +178,8 @@ def fts5(documents: Iterable[Document]) -> Stage:
         scores = np.zeros(len(ids))
         terms = _search_terms(ranking.query.text)
         if terms:
-            rows_and_scores = np.array(execute(FTS5_MATCH, " OR ".join(map(quote_fts5, terms)))).reshape(
-                -1, 2
-            )
+            found = execute(FTS5_MATCH, " OR ".join(map(quote_fts5, terms)))
+            rows_and_scores = np.array(found).reshape(-1, 2)
             scores[rows_and_scores[:, 0].astype(int)] = -rows_and_scores[:, 1]
         return ranked_by_score(ranking.query, ids, scores)
 
@@ -231,9 +221,8 @@ def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]
     try:
         connection.execute("CREATE VIRTUAL TABLE passages USING fts5(text, tokenize='porter unicode61')")
     except sqlite3.OperationalError as error:
-        raise BadInput(
-            f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error}); use bm25() or like()"
-        ) from None
+        problem = f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error})"
+        raise BadInput(f"{problem}; use bm25() or like()") from None
     # SQLite does not accept lone surrogates
     texts = (normalise_nfc(replace_surrogates(full_text(document))) for document in documents)
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))

@@ -112,21 +112,19 @@ def jaccard(
 
     def step(ranking: Ranking) -> Ranking:
         rows = links.rows(best(start(ranking), keep))
-        pairs = np.concatenate(
-            [np.empty((4, 0), np.int64), *(_shared_neighbours(near, int(row)) for row in rows)], axis=1
-        )
+        shared = [_shared_neighbours(near, int(row)) for row in rows]
+        pairs = np.concatenate([np.empty((4, 0), np.int64), *shared], axis=1)
         # sorted, so that the first of each node is its best
         pairs = pairs[:, np.argsort(-pairs[2] / pairs[3], kind="stable")]
         found, first = np.unique(pairs[1], return_index=True)
-        seeds_of, _, shared, united = pairs[:, first]
+        seeds_of, _, common, united = pairs[:, first]
         ids = [graph.ids[row] for row in found.tolist()]
 
         def describe(number: int) -> str:
-            return (
-                f"shares {shared[number]} of {united[number]} neighbours with {links.label(seeds_of[number])}"
-            )
+            seed = links.label(seeds_of[number])
+            return f"shares {common[number]} of {united[number]} neighbours with {seed}"
 
-        return replace(fused_ranking(ranking.query, ids, shared / united, ()), paths=LazyTexts(ids, describe))
+        return replace(fused_ranking(ranking.query, ids, common / united, ()), paths=LazyTexts(ids, describe))
 
     return Stage(_stage_name("jaccard", start.name, types, seeds=(seeds, BOOST_SEEDS)), step)
 
@@ -242,9 +240,8 @@ class Links:
         Raises BadInput if it is not a node of the graph.
         """
         if id not in self.graph:
-            raise BadInput(
-                f"{id!r} was found but is no node of the graph; its node ids must be the ids that are ranked"
-            )
+            problem = f"{id!r} was found but is no node of the graph"
+            raise BadInput(f"{problem}; its node ids must be the ids that are ranked")
         return self.graph.row(id)
 
     def rows(self, ranking: Ranking) -> Ints:
@@ -266,9 +263,8 @@ class Links:
         """
         labels = [self.label(self.ends.indices[place]) for place in places]
         between = [f"({label})" for label in labels[:-1]] + labels[-1:]
-        return self.label(self.origins[places[0]]) + "".join(
-            f" {self._arrow(p)} {label}" for p, label in zip(places, between, strict=True)
-        )
+        steps = (f" {self._arrow(p)} {label}" for p, label in zip(places, between, strict=True))
+        return self.label(self.origins[places[0]]) + "".join(steps)
 
     def _arrow(self, place: int) -> str:
         number = int(self.ends.edges[place])

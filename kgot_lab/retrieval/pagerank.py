@@ -40,9 +40,8 @@ class RandomWalk:
             raise BadInput(f"damping is the share of steps along edges, from 0 to .99, not {damping}")
         size, other = len(graph), graph.sources != graph.targets
         sources, targets = graph.sources[other].astype(np.int64), graph.targets[other].astype(np.int64)
-        pairs, times = np.unique(
-            np.concatenate([sources * size + targets, targets * size + sources]), return_counts=True
-        )
+        both = np.concatenate([sources * size + targets, targets * size + sources])
+        pairs, times = np.unique(both, return_counts=True)
         self._from, self._to = np.divmod(pairs, max(size, 1))
         self._degrees = np.bincount(self._from, times, minlength=size)
         self._share, self._lonely = times / self._degrees[self._from], np.flatnonzero(self._degrees == 0)
@@ -90,9 +89,8 @@ class RandomWalk:
         shares = seeds
         for _ in range(self._round_count):
             moved = self._one_step(shares)
-            shares = (
-                1 - self._damping + self._damping * shares[self._lonely].sum()
-            ) * seeds + self._damping * moved
+            lonely = self._damping * shares[self._lonely].sum()
+            shares = (1 - self._damping + lonely) * seeds + self._damping * moved
         return shares
 
     def _forward_push(self, rows: _Rows, seeds: _Floats, error: float) -> tuple[_Rows, _Floats]:
@@ -119,9 +117,8 @@ class RandomWalk:
             residuals[frontier] = 0
             links_of = np.repeat(starts - np.cumsum(links) + links, links) + np.arange(count)
             ends = self._to[links_of]
-            np.add.at(
-                residuals, ends, self._share[links_of] * np.repeat(self._damping * pushed_residual, links)
-            )
+            amounts = np.repeat(self._damping * pushed_residual, links)
+            np.add.at(residuals, ends, self._share[links_of] * amounts)
             new_rows = np.unique(ends[~seen[ends]])
             seen[new_rows] = True
             rows = np.concatenate([rows, new_rows])
@@ -140,9 +137,8 @@ class RandomWalk:
 
     def _one_step(self, shares: _Floats) -> _Floats:
         """Move the shares of all nodes one step along the links."""
-        return np.asarray(
-            np.bincount(self._to, self._share * shares[self._from], minlength=self._size), np.float64
-        )
+        moved = self._share * shares[self._from]
+        return np.asarray(np.bincount(self._to, moved, minlength=self._size), np.float64)
 
     @property
     def _round_count(self) -> int:
@@ -180,9 +176,8 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         for part in seeds:
             for id, weight in part.weights(ranking).items():
                 if id not in graph:
-                    raise BadInput(
-                        f"{part.name}: the seed {id!r} is no node of {graph}; seeds are ids of its nodes"
-                    )
+                    problem = f"{part.name}: the seed {id!r} is no node of {graph}"
+                    raise BadInput(f"{problem}; seeds are ids of its nodes")
                 start[graph.row(id)] = start.get(graph.row(id), 0.0) + weight
         weights = np.array(list(start.values()))
         if not weights.any():
@@ -222,9 +217,8 @@ def titles_in_question(titles: NameIndex, weight: float = 3.0) -> Seeds:
     """Seed the walk at the documents whose title is in the question."""
 
     def weights(ranking: Ranking) -> dict[str, float]:
-        return {
-            id: weight for name in titles.find_names(ranking.query.text, cased=False) for id in titles[name]
-        }
+        names = titles.find_names(ranking.query.text, cased=False)
+        return {id: weight for name in names for id in titles[name]}
 
     return Seeds(f"titles in the question x{weight:g}", weights)
 

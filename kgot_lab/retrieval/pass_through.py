@@ -78,18 +78,16 @@ def traverse(
         entry_hits = entry(ranking)
         similar = similarity(ranking) if similarity else entry_hits
         starts = terrain.start_rows(entry_hits, walk.entry)
-        paths = terrain.reached_paths(
-            starts, dict(zip(similar.ids, ranking_scores(similar).tolist(), strict=True))
-        )
+        similarities = dict(zip(similar.ids, ranking_scores(similar).tolist(), strict=True))
+        paths = terrain.reached_paths(starts, similarities)
         hit_ids = [graph.ids[row] for row in starts]
         ids = _interleave(hit_ids, list(paths)) if walk.interleaved else [*hit_ids, *paths]
         if walk.rest:
             ids = list(dict.fromkeys(chain(ids, filter(terrain.described_ids.__contains__, similar.ids))))
         walked = Ranking(ranking.query, _found_by_rank(list(paths)), "walk", paths=paths)
         inputs = (entry_hits, similar, walked) if similarity else (entry_hits, walked)
-        return Ranking(
-            ranking.query, _found_by_rank(ids), lanes=tuple((1.0, ranked) for ranked in inputs), paths=paths
-        )
+        lanes = tuple((1.0, ranked) for ranked in inputs)
+        return Ranking(ranking.query, _found_by_rank(ids), lanes=lanes, paths=paths)
 
     verb = "pass-through" if through_hubs else "neighbours"
     return Stage(f"{verb}({', '.join([entry.name, *_changed_options(walk)])})", step)
@@ -102,9 +100,8 @@ def remove_texts(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
     """
     properties = list(graph.node_properties)
     for row in map(graph.row, ids):
-        properties[row] = {
-            name: value for name, value in properties[row].items() if name not in TEXT_PROPERTIES
-        }
+        own = properties[row]
+        properties[row] = {name: own[name] for name in own if name not in TEXT_PROPERTIES}
     return replace(graph, node_properties=tuple(properties))
 
 
@@ -139,12 +136,8 @@ class _WalkGraph:
     def of(cls, graph: PropertyGraph, walk: Walk, depth: int) -> _WalkGraph:
         curated = [name for name in graph.type_names if name not in COMPUTED or name in walk.computed]
         links = Links.of(graph, curated if walk.types is None else walk.types)
-        return cls(
-            links,
-            np.array([walk.described(node) for node in graph.nodes], dtype=bool),
-            depth,
-            walk.convergence,
-        )
+        described = np.array([walk.described(node) for node in graph.nodes], dtype=bool)
+        return cls(links, described, depth, walk.convergence)
 
     @cached_property
     def described_ids(self) -> frozenset[str]:
@@ -181,9 +174,8 @@ class _WalkGraph:
         def describe(place: int) -> str:
             number = order[place][-1]
             chosen = per_hit[ends[number] - hits[number] : ends[number]]
-            return "; ".join(
-                self.links.path(tracks[owner[one]].steps(int(last[one]), self.links)) for one in chosen
-            )
+            steps = (tracks[owner[one]].steps(int(last[one]), self.links) for one in chosen)
+            return "; ".join(self.links.path(places) for places in steps)
 
         return LazyTexts([row[-2] for row in order], describe)
 
@@ -223,12 +215,8 @@ def _found_by_rank(ids: list[str]) -> HitColumns:
 
 def _changed_options(walk: Walk) -> list[str]:
     """List the options that differ from the defaults, for the name of a stage."""
-    usual = Walk()
-    said = [
-        f"{name}={getattr(walk, name)}"
-        for name in ("entry", "depth")
-        if getattr(walk, name) != getattr(usual, name)
-    ]
+    numbers, usual = {"entry": walk.entry, "depth": walk.depth}, Walk()
+    said = [f"{name}={value}" for name, value in numbers.items() if value != getattr(usual, name)]
     flags = [] if walk.convergence else ["by similarity"]
     flags += [name for name in ("interleaved", "rest") if getattr(walk, name)]
     added = [f"with {name}" for name in sorted(walk.computed)]

@@ -26,9 +26,8 @@ class Stage:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not callable(self.step):
             given = f"Stage({short_repr(self.name)}, {short_repr(self.step)})"
-            raise BadInput(
-                f"a stage is Stage(name, function), the function from a Ranking to a Ranking; not {given}"
-            )
+            problem = "a stage is Stage(name, function), the function from a Ranking to a Ranking"
+            raise BadInput(f"{problem}; not {given}")
 
     def __call__(self, ranking: Ranking) -> Ranking:
         found: object = self.step(ranking)
@@ -49,9 +48,8 @@ class Stage:
             raise BadInput(f"the stage {self.name!r} gave as a hit {given}, not a Hit(id, score)")
         if odd := {kind for kind in set(map(type, map(itemgetter(1), hits))) if not issubclass(kind, Real)}:
             id, score = next(hit for hit in hits if type(hit.score) in odd)
-            raise BadInput(
-                f"the stage {self.name!r} gave document {short_repr(id)} the score {short_repr(score)}, which is no number"
-            )
+            problem = f"the stage {self.name!r} gave document {short_repr(id)} the score {short_repr(score)}"
+            raise BadInput(f"{problem}, which is no number")
 
     def search(self, query: str | Query) -> Ranking:
         """Run the pipeline on a question and return its ranking.

@@ -95,19 +95,14 @@ def approximate_nearest(
     vectors = validate_vectors(matrix)
     rows, columns = _find_candidates(vectors, PairSelection.of([vectors]), 2 * k, effort)
     values = exact_products(vectors, rows, columns)
-    # used by both
-    ends = (
-        np.concatenate((rows, columns)).astype(np.int32),
-        np.concatenate((columns, rows)).astype(np.int32),
-    )
-    pairs = build_similar_pairs(*k_best_by_owner(*ends, np.concatenate((values, values)), k))
+    owners, others = (np.concatenate(ends).astype(np.int32) for ends in ((rows, columns), (columns, rows)))
+    pairs = build_similar_pairs(*k_best_by_owner(owners, others, np.concatenate((values, values)), k))
     sample = _sample_rows(len(vectors), effort)
     exact = nearest(vectors, k, new=sample, effort=Effort(threads=effort.threads))
     lowest = np.full(len(vectors), 2.0)
     np.minimum.at(lowest, exact.rows, exact.similarity)
-    return ApproximateResult(
-        pairs, int(np.count_nonzero(pairs.similarity >= lowest[pairs.rows])), len(exact), len(sample)
-    )
+    right = int(np.count_nonzero(pairs.similarity >= lowest[pairs.rows]))
+    return ApproximateResult(pairs, right, len(exact), len(sample))
 
 
 def approximate_delta_pairs(
@@ -131,26 +126,16 @@ def approximate_delta_pairs(
     selection = PairSelection.of([alike_in, near_in], None, groups)
     rows, columns = _find_candidates(alike_in, selection, k, effort)
     alike = round_values(exact_products(alike_in, rows, columns))
-    some = np.flatnonzero(
-        (alike >= round(thresholds.skeleton, DIGITS) - TOLERANCE) & selection.pair_mask(rows, columns)
-    )
+    enough = alike >= round(thresholds.skeleton, DIGITS) - TOLERANCE
+    some = np.flatnonzero(enough & selection.pair_mask(rows, columns))
     rows, columns, alike = rows[some], columns[some], alike[some]
     near = round_values(exact_products(near_in, rows, columns))
     delta = round_values(alike - near)
     selected = np.flatnonzero(delta >= round(thresholds.delta, DIGITS) - TOLERANCE)
-    pairs = sort_delta_pairs(
-        rows[selected], columns[selected], alike[selected], near[selected], 0, count_deltas_by_band(delta)
-    )
-    sample = _sample_rows(len(alike_in), effort)
-    exact = delta_pairs(
-        near_in,
-        alike_in,
-        thresholds,
-        new=sample,
-        groups=groups,
-        most=1,
-        effort=Effort(threads=effort.threads),
-    )
+    found = rows[selected], columns[selected], alike[selected], near[selected]
+    pairs = sort_delta_pairs(*found, 0, count_deltas_by_band(delta))
+    sample, threads = _sample_rows(len(alike_in), effort), Effort(threads=effort.threads)
+    exact = delta_pairs(near_in, alike_in, thresholds, new=sample, groups=groups, most=1, effort=threads)
     touched = np.isin(pairs.rows, sample) | np.isin(pairs.columns, sample)
     return ApproximateResult(pairs, int(np.count_nonzero(touched)), len(exact) + exact.dropped, len(sample))
 
@@ -160,9 +145,8 @@ def _find_candidates(
 ) -> tuple[RowNumbers, RowNumbers]:
     """Return pairs of rows, row < column, of which one is among the approximate k nearest of the other."""
     if effort.weighed < 1 or effort.threads < 1:
-        raise BadInput(
-            f"the neighbours weighed and the threads are 1 or more, not {effort.weighed} and {effort.threads}"
-        )
+        problem = "the neighbours weighed and the threads are 1 or more"
+        raise BadInput(f"{problem}, not {effort.weighed} and {effort.threads}")
     rows = np.flatnonzero(~selection.blank)
     keys = [np.empty(0, np.int64)]
     with _faiss_on_threads(effort.threads) as faiss:
@@ -171,9 +155,8 @@ def _find_candidates(
         # in 16 bits 38 s for .943 and 48 s for .960; hnswlib 0.8.0 60 s for .939; IVF lists of faiss 64 s for
         # .87. The first two are even; faiss-cpu needs no other package and is the older hand. hnswlib had its
         # last release in 2023 and no wheels.
-        index = faiss.IndexHNSWSQ(
-            vectors.shape[1], faiss.ScalarQuantizer.QT_8bit, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT
-        )
+        kind, metric = faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
+        index = faiss.IndexHNSWSQ(vectors.shape[1], kind, HNSW_LINKS, metric)
         index.hnsw.efConstruction, index.hnsw.efSearch = effort.weighed, max(effort.weighed // 2, k + 1)
         for start, batch in _batches(rows):
             if not index.is_trained:
@@ -184,10 +167,8 @@ def _find_candidates(
             positions = index.search(vectors[batch], k + 1)[1]
             found = positions >= 0
             owners, others = np.repeat(batch, found.sum(axis=1)), rows[positions[found]]
-            keys.append(
-                np.minimum(owners, others)[owners != others] * len(vectors)
-                + np.maximum(owners, others)[owners != others]
-            )
+            owners, others = owners[owners != others], others[owners != others]
+            keys.append(np.minimum(owners, others) * len(vectors) + np.maximum(owners, others))
             _report_progress(effort.progress, len(rows) + start + len(batch), 2 * len(rows))
     first, second = np.divmod(np.unique(np.concatenate(keys)), max(1, len(vectors)))
     return first, second

@@ -57,9 +57,8 @@ def validate_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
     """
     array = np.asarray(vectors)
     if array.ndim != 2 or array.dtype.kind not in "fiub":
-        raise BadInput(
-            f"{name}: give a matrix of numbers, a row for each vector, not {array.dtype} of shape {array.shape}"
-        )
+        problem = f"{name}: give a matrix of numbers, a row for each vector"
+        raise BadInput(f"{problem}, not {array.dtype} of shape {array.shape}")
     with np.errstate(over="ignore", invalid="ignore"):
         matrix = np.ascontiguousarray(array, np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
@@ -106,23 +105,19 @@ class PairSelection:
         """
         size = len(matrices[0])
         if any(len(matrix) != size for matrix in matrices):
-            raise BadInput(
-                f"the matrices have {' and '.join(str(len(matrix)) for matrix in matrices)} rows; each node has a row in both"
-            )
+            problem = f"the matrices have {' and '.join(str(len(matrix)) for matrix in matrices)} rows"
+            raise BadInput(f"{problem}; each node has a row in both")
         numbers = None if new is None else np.unique(_integer_array(new, "new rows"))
         if numbers is not None and len(numbers) and not 0 <= numbers[0] <= numbers[-1] < size:
-            raise BadInput(
-                f"new rows are numbers from 0 to {size - 1}, not {numbers[0] if numbers[0] < 0 else numbers[-1]}"
-            )
+            problem = f"new rows are numbers from 0 to {size - 1}"
+            raise BadInput(f"{problem}, not {numbers[0] if numbers[0] < 0 else numbers[-1]}")
         group_numbers = None if groups is None else _integer_array(groups, "groups")
         if group_numbers is not None and len(group_numbers) != size:
-            raise BadInput(
-                f"groups has {len(group_numbers)} numbers for {size} rows; give the number of its group for each row"
-            )
+            problem = f"groups has {len(group_numbers)} numbers for {size} rows"
+            raise BadInput(f"{problem}; give the number of its group for each row")
         blank = np.any([~matrix.any(axis=1) for matrix in matrices], axis=0)
-        return cls(
-            size, blank, None if numbers is not None and len(numbers) == size else numbers, group_numbers
-        )
+        new = None if numbers is not None and len(numbers) == size else numbers
+        return cls(size, blank, new, group_numbers)
 
     @property
     def max_pairs(self) -> int:
@@ -141,9 +136,8 @@ class PairSelection:
 
     def compute_block(self, matrix: Matrix, tile: Tile, buffer: Matrix) -> Matrix:
         """Compute the similarities of a block into `buffer`."""
-        rows = (
-            matrix[tile.top : tile.bottom] if self.new is None else matrix[self.new[tile.top : tile.bottom]]
-        )
+        span = slice(tile.top, tile.bottom)
+        rows = matrix[span] if self.new is None else matrix[self.new[span]]
         block = buffer[: tile.area].reshape(tile.bottom - tile.top, tile.right - tile.left)
         return np.matmul(rows, matrix[tile.left : tile.right].T, out=block)
 
@@ -222,9 +216,8 @@ def max_block_side(memory: int, fixed: int, cell: int, row: int, advice: str) ->
     """
     minimum = fixed + row * MIN_SIDE + cell * MIN_SIDE**2
     if memory < minimum:
-        raise BadInput(
-            f"memory={memory:,} bytes are too few for this join; {minimum:,} is the least possible. {advice}"
-        )
+        problem = f"memory={memory:,} bytes are too few for this join"
+        raise BadInput(f"{problem}; {minimum:,} is the least possible. {advice}")
     side = int((((row * row + 4 * cell * (memory - fixed)) ** 0.5) - row) / (2 * cell))
     return max(MIN_SIDE, min(BLOCK_SIDE, side))
 
@@ -246,9 +239,8 @@ def round_values(values: PairValues) -> PairValues:
 
 EXACT_BUFFER_BYTES = 2 << 20  # working memory of exact products: less than the L2 cache
 _MIN_PARTNERS_FOR_BATCH = 12  # partners of a row on average: from here on one call is faster than one by one
-_ROUNDING_TOLERANCE = (
-    1e-4  # of the last decimal: closer to a rounding boundary, the order of summation may matter
-)
+# of the last decimal: closer to a rounding boundary, the order of summation may matter
+_ROUNDING_TOLERANCE = 1e-4
 
 
 def exact_products(matrix: Matrix, rows: RowNumbers, columns: RowNumbers) -> PairValues:
@@ -352,9 +344,8 @@ class JoinInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, walk: BlockJob[Any]) -> None:
-        super().__init__(
-            f"interrupted after {walk.done} of {walk.total} blocks; resume() does the others, partial_result() gives what was found"
-        )
+        state = f"interrupted after {walk.done} of {walk.total} blocks"
+        super().__init__(f"{state}; resume() does the others, partial_result() gives what was found")
         self._walk = walk
 
     def partial_result(self) -> Any:
@@ -380,9 +371,8 @@ class BlockJob(Generic[_State]):
         self._client = effort.client
         self._progress = effort.progress
         self._threads = effort.threads or (fastest_thread_count() if effort.client is None else 1)
-        groups = _split_tiles(
-            tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))
-        )
+        count = 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))
+        groups = _split_tiles(tiles, count)
         # one value, so that an interrupt comes before or after a block, never in between
         self._state = (0, groups, job.initial())
         self.total = len(tiles)

@@ -21,9 +21,8 @@ NEGATIVE, LOW, MIDDLE, HIGH = BANDS = ("negative", "low", "middle", "high")
 BAND_BOUNDARIES = (0.0, 0.05, 0.15)  # boundaries of the bands; a boundary belongs to the upper band
 # unrelated sentences with fewer words get an edge more often: benchmarks/structure/short_texts.py
 MIN_SKELETON_WORDS = 3
-THRESHOLDS_MODEL = (
-    "text-embedding-3-large"  # the model of 3072 dimensions that the default thresholds were set for
-)
+# the model of 3072 dimensions that the default thresholds were set for
+THRESHOLDS_MODEL = "text-embedding-3-large"
 
 _WORD, _PLACEHOLDER = re.compile(r"\w+"), "something"  # the replacement of a noun phrase in a skeleton
 
@@ -78,9 +77,8 @@ class Thresholds:
     def __post_init__(self) -> None:
         for what, value, limit in (("skeleton", self.skeleton, 1), ("delta", self.delta, 2)):
             if not abs(value) <= limit:
-                raise BadInput(
-                    f"the threshold of the {what} lies between -{limit} and {limit}, not at {value}"
-                )
+                problem = f"the threshold of the {what} lies between -{limit} and {limit}"
+                raise BadInput(f"{problem}, not at {value}")
             object.__setattr__(self, what, round(float(value), DIGITS))
         if self.words < 0:
             raise BadInput(f"a skeleton must hold some number of words, from 0 on, not {self.words}")
@@ -157,37 +155,24 @@ class TextPair:
 
     def properties(self) -> dict[str, Json]:
         """Return the edge properties of the pair. The delta is the weight."""
-        edge_properties = {
-            "weight": self.delta,
-            "raw": self.raw,
-            "skeleton": self.skeleton,
-            "band": self.band,
-        }
-        edge_properties |= {"source_skeleton": self.skeletons[0], "target_skeleton": self.skeletons[1]}
+        edge_properties: dict[str, Json] = {"weight": self.delta, "raw": self.raw, "skeleton": self.skeleton}
+        source, target = self.skeletons
+        edge_properties |= {"band": self.band, "source_skeleton": source, "target_skeleton": target}
         if self.alignment is not None:
-            edge_properties |= {
-                "alignment": str(self.alignment),
-                "alignment_score": self.alignment.score,
-                "veto": self.veto,
-            }
+            edge_properties["alignment"] = str(self.alignment)
+            edge_properties |= {"alignment_score": self.alignment.score, "veto": self.veto}
         return edge_properties
 
     def __str__(self) -> str:
-        numbers = (
-            f"skeletons {self.skeleton:.3f} - texts {self.raw:.3f} = delta {self.delta:+.3f}, {self.band}"
-        )
-        return (
-            numbers
-            + f"; only {_format_word_count(self.shorter_word_count)}"
-            * (self.shorter_word_count < MIN_SKELETON_WORDS)
-            + f"; vetoed: {self.veto}" * bool(self.veto)
-        )
+        cosines = f"skeletons {self.skeleton:.3f} - texts {self.raw:.3f}"
+        short = self.shorter_word_count < MIN_SKELETON_WORDS
+        words = f"; only {_format_word_count(self.shorter_word_count)}" * short
+        vetoed = f"; vetoed: {self.veto}" * bool(self.veto)
+        return f"{cosines} = delta {self.delta:+.3f}, {self.band}{words}{vetoed}"
 
     def __repr__(self) -> str:
-        ends = (
-            f"\n  {text}\n    {skeleton}"
-            for text, skeleton in zip((self.source, self.target), self.skeletons, strict=True)
-        )
+        texts = zip((self.source, self.target), self.skeletons, strict=True)
+        ends = (f"\n  {text}\n    {skeleton}" for text, skeleton in texts)
         return f"<{self}{''.join(ends)}>"
 
 

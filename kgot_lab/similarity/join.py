@@ -41,12 +41,10 @@ from kgot_lab.similarity.delta import BAND_BOUNDARIES, BANDS, DEFAULT_THRESHOLDS
 
 _RowIndices = NDArray[np.int32]
 BYTES_PER_NEIGHBOUR = 72  # bytes for a neighbour in a list, while lists are sorted
-_PENDING_LISTS = (
-    1  # waiting neighbours, in sizes of all lists: more sorts less often, fewer keeps floors high
-)
-_KEY_RESOLUTION = (
-    2**30
-)  # resolution of a similarity in a key: about nine decimals, much finer than the margin
+# waiting neighbours, in sizes of all lists: more sorts less often, fewer keeps floors high
+_PENDING_LISTS = 1
+# resolution of a similarity in a key: about nine decimals, much finer than the margin
+_KEY_RESOLUTION = 2**30
 _NEIGHBOUR_TYPES = (np.int32, np.int32, np.float32)  # row, neighbour, similarity
 
 
@@ -82,32 +80,15 @@ def nearest(
         raise BadInput(f"the nearest k rows are 1 or more, not {k}")
     vectors = validate_vectors(matrix)
     selection = PairSelection.of([vectors], new)
-    entries = (
-        2
-        * min(k, max(1, selection.size - 1))
-        * (selection.size if selection.new is None else len(selection.new))
-    )
+    asked = selection.size if selection.new is None else len(selection.new)
+    entries = 2 * min(k, max(1, selection.size - 1)) * asked
     advice = "A smaller k needs less, or fewer new rows at a time."
-    side = max_block_side(
-        effort.memory,
-        EXACT_BUFFER_BYTES + 16 * selection.size + BYTES_PER_NEIGHBOUR * entries,
-        BYTES_PER_PAIR + 2 * BYTES_PER_NEIGHBOUR,
-        4 * vectors.shape[1],
-        advice,
-    )
-    waiting = (
-        effort.memory
-        - EXACT_BUFFER_BYTES
-        - 16 * selection.size
-        - (BYTES_PER_PAIR + 2 * BYTES_PER_NEIGHBOUR) * side**2
-    ) // BYTES_PER_NEIGHBOUR - entries
-    job = _NearestJob(
-        selection,
-        k,
-        rounding_error_bound(vectors.shape[1]),
-        entries,
-        max(0, min(waiting, _PENDING_LISTS * entries // 2)),
-    )
+    fixed, pair_bytes = EXACT_BUFFER_BYTES + 16 * selection.size, BYTES_PER_PAIR + 2 * BYTES_PER_NEIGHBOUR
+    lists, row_bytes = BYTES_PER_NEIGHBOUR * entries, 4 * vectors.shape[1]
+    side = max_block_side(effort.memory, fixed + lists, pair_bytes, row_bytes, advice)
+    waiting = (effort.memory - fixed - pair_bytes * side**2) // BYTES_PER_NEIGHBOUR - entries
+    waiting = max(0, min(waiting, _PENDING_LISTS * entries // 2))
+    job = _NearestJob(selection, k, rounding_error_bound(vectors.shape[1]), entries, waiting)
     found: SimilarPairs = effort.plan(job, [vectors], selection.plan_tiles(side)).run()
     return found
 
@@ -157,13 +138,11 @@ class _NearestJob:
         positions = np.flatnonzero(reaching)
         i, j = unravel_positions(positions, block.shape[1])
         values, ends = block.reshape(-1)[positions], (rows[i].astype(np.int32), columns[j].astype(np.int32))
-        parts = [
-            self._select_entries(found.floor, *ends, values),
-            *([self._select_entries(found.floor, *ends[::-1], values)] if both else []),
-        ]
-        found = replace(
-            found, parts=(*found.parts, *parts), held=found.held + sum(len(part[0]) for part in parts)
-        )
+        parts = [self._select_entries(found.floor, *ends, values)]
+        if both:
+            parts.append(self._select_entries(found.floor, *ends[::-1], values))
+        held = found.held + sum(len(part[0]) for part in parts)
+        found = replace(found, parts=(*found.parts, *parts), held=held)
         if found.held <= found.sorted + self.waiting:
             return found
         found = self._prune(found)
@@ -173,9 +152,8 @@ class _NearestJob:
         """Set the floor of rows without one to their k-th best of the block, less both error bounds."""
         low = np.flatnonzero(floor[owners] <= -2)
         if len(low) and block.shape[1] > self.k:
-            floor[owners[low]] = np.maximum(
-                np.partition(block[low], -self.k, axis=1)[:, -self.k] - 2 * self.margin, -2
-            )
+            best = np.partition(block[low], -self.k, axis=1)[:, -self.k]
+            floor[owners[low]] = np.maximum(best - 2 * self.margin, -2)
 
     def _select_entries(
         self, floor: Matrix, owners: _RowIndices, others: _RowIndices, values: Matrix
@@ -195,20 +173,17 @@ class _NearestJob:
         # of each row with at least k
         last = keys[starts[np.diff(starts, append=len(keys)) >= self.k] + self.k - 1]
         floor = found.floor.copy()
-        floor[last >> 32] = np.maximum(
-            floor[last >> 32], 1.5 - (last & (2**32 - 1)) / _KEY_RESOLUTION - 2 * self.margin
-        )
+        reached = 1.5 - (last & (2**32 - 1)) / _KEY_RESOLUTION - 2 * self.margin
+        floor[last >> 32] = np.maximum(floor[last >> 32], reached)
         selected = np.flatnonzero(values >= floor[owners])
-        return _NeighbourLists(
-            ((owners[selected], others[selected], values[selected]),), floor, len(selected), len(selected)
-        )
+        part = owners[selected], others[selected], values[selected]
+        return _NeighbourLists((part,), floor, len(selected), len(selected))
 
     def _prune_exactly(self, found: _NeighbourLists, matrix: Matrix) -> _NeighbourLists:
         """Cut the lists to k by exact similarities."""
         owners, others, values = self._k_best(found, matrix)
-        return _NeighbourLists(
-            ((owners, others, values.astype(np.float32)),), found.floor, len(owners), len(owners)
-        )
+        part = owners, others, values.astype(np.float32)
+        return _NeighbourLists((part,), found.floor, len(owners), len(owners))
 
     def _k_best(self, found: _NeighbourLists, matrix: Matrix) -> tuple[_RowIndices, _RowIndices, PairValues]:
         """Return the k best of each list, with exact similarities."""
@@ -326,9 +301,8 @@ def similar_pairs(
     if not abs(threshold) <= 1:
         raise BadInput(f"a threshold of similarity lies between -1 and 1, not at {threshold}")
     vectors = validate_vectors(matrix)
-    found: SimilarPairs = _join(
-        [vectors], Thresholds(threshold, -2.0), PairSelection.of([vectors], new, groups), most, effort
-    )
+    selection = PairSelection.of([vectors], new, groups)
+    found: SimilarPairs = _join([vectors], Thresholds(threshold, -2.0), selection, most, effort)
     return found
 
 
@@ -371,9 +345,8 @@ def _join(
         4 * matrices[0].shape[1],
         f"{_BYTES_PER_RESULT * most:,} of them are for most={most:,} kept pairs.",
     )
-    job = _ThresholdJob(
-        selection, thresholds, most, rounding_error_bound(max(matrix.shape[1] for matrix in matrices))
-    )
+    margin = rounding_error_bound(max(matrix.shape[1] for matrix in matrices))
+    job = _ThresholdJob(selection, thresholds, most, margin)
     return effort.plan(job, matrices, selection.plan_tiles(side)).run()
 
 
@@ -430,19 +403,15 @@ class _ThresholdJob:
         alike = block.reshape(-1)[positions].astype(np.float64)
         raw = np.full(len(positions), np.nan if len(matrices) > 1 else 0.0)
         if len(matrices) > 1 and len(positions) > _SPARSE_SHARE * block.size:
-            raw = (
-                self.asked.compute_block(matrices[1], tile, buffers[1])
-                .reshape(-1)[positions]
-                .astype(np.float64)
-            )
+            block = self.asked.compute_block(matrices[1], tile, buffers[1])
+            raw = block.reshape(-1)[positions].astype(np.float64)
         found = replace(found, waiting=(*found.waiting, (rows, columns, alike, raw)))
         return self._decide_waiting(found, matrices) if found.undecided > _BATCH_SIZE else found
 
     def _decide_waiting(self, found: _FoundPairs, matrices: Sequence[Matrix]) -> _FoundPairs:
         """Decide the waiting pairs. Similarities that leave a doubt are computed exactly."""
-        rows, columns, alike, raw = concatenate_columns(
-            found.waiting, (np.int64, np.int64, np.float64, np.float64)
-        )
+        types = (np.int64, np.int64, np.float64, np.float64)
+        rows, columns, alike, raw = concatenate_columns(found.waiting, types)
         some = np.flatnonzero(np.isnan(raw))
         if len(some):
             raw[some] = float32_products(matrices[1], rows[some], columns[some])
@@ -458,13 +427,8 @@ class _ThresholdJob:
         selected = np.flatnonzero(passes & unsure & (delta >= found.bar - TOLERANCE))
         ends = np.sort(np.stack((rows[selected], columns[selected])).astype(np.int32), axis=0)
         part = (*ends, alike[selected].astype(np.float32), raw[selected].astype(np.float32))
-        more = _FoundPairs(
-            (part,),
-            int(np.count_nonzero(passes)),
-            count_deltas_by_band(delta[enough]),
-            len(selected),
-            found.bar,
-        )
+        passed, candidates = int(np.count_nonzero(passes)), count_deltas_by_band(delta[enough])
+        more = _FoundPairs((part,), passed, candidates, len(selected), found.bar)
         return self.merge(replace(found, waiting=()), more)
 
     def _needs_exact_values(self, alike: PairValues, delta: PairValues, bar: float) -> Flags:
@@ -481,16 +445,10 @@ class _ThresholdJob:
         The best are selected once an eighth too many are held. An early selection sets the bar sooner, so
         that fewer pairs that will be dropped are multiplied exactly.
         """
-        bar = max(found.bar, more.bar)
-        candidates, held_count = found.candidates + more.candidates, found.held + more.held
-        both = _FoundPairs(
-            found.parts + more.parts,
-            found.passed + more.passed,
-            candidates,
-            held_count,
-            bar,
-            found.waiting + more.waiting,
-        )
+        parts, passed = found.parts + more.parts, found.passed + more.passed
+        candidates, held = found.candidates + more.candidates, found.held + more.held
+        waiting = found.waiting + more.waiting
+        both = _FoundPairs(parts, passed, candidates, held, max(found.bar, more.bar), waiting)
         return both if both.held <= self.most + self.most // 8 else self._select_best(both)
 
     def _select_best(self, found: _FoundPairs) -> _FoundPairs:
@@ -505,9 +463,8 @@ class _ThresholdJob:
         tied = tied[np.lexsort((columns[1][tied], columns[0][tied]))]
         above = np.flatnonzero(delta > bar)
         selected = np.concatenate((above, tied[: self.most - len(above)]))
-        return replace(
-            found, parts=(tuple(column[selected] for column in columns),), held=self.most, bar=float(bar)
-        )
+        best = tuple(column[selected] for column in columns)
+        return replace(found, parts=(best,), held=self.most, bar=float(bar))
 
     def result(self, found: _FoundPairs, matrices: Sequence[Matrix]) -> SimilarPairs | DeltaPairs:
         """Return the best pairs in order."""

@@ -69,9 +69,8 @@ def decode_argument(text: str, what: str) -> str:
         try:
             return os.fsencode(text).decode()
         except UnicodeError:
-            raise BadInput(
-                f"{what} holds characters that are not UTF-8, as this locale reads them: set LC_ALL=C.UTF-8, or PYTHONUTF8=1"
-            ) from None
+            problem = f"{what} holds characters that are not UTF-8, as this locale reads them"
+            raise BadInput(f"{problem}: set LC_ALL=C.UTF-8, or PYTHONUTF8=1") from None
     return text
 
 

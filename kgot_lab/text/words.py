@@ -74,11 +74,8 @@ COMPARED_STOP_WORDS = frozenset(  # left out of the two things that a question c
 
 def content_words(text: str) -> list[str]:
     """Return the content words of a text, in lower case and lightly stemmed."""
-    return [
-        light_stem(word)
-        for word in _WORD.findall(normalise_nfc(text).lower())
-        if word not in CONTENT_STOP_WORDS
-    ]
+    words = _WORD.findall(normalise_nfc(text).lower())
+    return [light_stem(word) for word in words if word not in CONTENT_STOP_WORDS]
 
 
 def searched_words(text: str) -> list[str]:
@@ -86,9 +83,8 @@ def searched_words(text: str) -> list[str]:
 
     Equals the tokenisation of bm25s applied to the composed text.
     """
-    return [
-        word for word in _SEARCH_WORD.findall(normalise_nfc(text).lower()) if word not in SEARCH_STOP_WORDS
-    ]
+    words = _SEARCH_WORD.findall(normalise_nfc(text).lower())
+    return [word for word in words if word not in SEARCH_STOP_WORDS]
 
 
 def casefold_words(text: str) -> list[str]:
@@ -177,11 +173,8 @@ def sentences(text: str, rules: SentenceRules = "careful") -> list[str]:
         found.append(text[start : match.end()].strip())
         start = match.end()
     found.append(text[start:].strip())
-    return [
-        piece[first : first + LONGEST_SENTENCE]
-        for piece in found
-        for first in range(0, len(piece), LONGEST_SENTENCE)
-    ]
+    size = LONGEST_SENTENCE
+    return [piece[first : first + size] for piece in found for first in range(0, len(piece), size)]
 
 
 def _is_short_form(before: str, next: str, rules: SentenceRules) -> bool:

@@ -14,17 +14,7 @@ from kgot_lab.analogy.linguistic import Analysis, RoleMap
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.similarity.delta import (
-    DEFAULT_THRESHOLDS,
-    DIGITS,
-    HIGH,
-    LOW,
-    MIDDLE,
-    NEGATIVE,
-    TextPair,
-    Thresholds,
-)
-from kgot_lab.similarity.delta import VerifierVerdict as Said
+from kgot_lab.similarity.delta import DEFAULT_THRESHOLDS, DIGITS, TextPair, Thresholds, VerifierVerdict
 from kgot_lab.text.cleaning import printable_line, replace_surrogates
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy_picture import PictureRow, Section, TextComparison, Unit, comparison_picture
@@ -36,15 +26,13 @@ from kgot_lab.viz.static.table import Sheet, Table, sheet
 
 # The comparison of two texts: the verdict in words, and their aligned sentences and events.
 
-_MAX_TEXT_LINES, MAX_SKELETON_LINES = (
-    14,
-    8,
-)  # maximum lines of a text that is not split into sentences, and of a skeleton
-_BANDS = {
-    NEGATIVE: "the texts are more alike than their skeletons",
-    LOW: "the skeletons are hardly more alike than the texts",
-    MIDDLE: "the skeletons are somewhat more alike than the texts",
-    HIGH: "the skeletons are much more alike than the texts",
+_MAX_TEXT_LINES = 14  # of a text that is not split into sentences
+MAX_SKELETON_LINES = 8
+_BAND_TEXTS = {
+    "negative": "the texts are more alike than their skeletons",
+    "low": "the skeletons are hardly more alike than the texts",
+    "middle": "the skeletons are somewhat more alike than the texts",
+    "high": "the skeletons are much more alike than the texts",
 }
 
 
@@ -96,17 +84,13 @@ def compare_sides(pair: TextPair, sides: tuple[TextSide, TextSide], rules: Rules
 
 def describe_comparison(comparison: TextComparison) -> str:
     """Describe a comparison in a few sentences, as the picture's text alternative."""
-    pairs = (
-        f"{sum(row.similarity is not None for row in part.rows)} of {len(part.rows)} rows in pairs"
-        for part in comparison.sections
-    )
-    parts = "; ".join(
-        f"{part.name.lower()}: {counted}" for part, counted in zip(comparison.sections, pairs, strict=True)
-    )
+    parts = []
+    for part in comparison.sections:
+        paired = sum(row.similarity is not None for row in part.rows)
+        parts.append(f"{part.name.lower()}: {paired} of {len(part.rows)} rows in pairs")
+    rows = "; ".join(parts).capitalize()
     first, second = (shorten(title, 80) for title in comparison.titles)
-    return (
-        f"{first} and {second}: {comparison.headline}. {' '.join(comparison.reasons)} {parts.capitalize()}."
-    )
+    return f"{first} and {second}: {comparison.headline}. {' '.join(comparison.reasons)} {rows}."
 
 
 def format_delta(number: float) -> str:
@@ -121,10 +105,8 @@ def _headline(pair: TextPair, rules: Rules) -> tuple[str, str]:
     """Return the sign of the verdict ("yes", "no" or "open") and the verdict in one line."""
     passes = bool(rules.thresholds.are_reached(pair.skeleton, pair.delta))
     if pair.veto:
-        below = (
-            "the verifier refuses it" if passes else "below the thresholds, and the verifier refuses it too"
-        )
-        return "no", f"No edge: {below}"
+        refused = "the verifier refuses it"
+        return "no", f"No edge: {refused if passes else f'below the thresholds, and {refused} too'}"
     if not passes:
         return "no", "No edge: below the thresholds"
     if rules.thresholds.explain_short_skeletons(pair) and rules.kept is None:
@@ -136,7 +118,7 @@ def _headline(pair: TextPair, rules: Rules) -> tuple[str, str]:
 
 def _reasons(pair: TextPair, rules: Rules) -> Iterator[str]:
     """Yield the reasons for the verdict: the band, the thresholds, the length and the verifier's finding."""
-    yield f"Delta {format_delta(pair.delta)}, in the {pair.band} band: {_BANDS[pair.band]}."
+    yield f"Delta {format_delta(pair.delta)}, in the {pair.band} band: {_BAND_TEXTS[pair.band]}."
     yield _compare_with_thresholds(pair, rules)
     if short := rules.thresholds.explain_short_skeletons(pair):
         yield f"They are {short}: unrelated sentences as short as these often reach the thresholds."
@@ -152,22 +134,21 @@ def _reasons(pair: TextPair, rules: Rules) -> Iterator[str]:
 
 def _compare_with_thresholds(pair: TextPair, rules: Rules) -> str:
     """Compare the similarities of a pair with the thresholds, in one sentence."""
-    min_skeleton, min_delta = rules.thresholds.skeleton, rules.thresholds.delta
-    failures = []
-    if round(pair.skeleton, DIGITS) < min_skeleton:
-        failures.append(
-            f"the skeletons are not alike enough ({_decimals(pair.skeleton)} of at least {min_skeleton:g})"
-        )
-    failures += [f"the delta is too small ({format_delta(pair.delta)} of at least {min_delta:+g})"] * (
-        pair.delta < min_delta
-    )
+    thresholds, failures = rules.thresholds, []
+    skeletons = f"{_decimals(pair.skeleton)} of at least {thresholds.skeleton:g}"
+    delta = f"{format_delta(pair.delta)} of at least {thresholds.delta:+g}"
+    if round(pair.skeleton, DIGITS) < thresholds.skeleton:
+        failures.append(f"the skeletons are not alike enough ({skeletons})")
+    if pair.delta < thresholds.delta:
+        failures.append(f"the delta is too small ({delta})")
     if failures:
-        return f"By the thresholds {rules.whence}, {' and '.join(failures)}.".replace("-", "\u2212")
-    values = f"skeletons {_decimals(pair.skeleton)} of at least {min_skeleton:g}, delta {format_delta(pair.delta)} of at least {min_delta:+g}"
-    return f"Both thresholds {rules.whence} are reached: {values}.".replace("-", "\u2212")
+        finding = f"By the thresholds {rules.whence}, {' and '.join(failures)}."
+    else:
+        finding = f"Both thresholds {rules.whence} are reached: skeletons {skeletons}, delta {delta}."
+    return finding.replace("-", "\u2212")
 
 
-def _format_verifier_scores(found: Said) -> str:
+def _format_verifier_scores(found: VerifierVerdict) -> str:
     """Format the verifier's score, and for an Alignment also its backward score and Kendall's tau."""
     if not isinstance(found, Alignment):
         return f"score {_decimals(found.score)}"
@@ -189,28 +170,26 @@ def _sections(pair: TextPair, sides: tuple[TextSide, TextSide], rules: Rules) ->
     """
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
     has_events = alignment is not None and bool(alignment.events)
-    weak = f"the thicker the line, the more alike; dashed: below {rules.limits.partner:.2f}, no partner"
+    partner = rules.limits.partner
+    weak = f"the thicker the line, the more alike; dashed: below {partner:.2f}, no partner"
     if alignment is None:
         whole = PictureRow(_text_unit(sides[0].text), _text_unit(sides[1].text))
         note = "an aligner would lay them side by side: give aligner="
         yield Section("Texts", (whole,), note, lines=_MAX_TEXT_LINES)
     else:
-        note, least = (
-            ("the thicker the line, the more alike", -1.0) if has_events else (weak, rules.limits.partner)
-        )
+        note, least = ("the thicker the line, the more alike", -1.0) if has_events else (weak, partner)
         yield Section("Texts, sentence by sentence", _rows_of_sentences(alignment), note, least)
     skeletons = PictureRow(_skeleton_unit(sides[0]), _skeleton_unit(sides[1]), pair.skeleton, places=3)
     below = "dashed: below the threshold" * (round(pair.skeleton, DIGITS) < rules.thresholds.skeleton)
-    yield Section(
-        "Skeletons", (skeletons,), below, rules.thresholds.skeleton if below else -1.0, MAX_SKELETON_LINES
-    )
+    least = rules.thresholds.skeleton if below else -1.0
+    yield Section("Skeletons", (skeletons,), below, least, MAX_SKELETON_LINES)
     if alignment is not None and has_events:
         ours, theirs = (
             [Unit(event.phrase, event.denied) for event in text.events]
             for text in (alignment.source, alignment.target)
         )
         rows = _align_rows(ours, theirs, alignment.events)
-        yield Section("Events", rows, f"… stands for a pronoun or a clause; {weak}", rules.limits.partner)
+        yield Section("Events", rows, f"… stands for a pronoun or a clause; {weak}", partner)
 
 
 def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
@@ -225,9 +204,7 @@ def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
     return _align_rows(_sentence_units(texts[0]), _sentence_units(texts[1]), matches)
 
 
-def _align_rows(
-    ours: Sequence[Unit], theirs: Sequence[Unit], matches: Iterable[Match]
-) -> tuple[PictureRow, ...]:
+def _align_rows(ours: list[Unit], theirs: list[Unit], matches: Iterable[Match]) -> tuple[PictureRow, ...]:
     """Return a row for each match and for each unmatched unit, in the order of both texts."""
     rows, left, right = [], 0, 0
     for match in (*matches, None):
@@ -341,17 +318,9 @@ class StructureView(StaticPicture):
         columns = (one, "similarity", other, "remarks")
         for part in comparison.sections:
             sheets.append(_full_sheet(part.name, columns, [_row_cells(row, part) for row in part.rows]))
-        if comparison.roles:
-            role_rows = [
-                (
-                    counterpart.source,
-                    f"{counterpart.times:,}",
-                    counterpart.target,
-                    _YES_NO[counterpart.agrees],
-                )
-                for counterpart in comparison.roles
-            ]
-            sheets.append(_full_sheet("Who plays whom", (one, "times", other, "one to one"), role_rows))
+        if roles := comparison.roles:
+            rows = [(each.source, f"{each.times:,}", each.target, _YES_NO[each.agrees]) for each in roles]
+            sheets.append(_full_sheet("Who plays whom", (one, "times", other, "one to one"), rows))
         return Table(tuple(sheets))
 
     def html(self) -> Markup:
@@ -384,15 +353,14 @@ class _ViewSource:
             raise BadInput(f"{WRONG_TYPE}, not {type(subject).__name__}")
         pair = _check_cosines(subject if isinstance(subject, TextPair) else _edge_pair(subject))
         sides = self._side(subject, pair, 0), self._side(subject, pair, 1)
+        texts = sides[0].text, sides[1].text
         pair = replace(pair, skeletons=(sides[0].skeleton, sides[1].skeleton))
         stored = pair.alignment if isinstance(pair.alignment, StoredAlignment) else None
         if self.judge[0] is not None and (pair.alignment is None or stored is not None):
-            pair = replace(pair, alignment=self.judge[0].align(sides[0].text, sides[1].text))
+            pair = replace(pair, alignment=self.judge[0].align(*texts))
         comparison = compare_sides(pair, sides, self._rules(subject, stored))
         alt = describe_comparison(comparison)
-        return StructureView(
-            pair, (sides[0].text, sides[1].text), comparison_picture(comparison, alt), alt, comparison, self
-        )
+        return StructureView(pair, texts, comparison_picture(comparison, alt), alt, comparison, self)
 
     def name(self, id: str) -> str:
         """Return the display name of the text with this id, or the id."""
@@ -400,9 +368,7 @@ class _ViewSource:
 
     def _numbered(self, number: int) -> Edge:
         if not 1 <= number <= len(self.edges):
-            raise BadInput(
-                f"there is no edge number {number} among the {len(self.edges):,} to choose from: see choices()"
-            )
+            raise BadInput(f"there is no edge number {number} among the {len(self.edges):,}: see choices()")
         return self.edges[number - 1]
 
     def _side(self, subject: Edge | TextPair, pair: TextPair, index: int) -> TextSide:
@@ -428,22 +394,17 @@ class _ViewSource:
             )
         title = next((self.name(key) for key, text in (self.texts or {}).items() if text == id), "")
         analysed = getattr(getattr(subject.alignment, ("source", "target")[index], None), "text", id)
-        return (
-            (title or ("First text", "Second text")[index], id)
-            if analysed == replace_surrogates(id)
-            else (id, analysed)
-        )
+        if analysed != replace_surrogates(id):
+            return id, analysed
+        return title or ("First text", "Second text")[index], id
 
     def _rules(self, subject: Edge | TextPair, stored: StoredAlignment | None) -> Rules:
         aligner, thresholds = self.judge
-        edge_thresholds = (
-            _stored_thresholds(subject.properties.get("thresholds")) if isinstance(subject, Edge) else None
-        )
-        whence = (
-            "given" if thresholds else "kept with the edge" if edge_thresholds else "of the specification"
-        )
+        properties = subject.properties if isinstance(subject, Edge) else {}
+        from_edge = _stored_thresholds(properties.get("thresholds"))
+        whence = "given" if thresholds else "kept with the edge" if from_edge else "of the specification"
         limits = getattr(aligner, "limits", None) or Cutoffs()
-        return Rules(thresholds or edge_thresholds or DEFAULT_THRESHOLDS, whence, limits, stored)
+        return Rules(thresholds or from_edge or DEFAULT_THRESHOLDS, whence, limits, stored)
 
 
 def _texts_and_names(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
@@ -547,16 +508,13 @@ class _FullSheet(Sheet):
     @property
     def text(self) -> str:
         """The table in plain text, with long cells on several lines."""
-        whole = (self.columns, *self.rows)
-        grid = [
-            [wrap(printable_line(" ".join(cell.split())), _COLUMN_WIDTH) for cell in row] for row in whole
-        ]
+        rows = (self.columns, *self.rows)
+        grid = [[wrap(printable_line(" ".join(cell.split())), _COLUMN_WIDTH) for cell in row] for row in rows]
         columns = zip(*grid, strict=True)
         widths = [max((len(line) for cell in column for line in cell), default=0) for column in columns]
         lines = (line for row in grid for line in zip_longest(*row, fillvalue=""))
-        return "\n".join(
-            [self.caption, *("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)]
-        )
+        body = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+        return "\n".join([self.caption, *body])
 
 
 def _full_sheet(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Sheet:

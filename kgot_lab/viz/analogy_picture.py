@@ -52,17 +52,14 @@ def gauge(
     axis = Axis(max(-1.0, min(0.0, math.floor(10 * min(raw, skeleton) - 1) / 10)), *sides)
     (least, by), low = thresholds, _BAR_TOPS["skeletons"]
     delta = f"and a delta of {'+' * (by >= 0)}{_format_number(by)} or more"
+    similarity = f"an edge needs {_format_number(least)} or more"
     parts = [
         *_draw_axis(axis),
-        *(
-            _draw_guide(axis, bar_name, value)
-            for bar_name, value in (("texts", raw), ("skeletons", skeleton))
-        ),
+        _draw_guide(axis, "texts", raw),
+        _draw_guide(axis, "skeletons", skeleton),
         _draw_bar(axis, "texts", raw, _TEXTS_COLOUR),
         _draw_bar(axis, "skeletons", skeleton, SKELETONS),
-        _draw_threshold(
-            axis, least, (low - 4, low + _BAR_HEIGHT + 5), f"an edge needs {_format_number(least)} or more"
-        ),
+        _draw_threshold(axis, least, (low - 4, low + _BAR_HEIGHT + 5), similarity),
         _draw_threshold(axis, raw + by, (STRIP_TOP - 3, STRIP_TOP + 20), delta),
         *_draw_bands(axis, raw, skeleton),
         *_draw_delta(axis, raw, skeleton),
@@ -94,11 +91,8 @@ def _draw_axis(axis: Axis) -> list[Markup]:
 
 def _draw_guide(axis: Axis, bar_name: str, value: float) -> Markup:
     """Draw a dotted line from the end of a bar down to the bands."""
-    return draw_path(
-        f"M{axis.at(value):.1f} {_BAR_TOPS[bar_name] + _BAR_HEIGHT}V{STRIP_TOP}",
-        "#777",
-        stroke_dasharray="2 3",
-    )
+    y = _BAR_TOPS[bar_name] + _BAR_HEIGHT
+    return draw_path(f"M{axis.at(value):.1f} {y}V{STRIP_TOP}", "#777", stroke_dasharray="2 3")
 
 
 def _draw_bar(axis: Axis, bar_name: str, value: float, colour: str) -> Markup:
@@ -124,9 +118,8 @@ def _draw_threshold(axis: Axis, cosine: float, y_range: tuple[float, float], lab
     half = text_width(label, 11) / 2
     middle = min(max(x, axis.left + half), axis.right + 60 - half)
     text = label.replace("-", "\u2212")
-    return concat(
-        [mark, _draw_halo_label(text, middle, bottom + 11, 11.0, text_anchor="middle", fill=_MUTED)]
-    )
+    drawn = _draw_halo_label(text, middle, bottom + 11, 11.0, text_anchor="middle", fill=_MUTED)
+    return concat([mark, drawn])
 
 
 def _draw_bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
@@ -137,18 +130,14 @@ def _draw_bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
     ends = [axis.low, *(raw + step for step in BAND_BOUNDARIES), 1.0]
     pair_band, strips = band(skeleton - raw), []
     for name, tint, start, end in zip(BANDS, TINTS, ends, ends[1:], strict=False):
-        x, width = axis.at(start), axis.at(end) - axis.at(start)
-        frame = dict(
-            zip(("stroke", "stroke_width"), (_INK, 2) if name == pair_band else ("#AAA", 0.8), strict=True)
-        )
+        x, width, is_own = axis.at(start), axis.at(end) - axis.at(start), name == pair_band
+        rim, rim_width = (_INK, 2) if is_own else ("#AAA", 0.8)
         if width > 1:
-            strip = [draw_rect(x, STRIP_TOP, width, 16.0, tint, **frame)]
+            strip = [draw_rect(x, STRIP_TOP, width, 16.0, tint, stroke=rim, stroke_width=rim_width)]
             if text_width(name, 11) + 4 <= width:
-                look = {"font_weight": "bold"} if name == pair_band else {}
-                strip.append(
-                    _draw_label(name, x + width / 2, STRIP_TOP + 12, 11.0, text_anchor="middle", **look)
-                )
-            strips.append((name == pair_band, concat(strip)))
+                middle, look = x + width / 2, {"font_weight": "bold"} if is_own else {}
+                strip.append(_draw_label(name, middle, STRIP_TOP + 12, 11.0, text_anchor="middle", **look))
+            strips.append((is_own, concat(strip)))
     # the highlighted frame is drawn over its neighbours'
     return [strip for _, strip in sorted(strips, key=lambda each: each[0])]
 
@@ -204,12 +193,9 @@ class PictureRow:
     @property
     def clash(self) -> bool:
         """Whether two aligned units differ in negation."""
-        return (
-            self.similarity is not None
-            and self.left is not None
-            and self.right is not None
-            and self.left.denied != self.right.denied
-        )
+        if self.similarity is None or self.left is None or self.right is None:
+            return False
+        return self.left.denied != self.right.denied
 
     @property
     def between(self) -> str:
@@ -298,13 +284,10 @@ def _head_parts(comparison: TextComparison) -> Iterator[PicturePart]:
     for reason in comparison.reasons:
         lines, left_out = fit_lines(reason, _WIDTH - 2 * _MARGIN - 30, FONT, 4)
         lines = [*lines, *_omitted_note(left_out)]
-        drawn = concat(
-            _draw_text(line, _LEFT + 30, 12 + LEADING * number) for number, line in enumerate(lines)
-        )
+        drawn = concat(_draw_text(line, _LEFT + 30, 12 + LEADING * n) for n, line in enumerate(lines))
         yield PicturePart(drawn, LEADING * len(lines) + 3)
-    drawn, height = gauge(
-        comparison.raw, comparison.skeleton, comparison.thresholds, (_LEFT + 84, _WIDTH - _MARGIN - 64)
-    )
+    sides = (_LEFT + 84, _WIDTH - _MARGIN - 64)
+    drawn, height = gauge(comparison.raw, comparison.skeleton, comparison.thresholds, sides)
     yield PicturePart(element("g", drawn, transform="translate(0 16)"), height + 28)
     yield _draw_titles(comparison.titles, comparison.raw)
 
@@ -360,20 +343,15 @@ def _draw_heading(name: str, note: str) -> PicturePart:
 
 def _draw_note(text: str) -> PicturePart:
     lines, _ = fit_lines(text, _WIDTH - 2 * _MARGIN, 12, 3)
-    return PicturePart(
-        concat(_draw_text(line, _LEFT, 12 + 16 * number, **NOTE_STYLE) for number, line in enumerate(lines)),
-        16 * len(lines) + 4,
-    )
+    drawn = concat(_draw_text(line, _LEFT, 12 + 16 * n, **NOTE_STYLE) for n, line in enumerate(lines))
+    return PicturePart(drawn, 16 * len(lines) + 4)
 
 
 def _count_rows(rows: Sequence[PictureRow]) -> str:
     """Count the rows that are paired, alone on the left and alone on the right."""
     left_only, right_only = sum(row.right is None for row in rows), sum(row.left is None for row in rows)
-    counts = (
-        (len(rows) - left_only - right_only, "in pairs"),
-        (left_only, "alone on the left"),
-        (right_only, "alone on the right"),
-    )
+    paired = len(rows) - left_only - right_only
+    counts = ((paired, "in pairs"), (left_only, "alone on the left"), (right_only, "alone on the right"))
     return ", ".join(f"{count:,} {what}" for count, what in counts if count)
 
 
@@ -385,16 +363,9 @@ def _draw_row(row: PictureRow, section: Section) -> PicturePart:
         if unit is not None
     ]
     height = LEADING * max(len(lines) for lines, _ in boxes) + 2 * PADDING - 3
-    is_alone = len(boxes) == 1
-    return PicturePart(
-        concat(
-            [
-                *_draw_joint(row, section.least, height / 2),
-                *(_draw_box(lines, x, height, is_alone) for lines, x in boxes),
-            ]
-        ),
-        height + _GAP,
-    )
+    joint = _draw_joint(row, section.least, height / 2)
+    drawn = (_draw_box(lines, x, height, len(boxes) == 1) for lines, x in boxes)
+    return PicturePart(concat([*joint, *drawn]), height + _GAP)
 
 
 def _box_lines(unit: Unit, max_lines: int) -> Iterator[tuple[str, _Look]]:
@@ -410,11 +381,9 @@ def _box_lines(unit: Unit, max_lines: int) -> Iterator[tuple[str, _Look]]:
 
 def _draw_box(lines: Sequence[tuple[str, _Look]], x: float, height: float, is_alone: bool) -> Markup:
     """Draw lines of text in a frame, dashed if the unit has no counterpart."""
-    frame = (
-        {"fill": "#fff", "stroke": "#888", "stroke_dasharray": "4 3"}
-        if is_alone
-        else {"fill": "#F3F5F7", "stroke": "#B5BCC4"}
-    )
+    frame = {"fill": "#F3F5F7", "stroke": "#B5BCC4"}
+    if is_alone:
+        frame = {"fill": "#fff", "stroke": "#888", "stroke_dasharray": "4 3"}
     texts = [
         _draw_text(line, x + PADDING, PADDING + 10 + LEADING * number, **look)
         for number, (line, look) in enumerate(lines)
@@ -432,18 +401,13 @@ def _draw_joint(row: PictureRow, min_similarity: float, y: float, inset: float =
     if row.similarity < min_similarity:
         look = {"stroke": "#777", "stroke_width": 1.5, "stroke_dasharray": "3 3"}
     else:
-        look = {
-            "stroke": DENIAL_COLOUR if row.clash else _MATCH_COLOUR,
-            "stroke_width": 1.5 + 6 * max(row.similarity, 0) ** 2,
-        }
+        colour = DENIAL_COLOUR if row.clash else _MATCH_COLOUR
+        look = {"stroke": colour, "stroke_width": 1.5 + 6 * max(row.similarity, 0) ** 2}
     line = element("path", d=f"M{_LEFT + COLUMN + inset:.1f} {y:.1f}H{RIGHT - inset:.1f}", **look)
     half = 22 if row.places == 2 else 27
     label_box = draw_rect(_WIDTH / 2 - half, y - 10, 2 * half, 20, "#fff", rx=10, stroke=look["stroke"])
-    parts = [
-        line,
-        label_box,
-        _draw_text(row.between, _WIDTH / 2, y + 4.5, text_anchor="middle", font_weight="bold"),
-    ]
+    number = _draw_text(row.between, _WIDTH / 2, y + 4.5, text_anchor="middle", font_weight="bold")
+    parts = [line, label_box, number]
     if row.clash:
         parts.append(_draw_text("≠ one denies", _WIDTH / 2, y + 24, text_anchor="middle", **DENIAL_STYLE))
     return parts
@@ -459,27 +423,14 @@ def _role_parts(comparison: TextComparison) -> Iterator[PicturePart]:
         look = {"stroke": colour, "stroke_width": min(1.5 + counterpart.times, 6), "stroke_dasharray": dashes}
         line = element("path", d=f"M{_LEFT + COLUMN + 4:.1f} 9H{RIGHT - 4:.1f}", **look)
         pill = draw_rect(_WIDTH / 2 - 22, -1, 44, 20, "#fff", rx=10, stroke=colour)
+        times = f"{counterpart.times:,} ×"
         number = _draw_text(
-            f"{counterpart.times:,} ×" if counterpart.agrees else f"({counterpart.times:,} ×)",
-            _WIDTH / 2,
-            13.5,
-            text_anchor="middle",
+            times if counterpart.agrees else f"({times})", _WIDTH / 2, 13.5, text_anchor="middle"
         )
-        source_label = _draw_text(
-            _fit_noun(counterpart.source), _LEFT + COLUMN - 2, 13.5, text_anchor="end", font_weight="bold"
-        )
-        yield PicturePart(
-            concat(
-                [
-                    source_label,
-                    line,
-                    pill,
-                    number,
-                    _draw_text(_fit_noun(counterpart.target), RIGHT + 2, 13.5, font_weight="bold"),
-                ]
-            ),
-            24,
-        )
+        source, target = _fit_noun(counterpart.source), _fit_noun(counterpart.target)
+        left = _draw_text(source, _LEFT + COLUMN - 2, 13.5, text_anchor="end", font_weight="bold")
+        right = _draw_text(target, RIGHT + 2, 13.5, font_weight="bold")
+        yield PicturePart(concat([left, line, pill, number, right]), 24)
     if left_out := comparison.roles[_MAX_ROWS:]:
         yield _draw_note(f"… and {len(left_out):,} more that are not drawn. The table has them all.")
 

@@ -100,23 +100,13 @@ class BeforeAfter:
 
     def _repr_html_(self) -> str:
         changes = self.fallen
-        answers = [
-            f"{answer.text} ({answer.id}, {answer.at:%Y-%m-%d %H:%M} UTC)" for answer in changes.answers
-        ]
-        risen_list = _list_section(
-            f"{format_count(len(changes.risen), 'fact')} began to hold", _format_facts(changes.risen)
-        )
+        answers = [f"{each.text} ({each.id}, {each.at:%Y-%m-%d %H:%M} UTC)" for each in changes.answers]
         rows = [
             ("graph", [Markup(picture._repr_html_()) for picture in self.pictured]),
             ("facts that hold", [Markup(f"{count:,}") for count in self.held]),
             (
                 "what changed",
-                [
-                    _list_section(
-                        f"{format_count(len(changes.facts), 'fact')} fell", _format_facts(changes.facts)
-                    ),
-                    risen_list,
-                ],
+                [_fact_section(changes.facts, "fell"), _fact_section(changes.risen, "began to hold")],
             ),
             ("entities", [_list_section("named by no fact after it", changes.entities), Markup()]),
             ("answers", [_list_section("rested on what fell", answers), Markup()]),
@@ -135,60 +125,48 @@ def before_and_after(claims: Claims, change: ChangeEffect, *, limit: int = 12) -
     `claims` has no such change.
     """
     require(claims, Claims, "what is shown before and after a change is a memory of Claims")
-    require(
-        change, ChangeEffect, "a change is shown by the report that retract_…, undo or a decision returned"
-    )
+    require(change, ChangeEffect, "a change is shown by what retract_…, undo or a decision returned")
     require_count(limit, 1, "limit")
     if change.change is None:
         raise BadInput("this report is of a change that changed nothing: there is no before and after")
     logged = next((entry for entry in claims.log() if entry.id == change.change), None)
     if logged is None:
-        raise BadInput(
-            f"these claims have no change {change.change}: give the memory that returned the report"
-        )
-    before, after = (
-        Beliefs(claims.storage, known, now=claims.now).facts() for known in (logged.id - 1, logged.id)
-    )
+        raise BadInput(f"these claims have no change {change.change}: give the memory that made the report")
+    before, after = (Beliefs(claims.storage, id, now=claims.now).facts() for id in (logged.id - 1, logged.id))
     author = f" by {logged.by}" * bool(logged.by)
     undone = f" of change {logged.undoes}" if logged.undoes else ""
-    pictures, drawn_note = _draw_changes(change, {*before} & {*after}, limit)
+    left, right, drawn_note = _draw_changes(change, {*before} & {*after}, limit)
     description = f"Change {logged.id}: {logged.action}{undone}{author}, {logged.at:%Y-%m-%d %H:%M} UTC. {str(change).capitalize()}.{drawn_note}"
-    return BeforeAfter(change, description, (len(before), len(after)), pictures)
+    return BeforeAfter(change, description, (len(before), len(after)), (left, right))
 
 
-def _draw_changes(
-    change: ChangeEffect, unchanged: Collection[Triple], limit: int
-) -> tuple[tuple[Picture, Picture], str]:
+def _draw_changes(change: ChangeEffect, unchanged: set[Triple], limit: int) -> tuple[Picture, Picture, str]:
     """Draw the changed facts and their neighbours twice, with the same positions.
 
     Also returns a sentence that says how many are not drawn, or an empty one.
     """
     fell, risen = _interleave_by_subject(change.facts)[:limit], _interleave_by_subject(change.risen)[:limit]
     ends = {end for fact in (*fell, *risen) for end in (fact.subject, fact.object)}
-    neighbouring = _interleave_by_subject(
-        sorted(
-            (fact for fact in unchanged if ends & {fact.subject, fact.object}), key=lambda fact: fact.identity
-        )
-    )
+    linked = sorted((fact for fact in unchanged if ends & {fact.subject, fact.object}), key=triple_key)
+    neighbouring = _interleave_by_subject(linked)
     drawn_neighbours = sorted(neighbouring, key=lambda fact: -len(ends & {fact.subject, fact.object}))[:limit]
     lasting_ends = ends & {end for fact in unchanged for end in (fact.subject, fact.object)}
     common = PropertyGraph.of(map(Node, sorted(lasting_ends)), _fact_edges(drawn_neighbours), dangling="add")
     removal = Diff(removed_nodes=_new_nodes(fell, lasting_ends), removed_edges=_fact_edges(fell))
     addition = Diff(added_nodes=_new_nodes(risen, lasting_ends), added_edges=_fact_edges(risen))
-    positions = svg(
-        PropertyGraph.from_triples([*fell, *risen, *drawn_neighbours]), width=_WIDTH, height=_HEIGHT
-    ).positions
+    changed_graph = PropertyGraph.from_triples([*fell, *risen, *drawn_neighbours])
+    positions = svg(changed_graph, width=_WIDTH, height=_HEIGHT).positions
 
     def drawn(graph: PropertyGraph, mark: Diff) -> Picture:
         return svg(graph, highlight=mark if mark else None, positions=positions, width=_WIDTH, height=_HEIGHT)
 
     later = PropertyGraph.of(common.nodes, [*common.edges, *_fact_edges(risen)], dangling="add")
-    pictures = drawn(common, removal), drawn(later, addition)
+    left, right = drawn(common, removal), drawn(later, addition)
     shown, changed = len(fell) + len(risen), len(change.facts) + len(change.risen)
     if shown == changed and len(drawn_neighbours) == len(neighbouring):
-        return pictures, ""
+        return left, right, ""
     note = f" Drawn: {shown:,} of {changed:,} that changed, {len(drawn_neighbours):,} of {len(neighbouring):,} beside them."
-    return pictures, note
+    return left, right, note
 
 
 def _interleave_by_subject(facts: Sequence[Triple]) -> list[Triple]:
@@ -211,8 +189,10 @@ def _fact_edges(facts: Sequence[Triple]) -> tuple[Edge, ...]:
     return tuple(Edge(*fact.identity) for fact in facts)
 
 
-def _format_facts(facts: Sequence[Triple]) -> list[str]:
-    return list(map(format_claim, _interleave_by_subject(facts)))
+def _fact_section(facts: Sequence[Triple], verb: str) -> Markup:
+    """Format changed facts, interleaved by subject, under their number and what became of them."""
+    lines = list(map(format_claim, _interleave_by_subject(facts)))
+    return _list_section(f"{format_count(len(facts), 'fact')} {verb}", lines)
 
 
 def _list_section(heading: str, lines: Sequence[str]) -> Markup:
@@ -249,16 +229,9 @@ class Moment:
     @property
     def caption(self) -> str:
         """The number of valid facts and what began and ended, in a sentence."""
-        changes = [
-            f"{did}: {_format_first_facts(facts)}"
-            for did, facts in (("Began", self.began), ("Ended", self.ended))
-            if facts
-        ]
-        return (
-            f"{format_count(len(self.facts), 'fact')} valid. "
-            + (". ".join(changes) or "Nothing changed")
-            + "."
-        )
+        parts = (("Began", self.began), ("Ended", self.ended))
+        changes = ". ".join(f"{did}: {_format_first_facts(facts)}" for did, facts in parts if facts)
+        return f"{format_count(len(self.facts), 'fact')} valid. {changes or 'Nothing changed'}."
 
 
 class OverTime(LiveOutput):
@@ -273,21 +246,14 @@ class OverTime(LiveOutput):
         self.at = next((number for number, moment in enumerate(moments) if moment.facts), 0)
         drawn = len(moments) - 1
         self.note = f"{drawn} of {all_times} times at which something changes" * (drawn < all_times)
-        states = [
-            {"name": moment.name, "caption": moment.caption, "svg": moment.picture.svg} for moment in moments
-        ]
+        states = [{"name": each.name, "caption": each.caption, "svg": each.picture.svg} for each in moments]
         data = {"view": "times", "states": states, "start": self.at, "note": self.note}
         self.live = Live(self._static_view(), data, self._handle_message)
 
     def table(self) -> Table:
         """Return a table of the moments: when, how many facts are valid, what began and what ended."""
         rows = (
-            (
-                each.name,
-                f"{len(each.facts):,}",
-                _format_first_facts(each.began),
-                _format_first_facts(each.ended),
-            )
+            (each.name, f"{len(each.facts):,}", *map(_format_first_facts, (each.began, each.ended)))
             for each in self.moments
         )
         return Table((sheet(("valid", "facts", "began", "ended"), rows, "Over valid time"),))
@@ -335,9 +301,7 @@ def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, li
         require_count(number, 1, name)
     times = beliefs.turning_points(_facts_about(beliefs, names) if names else None)
     if not times:
-        raise BadInput(
-            "no claim in force says since when or until when it is true: valid_from and valid_until of a Claim do"
-        )
+        raise BadInput("no claim in force says when it is true: valid_from and valid_until of a Claim do")
     shown: list[datetime | None] = [None, *(times[number] for number in _spread_indices(len(times), most))]
     facts = [_valid_facts(beliefs, time or times[0] - timedelta(microseconds=1), names) for time in shown]
     all_facts: set[Triple] = {fact for fact_set in facts for fact in fact_set}
@@ -429,9 +393,8 @@ class Review(LiveOutput):
         self.claims, self.by, self.ledger = claims, self.reviewer.by, self.reviewer.ledger
         self._texts = texts
         self.reviewer.reload()
-        self.live = Live(
-            self._static_view(), {"view": "review", "shown": self._view_state("")}, self._handle_message
-        )
+        data = {"view": "review", "shown": self._view_state("")}
+        self.live = Live(self._static_view(), data, self._handle_message)
 
     def table(self, *, limit: int = _MAX_STATIC_CLAIMS) -> Table:
         """Return tables of the claims that wait, at most `limit` of them, and of the last decisions."""
@@ -469,12 +432,10 @@ class Review(LiveOutput):
             error_text = describe_error(error)
         try:
             self.reviewer.reload()
-            is_same_claim = bool(
-                error_text and (in_view := self.reviewer.in_view) and in_view.claim.id == message.get("claim")
-            )
-            shown = self._view_state(
-                "" if is_same_claim else f"{note} {self._describe_next()}".strip(), error_text
-            )
+            in_view = self.reviewer.in_view
+            is_same_claim = bool(error_text and in_view and in_view.claim.id == message.get("claim"))
+            said = "" if is_same_claim else f"{note} {self._describe_next()}".strip()
+            shown = self._view_state(said, error_text)
         except LabError as error:  # another process has locked the file: keep the old state
             shown = {**self.live.data["shown"], "said": "", "wrong": str(error)}
         self.live.data = {**self.live.data, "shown": shown}
@@ -566,13 +527,9 @@ class Review(LiveOutput):
         quoted = text[span.start : span.end]
         if not quoted or (span.text and span.text != quoted):
             return ("", shorten(span.text, _MAX_FACT_LENGTH), "") if span.text else ()
-        before = text[max(0, span.start - _CONTEXT_LENGTH) : span.start]
-        after = text[span.end : span.end + _CONTEXT_LENGTH]
-        return (
-            "…" * (span.start > _CONTEXT_LENGTH) + before,
-            quoted,
-            after + "…" * (span.end + _CONTEXT_LENGTH < len(text)),
-        )
+        start, end = max(0, span.start - _CONTEXT_LENGTH), span.end + _CONTEXT_LENGTH
+        before, after = text[start : span.start], text[span.end : end]
+        return "…" * (start > 0) + before, quoted, after + "…" * (end < len(text))
 
     def _describe_origin(self, claim: Claim) -> str:
         location, moved_note = "", ""
@@ -587,13 +544,12 @@ class Review(LiveOutput):
 
     def _queue_row(self, queued: QueuedClaim) -> tuple[str, ...]:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
-        rivals = ("contradicts: " if weighed.single and weighed.others else "") + "; ".join(
-            _format_rivals(weighed)
-        )
+        verb = "contradicts: " if weighed.single and weighed.others else ""
         quote = "".join(self._quotation(claim)[1:2])
         claim_cells = format_claim(claim.fact), claim.source, quote, f"{claim.confidence:.2f}"
         calibrated = f"{weighed.calibrated:.2f}" if weighed.calibrated != claim.confidence else ""
-        return (*claim_cells, calibrated, f"{len(queued.starts):,}", rivals)
+        cells = (*claim_cells, calibrated, f"{len(queued.starts):,}")
+        return (*cells, verb + "; ".join(_format_rivals(weighed)))
 
     def _log_rows(self) -> list[tuple[str, str, str, str]]:
         return [

@@ -71,14 +71,8 @@ def read_chapter(notebook: NotebookNode, path: Path) -> Chapter:
 def _first_paragraph(texts: Sequence[str]) -> str:
     """Return the first paragraph of prose in the first text of a notebook."""
     paragraphs = re.split(r"\n\s*\n", texts[0]) if texts else []
-    return next(
-        (
-            _strip_markdown(part)
-            for part in paragraphs
-            if part.strip() and not re.match(r"\s*(#|[-*>|!] ?|```|\*\*)", part)
-        ),
-        "",
-    )
+    prose = (part for part in paragraphs if not re.match(r"\s*(#|[-*>|!] ?|```|\*\*|\Z)", part))
+    return next(map(_strip_markdown, prose), "")
 
 
 def _strip_markdown(markdown: str) -> str:
@@ -123,9 +117,8 @@ def front_page(title: str, subtitle: str, chapters: Mapping[str, Chapter]) -> st
     the title.
     """
     minutes = sum(chapter.minutes for chapter in chapters.values())
-    length = f"{format_count(len(chapters), 'notebook')}" + (
-        f", {_format_duration(minutes)} in all" if minutes else ""
-    )
+    total = f", {_format_duration(minutes)} in all" if minutes else ""
+    length = format_count(len(chapters), "notebook") + total
     entries = (_chapter_entry(number, *item) for number, item in enumerate(chapters.items(), start=1))
     head = element("h1", title), element("p", f"{length}. {subtitle}")
     return html_document(title, _STYLE, element("main", *head, element("ol", *entries)))
@@ -188,11 +181,8 @@ def _answer_box(call: ast.Call, plain_text: str, key: str) -> Markup:
     seal = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) else ""
     if not (isinstance(seal, str) and seal.startswith("sealed:")):
         return concat([element("pre", plain_text), element("p", _NEEDS_PYTHON, class_="small")])
-    arguments = {
-        keyword.arg: keyword.value.value
-        for keyword in call.keywords
-        if isinstance(keyword.value, ast.Constant)
-    }
+    constants = ((each.arg, each.value) for each in call.keywords if isinstance(each.value, ast.Constant))
+    arguments = {name: constant.value for name, constant in constants}
     data = {"view": "answer", "seal": seal, "hint": str(arguments.get("hint", "")), "stands_for": key}
     return concat([element("pre", plain_text, data_picture=key), placeholder(data)])
 
@@ -262,17 +252,12 @@ def _embed_live_views(notebook: NotebookNode) -> NotebookNode:
 
     The widget state is removed from the metadata.
     """
-    widget_states: Mapping[str, Any] = (
-        notebook.metadata.pop("widgets", {}).get(_WIDGET_STATE_TYPE, {}).get("state", {})
-    )
+    widgets = notebook.metadata.pop("widgets", {})
+    widget_states: Mapping[str, Any] = widgets.get(_WIDGET_STATE_TYPE, {}).get("state", {})
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
-            widget_view = output.get("data", {}).get(_WIDGET_VIEW_TYPE)
-            data = (
-                widget_states.get(widget_view.get("model_id"), {}).get("state", {}).get("data")
-                if widget_view
-                else None
-            )
+            widget_view = output.get("data", {}).get(_WIDGET_VIEW_TYPE) or {}
+            data = widget_states.get(widget_view.get("model_id", ""), {}).get("state", {}).get("data")
             if isinstance(data, Mapping) and data.get("view") in VIEWS:
                 output["data"] = {"text/html": str(placeholder({**data, "alone": _python_note(data)}))}
     return notebook
@@ -330,11 +315,8 @@ def write_course(
             script = SHARED_SCRIPT if has_live_view(notebook) else ""
             frame = replace(frame, style=SHARED_STYLE, script=script, stays=True)
         pages[names[number]] = build_page(notebook, path, frame)
-    texts = {
-        **(_shared_files() if live else {}),
-        **pages,
-        FRONT_PAGE: front_page(title, _LIVE_INTRO if live else _STATIC_INTRO, chapters),
-    }
+    front = front_page(title, _LIVE_INTRO if live else _STATIC_INTRO, chapters)
+    texts = {**(_shared_files() if live else {}), **pages, FRONT_PAGE: front}
     written = {name: write_atomically(folder / name, text, "the page") for name, text in texts.items()}
     return tuple(written[name] for name in (FRONT_PAGE, *names))
 
@@ -354,11 +336,8 @@ def _page_names(notebooks: Sequence[Path]) -> list[str]:
 def _navigation(names: Sequence[str], number: int) -> Markup:
     """Build links to the previous page, the front page and the next page."""
     before, after = names[number - 1] if number else "", "".join(names[number + 1 : number + 2])
-    links_by_label = {"Before": before, "All notebooks": FRONT_PAGE, "Next": after}
-    links = (
-        element("a", label, href=quote(name)) if name else element("span")
-        for label, name in links_by_label.items()
-    )
+    labels = {"Before": before, "All notebooks": FRONT_PAGE, "Next": after}.items()
+    links = (element("a", label, href=quote(name)) if name else element("span") for label, name in labels)
     return element("nav", *links, aria_label="Pages")
 
 

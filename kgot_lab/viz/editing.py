@@ -24,9 +24,8 @@ class Editing(LiveOutput):
 
     def __init__(self, editor: Editor, node: str) -> None:
         self.editor, self.node = editor, node
-        self.live = Live(
-            self._static_view(), {"view": "editing", "shown": self._view_state("")}, self._handle_message
-        )
+        data = {"view": "editing", "shown": self._view_state("")}
+        self.live = Live(self._static_view(), data, self._handle_message)
 
     def table(self) -> Table:
         """Return the properties, edges and rule violations of the node in view as tables."""
@@ -73,9 +72,8 @@ class Editing(LiveOutput):
                 self.node = id
                 return None
             case {"save": {"type": str(type), "properties": dict(typed)}}:
-                return editor.change_node(
-                    self.node, type=type, **{name: _parse_value(name, text) for name, text in typed.items()}
-                )
+                values = {name: _parse_value(name, text) for name, text in typed.items()}
+                return editor.change_node(self.node, type=type, **values)
             case {"add": str(id), "type": str(type), "name": str(name)}:
                 edit_made = editor.add_node(id, type, name=name)
                 self.node = id
@@ -86,12 +84,9 @@ class Editing(LiveOutput):
                 return editor.remove_edge(source, type, target)
             case {"remove": True}:
                 removed = self.node
-                neighbours = [
-                    end
-                    for edge in editor.graph.neighbours(removed, "both")
-                    for end in (edge.source, edge.target)
-                    if end != removed
-                ]
+                edges = editor.graph.neighbours(removed, "both")
+                ends = (end for edge in edges for end in (edge.source, edge.target))
+                neighbours = [end for end in ends if end != removed]
                 edit_made = editor.remove_node(removed)
                 self.node = neighbours[0] if neighbours else editor.graph.ids[0] if len(editor.graph) else ""
                 return edit_made
@@ -118,33 +113,22 @@ class Editing(LiveOutput):
 
     def _view_state(self, note: str, error_text: str = "") -> dict[str, Any]:
         graph, editor = self.editor.graph, self.editor
-        node_state: dict[str, Any] = {
-            "node": self.node,
-            "type": "",
-            "properties": [],
-            "edges": [],
-            "of_edges": 0,
-            "faults": [],
-            "curated": "",
-        }
+        node_state: dict[str, Any] = {"node": self.node, "type": "", "properties": [], "edges": []}
+        node_state |= {"of_edges": 0, "faults": [], "curated": ""}
         if self.node in graph:
             node = graph.node(self.node)
             edges = graph.neighbours(self.node, "both")
             provenance = node.properties.get(CURATED_PROPERTY)
+            by = f"by hand, {provenance['by']}, {provenance['at']}" if isinstance(provenance, dict) else ""
+            properties = ((key, value) for key, value in node.properties.items() if key != CURATED_PROPERTY)
             node_state = {
                 "node": self.node,
                 "type": node.labels[0] if node.labels else "",
-                "properties": [
-                    [name, _format_value(value)]
-                    for name, value in node.properties.items()
-                    if name != CURATED_PROPERTY
-                ],
+                "properties": [[name, _format_value(value)] for name, value in properties],
                 "edges": [_edge_row(edge) for edge in edges[:_MAX_EDGES]],
                 "of_edges": len(edges),
                 "faults": [str(each) for each in editor.find_faults_at(self.node)],
-                "curated": f"by hand, {provenance['by']}, {provenance['at']}"
-                if isinstance(provenance, dict)
-                else "",
+                "curated": by,
             }
         return node_state | {
             "said": note,

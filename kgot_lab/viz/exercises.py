@@ -53,9 +53,8 @@ class HandIn:
 
     def __repr__(self) -> str:
         solved = sum(attempt.right for attempt in self.attempts)
-        head = (
-            f"{self.path.name}: {self.name}, {solved} of {format_count(len(self.attempts), 'exercise')} right"
-        )
+        count = format_count(len(self.attempts), "exercise")
+        head = f"{self.path.name}: {self.name}, {solved} of {count} right"
         lines = (
             f"  {attempt.exercise}  {'right' if attempt.right else 'not yet'}, {format_count(attempt.tries, 'try', 'tries')}"
             for attempt in self.attempts
@@ -283,10 +282,8 @@ class Marks:
 
         The mark is the attempt at which the answer was right, "not yet", or empty.
         """
-        return [
-            (line.name, str(line.right), *(_format_mark(line.attempts.get(each)) for each in self.exercises))
-            for line in self.lines
-        ]
+        marks = ([_format_mark(line.attempts.get(each)) for each in self.exercises] for line in self.lines)
+        return [(line.name, str(line.right), *row) for line, row in zip(self.lines, marks, strict=True)]
 
     def table(self) -> Sheet:
         """Return the rows as a table with a header."""
@@ -319,16 +316,14 @@ def read_hand_in(path: Path) -> HandIn:
         if content.get("digest") != content_digest(content):
             raise BadInput("its digest does not fit what it holds")
         attempts = tuple(map(_parse_attempt, content["attempts"]))
-        if not isinstance(content["name"], str) or len({attempt.exercise for attempt in attempts}) < len(
-            attempts
-        ):
+        exercises = {attempt.exercise for attempt in attempts}
+        if not isinstance(content["name"], str) or len(exercises) < len(attempts):
             raise BadInput("it holds an exercise twice, or no name")
     except BadInput as error:
         raise BadInput(f"{path.name} is left out: {error}") from None
     except FileNotFoundError:
-        missing = (
-            "no file fits it" if any(wildcard in path.name for wildcard in "*?[") else "there is no such file"
-        )
+        is_pattern = any(wildcard in path.name for wildcard in "*?[")
+        missing = "no file fits it" if is_pattern else "there is no such file"
         raise BadInput(f"{path} is left out: {missing}") from None
     except IsADirectoryError:
         raise BadInput(f"{path} is left out: it is a folder; name the files in it") from None

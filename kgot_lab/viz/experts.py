@@ -66,9 +66,8 @@ def _draw_legend() -> Iterator[Markup]:
 
 def _draw_row(number: int, node: ThoughtNode, y: float, max_score: float) -> Markup:
     (name,) = fit_lines(f"{number + 1}. {node.name}", _NAMES_WIDTH - 14, 14.0 * 1.08, 1)[0] or [""]
-    type_line = " · ".join(
-        filter(None, (shorten(node.type, 30), "" if node.told else "not told to the model"))
-    )
+    told_note = "" if node.told else "not told to the model"
+    type_line = " · ".join(filter(None, (shorten(node.type, 30), told_note)))
     bars = score_bar(_scores_by_retriever(node), _MARGIN + _NAMES_WIDTH, y + 6, _BARS_WIDTH / max_score)
     return element(
         "g", element("title", f"{node.name} ({node.id}): {_format_parts(node)}{'; ' + node.path if node.path else ''}"),
@@ -84,11 +83,9 @@ def _scores_by_retriever(node: ThoughtNode) -> dict[str, float]:
 
 
 def _format_parts(node: ThoughtNode) -> str:
-    parts = {_RETRIEVER_NAMES[retriever]: value for retriever, value in _scores_by_retriever(node).items()}
-    return (
-        ", ".join(f"{name} {format_decimal(value)}" for name, value in parts.items() if value > 0)
-        or "nothing"
-    )
+    scores = _scores_by_retriever(node).items()
+    parts = (f"{_RETRIEVER_NAMES[name]} {format_decimal(score)}" for name, score in scores if score > 0)
+    return ", ".join(parts) or "nothing"
 
 
 def _node_sheet(thought: Thought) -> Sheet:
@@ -96,17 +93,20 @@ def _node_sheet(thought: Thought) -> Sheet:
     for rank, node in enumerate(thought.nodes, 1):
         scores = map(format_decimal, (node.score, *_scores_by_retriever(node).values()))
         rows.append((str(rank), node.name, node.type, *scores, node.path, "yes" if node.told else "no"))
-    return sheet(
-        ("rank", "node", "type", "score", *_RETRIEVER_NAMES.values(), "came by", "told"), rows, "Nodes"
-    )
+    columns = ("rank", "node", "type", "score", *_RETRIEVER_NAMES.values(), "came by", "told")
+    return sheet(columns, rows, "Nodes")
 
 
 def context_picture(graph: PropertyGraph, thought: Thought) -> Picture:
     """Draw the edges in the model's context with their ends, or the retrieved nodes if there are none."""
-    edges = [Edge(edge_data["source"], edge_data["type"], edge_data["target"]) for edge_data in thought.edges]
+    edges = _context_edges(thought)
     ends = list(dict.fromkeys(end for edge in edges for end in (edge.source, edge.target) if end in graph))
     node_ids = [id for node in thought.nodes for id in (f"{node.graph}:{node.id}", node.id) if id in graph]
     return _draw_subgraph(graph, (ends or node_ids)[:_MAX_EDGE_ENDS], edges, (800, 460))
+
+
+def _context_edges(thought: Thought) -> list[Edge]:
+    return [Edge(data["source"], data["type"], data["target"]) for data in thought.edges]
 
 
 def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
@@ -118,11 +118,8 @@ def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
     positions = {node.id: (node.x, node.y) for node in (neighbourhood.node, *neighbourhood.neighbours)}
     edges = [edge for edge in neighbourhood.edges if id in (edge.source, edge.target)]
     count = len(neighbourhood.neighbours)
-    return (
-        _draw_subgraph(graph, [*positions], edges, (520, 190 + 18 * count), positions),
-        count,
-        neighbourhood.neighbours_in_all,
-    )
+    picture = _draw_subgraph(graph, [*positions], edges, (520, 190 + 18 * count), positions)
+    return picture, count, neighbourhood.neighbours_in_all
 
 
 def _draw_subgraph(
@@ -136,10 +133,8 @@ def _draw_subgraph(
     selected = set(ids)
     edges_drawn = {edge.identity: edge for edge in edges if {edge.source, edge.target} <= selected}
     part = PropertyGraph.of(map(graph.node, ids), edges_drawn.values())
-    labels = dict.fromkeys(labels[0] for labels in graph.node_labels if labels)
-    return svg(
-        part, width=size[0], height=size[1], limit=len(ids) or 1, labels=tuple(labels), positions=positions
-    )
+    labels = tuple(dict.fromkeys(labels[0] for labels in graph.node_labels if labels))
+    return svg(part, width=size[0], height=size[1], limit=len(ids) or 1, labels=labels, positions=positions)
 
 
 # An answer with its citations as chips, and a card for each cited node: description, edges and limitations.
@@ -205,9 +200,8 @@ def node_card(known: KnownGraphs, node: CitableNode, to_markup: AsMarkup) -> Mar
         return concat([element("h5", chip_name(node)), element("p", where)])
     index = graph_index(graph)
     row = graph.row(id)
-    description = str(
-        graph.node_properties[row].get("description") or graph.node_properties[row].get("text") or ""
-    )
+    properties = graph.node_properties[row]
+    description = str(properties.get("description") or properties.get("text") or "")
     edges = graph.neighbours(id, "both")
     picture, shown, neighbour_count = node_picture(graph, id)
     more = f" {shown} of {neighbour_count:,} neighbours are drawn." if shown < neighbour_count else ""
@@ -218,9 +212,8 @@ def node_card(known: KnownGraphs, node: CitableNode, to_markup: AsMarkup) -> Mar
         *_list_section("What limits it", _format_limitations(index, row)),
         *_list_section("Its edges", [format_edge(index, each) for each in edges[:_MAX_EDGES]], len(edges)),
     ]
-    return element(
-        "div", element("div", *text_parts), element("div", to_markup(picture)), class_="kl-talk-two"
-    )
+    columns = element("div", *text_parts), element("div", to_markup(picture))
+    return element("div", *columns, class_="kl-talk-two")
 
 
 def local_id(known: KnownGraphs, node: CitableNode) -> str:
@@ -296,12 +289,9 @@ def answer_pages(answered: TalkAnswer, to_markup: AsMarkup) -> list[ThoughtPage]
 
     If nothing could be searched, only the question and the answer are listed.
     """
-    question = ThoughtPage("Question", element("p", keep_line_breaks(answered.question)))
-    before = (
-        thought_pages(answered.known, answered.question, answered.thought, to_markup)
-        if answered.thought
-        else [question]
-    )
+    before = [ThoughtPage("Question", element("p", keep_line_breaks(answered.question)))]
+    if answered.thought:
+        before = thought_pages(answered.known, answered.question, answered.thought, to_markup)
     cited = f"{format_count(len(answered.cited), 'node')} cited"
     if answered.false:
         cited += f", {format_count(len(answered.false), 'false citation')}: struck, since the model was not told of such a node"
@@ -316,19 +306,12 @@ def _intent_markup(question: str, thought: Thought) -> Markup:
     intent = "none stood out"
     if thought.intent:
         intent = f"{thought.intent.replace('_', ' ')} ({thought.intent_score:.3g})"
-    facts = {
-        "Intent": intent,
-        "Purpose": thought.purpose.replace("_", " "),
-        "Graphs asked": ", ".join(thought.graphs),
-    }
-    unknown_note = f"Nothing found says: {', '.join(thought.unsaid)}"
-    return concat(
-        [
-            element("p", element("b", keep_line_breaks(question))),
-            element("p", unknown_note) if thought.unsaid else "",
-            bullet_list(concat([element("b", f"{name}: "), value]) for name, value in facts.items()),
-        ]
-    )
+    purpose = thought.purpose.replace("_", " ")
+    facts = {"Intent": intent, "Purpose": purpose, "Graphs asked": ", ".join(thought.graphs)}
+    asked = element("p", element("b", keep_line_breaks(question)))
+    unknown = element("p", f"Nothing found says: {', '.join(thought.unsaid)}") if thought.unsaid else ""
+    lines = (concat([element("b", f"{name}: "), value]) for name, value in facts.items())
+    return concat([asked, unknown, bullet_list(lines)])
 
 
 def _methods_markup(thought: Thought) -> Markup:
@@ -342,42 +325,36 @@ def _methods_markup(thought: Thought) -> Markup:
 
 def _edges_markup(known: KnownGraphs, thought: Thought, to_markup: AsMarkup) -> Markup:
     index = graph_index(known.graph)
-    lines = [
-        format_edge(index, Edge(edge_data["source"], edge_data["type"], edge_data["target"]))
-        for edge_data in thought.edges
-    ]
-    return concat(
-        [to_markup(context_picture(known.graph, thought)), _list_or_note(lines, "No edge was followed.")]
-    )
+    lines = [format_edge(index, edge) for edge in _context_edges(thought)]
+    picture = to_markup(context_picture(known.graph, thought))
+    return concat([picture, _list_or_note(lines, "No edge was followed.")])
 
 
 def _plan_markup(thought: Thought) -> Markup:
-    memory_note = (
-        f"{format_count(thought.memories, 'line')} of earlier conversations" if thought.memories else ""
-    )
+    memories = [f"{format_count(n, 'line')} of earlier conversations"] if (n := thought.memories) else []
     parts = [
         ("Plan", thought.plan, "No plan was made."), ("Playbooks", thought.playbooks, "No playbook fitted."),
-        ("Memory", [memory_note] * bool(memory_note), "Nothing of earlier conversations helped."),
+        ("Memory", memories, "Nothing of earlier conversations helped."),
     ]  # fmt: skip
     delegations = list(map(_format_delegation, thought.delegated))
     return _list_sections([*parts, ("Other experts", delegations, "")] if delegations else parts)
 
 
 def _format_delegation(delegation: Mapping[str, Any]) -> str:
-    return "; ".join(
+    parts = (
         f"{name.replace('_', ' ')}: {value}" for name, value in delegation.items() if value not in (None, "")
     )
+    return "; ".join(parts)
 
 
 def _context_markup(thought: Thought) -> Markup:
     node_names = [node.name for node in thought.nodes if node.told]
-    return _list_sections(
-        [
-            ("Nodes told", node_names, "No node was told."),
-            ("Limitations told, none is ever cut", thought.limitations, "None is known."),
-            ("Cut for want of room", thought.cut, "Nothing: the model was told all of it."),
-        ]
+    parts = (
+        ("Nodes told", node_names, "No node was told."),
+        ("Limitations told, none is ever cut", thought.limitations, "None is known."),
+        ("Cut for want of room", thought.cut, "Nothing: the model was told all of it."),
     )
+    return _list_sections(parts)
 
 
 def _list_or_note(lines: Iterable[str], note: str) -> Markup:
@@ -561,6 +538,4 @@ def _retrievers(thought: Thought) -> Iterator[tuple[str, str]]:
 
 
 def _list_sections(parts: Iterable[tuple[str, Iterable[str], str]]) -> Markup:
-    return concat(
-        piece for head, lines, note in parts for piece in (heading(head), _list_or_note(lines, note))
-    )
+    return concat(each for head, lines, note in parts for each in (heading(head), _list_or_note(lines, note)))

@@ -12,7 +12,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -60,10 +60,8 @@ def start_tags(text: str, *, svg_is_markup: bool) -> Iterator[Tag]:
         skipped = (_CDATA.match(text, position) if depth else None) or _COMMENT.match(text, position)
         tag = None if skipped else _TAG.match(text, position)
         if not tag:
-            yield from (
-                Tag("xml-stylesheet", [("href", address)])
-                for address in _STYLESHEET_INSTRUCTION.findall(skipped[0] if skipped else "")
-            )
+            addresses = _STYLESHEET_INSTRUCTION.findall(skipped[0] if skipped else "")
+            yield from (Tag("xml-stylesheet", [("href", address)]) for address in addresses)
             position = skipped.end() if skipped else position + 1
             continue
         attributes, position = _parse_attributes(text, tag.end())
@@ -136,20 +134,14 @@ def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
     `text` is HTML, SVG or CSS. Each address is listed once, in order. Only external addresses are listed;
     with `beside` also files next to the page. Addresses that a reader may click are in `links`.
     """
-    return _unique_addresses(
-        found.address
-        for found in _find_addresses(text)
-        if not found.clicked and _is_external(found.address, beside)
-    )
+    found = (each.address for each in _find_addresses(text) if not each.clicked)
+    return _unique_addresses(address for address in found if _is_external(address, beside))
 
 
 def links(text: str) -> tuple[str, ...]:
     """Return every external address that a reader may click, once each, in order."""
-    return _unique_addresses(
-        found.address
-        for found in _find_addresses(text)
-        if found.clicked and _is_external(found.address, False)
-    )
+    found = (each.address for each in _find_addresses(text) if each.clicked)
+    return _unique_addresses(address for address in found if _is_external(address, False))
 
 
 @dataclass(frozen=True)
@@ -173,16 +165,12 @@ def notebook_references(path: Path | str) -> tuple[Reference, ...]:
     Raises BadInput if the file is damaged.
     """
     notebook = _load_notebook(Path(path))
-    found = [
-        Reference("metadata", "widget state", kind)
-        for kind in _as_mapping(notebook.get("metadata")).get("widgets") or ()
-    ]
+    kinds = _as_mapping(notebook.get("metadata")).get("widgets") or ()
+    found = [Reference("metadata", "widget state", kind) for kind in kinds]
     for number, cell in enumerate(notebook["cells"], start=1):
         if cell.get("cell_type") == "markdown":
-            found += [
-                Reference(f"cell {number}", "text", address)
-                for address in _markdown_references(_join_source(cell.get("source")))
-            ]
+            addresses = _markdown_references(_join_source(cell.get("source")))
+            found += [Reference(f"cell {number}", "text", address) for address in addresses]
         for count, output in enumerate(cell.get("outputs") or (), start=1):
             found += _output_references(_as_mapping(output.get("data")), f"cell {number}, output {count}")
     return tuple(found)
@@ -261,6 +249,7 @@ def _embedded_text(address: str) -> _NestedText | None:
 # --- markup ---
 
 _ENTITY = re.compile(r"""<!ENTITY\s+\S+\s+("[^"]*"|'[^']*')""")
+_REFRESH_PREFIX = re.compile(r"""^\s*[\d.]*\s*[;,]?\s*(url\s*=)?\s*["']?""", re.I)
 
 
 def _parse_markup(text: str) -> Iterator[_Address | _NestedText]:
@@ -274,33 +263,25 @@ def _parse_markup(text: str) -> Iterator[_Address | _NestedText]:
 
 def _parse_tag(tag: Tag) -> Iterator[_Address | _NestedText]:
     attributes = dict(reversed(tag.attributes))
+    animated = local_name(attributes.get("attributename", "").lower())
     for name, value in tag.attributes:
         if name in FETCHING_ATTRIBUTES or (name, tag.name) == ("data", "object"):
             yield _Address(value)
         elif local_name(name) == "href":
             yield _Address(value, clicked=_is_link(tag.name, attributes))
         elif name in ("srcset", "imagesrcset"):
-            yield from (
-                _Address(address)
-                for address in re.findall(r"([^\s,]\S*[^\s,]|[^\s,])(?:,|\s+[^,]*,?|$)", value)
-            )
+            sources = re.findall(r"([^\s,]\S*[^\s,]|[^\s,])(?:,|\s+[^,]*,?|$)", value)
+            yield from map(_Address, sources)
         elif name == "srcdoc":
             yield _NestedText("markup", value)
         elif name == "style" or (name in PAINT_ATTRIBUTES and "(" in value):
             yield _NestedText("style", value)
         elif name.startswith("on"):
             yield _NestedText("script", value)
-        elif (
-            name in ("to", "from", "by", "values")
-            and local_name(attributes.get("attributename", "").lower()) == "href"
-        ):
-            yield from (_Address(address) for address in value.split(";"))
+        elif name in ("to", "from", "by", "values") and animated == "href":
+            yield from map(_Address, value.split(";"))
     if tag.name == "meta" and attributes.get("http-equiv", "").strip().lower() == "refresh":
-        yield _Address(
-            re.sub(
-                r"""^\s*[\d.]*\s*[;,]?\s*(url\s*=)?\s*["']?""", "", attributes.get("content", ""), flags=re.I
-            ).rstrip("\"' ")
-        )
+        yield _Address(_REFRESH_PREFIX.sub("", attributes.get("content", "")).rstrip("\"' "))
     if tag.name == "style":
         yield _NestedText("style", tag.content)
     if tag.name == "script" and SCRIPT_TYPES.match(attributes.get("type", "").strip()):
@@ -322,6 +303,7 @@ _STYLE = re.compile(
 _FETCHING_FUNCTION = re.compile("(url|src|image|(-webkit-)?image-set|(-webkit-)?cross-fade)$", re.I)
 _ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})[ \t\r\n\f]?|\n|(.))", re.IGNORECASE | re.DOTALL)
 _ADDRESS = re.compile(r"""["'`]((?:(?:https?|wss?|ftp):|//)[^"'`\s]*)|url\(((?:https?:|//)[^"')]*)""", re.I)
+_SCRIPT_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|/)", re.I)
 _FETCHING_CALLS = r"import|from|fetch|importScripts|sendBeacon|open|WebSocket|EventSource|(?:Shared)?Worker|Request|addModule|register"
 _FETCHING_CONTEXT = re.compile(  # the text before an address that a script requests
     rf"""(?: \b(?:{_FETCHING_CALLS}) (?:\s|/\*.*?\*/|\()* (?:["']\w*["']\s*,\s*)?
@@ -368,12 +350,7 @@ def _decode_harmless_escape(escape: re.Match[str]) -> str:
 
 def _parse_script(text: str) -> Iterator[_Address]:
     """Yield the literal addresses where a script imports, fetches or sets a source."""
-    decoded = re.sub(
-        r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|/)",
-        lambda code: chr(int(code[1] or code[2] or "2f", 16)),
-        text,
-        flags=re.I,
-    )
+    decoded = _SCRIPT_ESCAPE.sub(lambda code: chr(int(code[1] or code[2] or "2f", 16)), text)
     import_map = text.lstrip().startswith("{")  # every address in an import map may be fetched
     for match in _ADDRESS.finditer(decoded):
         before = decoded[max(match.start() - _CONTEXT_LENGTH, 0) : match.start()]
@@ -384,7 +361,7 @@ def _parse_script(text: str) -> Iterator[_Address]:
 _PARSERS = {"markup": _parse_markup, "style": _parse_style, "script": _parse_script}
 
 
-def _unique_addresses(addresses: Iterator[str]) -> tuple[str, ...]:
+def _unique_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(_normalize_address, addresses)))
 
 
@@ -406,9 +383,8 @@ def _markdown_references(text: str) -> tuple[str, ...]:
     images = re.findall(r"!\[[^\]]*\]\(\s*<?([^)\s>]+)", text)
     if "![" in text:
         images += re.findall(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?(?:\s|$)", text, re.MULTILINE)
-    return _unique_addresses(
-        iter((*filter(lambda address: _is_external(address, False), images), *references(f"<p>{text}")))
-    )
+    outside = (address for address in images if _is_external(address, False))
+    return _unique_addresses((*outside, *references(f"<p>{text}")))
 
 
 def _output_references(bundle: Mapping[str, Json], location: str) -> Iterator[Reference]:
@@ -425,9 +401,7 @@ def _output_references(bundle: Mapping[str, Json], location: str) -> Iterator[Re
 
 
 def _join_source(value: Json) -> str:
-    return (
-        value if isinstance(value, str) else "".join(map(str, value)) if isinstance(value, Sequence) else ""
-    )
+    return "".join(map(str, value)) if isinstance(value, Sequence) else ""
 
 
 def _as_mapping(value: Json) -> Mapping[str, Json]:

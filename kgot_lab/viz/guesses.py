@@ -5,6 +5,7 @@ If the contest asks for it, the reader also guesses the margin.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
@@ -42,16 +43,14 @@ class GuessFirst(LiveOutput):
         if not guessed_rounds:
             return "nothing guessed yet"
         right = sum(self.guessed[entry.on][0] in entry.first for entry in guessed_rounds)
-        constant = max(
-            sum(system in entry.first for entry in guessed_rounds) for system in self.contest.systems
-        )
+        times = Counter(system for entry in guessed_rounds for system in entry.first)
+        constant = max(times[system] for system in self.contest.systems)
         return f"{right} of {len(guessed_rounds)} guesses are right; the same answer everywhere gets at most {constant}"
 
     def table(self) -> Table:
         """Return a table of what was measured in each round."""
-        rows = tuple(
-            (entry.on, " and ".join(entry.first) or "open", entry.told) for entry in self.contest.rounds
-        )
+        rounds = self.contest.rounds
+        rows = tuple((entry.on, " and ".join(entry.first) or "open", entry.told) for entry in rounds)
         return Table((Sheet(("on", "first", "told"), rows, len(rows), "What was measured"),))
 
     def __repr__(self) -> str:
@@ -86,15 +85,12 @@ def _paper_form(contest: Contest) -> Drawing:
     for name, description in contest.systems.items():
         lines += wrap_lines(f"{name}: {description}", _WIDTH - 2 * _MARGIN, _SIZE * 1.05)
     top = len(lines) * _LINE_HEIGHT + 26
-    sets = [
-        list(wrap_lines(set_name, (_QUESTION_WIDTH if contest.asks else _FIRST_WIDTH) - 2 * _MARGIN, _SIZE))
-        for set_name in _round_names(contest)
-    ]
+    width = (_QUESTION_WIDTH if contest.asks else _FIRST_WIDTH) - 2 * _MARGIN
+    sets = [list(wrap_lines(name, width, _SIZE)) for name in _round_names(contest)]
     height = top + 22 + sum(map(_row_height, sets)) + 10
     rounds = f"{'Questions' if contest.asks else 'Sets'}: {', '.join(_round_names(contest))}."
-    alt = " ".join(
-        [instruction, *(f"{name}: {description}." for name, description in contest.systems.items()), rounds]
-    )
+    systems = (f"{name}: {description}." for name, description in contest.systems.items())
+    alt = " ".join([instruction, *systems, rounds])
     frame = draw_rect(0.5, 0.5, _WIDTH - 1, height - 1, "#fff", stroke=_EDGE)
     words = (
         draw_text(line, _MARGIN, 24 + _LINE_HEIGHT * number, _SIZE, _INK, bold=number == 0)
@@ -110,21 +106,17 @@ def _draw_boxes(contest: Contest, top: float, sets: Sequence[Sequence[str]]) -> 
     for name, x in columns.items():
         yield draw_text(name, x, top + 12, _SIZE, _MUTED, text_anchor="middle")
     if last:
-        yield draw_text(
-            "by how much?", _WIDTH - last / 2 - _MARGIN, top + 12, _SIZE, _MUTED, text_anchor="middle"
-        )
+        x = _WIDTH - last / 2 - _MARGIN
+        yield draw_text("by how much?", x, top + 12, _SIZE, _MUTED, text_anchor="middle")
     y = top + 22
     for lines in sets:
         yield element("line", x1=_MARGIN, x2=_WIDTH - _MARGIN, y1=y, y2=y, stroke="#ddd")
-        yield from (
-            draw_text(line, _MARGIN, y + 20 + _LINE_HEIGHT * number, _SIZE, _INK)
-            for number, line in enumerate(lines)
-        )
+        for number, line in enumerate(lines):
+            yield draw_text(line, _MARGIN, y + 20 + _LINE_HEIGHT * number, _SIZE, _INK)
         yield from (draw_circle(x, y + 15, 7, "#fff", stroke=_INK) for x in columns.values())
         if last:
-            yield element(
-                "line", x1=_WIDTH - last, x2=_WIDTH - 2 * _MARGIN, y1=y + 20, y2=y + 20, stroke=_INK
-            )
+            x = _WIDTH - last
+            yield element("line", x1=x, x2=_WIDTH - 2 * _MARGIN, y1=y + 20, y2=y + 20, stroke=_INK)
         y += _row_height(lines)
 
 

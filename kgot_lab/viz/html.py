@@ -16,7 +16,7 @@ from kgot_lab.loop.trace import Trace
 from kgot_lab.viz.page import STYLE, html_document, page
 from kgot_lab.viz.plots.figure import Plot
 from kgot_lab.viz.plots.retrieval import challenger, pace, recall_curves, scatter, shown_systems
-from kgot_lab.viz.static.markup import Markup, concat, element
+from kgot_lab.viz.static.markup import Markup, collapsible, concat, element
 from kgot_lab.viz.stepping.stepper import stepper
 
 # The recall benchmark as one self-contained HTML file: tables, plots, and what each system missed.
@@ -43,9 +43,8 @@ def write_recall_page(reports: Report | Iterable[Report], path: Path, *, k: int 
 
     Failures are reported at `k`.
     """
-    return write_atomically(
-        path, recall_page([reports] if isinstance(reports, Report) else reports, k=k), "the report"
-    )
+    text = recall_page([reports] if isinstance(reports, Report) else reports, k=k)
+    return write_atomically(path, text, "the report")
 
 
 def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The recall benchmark") -> str:
@@ -54,36 +53,22 @@ def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The reca
     For each data set it has the plots, the tables and the failures, question by question.
     """
     reports = list(reports)
-    links = element(
-        "nav", *(element("a", report.dataset.name, href=f"#{_anchor(report)}") for report in reports)
-    )
+    anchors = (element("a", report.dataset.name, href=f"#{_anchor(report)}") for report in reports)
     plans = [element("p", f"{plan}.") for plan in dict.fromkeys(str(report.plan) for report in reports)]
-    plans += [
-        element("p", remark)
-        for remark in dict.fromkeys(remark for report in reports for remark in report.remarks)
-    ]
-    body = element(
-        "main", element("h1", title), *plans, links, *(_report_section(report, k) for report in reports)
-    )
+    remarks = dict.fromkeys(remark for report in reports for remark in report.remarks)
+    plans += [element("p", remark) for remark in remarks]
+    sections = (_report_section(report, k) for report in reports)
+    body = element("main", element("h1", title), *plans, element("nav", *anchors), *sections)
     return html_document(title, STYLE + RECALL_STYLE, body)
 
 
 def _report_section(report: Report, k: int) -> Markup:
     tables = [element("div", Markup(grid.html), class_="wide") for grid in report.grids()]
     count = len(tables) // len(report.parts)  # number of tables of the first part; the others are collapsed
-    parts = element(
-        "details",
-        element("summary", f"The same tables for {' and '.join(report.parts[1:])}"),
-        *tables[count:],
-    )
-    collapsed = [parts] if report.parts[1:] else []
-    sections = (
-        _plots_markup(report),
-        *tables[:count],
-        *collapsed,
-        _methods_markup(report),
-        _failures_markup(report, k),
-    )
+    summary = f"The same tables for {' and '.join(report.parts[1:])}"
+    collapsed = [collapsible(summary, *tables[count:])] if report.parts[1:] else []
+    methods, missed = _methods_markup(report), _failures_markup(report, k)
+    sections = (_plots_markup(report), *tables[:count], *collapsed, methods, missed)
     return element("section", element("h2", report.dataset.name), *sections, id=_anchor(report))
 
 
@@ -94,19 +79,11 @@ def _methods_markup(report: Report) -> Markup:
         "questions would have shown four times in five."
     )
     pipelines = (element("li", element("b", run.system), f": {run.description}") for run in report.runs)
-    provenance = sorted(
-        {
-            (run.about.get("date", ""), run.about.get("machine", ""), run.about.get("versions", ""))
-            for run in report.runs
-        }
-    )
+    kinds = ("date", "machine", "versions")
+    provenance = sorted({tuple(run.about.get(kind, "") for kind in kinds) for run in report.runs})
     environments = (element("li", "; ".join(filter(None, facts))) for facts in provenance if any(facts))
-    details = element(
-        "details",
-        element("summary", "The pipelines, and where they ran"),
-        element("ul", *pipelines),
-        element("ul", *environments),
-    )
+    lists = element("ul", *pipelines), element("ul", *environments)
+    details = collapsible("The pipelines, and where they ran", *lists)
     return concat([element("p", explanation, class_="small"), details])
 
 
@@ -120,25 +97,20 @@ def _plots_markup(report: Report) -> Markup:
     axes = f"{report.plan.baseline} across, {rival} up"
     scatter_caption = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; above the line {rival} is better."
     grey_note = " Grey points are the systems left out above." * bool(omitted)
-    return concat(
-        [
-            _figure(recall_curves(report), recall_caption),
-            _figure(pace(report), pace_caption + grey_note),
-            _figure(scatter(report), scatter_caption),
-        ]
+    recall, pace_figure = (
+        _figure(recall_curves(report), recall_caption),
+        _figure(pace(report), pace_caption + grey_note),
     )
+    return concat([recall, pace_figure, _figure(scatter(report), scatter_caption)])
 
 
 def _figure(shown_plot: Plot, caption: str) -> Markup:
     """Build a figure: a plot, its caption and its numbers, collapsed."""
-    numbers = element(
-        "details",
-        element("summary", "The numbers of this plot"),
-        element("div", shown_plot.table(limit=_MAX_ROWS).html, class_="wide"),
-    )
-    return element(
-        "figure", shown_plot.svg, element("figcaption", caption), *([numbers] if shown_plot.numbers else [])
-    )
+    content = [shown_plot.svg, element("figcaption", caption)]
+    if shown_plot.numbers:
+        table = element("div", shown_plot.table(limit=_MAX_ROWS).html, class_="wide")
+        content.append(collapsible("The numbers of this plot", table))
+    return element("figure", *content)
 
 
 def _failures_markup(report: Report, k: int) -> Markup:
@@ -149,8 +121,8 @@ def _failures_markup(report: Report, k: int) -> Markup:
     dataset = report.dataset.develop if "locked" in report.parts and len(report.parts) > 1 else report.dataset
     failure_report = failures(dataset, report.runs, k)
     scope = " (the test split is not shown)" if dataset is not report.dataset else ""
-    summary = element("summary", f"What each system missed among its first {k}, question by question{scope}")
-    return element("details", summary, Markup(failure_report.html(_MAX_QUESTIONS)))
+    summary = f"What each system missed among its first {k}, question by question{scope}"
+    return collapsible(summary, Markup(failure_report.html(_MAX_QUESTIONS)))
 
 
 def _anchor(report: Report) -> str:

@@ -88,9 +88,8 @@ class Live:
         """
         shown: Any = self.picture
         markup = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
-        new_widget = _widget_class()(
-            data={**replace_surrogates(self.data), "stands_for": picture_key(markup)}
-        )
+        data = {**replace_surrogates(self.data), "stands_for": picture_key(markup)}
+        new_widget = _widget_class()(data=data)
         new_widget.on_msg(lambda widget, message, buffers: self._receive(widget, message))
         self._widgets.append(new_widget)
         return new_widget
@@ -186,9 +185,8 @@ def script() -> str:
 @cache
 def style() -> str:
     """Return the CSS of every view."""
-    return "".join(
-        _read_asset(f"{name}.css") for name in ("lab", "stepper", "explorer", "review", "editing", "talk")
-    )
+    names = ("lab", "stepper", "explorer", "review", "editing", "talk")
+    return "".join(_read_asset(f"{name}.css") for name in names)
 
 
 @cache
@@ -213,9 +211,8 @@ def placeholder(data: Mapping[str, Json]) -> Markup:
     """
     text = json.dumps(data, ensure_ascii=True, default=str, separators=(",", ":"))
     text = text.replace("<", "\\u003c")  # no text in the data can close the element
-    return element(
-        "div", element("script", Markup(text), type="application/json"), data_view=data["view"], class_="live"
-    )
+    content = element("script", Markup(text), type="application/json")
+    return element("div", content, data_view=data["view"], class_="live")
 
 
 @cache

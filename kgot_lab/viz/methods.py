@@ -52,54 +52,29 @@ def search_picture(found: SearchResult, *, limit: int = _SEARCH_HITS) -> Drawing
     names = {id: _node_name(found, id) for id in seeds}
     width = 2 * _SEARCH_EDGE + _SEEDS + _GAP + _SEARCH_NAMES + _BARS + 54
     height = _SEARCH_TOP + _SEARCH_ROW * max(len(nodes), len(seeds), 1) + 40
-    seed_y = {
-        seed: _SEARCH_TOP + _SEARCH_ROW * (number + 0.5) * max(len(nodes), 1) / max(len(seeds), 1)
-        for number, seed in enumerate(seeds)
-    }
-    lines = [
-        _draw_followed_edge(
-            seed_y[step.seed],
-            _SEARCH_TOP + _SEARCH_ROW * (row + 0.5),
-            step.edge.type,
-            forward=step.edge.target == node.id,
-        )
-        for row, node in enumerate(nodes)
-        if (step := followed.get(node.id))
-    ]
-    parts = [
-        *_draw_head(found, width),
-        *lines,
-        *(_draw_seed(names[seed], y) for seed, y in seed_y.items()),
-        *(
-            _draw_node(
-                number,
-                node,
-                _SEARCH_TOP + _SEARCH_ROW * number,
-                max((node.score for node in nodes), default=1.0),
-            )
-            for number, node in enumerate(nodes)
-        ),
-        draw_text(_search_notes(found, nodes), _SEARCH_EDGE, height - 14, 12.0, FAINT_INK),
-    ]
+    row_count, count = max(len(nodes), 1), max(len(seeds), 1)
+    seed_y = {seed: _SEARCH_TOP + _SEARCH_ROW * (n + 0.5) * row_count / count for n, seed in enumerate(seeds)}
+    max_score = max((node.score for node in nodes), default=1.0)
+    lines, rows = [], []
+    for number, node in enumerate(nodes):
+        rows.append(_draw_node(number, node, _SEARCH_TOP + _SEARCH_ROW * number, max_score))
+        if step := followed.get(node.id):
+            middle, forward = _SEARCH_TOP + _SEARCH_ROW * (number + 0.5), step.edge.target == node.id
+            lines.append(_draw_followed_edge(seed_y[step.seed], middle, step.edge.type, forward=forward))
+    drawn_seeds = (_draw_seed(names[seed], y) for seed, y in seed_y.items())
+    notes = draw_text(_search_notes(found, nodes), _SEARCH_EDGE, height - 14, 12.0, FAINT_INK)
+    parts = (*_draw_head(found, width), *lines, *drawn_seeds, *rows, notes)
     return drawing(_describe_search(found, nodes), width, height, *parts, sheets=[_search_sheet(found)])
 
 
 def _draw_head(found: SearchResult, width: float) -> Iterator[Markup]:
     """Yield the query, its detected intent and the colour legend of the retrievers."""
-    intent = (
-        f"{found.intents.best.name}, {found.intents.best.score:g}" if found.intents.best else "none found"
-    )
-    yield draw_text(
-        fit_lines(found.query, width - 2 * _SEARCH_EDGE, 20.0, 1)[0][0],
-        _SEARCH_EDGE,
-        34.0,
-        20.0,
-        "#111111",
-        bold=True,
-    )
-    yield draw_text(
-        f"Intent: {intent}. Purpose: {found.intents.purpose}.", _SEARCH_EDGE, 58.0, 13.0, FAINT_INK
-    )
+    best = found.intents.best
+    intent = f"{best.name}, {best.score:g}" if best else "none found"
+    query = fit_lines(found.query, width - 2 * _SEARCH_EDGE, 20.0, 1)[0][0]
+    yield draw_text(query, _SEARCH_EDGE, 34.0, 20.0, "#111111", bold=True)
+    purpose = f"Intent: {intent}. Purpose: {found.intents.purpose}."
+    yield draw_text(purpose, _SEARCH_EDGE, 58.0, 13.0, FAINT_INK)
     x = _SEARCH_EDGE + _SEEDS + _GAP + _SEARCH_NAMES
     for name, weight in (("embedding", found.weights.embedding), ("text", found.weights.text), ("graph", found.weights.graph),
                          ("intent", found.weights.intent)):  # fmt: skip
@@ -115,9 +90,8 @@ def _draw_head(found: SearchResult, width: float) -> Iterator[Markup]:
 def _draw_seed(name: str, y: float) -> Markup:
     (line,) = fit_lines(name, _SEEDS - 24, 13.0, 1)[0] or [""]
     box = draw_rect(_SEARCH_EDGE, y - 14, _SEEDS - 4, 28, TINT, rx=6, stroke="#0072B2")
-    return element(
-        "g", element("title", name), box, draw_text(line, _SEARCH_EDGE + 10, y + 4.5, 13.0, "#111111")
-    )
+    text = draw_text(line, _SEARCH_EDGE + 10, y + 4.5, 13.0, "#111111")
+    return element("g", element("title", name), box, text)
 
 
 def _draw_followed_edge(start: float, end: float, type: str, *, forward: bool) -> Markup:
@@ -141,9 +115,8 @@ def _draw_node(number: int, node: ScoredNode, y: float, max_score: float) -> Mar
     """Draw a row: rank, name, type, stacked score bar and numbers."""
     x = _SEARCH_EDGE + _SEEDS + _GAP
     (name,) = fit_lines(f"{number + 1}. {node.name}", _SEARCH_NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
-    parts = _score_parts(node)
-    score_texts = [f"{lane} {format_decimal(value)}" for lane, value in parts.items() if value > 0]
-    bars = score_bar(parts, x + _SEARCH_NAMES, y + 8, _BARS / (max_score or 1.0))
+    score_texts = _score_texts(node)
+    bars = score_bar(_score_parts(node), x + _SEARCH_NAMES, y + 8, _BARS / (max_score or 1.0))
     return element(
         "g", element("title", f"{node.name} ({node.id}): {', '.join(score_texts)}"),
         draw_text(name, x, y + 20, 14.0, STRONG_INK, bold=True), draw_text(shorten(node.type, 40), x + 18, y + 36, 12.0, FAINT_INK),
@@ -163,6 +136,10 @@ def score_bar(parts: Mapping[str, float], x: float, y: float, scale: float) -> I
             x += scale * value
 
 
+def _score_texts(node: ScoredNode) -> list[str]:
+    return [f"{lane} {format_decimal(value)}" for lane, value in _score_parts(node).items() if value > 0]
+
+
 def _score_parts(node: ScoredNode) -> dict[str, float]:
     return {"embedding": node.embedding, "text": node.text, "graph": node.graph, "intent": node.intent}
 
@@ -178,23 +155,17 @@ def _search_notes(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
     unused = len(found.seeds) - len(drawn)
     unused_note = f", of which {unused} led to nothing that is drawn" if unused else ""
     notes = [f"{format_count(len(found.seeds), 'seed')}{unused_note}."] if found.seeds else ["No seeds."]
-    notes += [f"{format_count(omitted, 'more node')} {'is' if omitted == 1 else 'are'} in the table."] * bool(
-        omitted
-    )
+    if omitted:
+        notes.append(f"{format_count(omitted, 'more node')} {'is' if omitted == 1 else 'are'} in the table.")
     return " ".join(notes) if nodes else "Nothing was found."
 
 
 def _describe_search(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
     """Describe the picture in words."""
-    rows = [
-        f"{number}. {shorten(node.name, 80)}, {format_decimal(node.score)} of which "
-        + ", ".join(
-            f"{retriever} {format_decimal(value)}"
-            for retriever, value in _score_parts(node).items()
-            if value > 0
-        )
-        for number, node in enumerate(nodes, start=1)
-    ]
+    rows = []
+    for number, node in enumerate(nodes, start=1):
+        score = f"{format_decimal(node.score)} of which {', '.join(_score_texts(node))}"
+        rows.append(f"{number}. {shorten(node.name, 80)}, {score}")
     return f"Answers to {shorten(found.query, 200)!r}: " + ("; ".join(rows) or "none") + "."
 
 
@@ -205,9 +176,8 @@ def _search_sheet(found: SearchResult) -> Sheet:
         origin = f"{step.seed} ({step.edge.type})" if step else ""
         parts = map(format_decimal, _score_parts(node).values())
         rows.append((str(number), node.name, node.type, format_decimal(node.score), *parts, origin))
-    return sheet(
-        ("rank", "node", "type", "score", *RETRIEVER_FILLS, "came by"), rows, f"Answers to {found.query}"
-    )
+    columns = ("rank", "node", "type", "score", *RETRIEVER_FILLS, "came by")
+    return sheet(columns, rows, f"Answers to {found.query}")
 
 
 # An impact as rings: the node in the middle, the nodes that its change reaches around it by depth, and the
@@ -220,6 +190,7 @@ _MAX_PER_RING = 28  # maximum nodes of a ring
 _MAX_CAPTION_LENGTH = 26  # maximum characters of a caption
 _CRITICAL_COLOUR, _NODE_COLOUR = "#D55E00", "#56B4E9"
 _Point = tuple[float, float]
+_Box = tuple[float, float, float, float]  # left, top, right, bottom
 _Angles = dict[str, float]
 
 
@@ -250,11 +221,8 @@ def impact_picture(impact: Impact, *, per_ring: int = _MAX_PER_RING) -> Drawing:
         radius, has_children, name = 4 + 8 * node.risk / max_risk, id in parents, _display_name(id, node.name)
         down = radius + 13
         if has_children:  # above the node if another caption is below it
-            free = (
-                each
-                for each in (down, -radius - 5)
-                if _is_free(_caption_box(points[id], each, name), captions)
-            )
+            offsets = (down, -radius - 5)
+            free = (each for each in offsets if _is_free(_caption_box(points[id], each, name), captions))
             down = next(free, down)
             captions.append(_caption_box(points[id], down, name))
         angle, marked = None if has_children else angles[id], id in impact.critical_path
@@ -333,19 +301,15 @@ def _caption_end(point: _Point, angle: float, radius: float, name: str) -> _Poin
     return point[0] + across, point[1] + down
 
 
-def _caption_box(point: _Point, down: float, name: str) -> tuple[float, float, float, float]:
+def _caption_box(point: _Point, down: float, name: str) -> _Box:
     """Return the box of a horizontal caption `down` below a point: left, top, right, bottom."""
     half = _CHARACTER_WIDTH * len(_short_caption(name)) / 2
     return point[0] - half, point[1] + down - 11, point[0] + half, point[1] + down + 3
 
 
-def _is_free(
-    box: tuple[float, float, float, float], occupied: Sequence[tuple[float, float, float, float]]
-) -> bool:
+def _is_free(box: _Box, occupied: Sequence[_Box]) -> bool:
     left, top, right, bottom = box
-    return not any(
-        left < other[2] and other[0] < right and top < other[3] and other[1] < bottom for other in occupied
-    )
+    return not any(left < o[2] and o[0] < right and top < o[3] and o[1] < bottom for o in occupied)
 
 
 def _box_corners(point: _Point, name: str) -> list[_Point]:
@@ -379,9 +343,8 @@ def _draw_impacted(
     if angle is not None:
         x0, y0, anchor = (-radius - 5, 4.0, "end") if left else (radius + 5, 4.0, "start")
     style: dict[str, Any] = {"text_anchor": anchor, **WIDE_HALO}
-    caption = draw_text(
-        _short_caption(_display_name(node.id, node.name)), x0, y0, 12.0, "#111111", bold=marked, **style
-    )
+    name = _short_caption(_display_name(node.id, node.name))
+    caption = draw_text(name, x0, y0, 12.0, "#111111", bold=marked, **style)
     rotation = 0.0 if angle is None else math.degrees(angle) + 180 * left
     return element(
         "g", element("title", f"{node.id}: depth {node.depth}, risk {node.risk:.3g}, by {node.via} from {node.parent}"),
@@ -426,18 +389,10 @@ def _describe_impact(impact: Impact) -> str:
 
 
 def _impact_sheet(impact: Impact) -> Sheet:
-    rows = (
-        (
-            node.id,
-            node.name,
-            str(node.depth),
-            f"{node.distance_risk:.2f}",
-            f"{node.risk:.3g}",
-            node.via,
-            node.parent,
-        )
-        for node in impact.nodes
-    )
+    rows = []
+    for node in impact.nodes:
+        numbers = str(node.depth), f"{node.distance_risk:.2f}", f"{node.risk:.3g}"
+        rows.append((node.id, node.name, *numbers, node.via, node.parent))
     return sheet(Impact.COLUMNS, rows, f"Impact of {impact.node}")
 
 

@@ -55,9 +55,8 @@ def notebook_page(
     """
     path = Path(path)
     linked = {Path(other).resolve(): page_name(other) for other in beside}
-    return build_page(
-        read_notebook(path), path, PageFrame(linked, Path(folder) if folder is not None else path.parent)
-    )
+    target = Path(folder) if folder is not None else path.parent
+    return build_page(read_notebook(path), path, PageFrame(linked, target))
 
 
 def build_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
@@ -71,10 +70,8 @@ def build_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     own_files = {frame.style, frame.script}
     if external := [address for address in references(page, beside=True) if address not in own_files]:
         # widgets are left out of the page
-        notebook_requests = (
-            request for request in notebook_references(path) if not request.kind.startswith("widget")
-        )
-        requests = [str(request) for request in notebook_requests] or external
+        found = (request for request in notebook_references(path) if not request.kind.startswith("widget"))
+        requests = [str(request) for request in found] or external
         raise BadInput(
             f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(requests[:5])}"
         )
@@ -126,11 +123,8 @@ def _remove_widgets(notebook: NotebookNode) -> NotebookNode:
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = [
-                output
-                for output in cell.outputs
-                if not any("jupyter.widget" in kind for kind in output.get("data", {}))
-            ]
+            media = ((output, output.get("data", {})) for output in cell.outputs)
+            cell.outputs = [o for o, kinds in media if not any("jupyter.widget" in kind for kind in kinds)]
     return notebook
 
 
@@ -149,17 +143,13 @@ def _convert_notebook(notebook: NotebookNode, path: Path, frame: PageFrame) -> s
     from nbconvert.exporters import HTMLExporter
     from nbconvert.filters.markdown_mistune import InvalidNotebook
 
-    settings: dict[str, Any] = {
-        "template_name": TEMPLATE.name,
-        "extra_template_basedirs": [str(TEMPLATE.parent)],
-        "embed_images": True,
-    }
+    folders = [str(TEMPLATE.parent)]
+    settings = {"template_name": TEMPLATE.name, "extra_template_basedirs": folders, "embed_images": True}
     exporter_class: Callable[..., Any] = HTMLExporter
     exporter = exporter_class(**settings)
     try:
-        page, _ = exporter.from_notebook_node(
-            notebook, {"metadata": {"name": path.stem, "path": str(path.parent)}, "frame": frame}
-        )
+        metadata = {"name": path.stem, "path": str(path.parent)}
+        page, _ = exporter.from_notebook_node(notebook, {"metadata": metadata, "frame": frame})
     except InvalidNotebook as error:
         raise BadInput(f"{path} is damaged ({error}): open it in Jupyter and save it again") from error
     return str(page)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from kgot_lab.viz.graph.view import GraphView, show_graph
 from kgot_lab.viz.graph.view_data import MAX_NODES_DRAWN
 from kgot_lab.viz.live import page_script, page_style, placeholder
 from kgot_lab.viz.static.markup import Markup, collapsible, concat, element, picture_key, shorten
-from kgot_lab.viz.static.table import Sheet, Table, format_properties, table
+from kgot_lab.viz.static.table import Table, format_properties, table
 
 # Each event of a run as an HTML fragment: its description, and long texts collapsed.
 
@@ -44,22 +45,14 @@ def event_markup(event: Event, picture: Markup | None = None, *, by_hand: bool =
     """
     formatted, name = format_event(event), type(event).__name__
     if isinstance(event, Asked):
-        parts = [
-            collapsible(
-                format_model_call(event, by_hand=by_hand), *_conversation_markup(event.prompt, event.reply)
-            )
-        ]
+        call = format_model_call(event, by_hand=by_hand)
+        parts = [collapsible(call, *_conversation_markup(event.prompt, event.reply))]
     else:
         parts = [*([element("b", BY_HAND + " ")] if by_hand else []), *map(_part_markup, formatted.parts)]
     if picture is not None:
         parts.append(collapsible("The graph after this write", picture))
-    return element(
-        "div",
-        element("b", formatted.title or name, class_="kind"),
-        " ",
-        *parts,
-        class_=f"event {name.lower()}",
-    )
+    title = element("b", formatted.title or name, class_="kind")
+    return element("div", title, " ", *parts, class_=f"event {name.lower()}")
 
 
 def preformatted(text: object) -> Markup:
@@ -77,11 +70,8 @@ def format_model_call(event: Asked, *, by_hand: bool = False) -> Markup:
 def format_settings(prompt: Prompt) -> str:
     """Format the sampling settings of a prompt: temperature, seed, token limit and reply schema."""
     seed = "" if prompt.seed is None else f", seed {prompt.seed}"
-    shape = (
-        f", in the shape {json.dumps(prompt.schema, ensure_ascii=False, default=str)}"
-        if prompt.schema
-        else ""
-    )
+    schema = json.dumps(prompt.schema, ensure_ascii=False, default=str)
+    shape = f", in the shape {schema}" if prompt.schema else ""
     return f"temperature {prompt.temperature:g}{seed}, at most {prompt.max_tokens:,} tokens{shape}"
 
 
@@ -110,13 +100,11 @@ def diff_markup(diff: Diff) -> Markup:
     added: tuple[Node | Edge, ...] = (*diff.added_nodes, *diff.added_edges)
     removed: tuple[Node | Edge, ...] = (*diff.removed_nodes, *diff.removed_edges)
     changed: tuple[tuple[Node | Edge, Node | Edge], ...] = (*diff.changed_nodes, *diff.changed_edges)
-    lines = [
-        *(element("li", f"+ {_format_item(item)}", class_="added") for item in added),
-        *(element("li", f"− {_format_item(item)}", class_="removed") for item in removed),
-        *(
-            element("li", f"~ {_format_item(before)}  became  {_format_item(after)}", class_="changed")
-            for before, after in changed
-        ),
+    lines = [element("li", f"+ {_format_item(item)}", class_="added") for item in added]
+    lines += [element("li", f"− {_format_item(item)}", class_="removed") for item in removed]
+    lines += [
+        element("li", f"~ {_format_item(before)}  became  {_format_item(after)}", class_="changed")
+        for before, after in changed
     ]
     return element("ul", *lines, class_="diff") if lines else Markup()
 
@@ -236,25 +224,19 @@ def _graph_section(view: GraphView, *, is_live: bool) -> Markup:
     """Build the section with the final graph: a picture, and a live view in its place if `is_live`."""
     svg = view.picture.svg
     live_parts = [placeholder({**view.standalone_data(), "stands_for": picture_key(svg)})] if is_live else []
-    return _section(
-        "Graph",
-        element("div", svg, class_="still"),
-        *live_parts,
-        collapsible("The same as tables", view.table(limit=200).html),
-    )
+    drawing = element("div", svg, class_="still")
+    tables = collapsible("The same as tables", view.table(limit=200).html)
+    return _section("Graph", drawing, *live_parts, tables)
 
 
 def page_head(title: str, css: str, *, script: str = "") -> Markup:
     """Build the head of a page that fetches nothing and runs only the script with the given hash."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"  # also if unescaped text slips through
+    policy += f"; script-src {script}" * bool(script)
     return element(
         "head",
         element("meta", charset="utf-8"),
-        element(
-            "meta",
-            http_equiv="Content-Security-Policy",
-            content=policy + f"; script-src {script}" * bool(script),
-        ),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
         element("style", Markup(css)),
@@ -333,9 +315,9 @@ def _evidence_section(events: Sequence[Event]) -> Markup:
         if any(sources for _, sources in facts_with_sources)
         else answer.evidence
     )
-    facts = (
-        [Table((_rename_sheet(table(rows).sheets[0], "Facts of the graph"),)).html] if answer.evidence else []
-    )
+    facts = []
+    if answer.evidence:
+        facts.append(Table((replace(table(rows).sheets[0], name="Facts of the graph"),)).html)
     return _section("Evidence", *facts, *(_passage_markup(id, documents) for id in answer.passages))
 
 
@@ -343,9 +325,8 @@ def _passage_markup(id: str, documents: Mapping[str, Document]) -> Markup:
     document = documents.get(id)
     if document is None:
         return element("p", f"Passage {id}, which no tool call of this run returned.", class_="small")
-    return collapsible(
-        f"Passage {id}: {document.title or shorten(document.text, 60)}", preformatted(document.text)
-    )
+    summary = f"Passage {id}: {document.title or shorten(document.text, 60)}"
+    return collapsible(summary, preformatted(document.text))
 
 
 def _step_sections(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterator[Markup]:
@@ -360,31 +341,24 @@ def _step_sections(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -
         for number, event in group:
             picture = None
             if isinstance(event, Wrote):
-                picture = svg(
-                    next(graphs_after), limit=STEP_NODES, highlight=event.diff, positions=last.positions
-                ).svg
+                graph, diff = next(graphs_after), event.diff
+                picture = svg(graph, limit=STEP_NODES, highlight=diff, positions=last.positions).svg
             yield event_markup(event, picture, by_hand=number == hand_written)
 
 
 def _cost_table(events: Sequence[Event]) -> Markup:
     """Build the table of calls, tokens, seconds and cost, by role and in total."""
     costs = ledger(events)
-    rows = [
-        _cost_row(role, calls, usage)
-        for role, (calls, usage) in (*costs.by_role().items(), ("all", (len(costs.entries), costs.total)))
-    ]
+    roles = (*costs.by_role().items(), ("all", (len(costs.entries), costs.total)))
+    rows = tuple(_cost_row(role, calls, usage) for role, (calls, usage) in roles)
     names = ("asked for", "calls", "tokens in", "tokens out", "seconds", "US dollars")
-    return Markup(Grid("", names, tuple(rows), css="numbers").html)
+    return Markup(Grid("", names, rows, css="numbers").html)
 
 
 def _cost_row(role: str, call_count: int, usage: Usage) -> tuple[Cell, ...]:
     counts = f"{call_count:,}", f"{usage.prompt_tokens:,}", f"{usage.completion_tokens:,}"
     cost = f"{usage.cost:.4f}" if usage.cost else "0"
     return tuple(map(Cell, (role, *counts, f"{usage.seconds:.1f}", cost)))
-
-
-def _rename_sheet(sheet: Sheet, name: str) -> Sheet:
-    return Sheet(sheet.columns, sheet.rows, sheet.total, name)
 
 
 # A graph as one HTML file to move and search: the notebook view, which works from disk and without a network.
@@ -449,10 +423,8 @@ def export_page(
     Without `arrows`, lines have no arrow heads. Raises what `export` raises.
     """
     view = show_graph(graph, positions=positions, height=_DRAWING_HEIGHT, most=limit, arrows=arrows)
-    title = (
-        title
-        or f"A graph with {format_count(len(graph), 'node')} and {format_count(len(graph.edges), 'edge')}"
-    )
+    sizes = f"{format_count(len(graph), 'node')} and {format_count(len(graph.edges), 'edge')}"
+    title = title or f"A graph with {sizes}"
     body = element(
         "main",
         element("h1", title),

@@ -55,19 +55,16 @@ class SideBySide:
 
     def _repr_html_(self) -> str:
         pictures = ("graph", [Markup(spoken.pictured._repr_html_()) for spoken in self.spoken])
-        return comparison_table(
-            self.question, [spoken.language for spoken in self.spoken], [pictures, *self._text_rows()]
-        )
+        heads = [spoken.language for spoken in self.spoken]
+        return comparison_table(self.question, heads, [pictures, *self._text_rows()])
 
     def __repr__(self) -> str:
         return repr(self.table())
 
     def _text_rows(self) -> Iterator[tuple[str, list[Markup]]]:
         for number, name in enumerate(_COLUMNS[1:], start=1):
-            yield (
-                name,
-                [element("pre", _shorten_lines(spoken.texts[number]), style=_CODE) for spoken in self.spoken],
-            )
+            texts = (_shorten_lines(spoken.texts[number]) for spoken in self.spoken)
+            yield name, [element("pre", text, style=_CODE) for text in texts]
 
 
 def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> SideBySide:
@@ -99,13 +96,10 @@ def _summarize_run(started: Started, events: Sequence[Event]) -> RunSummary:
 def _first_fact(dialect: str, events: Sequence[Event]) -> str:
     edges = (edge for event in events if isinstance(event, Wrote) for edge in event.diff.added_edges)
     edge = next(edges, None)
-    return (
-        "nothing was written"
-        if edge is None
-        else _DIALECTS.get(dialect, PYTHON).edge(
-            replace(edge, properties=_visible_properties(edge.properties))
-        )
-    )
+    if edge is None:
+        return "nothing was written"
+    shown = replace(edge, properties=_visible_properties(edge.properties))
+    return _DIALECTS.get(dialect, PYTHON).edge(shown)
 
 
 def _last_reads(reads: Sequence[Read]) -> Iterator[str]:
@@ -116,9 +110,8 @@ def _last_reads(reads: Sequence[Read]) -> Iterator[str]:
 
 
 def _format_first_rows(rows: Rows) -> str:
-    shown = [
-        format_cell(_visible_properties(row) if isinstance(row, Mapping) else row) for row in rows[:_MAX_ROWS]
-    ]
+    visible = (_visible_properties(row) if isinstance(row, Mapping) else row for row in rows[:_MAX_ROWS])
+    shown = list(map(format_cell, visible))
     return "\n".join([*shown, *([f"and {len(rows) - _MAX_ROWS} more"] if len(rows) > _MAX_ROWS else [])])
 
 
@@ -134,26 +127,15 @@ def comparison_table(
     caption: str, heads: Sequence[str], rows: Iterable[tuple[str, Iterable[Markup]]]
 ) -> Markup:
     """Build a comparison table with columns of equal width and a named row for each trait."""
-    head = element(
-        "tr", element("td"), *(element("th", each, scope="col", style=ALIGN_LEFT) for each in heads)
-    )
+    names = (element("th", each, scope="col", style=ALIGN_LEFT) for each in heads)
+    head = element("thead", element("tr", element("td"), *names))
     columns = element("colgroup", element("col", style="width:7em"), *(element("col") for _ in heads))
     body = element("tbody", *(_table_row(name, cells) for name, cells in rows))
-    style = "table-layout:fixed;width:100%"
-    return element(
-        "table",
-        element("caption", caption, style=ALIGN_LEFT),
-        columns,
-        element("thead", head),
-        body,
-        style=style,
-    )
+    style, title = "table-layout:fixed;width:100%", element("caption", caption, style=ALIGN_LEFT)
+    return element("table", title, columns, head, body, style=style)
 
 
 def _table_row(name: str, cells: Iterable[Markup]) -> Markup:
     style = f"{ALIGN_LEFT};vertical-align:top"
-    return element(
-        "tr",
-        element("th", name, scope="row", style=style),
-        *(element("td", concat([each]), style=style) for each in cells),
-    )
+    columns = (element("td", concat([each]), style=style) for each in cells)
+    return element("tr", element("th", name, scope="row", style=style), *columns)

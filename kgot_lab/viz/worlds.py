@@ -32,16 +32,9 @@ def visible_graph(visible: VisibleWorld) -> PropertyGraph:
     added.
     """
     names = unique_names(visible.entities)
-    entities = sorted(
-        visible.entities,
-        key=lambda entity: (
-            _COMMON_TYPES.index(entity.type) if entity.type in _COMMON_TYPES else len(_COMMON_TYPES)
-        ),
-    )
-    nodes = [
-        Node(names[entity.id], (entity.type,), {**entity.attributes, "text": entity.name})
-        for entity in entities
-    ]
+    ranks = {type: rank for rank, type in enumerate(_COMMON_TYPES)}
+    entities = sorted(visible.entities, key=lambda entity: ranks.get(entity.type, len(ranks)))
+    nodes = [Node(names[e.id], (e.type,), {**e.attributes, "text": e.name}) for e in entities]
     return PropertyGraph.of(nodes, (_edge(entity, names) for entity in visible.relationships))
 
 
@@ -56,26 +49,17 @@ def unique_names(entities: Iterable[Entity]) -> dict[str, str]:
 
 
 def _edge(relationship: Relationship, names: dict[str, str]) -> Edge:
-    return Edge(
-        names[relationship.source_id],
-        relationship.type,
-        names[relationship.target_id],
-        dict(relationship.attributes),
-    )
+    ends = names[relationship.source_id], names[relationship.target_id]
+    return Edge(ends[0], relationship.type, ends[1], dict(relationship.attributes))
 
 
 # Comparison of several NPCs: what each sees, who knows of the thing, and why another does not.
 
 _WIDTH, _HEIGHT = 560, 540
 _COLUMNS = (
-    "who",
-    "sees",
-    "only this one sees",
-    "knows of it?",
-    "the way there",
-    "where a way breaks",
-    "any one of these would do",
-)
+    "who", "sees", "only this one sees", "knows of it?",
+    "the way there", "where a way breaks", "any one of these would do",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -101,9 +85,8 @@ class VisibilityComparison:
         for number, name in enumerate(_COLUMNS[1:], start=1):
             cells = [element("div", *(element("div", line) for line in row[number])) for row in self.told]
             rows += [(name, cells)] if any(row[number] for row in self.told) else []
-        return comparison_table(
-            f"Who knows of {self.thing}?", [knowing.npc.name for knowing in self.knowings], rows
-        )
+        heads = [knowing.npc.name for knowing in self.knowings]
+        return comparison_table(f"Who knows of {self.thing}?", heads, rows)
 
     def __repr__(self) -> str:
         return repr(self.table())
@@ -121,27 +104,13 @@ def compare_visibility(
         raise BadInput("name those who are asked by a list of their ids, at least one")
     knowings = tuple(why_not(world, id, thing_id, policy=policy) for id in npc_ids)
     visible_worlds = [world.visible_subgraph(id, policy=policy) for id in npc_ids]
-    everything = VisibleWorld(
-        tuple(
-            {entity.id: entity for world_seen in visible_worlds for entity in world_seen.entities}.values()
-        ),
-        tuple(
-            {
-                relationship.key: relationship
-                for world_seen in visible_worlds
-                for relationship in world_seen.relationships
-            }.values()
-        ),
-    )
+    entities = {entity.id: entity for world in visible_worlds for entity in world.entities}
+    relationships = {each.key: each for world in visible_worlds for each in world.relationships}
+    everything = VisibleWorld(tuple(entities.values()), tuple(relationships.values()))
     whole = svg(visible_graph(everything), width=_WIDTH, height=_HEIGHT)
-    table_rows = tuple(
-        _table_row(knowing, world_seen, visible_worlds)
-        for knowing, world_seen in zip(knowings, visible_worlds, strict=True)
-    )
-    pictures = tuple(
-        _draw_visible(knowing, world_seen, whole)
-        for knowing, world_seen in zip(knowings, visible_worlds, strict=True)
-    )
+    pairs = list(zip(knowings, visible_worlds, strict=True))
+    table_rows = tuple(_table_row(knowing, visible, visible_worlds) for knowing, visible in pairs)
+    pictures = tuple(_draw_visible(knowing, visible, whole) for knowing, visible in pairs)
     return VisibilityComparison(knowings[0].thing.name, knowings, table_rows, pictures)
 
 
@@ -150,11 +119,10 @@ def _table_row(
 ) -> tuple[tuple[str, ...], ...]:
     others = {entity.id for world in all_visible if world is not visible for entity in world.entities}
     only_here = sorted(entity.name for entity in visible.entities if entity.id not in others)
+    entity_count = format_count(len(visible.entities), "entity", "entities")
     return (
         (knowing.npc.name,),
-        (
-            f"{format_count(len(visible.entities), 'entity', 'entities')}, {format_count(len(visible.relationships), 'relationship')}",
-        ),
+        (f"{entity_count}, {format_count(len(visible.relationships), 'relationship')}",),
         (", ".join(only_here),) if only_here else (),
         ("yes" if knowing.knows else "no",),
         tuple(map(knowing.describe_relationship, knowing.way)),
@@ -169,14 +137,9 @@ def _draw_visible(knowing: Knowing, visible: VisibleWorld, whole: Picture) -> Pi
     The path to the thing is marked if all of it is visible.
     """
     graph, names = visible_graph(visible), unique_names(visible.entities)
-    is_visible = {relationship.key for relationship in knowing.way} <= {
-        relationship.key for relationship in visible.relationships
-    }
-    path = (
-        [names[knowing.npc.id], *(names[relationship.target_id] for relationship in knowing.way)]
-        if knowing.knows and is_visible
-        else None
-    )
+    way, path = knowing.way, None
+    if knowing.knows and {each.key for each in way} <= {each.key for each in visible.relationships}:
+        path = [names[knowing.npc.id], *(names[each.target_id] for each in way)]
     labels = whole.scene.labels
     return svg(graph, highlight=path, positions=whole.positions, labels=labels, width=_WIDTH, height=_HEIGHT)
 

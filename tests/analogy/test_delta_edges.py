@@ -53,9 +53,7 @@ class Bags:
         self.digest = hashlib.sha256(f"bags {dimension}".encode()).hexdigest()
 
     def embed(self, texts):
-        return np.array([self._vector(text) for text in texts], np.float32).reshape(
-            len(texts), self.dimension
-        )
+        return np.array([self._vector(t) for t in texts], np.float32).reshape(len(texts), self.dimension)
 
     def _vector(self, text):
         if text in self.wrong:
@@ -162,15 +160,8 @@ def without_nodes(graph, gone):
 
 
 def test_the_step_between_two_bands_belongs_to_the_higher_one():
-    told = {
-        -1e-3: "negative",
-        0.0: "low",
-        0.049: "low",
-        0.05: "middle",
-        0.149: "middle",
-        0.15: "high",
-        1.9: "high",
-    }
+    told = {-1e-3: "negative", 0.0: "low", 0.049: "low", 0.05: "middle", 0.149: "middle"}
+    told |= {0.15: "high", 1.9: "high"}
     assert {delta: band(delta) for delta in told} == told
 
 
@@ -265,22 +256,14 @@ def test_what_has_no_text_skeleton_or_known_word_gets_no_edge_and_is_counted():
         "failed": "dog",
         "mute": "elk hen",
     }
-    skeletons = made(
-        ["ant bee", "bee ant fox", "7", "of no node"],
-        leaks={"ant bee": ("ant",)},
-        failed={"dog": "no answer"},
-    )
+    leaks = {"ant bee": ("ant",)}
+    skeletons = made(["ant bee", "bee ant fox", "7", "of no node"], leaks=leaks, failed={"dog": "no answer"})
     skeletons = replace(skeletons, by_text={**skeletons.by_text, "elk hen": "7"})
     found = delta_edges(graph_of(texts), skeletons, BAGS, thresholds=Thresholds(-1, -2, words=0))
     assert [(e.source, e.target) for e in found] == [("a", "b")]
     counts = found.counts
-    assert (counts.nodes, counts.without_text, counts.without_skeleton, counts.failed, counts.wordless) == (
-        8,
-        2,
-        1,
-        1,
-        2,
-    )
+    without = counts.without_text, counts.without_skeleton
+    assert (counts.nodes, *without, counts.failed, counts.wordless) == (8, 2, 1, 1, 2)
     assert (counts.leaking, counts.unused, counts.pairs) == (1, 1, 1)
     assert str(counts) == (
         "8 nodes, 2 without a text, 1 without a skeleton, 1 whose skeleton failed, 2 without a word the embedder knows, "
@@ -295,17 +278,15 @@ def test_a_graph_without_two_nodes_to_compare_has_no_edges(texts):
         delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH),
         similarity_edges(graph, BAGS, 0.1),
     ):
-        assert (
-            not found and not found.counts.pairs and replace_computed_edges(graph, found, found.type) == graph
-        )
+        assert not found and not found.counts.pairs
+        assert replace_computed_edges(graph, found, found.type) == graph
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_a_vector_that_holds_no_number_is_refused_by_its_text(number):
     graph = graph_of({"a": "ant bee", "b": "cow dog"})
-    with pytest.raises(
-        BadInput, match=r"bags: 1 of 3 vectors hold NaN or infinity; the first is that of 'cow dog'"
-    ):
+    message = r"bags: 1 of 3 vectors hold NaN or infinity; the first is that of 'cow dog'"
+    with pytest.raises(BadInput, match=message):
         delta_edges(
             graph,
             made(texts_by_node(graph).values(), turn=lambda text: "ant"),
@@ -330,9 +311,8 @@ def test_more_edges_than_allowed_are_refused_rather_than_cut():
     skeletons = made(texts_by_node(graph).values())
     count = len(delta_edges(graph, skeletons, BAGS, thresholds=LOOSE))
     assert len(delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, most=count)) == count
-    with pytest.raises(
-        BadInput, match=f"{count} pairs pass, and most={count - 1} are allowed: raise the thresholds"
-    ):
+    message = f"{count} pairs pass, and most={count - 1} are allowed: raise the thresholds"
+    with pytest.raises(BadInput, match=message):
         delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, most=count - 1)
 
 
@@ -387,10 +367,8 @@ def test_new_edges_replace_computed_ones_of_their_type_and_leave_curated_ones():
     grown = replace_computed_edges(graph, found)
     assert set(found.edges) < set(grown.edges)
     assert grown.types() == {DELTA_EDGE: len(found), "cites": 1, SIMILARITY_EDGE: 1}
-    assert replace_computed_edges(grown, found) == grown and replace_computed_edges(grown, []).types() == {
-        "cites": 1,
-        SIMILARITY_EDGE: 1,
-    }
+    assert replace_computed_edges(grown, found) == grown
+    assert replace_computed_edges(grown, []).types() == {"cites": 1, SIMILARITY_EDGE: 1}
 
 
 def test_edges_of_another_type_and_types_that_are_curated_are_refused():
@@ -466,9 +444,8 @@ def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
         nodes = [Node(id, properties={"description": text}) for id, text in texts.items()]
         graph = PropertyGraph.of(nodes, without_nodes(graph, gone).edges)
         skeletons = made(text for text in texts.values() if text not in refused)
-        now = update_delta_edges(
-            graph, changed | fresh, skeletons, BAGS, effort=Effort(chance.choice([LITTLE, 10**8])), **how
-        )
+        effort = Effort(chance.choice([LITTLE, 10**8]))
+        now = update_delta_edges(graph, changed | fresh, skeletons, BAGS, effort=effort, **how)
         anew = delta_edges(graph, skeletons, BAGS, **how)
         assert now.edges == anew.edges and [e.properties for e in now] == [e.properties for e in anew]
         named = changed | fresh
@@ -487,15 +464,8 @@ def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
     graph = replace_computed_edges(graph, delta_edges(graph, skeletons, BAGS, verifier=verifier, **how))
     assert len(verifier.asked) == math.comb(10, 2)
     verifier.asked.clear()
-    now = update_delta_edges(
-        graph,
-        ["c", "h"],
-        skeletons,
-        BAGS,
-        verifier=verifier,
-        effort=Effort(progress=lambda *counts: told.append(counts)),
-        **how,
-    )
+    effort = Effort(progress=lambda *counts: told.append(counts))
+    now = update_delta_edges(graph, ["c", "h"], skeletons, BAGS, verifier=verifier, effort=effort, **how)
     assert now.counts.pairs == len(verifier.asked) == 2 * 8 + 1 and told
     assert sum(now.candidates.values()) == now.counts.pairs and len(now) == math.comb(10, 2)
     nothing = update_delta_edges(graph, [], skeletons, BAGS, verifier=verifier, **how)
@@ -541,20 +511,16 @@ def test_pairs_compared_together_are_as_each_alone_and_as_their_edges():
     skeletons, texts = made(texts_by_node(graph).values()), texts_by_node(graph)
     edges = delta_edges(graph, skeletons, BAGS, thresholds=ANY_LENGTH).edges
     pairs = compare_pairs([(texts[e.source], texts[e.target]) for e in edges], skeletons, BAGS)
-    assert [(p.raw, p.skeleton, p.delta, p.band) for p in pairs] == [
-        tuple(e.properties[name] for name in ("raw", "skeleton", "weight", "band")) for e in edges
-    ]
+    expected = [tuple(e.properties[name] for name in ("raw", "skeleton", "weight", "band")) for e in edges]
+    assert [(p.raw, p.skeleton, p.delta, p.band) for p in pairs] == expected
     assert pairs[3] == compare_texts(pairs[3].source, pairs[3].target, skeletons, BAGS)
     assert compare_pairs([], skeletons, BAGS) == ()
 
 
 def test_a_text_that_cannot_be_compared_is_named():
     skeletons = made(["ant", "7"], failed={"bee": "no answer"})
-    for text, told in {
-        "bee": "'bee': no answer",
-        "cow": "'cow': none was made",
-        "7": "knows no word of '7'",
-    }.items():
+    wrong = {"bee": "'bee': no answer", "cow": "'cow': none was made", "7": "knows no word of '7'"}
+    for text, told in wrong.items():
         with pytest.raises(BadInput, match=told):
             compare_texts("ant", text, skeletons, BAGS)
 
@@ -593,11 +559,8 @@ def brute(pairs, labels, value) -> tuple[float, float]:
     tried = itertools.product({pair.skeleton for pair in pairs}, {pair.delta for pair in pairs})
 
     def key(at):
-        passing = [
-            yes
-            for pair, yes in zip(pairs, labels, strict=True)
-            if pair.skeleton >= at[0] and pair.delta >= at[1]
-        ]
+        measured = [(pair.skeleton, pair.delta, yes) for pair, yes in zip(pairs, labels, strict=True)]
+        passing = [yes for skeleton, delta, yes in measured if skeleton >= at[0] and delta >= at[1]]
         return round(value(sum(passing), len(passing) - sum(passing)), 12), -len(passing), *at
 
     return max(tried, key=key)
@@ -667,10 +630,8 @@ class Named(Bags):
 
 def test_the_default_thresholds_say_that_they_belong_to_a_larger_model():
     told = "skeleton >= 0.45 and delta >= 0.08"
-    assert (
-        Thresholds().describe(BAGS)
-        == f"{told}: the defaults, set for a 3072-dimensional model; bags has 24, so calibrate them"
-    )
+    expected = f"{told}: the defaults, set for a 3072-dimensional model; bags has 24, so calibrate them"
+    assert Thresholds().describe(BAGS) == expected
     assert Thresholds().describe(Named("OpenAI:text-embedding-3-large", 3072)) == f"{told}, the defaults"
     assert Thresholds(0.5).describe(BAGS) == "skeleton >= 0.5 and delta >= 0.08"
 
@@ -784,17 +745,15 @@ def test_a_changed_node_loses_its_edges_even_where_it_gets_no_new_ones():
 
 def test_nodes_of_one_text_get_no_edge_and_are_counted():
     graph = graph_of({"a": "ant bee", "b": " ant bee", "c": "ant bee", "d": "bee ant fox"})
-    found = delta_edges(
-        graph, made(texts_by_node(graph).values()), BAGS, thresholds=Thresholds(0.2, -2, words=0)
-    )
+    thresholds = Thresholds(0.2, -2, words=0)
+    found = delta_edges(graph, made(texts_by_node(graph).values()), BAGS, thresholds=thresholds)
     assert [(e.source, e.target) for e in found] == [("a", "d"), ("b", "d"), ("c", "d")]
     assert (found.counts.pairs, found.counts.same_text) == (3, 3)
 
 
 def test_a_name_is_no_text_and_a_summary_is_one():
-    graph = PropertyGraph.of(
-        [Node("a", properties={"name": "ant bee"}), Node("b", properties={"summary": "ant bee"})]
-    )
+    properties = {"summary": "ant bee"}
+    graph = PropertyGraph.of([Node("a", properties={"name": "ant bee"}), Node("b", properties=properties)])
     assert texts_by_node(graph) == {"b": "ant bee"}
 
 
@@ -806,6 +765,5 @@ def test_a_pair_exactly_at_both_thresholds_is_an_edge():
         at = Thresholds(edge.properties["skeleton"], edge.properties["weight"], words=0)
         assert edge.identity in {e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=at)}
         above = replace(at, delta=at.delta + 1e-6)
-        assert edge.identity not in {
-            e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=above)
-        }
+        unwanted = edge.identity
+        assert unwanted not in {e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=above)}

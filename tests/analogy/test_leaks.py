@@ -11,13 +11,8 @@ from kgot_lab.analogy.skeletons import FUNCTION_WORDS, LeakCheck
 from kgot_lab.errors import BadInput
 from kgot_lab.text.words import stem
 
-FIELDS = [
-    "baker oven loaf",
-    "sailor mast harbour",
-    "judge verdict prison",
-    "nurse fever ward",
-    "farmer plough barn",
-]
+FIELDS = "baker oven loaf;sailor mast harbour;judge verdict prison;nurse fever ward;farmer plough barn"
+FIELDS = FIELDS.split(";")
 TEXTS = [f"The {field} thing number {row} waits for the day." for row, field in enumerate(FIELDS)]
 
 
@@ -27,9 +22,8 @@ def check() -> LeakCheck:
 
 
 def test_the_rare_words_of_a_text_leak_in_the_order_of_the_skeleton(check):
-    assert check.check(
-        "The baker opens the oven.", "An oven is opened by a Baker, the one with the oven."
-    ) == ("oven", "opened", "baker")
+    found = check.check("The baker opens the oven.", "An oven is opened by a Baker, the one with the oven.")
+    assert found == ("oven", "opened", "baker")
 
 
 def test_common_words_and_the_words_of_other_texts_do_not_leak(check):

@@ -24,15 +24,10 @@ def roles_of(text, verb):
 
 
 def test_every_noun_phrase_becomes_something_and_the_order_stays():
-    assert [sentence.masked for sentence in only(DAM).sentences] == [
-        "something holds back something.",
-        "As something rises, something cracks.",
-    ]
-    assert [event.line for event in only(DAM).events] == [
-        "something hold back something",
-        "something rise",
-        "something crack",
-    ]
+    expected = ["something holds back something.", "As something rises, something cracks."]
+    assert [sentence.masked for sentence in only(DAM).sentences] == expected
+    expected = ["something hold back something", "something rise", "something crack"]
+    assert [event.line for event in only(DAM).events] == expected
 
 
 @pytest.mark.parametrize("style", linguistic.STYLES)
@@ -57,9 +52,8 @@ def test_a_predicate_that_names_a_people_is_masked():
 @pytest.mark.parametrize("opening", ["Finally, ", "As a result, ", "However, ", "And then, ", "After that, "])
 def test_a_connective_at_the_head_of_a_sentence_is_not_read(opening):
     plain, opened = only("the river flooded the town."), only(f"{opening}the river flooded the town.")
-    assert [(each.masked, each.form) for each in opened.units] == [
-        (each.masked, each.form) for each in plain.units
-    ]
+    expected = [(each.masked, each.form) for each in plain.units]
+    assert [(each.masked, each.form) for each in opened.units] == expected
     assert opened.events == plain.events
 
 
@@ -69,36 +63,25 @@ def test_a_connective_adverb_is_not_read_anywhere():
 
 
 def test_an_introduction_that_tells_something_stays():
-    assert (
-        only("After the storm, the river flooded the town.").units[0].masked
-        == "After something, something flooded something."
-    )
+    expected = "After something, something flooded something."
+    assert only("After the storm, the river flooded the town.").units[0].masked == expected
 
 
 def test_a_passive_is_told_as_the_active():
-    assert roles_of("The town was destroyed by the flood.", "destroy") == {
-        "subject": "flood",
-        "object": "town",
-    }
-    assert (
-        only("The town was destroyed by the flood.").events[0].line
-        == only("The flood destroyed the town.").events[0].line
-    )
+    expected = {"subject": "flood", "object": "town"}
+    assert roles_of("The town was destroyed by the flood.", "destroy") == expected
+    found = only("The town was destroyed by the flood.").events[0].line
+    assert found == only("The flood destroyed the town.").events[0].line
 
 
 def test_a_relative_pronoun_stands_for_its_noun():
-    assert roles_of("The river that flooded the town is calm.", "flood") == {
-        "subject": "river",
-        "object": "town",
-    }
+    expected = {"subject": "river", "object": "town"}
+    assert roles_of("The river that flooded the town is calm.", "flood") == expected
 
 
 def test_prepositions_are_roles_and_pronouns_fill_them_without_a_name():
-    assert roles_of("The clerk gave it to the widow.", "give") == {
-        "subject": "clerk",
-        "object": "",
-        "to": "widow",
-    }
+    expected = {"subject": "clerk", "object": "", "to": "widow"}
+    assert roles_of("The clerk gave it to the widow.", "give") == expected
     assert only("The clerk gave it to the widow.").events[0].phrase == "clerk give … to widow"
 
 
@@ -112,14 +95,8 @@ def test_a_denial_is_seen(text):
 
 
 def test_the_form_keeps_function_words_and_puts_tags_for_the_others():
-    assert only("The river flows under the bridge.").sentences[0].form == (
-        "the",
-        "NN",
-        "VBZ",
-        "under",
-        "the",
-        "NN",
-    )
+    expected = ("the", "NN", "VBZ", "under", "the", "NN")
+    assert only("The river flows under the bridge.").sentences[0].form == expected
 
 
 @every("style", linguistic.STYLES)
@@ -138,12 +115,8 @@ def test_a_text_is_read_once():
 
 
 def test_a_text_is_read_alike_alone_and_among_others(monkeypatch):
-    texts = [
-        DAM,
-        ROMAN,
-        "Never trust the rising tide.",
-        "Old friends quarrelled and parted without a word.",
-    ] * 2
+    sayings = ["Never trust the rising tide.", "Old friends quarrelled and parted without a word."]
+    texts = [DAM, ROMAN, *sayings] * 2
     monkeypatch.setattr(linguistic, "_ANALYSIS_CACHE", {})
     together = analyse_texts(texts)
     for text, kept in zip(texts, together, strict=True):
@@ -163,11 +136,8 @@ def test_half_a_character_is_no_trouble():
 
 
 def test_the_digest_tells_styles_apart_and_nothing_else():
-    assert (
-        LinguisticSkeletons("masked").digest
-        == LinguisticSkeletons().digest
-        != LinguisticSkeletons("events").digest
-    )
+    masked, events = LinguisticSkeletons("masked"), LinguisticSkeletons("events")
+    assert masked.digest == LinguisticSkeletons().digest != events.digest
     assert len(LinguisticSkeletons().digest) == 64
     assert LinguisticSkeletons("events").name == "linguistic (events)"
 
@@ -211,10 +181,8 @@ def test_fillers_of_the_same_role_answer_each_other():
             )
         ]
     )
-    assert [(each.source, each.target, each.times, each.agrees) for each in found.counterparts] == [
-        ("dam", "debtor", 1, True),
-        ("water", "debt", 1, True),
-    ]
+    expected = [("dam", "debtor", 1, True), ("water", "debt", 1, True)]
+    assert [(each.source, each.target, each.times, each.agrees) for each in found.counterparts] == expected
     assert (found.votes, found.same, found.consistency) == (2, 0, 1.0)
 
 

@@ -103,11 +103,8 @@ def test_a_text_that_fails_is_tried_alone_and_reported_and_tried_again_next_time
     found = make_skeletons(TEXTS, maker, folder=tmp_path)
     assert found.failed == {TEXTS[2]: "the line is dead"}
     assert list(found) == TEXTS[:2] + TEXTS[3:]
-    assert [len(lot) for lot in maker.asked] == [
-        BATCH_SIZE,
-        *[1] * BATCH_SIZE,
-        *[BATCH_SIZE] * (40 // BATCH_SIZE - 1),
-    ]
+    expected = [BATCH_SIZE, *[1] * BATCH_SIZE, *[BATCH_SIZE] * (40 // BATCH_SIZE - 1)]
+    assert [len(lot) for lot in maker.asked] == expected
     again = Upside()
     assert len(make_skeletons(TEXTS, again, folder=tmp_path)) == 40 and again.asked == [[TEXTS[2]]]
 
@@ -182,9 +179,8 @@ def test_a_damaged_row_is_made_again(tmp_path):
         connection.execute("UPDATE skeletons SET skeleton = x'00ff'")
     connection.close()
     maker = Upside()
-    assert (
-        make_skeletons(TEXTS[:2], maker, folder=tmp_path)[TEXTS[0]].endswith("Loaf") and len(maker.asked) == 1
-    )
+    assert make_skeletons(TEXTS[:2], maker, folder=tmp_path)[TEXTS[0]].endswith("Loaf")
+    assert len(maker.asked) == 1
 
 
 # --- one line ---
@@ -237,11 +233,8 @@ def test_the_model_gets_rules_then_examples_then_the_text():
     llm = Scripted([GOOD, GOOD])
     assert ModelSkeletons(llm)([TEXTS[0], TEXTS[1]]) == [GOOD, GOOD]
     first, second = (prompt.messages for prompt in llm.asked)
-    assert [message.role for message in first] == [
-        "system",
-        *["user", "assistant"] * len(SKELETON_EXAMPLES),
-        "user",
-    ]
+    expected = ["system", *["user", "assistant"] * len(SKELETON_EXAMPLES), "user"]
+    assert [message.role for message in first] == expected
     assert first[0].text == RULES and TEXTS[0] in first[-1].text
     assert first[:-1] == second[:-1]  # so that it is read once
     assert (llm.asked[0].temperature, llm.asked[0].seed, llm.asked[0].max_tokens) == (0, None, 60)
@@ -360,12 +353,8 @@ def test_a_file_that_is_not_there_or_not_gzip_is_told(tmp_path):
 def test_importing_the_makers_brings_no_model():
     heavy = {"spacy", "torch", "onnxruntime", "xllamacpp", "openai"}
     code = f"import sys, kgot_lab.analogy.skeleton_makers; print(*({heavy!r} & set(sys.modules)))"
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        == ""
-    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == ""
 
 
 # --- the real local model ---

@@ -73,9 +73,8 @@ def test_a_stage_of_three_lines_wins_or_loses_as_worked_out_by_hand():
 
 def test_a_stage_stands_beside_ours_and_ours_are_what_the_benchmark_measures():
     ours = systems(DATA, VECTORS)
-    made = bench(
-        DATA, systems={"mine": LINKED, **{name: ours[name] for name in ("convex", "bm25", "follow", "gate")}}
-    )
+    some = {name: ours[name] for name in ("convex", "bm25", "follow", "gate")}
+    made = bench(DATA, systems={"mine": LINKED, **some})
     assert {run.system for run in made.runs} == {"mine", "convex", "bm25", "follow", "gate"}
     assert made.plan.baseline == "convex" and made.row("mine").mean == 0.4375
     words = bm25(DATA.documents)
@@ -90,9 +89,8 @@ def test_a_system_that_has_nothing_to_learn_from_is_left_out_and_the_report_says
     made = bench(data, systems=OWN | {"lsa": learnt}, plan=PLAN)
     assert {run.system for run in made.runs} == {"base", "mine"}
     for told in (f"{made}", made.markdown(), made._repr_html_()):
-        assert (
-            "Left out is lsa: LSA learns from words, and the 12 documents hold none but stop words." in told
-        )
+        expected = "Left out is lsa: LSA learns from words, and the 12 documents hold none but stop words."
+        assert expected in told
     with pytest.raises(InsufficientData, match="LSA learns from words"):
         bench(data, systems={"lsa": learnt, **OWN}, plan=Plan("lsa"))
 
@@ -239,28 +237,23 @@ def test_without_a_plan_that_of_the_folder_is_followed(tmp_path):
     assert bench(DATA, systems=OWN, folder=tmp_path).plan == plan
     assumed = bench(DATA, systems=OWN, folder=tmp_path / "other").plan
     assert assumed.assumed and bench(DATA, systems=OWN, folder=tmp_path / "other").plan.assumed
-    assert (
-        "assumed" not in (tmp_path / "plan.json").read_text()
-        and "assumed" in (tmp_path / "other" / "plan.json").read_text()
-    )
+    assert "assumed" not in (tmp_path / "plan.json").read_text()
+    assert "assumed" in (tmp_path / "other" / "plan.json").read_text()
 
 
 def test_a_system_that_was_changed_is_run_again_under_its_name_and_what_was_not_is_kept(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     base = results_path(tmp_path, DATA, "base").stat().st_mtime_ns
     again = bench(DATA, systems={"base": BASE, "mine": NAMED}, plan=PLAN, folder=tmp_path)
-    assert (
-        again.row("mine").mean == 0.1875 and results_path(tmp_path, DATA, "base").stat().st_mtime_ns == base
-    )
+    assert again.row("mine").mean == 0.1875
+    assert results_path(tmp_path, DATA, "base").stat().st_mtime_ns == base
 
 
 def test_ours_are_run_again_with_another_embedder_where_they_have_one(tmp_path, monkeypatch):
     some = ("bm25", "follow", "convex")
     bench(DATA, systems={name: systems(DATA, VECTORS)[name] for name in some}, folder=tmp_path)
     asked, original = [], running.timed_search
-    monkeypatch.setattr(
-        running, "timed_search", lambda stage, *how: asked.append(stage.name) or original(stage, *how)
-    )
+    monkeypatch.setattr(running, "timed_search", lambda s, *how: asked.append(s.name) or original(s, *how))
     bench(DATA, systems={name: systems(DATA, VECTORS)[name] for name in some}, folder=tmp_path)
     assert asked == []
     made = bench(
@@ -268,25 +261,19 @@ def test_ours_are_run_again_with_another_embedder_where_they_have_one(tmp_path, 
     )
     assert len(asked) == 2 * len(DATA.queries) and "bm25" not in asked
     named = {run.system: run.about["embedder"] for run in made.runs}
-    assert (
-        named["bm25"] == "none"
-        and named["follow"] == f"{SyntheticVectors(32).name} {SyntheticVectors(32).digest}"
-    )
+    assert named["bm25"] == "none"
+    assert named["follow"] == f"{SyntheticVectors(32).name} {SyntheticVectors(32).digest}"
 
 
 def test_the_report_names_the_embedder_of_its_systems_and_which_have_another(tmp_path):
     some, other = ("bm25", "convex", "follow", "trail"), SyntheticVectors(32)
     whole = bench(DATA, systems={name: systems(DATA, VECTORS)[name] for name in some}, folder=tmp_path)
     one, two = (f"{each.name} ({each.digest[:8]})" for each in (VECTORS, other))
-    assert (
-        whole.embedders == {one: tuple(run.system for run in whole.runs if run.system != "bm25")}
-        and not whole.again
-    )
+    assert whole.embedders == {one: tuple(run.system for run in whole.runs if run.system != "bm25")}
+    assert not whole.again
     for told in (f"{whole}", whole.markdown(), whole.latex(), whole._repr_html_()):
-        assert (
-            f"8 queries, 12 documents, vectors by {VECTORS.name}" in told.replace("{,}", ",")
-            and f"Vectors by {one}." in told
-        )
+        assert f"8 queries, 12 documents, vectors by {VECTORS.name}" in told.replace("{,}", ",")
+        assert f"Vectors by {one}." in told
         assert (
             "The weights of trail were learnt with all-MiniLM-L6-v2-int8, the bundled embedder, and not with the one used here."
             in told
@@ -309,16 +296,11 @@ def test_a_receipt_that_names_no_version_is_reported_and_replaced_where_its_syst
     earlier = [head | end | {"format": "recall receipt 1"}, *rows]
     path.write_bytes(gzip.compress("".join(f"{json.dumps(row)}\n" for row in earlier).encode()))
     before = path.read_bytes()
-    assert (
-        bench(DATA, systems={"base": BASE}, plan=PLAN, folder=tmp_path).row("mine").mean == 0.4375
-        and path.read_bytes() == before
-    )
+    assert bench(DATA, systems={"base": BASE}, plan=PLAN, folder=tmp_path).row("mine").mean == 0.4375
+    assert path.read_bytes() == before
     made = bench(DATA, systems={"base": BASE, "mine": NAMED}, plan=PLAN, folder=tmp_path)
-    assert (
-        made.row("mine").mean == 0.1875
-        and len(made.runs) == 2
-        and made.again == {"mine": "its results name no version"}
-    )
+    assert made.row("mine").mean == 0.1875 and len(made.runs) == 2
+    assert made.again == {"mine": "its results name no version"}
 
 
 @pytest.mark.parametrize(
@@ -343,12 +325,8 @@ def test_without_a_folder_nothing_is_left_on_disk_or_in_memory(tmp_path, monkeyp
 
     made = bench(DATA, systems={"base": BASE, "mine": build}, plan=PLAN)
     gc.collect()
-    assert (
-        made.row("mine").mean == 0.4375
-        and list(tmp_path.iterdir()) == []
-        and held[0]() is None
-        and gc.get_freeze_count() == 0
-    )
+    assert made.row("mine").mean == 0.4375 and list(tmp_path.iterdir()) == [] and held[0]() is None
+    assert gc.get_freeze_count() == 0
 
 
 # -------------------------------------------------------------------
@@ -426,22 +404,17 @@ def test_an_error_of_a_strangers_own_code_names_the_system_and_the_question_and_
     def broken(ranking):
         return {}[ranking.query.id]
 
-    with pytest.raises(
-        LabError, match=r"the system 'my lane' failed on question 'q0', 'Where was .*: KeyError: 'q0'"
-    ) as raised:
+    message = r"the system 'my lane' failed on question 'q0', 'Where was .*: KeyError: 'q0'"
+    with pytest.raises(LabError, match=message) as raised:
         bench(DATA, systems={"base": BASE, "my lane": Stage("mine", broken)}, plan=PLAN)
-    assert (
-        type(raised.value) is LabError
-        and isinstance(raised.value.__cause__, KeyError)
-        and gc.get_freeze_count() == 0
-    )
+    assert type(raised.value) is LabError and isinstance(raised.value.__cause__, KeyError)
+    assert gc.get_freeze_count() == 0
 
     def cannot():
         raise ValueError("no index")
 
-    with pytest.raises(
-        LabError, match="the system 'my lane' could not be built: ValueError: no index"
-    ) as raised:
+    message = "the system 'my lane' could not be built: ValueError: no index"
+    with pytest.raises(LabError, match=message) as raised:
         bench(DATA, systems={"base": BASE, "my lane": cannot}, plan=PLAN)
     assert isinstance(raised.value.__cause__, ValueError)
 
@@ -549,9 +522,8 @@ def test_without_the_default_embedder_ours_are_not_installed(monkeypatch):
 
 def test_the_plan_and_the_receipts_are_where_the_report_is_derived_from(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
-    assert sorted(
-        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
-    ) == ["plan.json", "tiny/base.jsonl.gz", "tiny/mine.jsonl.gz"]
+    found = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
+    assert found == ["plan.json", "tiny/base.jsonl.gz", "tiny/mine.jsonl.gz"]
     assert results_path(tmp_path, DATA, "mine").exists()
     with pytest.raises(UnknownName):
         bench(DATA, systems={"mine": LINKED}, plan=Plan("nobody"), folder=tmp_path)
@@ -592,13 +564,8 @@ def test_a_system_is_built_when_its_turn_comes_and_progress_counts(tmp_path):
     said = []
     own = {name: (lambda name=name: said.append(f"built {name}") or LINKED) for name in ("one", "two")}
     bench(DATA, systems=own, plan=Plan("one", rounds=200), progress=lambda *step: said.append(step))
-    assert said == [
-        (0, 2, "one on tiny"),
-        "built one",
-        (1, 2, "two on tiny"),
-        "built two",
-        (2, 2, "the report"),
-    ]
+    expected = [(0, 2, "one on tiny"), "built one", (1, 2, "two on tiny"), "built two", (2, 2, "the report")]
+    assert said == expected
 
 
 def test_grades_may_be_whole_numbers_of_any_kind():
@@ -613,9 +580,8 @@ def test_grades_may_be_whole_numbers_of_any_kind():
 
 def test_hits_are_kept_as_deep_as_the_plan_measures():
     everything = always(*(document.id for document in DATA.documents))
-    deep = tiny(
-        documents=(*DATA.documents, *(replace(DATA.documents[0], id=f"e{number:02}") for number in range(30)))
-    )
+    documents = (*DATA.documents, *(replace(DATA.documents[0], id=f"e{number:02}") for number in range(30)))
+    deep = tiny(documents=documents)
     far = always(*(f"e{number:02}" for number in range(30)), *(document.id for document in DATA.documents))
     plan = Plan("first", "recall@50", ("recall@50",), rounds=200)
     assert bench(deep, systems={"first": everything, "far": far}, plan=plan).row("far").mean == 1.0
@@ -668,6 +634,5 @@ def test_what_was_changed_is_told_of_a_system_that_is_run_again(tmp_path):
         systems={"base": BASE, "mine": Stage("mine", named, "4")},
         folder=tmp_path,
     )
-    assert set(made.again.values()) == {
-        "what else the data hold (triples, computed edges, test split) changed"
-    }
+    expected = {"what else the data hold (triples, computed edges, test split) changed"}
+    assert set(made.again.values()) == expected

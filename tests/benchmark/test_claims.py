@@ -68,9 +68,8 @@ def test_p_values_are_corrected_over_the_whole_table_as_by_hand():
                 )
                 gaps += [better[query.id] - worse[query.id] for query in each.dataset.queries]
         raw.append(sign_flip_p(gaps, rounds=PLAN.rounds, seed=PLAN.seed))
-        assert row.difference == interval(
-            gaps, rounds=PLAN.rounds, seed=PLAN.seed
-        ) and row.detectable == smallest_detectable(gaps)
+        assert row.difference == interval(gaps, rounds=PLAN.rounds, seed=PLAN.seed)
+        assert row.detectable == smallest_detectable(gaps)
         assert row.difference.n == len(gaps) == {"one": 30, "two": 20, "all": 50}[row.dataset]
     by_size, running = sorted(range(len(raw)), key=lambda index: raw[index]), 0.0
     for place, index in enumerate(by_size):
@@ -79,9 +78,8 @@ def test_p_values_are_corrected_over_the_whole_table_as_by_hand():
 
 
 def test_a_report_that_lacks_a_system_is_refused_and_says_which():
-    with pytest.raises(
-        BadInput, match=r"toy lacks 'rrf of three', which the claim .* needs; run the whole benchmark"
-    ):
+    message = r"toy lacks 'rrf of three', which the claim .* needs; run the whole benchmark"
+    with pytest.raises(BadInput, match=message):
         judge_claims([made(systems=[name for name in SYSTEMS if name != "rrf of three"])])
     with pytest.raises(BadInput, match="takes the reports"):
         judge_claims([])
@@ -91,19 +89,14 @@ def test_the_table_in_markdown_has_every_verdict_and_what_waits():
     table = judge_claims([made()])
     lines = [line for line in table.markdown().splitlines() if line.startswith("|")]
     assert len(lines) == 2 + len(PUBLISHED_CLAIMS) and len({line.count("|") for line in lines}) == 1
-    assert (
-        f"**{REPLICATES}**" in lines[2]
-        and f"**{DOES_NOT}**" in table.markdown()
-        and f"| {UNDECIDED} |" in table.markdown()
-    )
+    assert f"**{REPLICATES}**" in lines[2] and f"**{DOES_NOT}**" in table.markdown()
+    assert f"| {UNDECIDED} |" in table.markdown()
     assert all(
         f"- {claim}: {why}." in table.markdown() and claim in repr(table)
         for claim, why in UNTESTABLE_CLAIMS.items()
     )
-    assert (
-        all(claim.text in repr(table) for claim in PUBLISHED_CLAIMS)
-        and table._repr_markdown_() == table.markdown()
-    )
+    assert all(claim.text in repr(table) for claim in PUBLISHED_CLAIMS)
+    assert table._repr_markdown_() == table.markdown()
 
 
 def test_an_interval_that_holds_0_is_not_decided_whatever_p_says():

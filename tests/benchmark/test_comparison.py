@@ -64,11 +64,8 @@ def drawn():
 
 
 def test_as_many_questions_are_drawn_as_the_design_says_none_of_them_used_before(drawn):
-    assert {name: len(sample.questions) for name, sample in drawn.items()} == {
-        "hotpotqa": 70,
-        "2wiki": 150,
-        "musique-498": 150,
-    }
+    expected = {"hotpotqa": 70, "2wiki": 150, "musique-498": 150}
+    assert {name: len(sample.questions) for name, sample in drawn.items()} == expected
     assert all(int(question.id[1:]) > 100 for question in drawn["2wiki"].questions)
     hops = [question.level for question in drawn["musique-498"].questions]
     assert hops == ["2 hops", "3 hops", "4 hops"] * 50
@@ -80,11 +77,8 @@ def test_as_many_questions_are_drawn_as_the_design_says_none_of_them_used_before
 @pytest.mark.extended
 def test_no_drawn_question_or_passage_that_holds_its_answer_may_be_tuned_on(drawn):
     tuned = develop_samples()
-    assert {name: len(sample.questions) for name, sample in tuned.items()} == {
-        "hotpotqa": 30,
-        "2wiki": 61,
-        "musique": 60,
-    }
+    expected = {"hotpotqa": 30, "2wiki": 61, "musique": 60}
+    assert {name: len(sample.questions) for name, sample in tuned.items()} == expected
     asked = {question.text for sample in drawn.values() for question in sample.questions}
     assert not asked & {question.text for sample in tuned.values() for question in sample.questions}
     assert not gold_texts(drawn) & gold_texts(tuned)
@@ -121,10 +115,7 @@ def test_wherever_it_stops_all_systems_have_answered_the_same_first_questions():
         for name in SETS:
             counts = [len(done.get((name, system), ())) for system in WAYS_TO_ANSWER if system != "loop"]
             assert max(counts) - min(counts) <= 1
-    assert all(
-        ids == [question.id for question in SETS[name].questions][: len(ids)]
-        for (name, _), ids in done.items()
-    )
+    assert all(ids == [q.id for q in SETS[name].questions][: len(ids)] for (name, _), ids in done.items())
     asked = Counter(due.system for due in questions_in_turn(TINY))
     assert asked == {"closed-book": 5, "rag": 5, "follow-few": 5, "gold": 5, "loop": 2}
 
@@ -137,27 +128,20 @@ def test_every_system_answers_and_leaves_a_trace_of_what_it_read(tmp_path):
         (due.set, due.system, due.question.id): receipt
         for due, receipt in ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing()
     }
-    assert len(receipts) == len(list(questions_in_turn(TINY))) and not any(
-        receipt.error for receipt in receipts.values()
-    )
+    assert len(receipts) == len(list(questions_in_turn(TINY)))
+    assert not any(receipt.error for receipt in receipts.values())
     assert all(receipt.correct for (_, system, _), receipt in receipts.items() if system != "closed-book")
     assert [receipts["first", "closed-book", id].em for id in ("lovelace", "curie")] == [1, 0]
     assert receipts["first", "rag", "curie"].rests and receipts["first", "rag", "curie"].evidence_tokens > 0
-    assert (
-        receipts["first", "closed-book", "curie"].evidence_tokens == 0
-        and receipts["first", "loop", "lovelace"].rests
-    )
-    assert (
-        receipts["first", "gold", "curie"].evidence_tokens
-        < receipts["first", "follow-few", "curie"].evidence_tokens
-    )
+    assert receipts["first", "closed-book", "curie"].evidence_tokens == 0
+    assert receipts["first", "loop", "lovelace"].rests
+    expected = receipts["first", "follow-few", "curie"].evidence_tokens
+    assert receipts["first", "gold", "curie"].evidence_tokens < expected
     events = load_run(system_folder(tmp_path / "out", "second", "gold") / "traces" / "newton.jsonl").events
     [found] = [event for event in events if isinstance(event, ToolReturned)]
     [asked] = [event for event in events if isinstance(event, Asked)]
-    assert (
-        found.text == "[Isaac Newton] Isaac Newton was born in Woolsthorpe."
-        and found.text in asked.prompt.messages[-1].text
-    )
+    assert found.text == "[Isaac Newton] Isaac Newton was born in Woolsthorpe."
+    assert found.text in asked.prompt.messages[-1].text
     assert [event.passages for event in events if isinstance(event, Answered)] == [("p2",)]
 
 
@@ -178,9 +162,8 @@ def test_what_was_answered_is_not_asked_again_in_the_next_sitting(tmp_path):
         begun = [next(answers) for _ in range(6)]
     left = missing_answers(TINY, tmp_path / "out")
     rest = list(ComparisonRun(TINY, tmp_path / "out", second).answer_missing())
-    assert [due for due, _ in (*begun, *rest)] == list(questions_in_turn(TINY)) and [
-        due for due, _ in rest
-    ] == left
+    assert [due for due, _ in (*begun, *rest)] == list(questions_in_turn(TINY))
+    assert [due for due, _ in rest] == left
     assert not set(first.asked[:6]) & set(second.asked) and missing_answers(TINY, tmp_path / "out") == []
     assert list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing()) == []
 
@@ -214,11 +197,8 @@ def test_killed_in_the_middle_of_a_question_it_goes_on(tmp_path):
     assert process.wait(timeout=AMPLE) == -signal.SIGKILL
     there = len(list(questions_in_turn(TINY))) - len(missing_answers(TINY, tmp_path / "out"))
     again = list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing())
-    assert (
-        there >= 3
-        and len(again) + there == len(list(questions_in_turn(TINY)))
-        and not any(receipt.error for _, receipt in again)
-    )
+    assert there >= 3 and len(again) + there == len(list(questions_in_turn(TINY)))
+    assert not any(receipt.error for _, receipt in again)
 
 
 def test_a_model_that_always_fails_stops_the_sitting_and_is_asked_again_later(tmp_path):
@@ -227,9 +207,8 @@ def test_a_model_that_always_fails_stops_the_sitting_and_is_asked_again_later(tm
 
     with pytest.raises(LLMError, match=r"5 answers in a row ended in an error.*the server is away"):
         list(ComparisonRun(TINY, tmp_path / "out", reader(fails)).answer_missing())
-    assert len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing())) == len(
-        list(questions_in_turn(TINY))
-    )
+    found = len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing()))
+    assert found == len(list(questions_in_turn(TINY)))
 
 
 def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tells_the_time_it_took(tmp_path):
@@ -245,11 +224,8 @@ def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tell
     assert again.keys() == before.keys() and len(again) == 6
     for asked, receipt in again.items():
         there = before[asked]
-        assert (receipt.predicted, receipt.likelihood, receipt.calls) == (
-            there.predicted,
-            there.likelihood,
-            there.calls,
-        )
+        expected = (there.predicted, there.likelihood, there.calls)
+        assert (receipt.predicted, receipt.likelihood, receipt.calls) == expected
         assert receipt.seconds == there.model_seconds
     other = reader()
     list(
@@ -267,9 +243,8 @@ def test_each_ablation_changes_one_mode_and_the_plan_says_in_what(tmp_path):
     assert all(
         system["limits"] != usual[system["preset"]] for name, system in systems.items() if name not in usual
     )
-    assert {name for pair in plan["pairs"] for name in pair} == set(systems) and all(
-        re.fullmatch(r"[\w-]+", name) for name in systems
-    )
+    assert {name for pair in plan["pairs"] for name in pair} == set(systems)
+    assert all(re.fullmatch(r"[\w-]+", name) for name in systems)
     assert usual["paths"] == Design(SETS).plan(reader())["systems"]["paths"]["limits"]
 
 
@@ -283,9 +258,8 @@ def test_a_system_may_change_until_it_has_answered_and_the_plan_says_so(tmp_path
     other = replace(TINY, systems={**TINY.systems, "loop": loop})
     list(ComparisonRun(other, folder, reader()).answer_missing(ComparisonSlice(systems=("loop",), limit=1)))
     plan = load_comparison_plan(folder)
-    assert plan["systems"]["loop"]["passages"] == loop.passages and plan["amended"][0][
-        "before their first answer"
-    ] == ["loop"]
+    assert plan["systems"]["loop"]["passages"] == loop.passages
+    assert plan["amended"][0]["before their first answer"] == ["loop"]
     with pytest.raises(BadInput, match=r"another plan: systems\.loop\.passages"):
         ComparisonRun(TINY, folder, reader()).keep_plan()
 
@@ -299,15 +273,11 @@ def test_questions_asked_again_are_laid_beside_their_first_answers(tmp_path):
         )
     first, again = (ComparisonResults.load(tmp_path / folder) for folder in ("first", "again"))
     told = repetition(first, again, "rag")
-    assert (told.answers, told.same) == (
-        len(again.answers["rag"]),
-        len(again.answers["rag"]),
-    ) and "seconds" in repr(told)
+    assert (told.answers, told.same) == (len(again.answers["rag"]), len(again.answers["rag"]))
+    assert "seconds" in repr(told)
     key, receipt = next(iter(again.answers["rag"].items()))
-    other = replace(
-        again,
-        answers={"rag": {**again.answers["rag"], key: replace(receipt, predicted="Atlantis", seconds=None)}},
-    )
+    answers = {"rag": {**again.answers["rag"], key: replace(receipt, predicted="Atlantis", seconds=None)}}
+    other = replace(again, answers=answers)
     assert repetition(first, other, "rag").same == told.same - 1
     with pytest.raises(BadInput, match="loop has answered no question in both"):
         repetition(first, again, "loop")
@@ -319,9 +289,8 @@ def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_pa
     assert plan["systems"]["loop"]["limits"]["steps"] == 7 and plan["model"]["name"] == "scripted reader"
     assert plan["systems"]["rag"]["prompts"] != plan["systems"]["loop"]["prompts"]
     assert plan["sets"]["first"]["questions"] == 3 and plan["aims"][0]["kind"] == "gain"
-    with pytest.raises(
-        BadInput, match=r"another plan: .*systems\.rag\.passages is 2 there and 3 now.*not changed afterwards"
-    ):
+    message = r"another plan: .*systems\.rag\.passages is 2 there and 3 now.*not changed afterwards"
+    with pytest.raises(BadInput, match=message):
         other = replace(TINY, systems={**WAYS_TO_ANSWER, "rag": AnswerSystem("json", "convex", 3)})
         list(ComparisonRun(other, tmp_path / "out", reader()).answer_missing())
     with pytest.raises(BadInput, match=r"model\.name is"):
@@ -329,10 +298,8 @@ def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_pa
     with pytest.raises(BadInput, match=r"sets\.first\.questions is 3 there and 2 now"):
         fewer = replace(TINY, samples={**SETS, "first": SETS["first"].only(["lovelace", "curie"])})
         list(ComparisonRun(fewer, tmp_path / "out", reader()).answer_missing())
-    assert (
-        len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing(ComparisonSlice(limit=1))))
-        == 0
-    )
+    answers = ComparisonRun(TINY, tmp_path / "out", reader()).answer_missing(ComparisonSlice(limit=1))
+    assert list(answers) == []
 
 
 def replace_name(llm, name):
@@ -342,16 +309,13 @@ def replace_name(llm, name):
 
 def test_the_real_plan_names_all_that_an_answer_depends_on(drawn):
     plan = Design(drawn).plan(reader())
-    assert (
-        list(plan["systems"]) == list(ANSWER_SYSTEMS)
-        and plan["sets"]["musique-498"]["tuned on"] == "musique develop"
-    )
+    assert list(plan["systems"]) == list(ANSWER_SYSTEMS)
+    assert plan["sets"]["musique-498"]["tuned on"] == "musique develop"
     assert Design(SETS, develop=True).plan(reader())["sets"]["first"]["tuned on"] == "itself"
     asked = {system: told["questions"] for system, told in plan["systems"].items() if told["questions"]}
     assert asked == {"long-context": 20, "local": 20, "paths-fused": 20}
-    assert {name for pair in plan["pairs"] for name in pair} <= set(plan["systems"]) and json.loads(
-        json.dumps(plan)
-    ) == plan
+    assert {name for pair in plan["pairs"] for name in pair} <= set(plan["systems"])
+    assert json.loads(json.dumps(plan)) == plan
     assert all(len(digest) == 64 for digest in prompt_digests().values())
 
 
@@ -370,13 +334,8 @@ def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more)
         for (name, question), (em, likelihood) in zip(asked, rows, strict=False):
             place = system_folder(folder, name, system)
             place.mkdir(parents=True, exist_ok=True)
-            costs = {
-                "prompt_tokens": 100,
-                "calls": 1,
-                "seconds": 2.0,
-                "evidence_tokens": 40,
-                "rests": bool(em),
-            }
+            costs = {"prompt_tokens": 100, "calls": 1, "seconds": 2.0}
+            costs |= {"evidence_tokens": 40, "rests": bool(em)}
             receipt = QuestionResult(
                 question.id, em=em, f1=em, likelihood=likelihood, **{**costs, **more.get(system, {})}
             )
@@ -398,22 +357,13 @@ def test_all_measures_follow_from_the_receipts_alone(tmp_path):
         rag={"seconds": None},
     )
     rag, alone = row_of(findings, "rag"), row_of(findings, "closed-book")
-    assert (rag.n, rag.em.mean, rag.prompt_tokens, rag.evidence_tokens, rag.calls, rag.seconds) == (
-        5,
-        0.8,
-        100,
-        40,
-        1,
-        None,
-    )
-    assert (
-        rag.resting == 0.8 and rag.destroyed == (1, 2) and alone.destroyed == (0, 2) and alone.seconds == 2.0
-    )
+    expected = (5, 0.8, 100, 40, 1, None)
+    assert (rag.n, rag.em.mean, rag.prompt_tokens, rag.evidence_tokens, rag.calls, rag.seconds) == expected
+    assert rag.resting == 0.8 and rag.destroyed == (1, 2) and alone.destroyed == (0, 2)
+    assert alone.seconds == 2.0
     assert rag.calibration_error == pytest.approx((0.95 + 2 * 0.15 + 0.45 + 0.95) / 5)
-    assert (
-        rag.risk_area == pytest.approx((1 + 2 * 1 / 3 + 1 / 4 + 1 / 5) / 5)
-        and alone.calibration_error is None
-    )
+    assert rag.risk_area == pytest.approx((1 + 2 * 1 / 3 + 1 / 4 + 1 / 5) / 5)
+    assert alone.calibration_error is None
     assert row_of(findings, "rag", "first").n == 3
     [pair] = [pair for pair in findings.pairs if pair.on == "all sets"]
     assert pair.difference.mean == pytest.approx(0.4) and pair.difference.n == 5 and pair.p <= pair.p_holm
@@ -449,11 +399,8 @@ def test_what_is_aimed_at_is_a_family_of_its_own_so_that_looking_at_more_costs_i
     )
     [aimed] = [pair for pair in findings.pairs if pair.aimed]
     others = [pair for pair in findings.pairs if not pair.aimed]
-    assert (aimed.system, aimed.other, aimed.on) == (
-        "rag",
-        "closed-book",
-        "all sets",
-    ) and aimed.p_holm == aimed.p == 2 / 2**5
+    assert (aimed.system, aimed.other, aimed.on) == ("rag", "closed-book", "all sets")
+    assert aimed.p_holm == aimed.p == 2 / 2**5
     assert len(others) == 5 and min(pair.p_holm for pair in others) > min(pair.p for pair in others)
 
 
@@ -462,26 +409,17 @@ def test_what_is_aimed_at_is_a_family_of_its_own_so_that_looking_at_more_costs_i
 
 def test_the_rest_is_reckoned_from_the_receipts_and_before_there_are_any_from_tokens(tmp_path):
     before = {(row.set, row.system): row for row in estimate_remaining(TINY, tmp_path / "out")}
-    assert (
-        before["first", "rag"].left == 3
-        and before["first", "rag"].by == "estimated"
-        and before["first", "rag"].seconds > 0
-    )
+    assert before["first", "rag"].left == 3 and before["first", "rag"].by == "estimated"
+    assert before["first", "rag"].seconds > 0
     assert before["first", "loop"].seconds > before["first", "rag"].seconds
     written(tmp_path / "out", {"rag": [(1, None)] * 2, "gold": [(1, None)] * 5})
     after = {(row.set, row.system): row for row in estimate_remaining(TINY, tmp_path / "out")}
-    assert (after["first", "rag"].left, after["first", "rag"].seconds, after["first", "rag"].by) == (
-        1,
-        2.0,
-        "median of this set",
-    )
-    assert (after["second", "rag"].seconds, after["second", "rag"].by) == (2.0, "median of other sets") and (
-        "first",
-        "gold",
-    ) not in after
-    assert forecast_grid(list(after.values())).rows[-1][1].text == str(
-        len(missing_answers(TINY, tmp_path / "out"))
-    )
+    expected = (1, 2.0, "median of this set")
+    assert (after["first", "rag"].left, after["first", "rag"].seconds, after["first", "rag"].by) == expected
+    assert (after["second", "rag"].seconds, after["second", "rag"].by) == (2.0, "median of other sets")
+    assert ("first", "gold") not in after
+    found = forecast_grid(list(after.values())).rows[-1][1].text
+    assert found == str(len(missing_answers(TINY, tmp_path / "out")))
     assert load_system_results(tmp_path / "out", "first", "loop") == {}
 
 
@@ -515,9 +453,8 @@ def test_a_question_without_known_sentences_has_no_ceiling():
 
 
 def test_a_system_whose_preset_is_not_there_is_left_out_unless_it_is_named():
-    design = replace(
-        TINY, systems={**WAYS_TO_ANSWER, "later": AnswerSystem("loop", "follow", 2, "no such preset")}
-    )
+    systems = {**WAYS_TO_ANSWER, "later": AnswerSystem("loop", "follow", 2, "no such preset")}
+    design = replace(TINY, systems=systems)
     assert "later" not in {due.system for due in questions_in_turn(design)}
     with pytest.raises(BadInput, match="this version has no preset 'no such preset', so later cannot answer"):
         check_systems(["later"], design.systems)
@@ -546,15 +483,12 @@ def test_answers_of_two_folders_to_the_same_questions_are_paired_as_those_of_one
         [(1, None), (0, None), (1, None), (0, None), (0, None)],
     )
     whole = written(tmp_path / "whole", {"rag": rag, "closed-book": alone})
-    first, second = (
-        written(tmp_path / "first", {"rag": rag}),
-        written(tmp_path / "second", {"closed-book": alone}),
-    )
+    first = written(tmp_path / "first", {"rag": rag})
+    second = written(tmp_path / "second", {"closed-book": alone})
     joined = first.compare_with(second, [("rag", "closed-book")])
     one, other = (next(pair for pair in some.pairs if pair.on == "all sets") for some in (joined, whole))
-    assert (
-        (one.difference, one.p) == (other.difference, other.p) and not one.aimed and not joined.plan["aims"]
-    )
+    assert (one.difference, one.p) == (other.difference, other.p) and not one.aimed
+    assert not joined.plan["aims"]
     with pytest.raises(BadInput, match="rag has answers in both"):
         whole.compare_with(first, [("rag", "closed-book")])
     with pytest.raises(UnknownName, match="loop"):
@@ -569,9 +503,8 @@ def test_evidence_is_part_of_an_aim_where_it_has_a_share(tmp_path):
     findings = written(tmp_path / "out", {"rag": [(1, None)] * 5, "follow-few": [(1, None)] * 5}, **taken)
     plan = {**findings.plan, "aims": [{**findings.plan["aims"][1], "share": share} for share in (0.25, 0.5)]}
     tight, loose = judge_goals(ComparisonResults(plan, findings.answers))
-    assert (tight.verdict, loose.verdict) == ("missed", "reached") and tight.figure.endswith(
-        ".300 of its evidence tokens"
-    )
+    assert (tight.verdict, loose.verdict) == ("missed", "reached")
+    assert tight.figure.endswith(".300 of its evidence tokens")
 
 
 def test_how_likely_an_answer_was_is_asked_of_every_short_system_and_stands_in_its_receipt(tmp_path):
@@ -602,9 +535,8 @@ def test_questions_of_a_group_are_drawn_together(tmp_path):
     )
     own, whole = row_of(alone, "rag").em, row_of(linked, "rag").em
     usual = interval([1, 1, 0, 0, 0], rounds=300, seed=TINY.seed)
-    assert (own.mean, own.low, own.high) == pytest.approx(
-        (usual.mean, usual.low, usual.high)
-    ) and whole.mean == own.mean
+    assert (own.mean, own.low, own.high) == pytest.approx((usual.mean, usual.low, usual.high))
+    assert whole.mean == own.mean
     assert whole != own
 
 

@@ -77,9 +77,8 @@ def test_what_the_published_systems_searched_is_a_part_of_2wiki(name, passages, 
     part, whole = searched(questions), load_dataset("2wiki")
     assert part.name == name
     assert (len(part.documents), len(part.queries)) == (passages, questions)
-    assert set(part.documents) <= set(whole.documents) and list(part.documents) == sorted(
-        part.documents, key=lambda each: each.id
-    )
+    assert set(part.documents) <= set(whole.documents)
+    assert list(part.documents) == sorted(part.documents, key=lambda each: each.id)
     assert part.locked == whole.locked & set(part.qrels)
     assert all(part.qrels[id] == whole.qrels[id] for id in part.qrels)
 
@@ -162,9 +161,8 @@ def test_delta_edges_on_file_are_those_that_the_passages_give():
 def test_a_beir_folder_is_read(folder):
     dataset = from_beir(folder)
     assert repr(dataset) == "<mine/test: 2 queries, 3 documents, 2 relevant pairs>"
-    assert dataset.documents[0] == Document("d1", "Ada wrote.\nA lot.", "Ada") and dataset.queries[
-        1
-    ] == Query("Where?", "q2")
+    assert dataset.documents[0] == Document("d1", "Ada wrote.\nA lot.", "Ada")
+    assert dataset.queries[1] == Query("Where?", "q2")
     assert dataset.qrels == {"q1": {"d1": 2, "d3": 0}, "q2": {"d2": 1}}
     assert dataset.develop.queries == dataset.queries
 
@@ -182,11 +180,8 @@ def test_a_beir_folder_may_be_gzipped_without_a_head_and_with_a_byte_order_mark(
 def test_a_bundled_set_survives_a_round_trip(tmp_path):
     dataset = searched(51).develop
     again = from_beir(to_beir(dataset, tmp_path / "wiki", "dev"), "dev")
-    assert (again.documents, again.queries, again.qrels) == (
-        dataset.documents,
-        dataset.queries,
-        dataset.qrels,
-    )
+    expected = (dataset.documents, dataset.queries, dataset.qrels)
+    assert (again.documents, again.queries, again.qrels) == expected
 
 
 @pytest.mark.parametrize(
@@ -243,10 +238,8 @@ def test_what_is_left_out_is_counted(folder):
     (folder / "qrels" / "test.tsv").write_text("q1\td1\t1\nq1\td9\t1\nq2\td2\t-1\n")
     dataset = from_beir(folder, missing="drop")
     assert dataset.qrels == {"q1": {"d1": 1}} and [query.id for query in dataset.queries] == ["q1"]
-    assert (
-        "1 judgements of an unknown document" in dataset.notes[0]
-        and "1 queries without a relevant document" in dataset.notes[1]
-    )
+    assert "1 judgements of an unknown document" in dataset.notes[0]
+    assert "1 queries without a relevant document" in dataset.notes[1]
     assert "1 queries without" in repr(dataset)
 
 
@@ -351,13 +344,11 @@ def md5(content):
 def test_a_public_set_is_fetched(irds, home, archive, serve):
     register(irds, serve(archive), md5(archive))
     dataset = load_dataset("beir/tiny")
-    assert dataset.name == "beir/tiny/test" and dataset.documents[0] == Document(
-        "d1", "Ada wrote.\nA lot.", "Ada"
-    )
+    assert dataset.name == "beir/tiny/test"
+    assert dataset.documents[0] == Document("d1", "Ada wrote.\nA lot.", "Ada")
     assert dataset.qrels == {"q1": {"d1": 1}} and dataset.queries == (Query("Who wrote?", "q1"),)
-    assert (
-        "1 judgements of an unknown document" in dataset.notes[0] and "1 queries without" in dataset.notes[1]
-    )
+    assert "1 judgements of an unknown document" in dataset.notes[0]
+    assert "1 queries without" in dataset.notes[1]
 
 
 def test_without_a_network_the_message_says_what_to_put_where_and_doing_so_works(irds, home, archive):
@@ -365,13 +356,8 @@ def test_without_a_network_the_message_says_what_to_put_where_and_doing_so_works
     source = home / "source.zip"
     with pytest.raises(BadInput) as caught:
         load_dataset("beir/tiny")
-    for part in (
-        "cannot be fetched",
-        "http://127.0.0.1:9/tiny.zip",
-        str(source),
-        md5(archive),
-        "from_beir(folder)",
-    ):
+    host = "http://127.0.0.1:9/tiny.zip"
+    for part in ("cannot be fetched", host, str(source), md5(archive), "from_beir(folder)"):
         assert part in str(caught.value)
     source.write_bytes(archive)
     assert len(load_dataset("beir/tiny").documents) == 2
@@ -391,9 +377,8 @@ def test_a_corrupt_download_is_not_kept_and_a_later_one_works(irds, home, archiv
 def test_an_unknown_name_lists_the_bundled_sets_and_hints_at_beir(irds, monkeypatch, installed):
     if not installed:
         monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    with pytest.raises(
-        UnknownName, match=r"did you mean 'musique'\? Known: .*2wiki-780.*beir/scifact, or another"
-    ):
+    message = r"did you mean 'musique'\? Known: .*2wiki-780.*beir/scifact, or another"
+    with pytest.raises(UnknownName, match=message):
         load_dataset("musiqe")
 
 
@@ -433,9 +418,8 @@ def test_a_published_ranking_names_passages_of_its_set_and_no_id_twice():
         for ranking in rankings:
             assert len(set(ranking.ids)) == len(ranking.ids) <= 8
             elsewhere += sum(id not in known and " title at rank " not in id for id in ranking.ids)
-            assert [hit.score for hit in ranking.hits] == sorted(
-                (hit.score for hit in ranking.hits), reverse=True
-            )
+            expected = sorted((hit.score for hit in ranking.hits), reverse=True)
+            assert [hit.score for hit in ranking.hits] == expected
     # LightRAG, three times the same title: it is in 2wiki, but not among the passages LightRAG searched
     assert elsewhere == 3
 

@@ -71,9 +71,8 @@ def test_a_value_of_the_table_is_the_mean_over_the_test_split_of_the_stored_hits
 def test_the_command_recomputes_the_table_and_refuses_what_does_not_go_with_it(folder):
     done = CliRunner().invoke(app, ["bench", "--families", "--table", "--folder", str(folder)])
     assert done.exit_code == 0 and "walk + delta edges" in done.output
-    assert (folder / "summary.md").read_text(encoding="utf-8") == (
-        bench_families(folder, table=True).markdown + "\n"
-    )
+    found = (folder / "summary.md").read_text(encoding="utf-8")
+    assert found == bench_families(folder, table=True).markdown + "\n"
     for wrong in (["--families", "--scale"], ["--table"]):
         assert CliRunner().invoke(app, ["bench", *wrong]).exit_code != 0
 

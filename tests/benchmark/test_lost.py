@@ -173,8 +173,5 @@ def test_the_file_is_the_same_whatever_the_order_of_the_answers(folder):
     stages = collect_losses(folder, findings)
     save_losses(folder, stages)
     assert load_losses(folder, findings.plan) == stages
-    assert list(json.loads((folder / "lost.json").read_text())["stages"]["first"]["rag"]) == [
-        "curie",
-        "lovelace",
-        "newton",
-    ]
+    expected = ["curie", "lovelace", "newton"]
+    assert list(json.loads((folder / "lost.json").read_text())["stages"]["first"]["rag"]) == expected

@@ -45,11 +45,7 @@ def test_musique_has_its_passages_aliases_and_hops_as_levels():
 
 def test_the_hash_of_a_set_changes_with_any_answer():
     data = hotpotqa()
-    assert (
-        data.sha256
-        == hotpotqa().sha256
-        != data.only([question.id for question in data.questions[:99]]).sha256
-    )
+    assert data.sha256 == hotpotqa().sha256 != data.only([q.id for q in data.questions[:99]]).sha256
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -61,22 +57,15 @@ def test_the_locked_questions_are_asked_only_when_they_are_named():
         part: {question.id for question in Selection(part=part).select(hotpotqa()).questions}
         for part in ("", "locked", "develop", "all")
     }
-    assert (
-        ids["locked"] == locked
-        and not ids[""] & locked
-        and ids["all"] == ids[""] | locked
-        and len(ids["all"]) == 100
-    )
+    assert ids["locked"] == locked and not ids[""] & locked and ids["all"] == ids[""] | locked
+    assert len(ids["all"]) == 100
 
 
 def test_a_sample_is_drawn_by_seed_and_keeps_the_order_of_the_set():
     data = simpleqa()
     one, same, other = (Selection(sample=0.1, seed=seed).select(data).questions for seed in (1, 1, 2))
-    assert (
-        len(one) == 433
-        and one == same != other
-        and [each.id for each in one] == sorted(each.id for each in one)
-    )
+    assert len(one) == 433 and one == same != other
+    assert [each.id for each in one] == sorted(each.id for each in one)
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -115,12 +104,8 @@ def test_a_set_of_ones_own_has_documents_files_and_what_a_person_took(tmp_path):
     assert [document.title for document in first.documents] == ["Tides", "Moon"] and first.aliases == (
         "2 times",
     )
-    assert (second.answer, second.level, second.steps, second.tools) == (
-        "3",
-        "1",
-        2,
-        ("python",),
-    ) and second.attachments[0].is_file()
+    assert (second.answer, second.level, second.steps, second.tools) == ("3", "1", 2, ("python",))
+    assert second.attachments[0].is_file()
     assert third.documents[0].text.startswith("The tide")
 
 
@@ -228,10 +213,8 @@ def test_a_file_name_cannot_lead_out_of_the_folder(tmp_path):
     (tmp_path / "files").mkdir()
     with hub_server([row(1, file_name="../../escaped.txt")], {"escaped.txt": b"x"}) as (hub, _):
         data = gaia(hub, tmp_path / "files")
-    assert (
-        data.questions[0].attachments[0].parent == tmp_path / "files"
-        and not (tmp_path / "escaped.txt").exists()
-    )
+    assert data.questions[0].attachments[0].parent == tmp_path / "files"
+    assert not (tmp_path / "escaped.txt").exists()
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])
@@ -250,10 +233,7 @@ def test_without_a_token_gaia_is_refused_before_anything_is_sent(monkeypatch):
 
 def test_the_script_that_packs_the_sets_reads_the_owners_files_and_finds_what_differs(tmp_path):
     script = runpy.run_path(str(Path(__file__).parents[2] / "data" / "make" / "question_sets.py"))
-    rows = [
-        {"_id": question.id, "question": question.text, "answer": question.answer}
-        for question in simpleqa().questions
-    ]
+    rows = [{"_id": q.id, "question": q.text, "answer": q.answer} for q in simpleqa().questions]
     assert script["differing"]("simpleqa", rows) == []
     assert script["differing"]("simpleqa", [{**rows[0], "answer": "another"}, *rows[1:]]) == [rows[0]["_id"]]
     csv = tmp_path / "new.csv"
@@ -279,10 +259,8 @@ def test_no_file_of_gaia_is_in_the_repository():
 
 
 def test_a_file_is_cut_at_line_ends_alone_and_may_begin_with_a_mark(tmp_path):
-    rows = [
-        {"question": "Where\u2028was\u0085she born?", "answer": "London"},
-        {"question": "When?", "answer": "1815"},
-    ]
+    odd = {"question": "Where\u2028was\u0085she born?", "answer": "London"}
+    rows = [odd, {"question": "When?", "answer": "1815"}]
     text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     path = tmp_path / "own.jsonl"
     path.write_bytes(f"\ufeff{text}\r\n".encode())
@@ -291,13 +269,10 @@ def test_a_file_is_cut_at_line_ends_alone_and_may_begin_with_a_mark(tmp_path):
 
 @pytest.mark.extended
 def test_a_level_is_named_by_its_number_or_whole():
-    assert (
-        Selection(level="3").select(musique()).questions
-        == Selection(level="3 hops").select(musique()).questions
-    )
-    assert {each.level for each in Selection(level="hard", part="all").select(hotpotqa()).questions} == {
-        "hard"
-    }
+    found = Selection(level="3").select(musique()).questions
+    assert found == Selection(level="3 hops").select(musique()).questions
+    found = {each.level for each in Selection(level="hard", part="all").select(hotpotqa()).questions}
+    assert found == {"hard"}
     with pytest.raises(UnknownName, match="2 hops"):
         Selection(level="7").select(musique())
     with pytest.raises(BadInput, match="have no levels"):

@@ -6,11 +6,7 @@ from kgot_lab.benchmark.questions.sets import hotpotqa, hotpotqa_split
 def test_the_bundled_questions_and_passages_are_complete():
     data = hotpotqa()
     documents, questions = data.documents, data.questions
-    assert (len(documents), len(questions), sum(len(question.gold) for question in questions)) == (
-        994,
-        100,
-        200,
-    )
+    assert (len(documents), len(questions), sum(len(q.gold) for q in questions)) == (994, 100, 200)
     assert {question.type for question in questions} == {"bridge", "comparison"}
     assert len({document.id for document in documents}) == len({(d.title, d.text) for d in documents}) == 994
 
@@ -37,6 +33,4 @@ def test_ids_and_order_say_nothing_about_the_questions():
 def test_the_parts_of_the_split_are_disjoint_and_cover_all_questions():
     parts = hotpotqa_split()
     assert {name: len(ids) for name, ids in parts.items()} == {"locked": 40, "test": 30, "develop": 30}
-    assert sorted(id for ids in parts.values() for id in ids) == sorted(
-        question.id for question in hotpotqa().questions
-    )
+    assert sorted(id for ids in parts.values() for id in ids) == sorted(q.id for q in hotpotqa().questions)

@@ -58,9 +58,8 @@ def receipts(folder) -> list[str]:
 
 def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, tmp_path, monkeypatch):
     [first] = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
-    assert receipts(tmp_path / "out") == [
-        f"own-test/{file_name(system)}.jsonl.gz" for system in sorted({*SOME, BASELINE})
-    ]
+    found = receipts(tmp_path / "out")
+    assert found == [f"own-test/{file_name(system)}.jsonl.gz" for system in sorted({*SOME, BASELINE})]
     assert {run.system for run in first.runs} == {*SOME, BASELINE}
     assert first.plan == room.DEFAULT_PLAN == Plan.load(tmp_path / "out" / "plan.json")
     monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run again"))
@@ -71,11 +70,8 @@ def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, t
 def test_other_data_in_the_same_folder_are_reported_too_and_never_run_again(own, tmp_path):
     [alone] = run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
     mine, beside = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "lsa"])
-    assert (
-        mine.dataset.name == "own/test"
-        and told([beside]) == told([alone])
-        and set(beside.scores) == {"bm25", "convex"}
-    )
+    assert mine.dataset.name == "own/test" and told([beside]) == told([alone])
+    assert set(beside.scores) == {"bm25", "convex"}
     before = receipts(tmp_path / "out")
     with pytest.raises(BadInput, match="also holds runs on own/test, which the report would lose"):
         run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["lsa"], develop=True)
@@ -154,24 +150,16 @@ def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_
     names = [name for name in systems(tiny(), VECTORS) if name not in ("static vectors", "lsa", "infonce")]
     [made] = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=names)
     named, order = shown_systems(made), [run.system for run in made.runs]
-    assert (
-        len(named) == 10
-        and {made.plan.baseline, made.plan.expected} <= set(named)
-        and challenger(made) == made.plan.expected
-    )
+    assert len(named) == 10 and {made.plan.baseline, made.plan.expected} <= set(named)
+    assert challenger(made) == made.plan.expected
     assert not any(name.startswith("control") for name in named) and named == sorted(named, key=order.index)
-    better = [
-        name
-        for name in order[: order.index(named[-1])]
-        if name not in named and not name.startswith("control")
-    ]
+    better = [n for n in order[: order.index(named[-1])] if n not in named and not n.startswith("control")]
     assert not better or named[-1] in (made.plan.baseline, made.plan.expected)
     page = recall_page([made])
     assert all(f">{name}<" in page or f"{name} (" in page for name in named)
     left_out = page[page.index("Left out") : page.index("</figcaption>")]
-    assert all(name in left_out for name in order if name not in named) and not re.search(
-        r"; follow, sentences[;.]", left_out
-    )
+    assert all(name in left_out for name in order if name not in named)
+    assert not re.search(r"; follow, sentences[;.]", left_out)
 
 
 # ---------------------------------------------------------------------------------
@@ -199,9 +187,8 @@ def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypat
         run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
     assert [path.name for path in (tmp_path / "out").rglob("*.partial")] == ["bm25.jsonl.gz.partial"]
     [resumed] = run_benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
-    assert told([resumed]) == told([whole]) and sorted(asked[:4] + asked[5:13]) == sorted(
-        [*tiny().qrels, *asked[9:13]]
-    )
+    assert told([resumed]) == told([whole])
+    assert sorted(asked[:4] + asked[5:13]) == sorted([*tiny().qrels, *asked[9:13]])
 
 
 # stop words alone, words that no document has
@@ -231,20 +218,16 @@ def test_a_bundled_name_is_that_set_even_beside_a_folder_of_that_name(tmp_path, 
 
 def test_receipts_of_the_develop_questions_do_not_stand_for_all(tmp_path):
     run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
-    with pytest.raises(
-        BadInput, match=r"was made on other questions.* than hotpotqa has now; name another folder"
-    ):
+    message = r"was made on other questions.* than hotpotqa has now; name another folder"
+    with pytest.raises(BadInput, match=message):
         run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"])
 
 
 def test_the_report_is_the_one_that_the_receipts_alone_give(tmp_path):
     [ours] = run_benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
     [derived] = derive_reports(tmp_path / "out", load_dataset)
-    assert (
-        ours.parts == derived.parts == ("develop",)
-        and ours.csv() == derived.csv()
-        and ours.json() == derived.json()
-    )
+    assert ours.parts == derived.parts == ("develop",) and ours.csv() == derived.csv()
+    assert ours.json() == derived.json()
     assert not load_dataset("hotpotqa").locked & set(ours.runs[0].hits)
 
 
@@ -266,11 +249,9 @@ def test_odd_data_are_measured_like_any_other(what, tmp_path):
 
 
 def test_learnt_vectors_come_from_two_documents_too(tmp_path):
-    two = tiny(
-        documents=tiny().documents[:2], qrels={f"q{number}": {"d00": 1} for number in range(len(QUESTIONS))}
-    )
+    qrels = {f"q{number}": {"d00": 1} for number in range(len(QUESTIONS))}
+    two = tiny(documents=tiny().documents[:2], qrels=qrels)
     learnt = "static vectors", "lsa", "infonce"
-    [made] = run_benchmark(
-        tmp_path / "out", VECTORS, names=[str(to_beir(two, tmp_path / "own"))], only=learnt
-    )
+    names = [str(to_beir(two, tmp_path / "own"))]
+    [made] = run_benchmark(tmp_path / "out", VECTORS, names=names, only=learnt)
     assert {run.system for run in made.runs} == {*learnt, BASELINE}

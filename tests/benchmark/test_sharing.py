@@ -65,9 +65,8 @@ def files(folder: Path) -> set[str]:
 
 def test_workers_make_the_receipts_of_one_process_and_compute_no_vector(client, tmp_path, monkeypatch):
     here, there = Counted(), Counted()
-    alone = bench(
-        DATA, systems={name: systems(DATA, here)[name] for name in SOME}, plan=PLAN, folder=tmp_path / "alone"
-    )
+    folder = tmp_path / "alone"
+    alone = bench(DATA, systems={name: systems(DATA, here)[name] for name in SOME}, plan=PLAN, folder=folder)
     told = []
     built = {name: systems(DATA, there)[name] for name in SOME}
     shared = bench(
@@ -78,18 +77,15 @@ def test_workers_make_the_receipts_of_one_process_and_compute_no_vector(client, 
         progress=lambda *step: told.append(step),
         client=client,
     )
-    assert rows(tmp_path / "shared") == rows(tmp_path / "alone") and len(rows(tmp_path / "alone")) == len(
-        SOME
-    )
+    assert rows(tmp_path / "shared") == rows(tmp_path / "alone")
+    assert len(rows(tmp_path / "alone")) == len(SOME)
     assert shared.csv() == alone.csv() and files(tmp_path / "shared") == {"plan.json"}
-    assert {tuple(texts) for texts in there.asked} <= {tuple(texts) for texts in here.asked} and len(
-        there.asked
-    ) <= 5
+    assert {tuple(texts) for texts in there.asked} <= {tuple(texts) for texts in here.asked}
+    assert len(there.asked) <= 5
     assert [step[0] for step in told] == [*range(1, len(SOME) + 1), len(SOME)]
     monkeypatch.setattr(filling, "run_on_worker", None)  # nothing is sent again
-    assert (
-        bench(DATA, systems=built, plan=PLAN, folder=tmp_path / "shared", client=client).csv() == alone.csv()
-    )
+    found = bench(DATA, systems=built, plan=PLAN, folder=tmp_path / "shared", client=client).csv()
+    assert found == alone.csv()
 
 
 def held_up(place: Path) -> Stage:
@@ -116,10 +112,8 @@ def kill_in_the_middle(place: Path) -> None:
 def test_a_worker_that_is_killed_in_the_middle_changes_no_receipt(tmp_path):
     with local_cluster(processes=True) as cluster, dask_client(cluster.scheduler_address) as client:
         vectors = SyntheticVectors(32)
-        some = {
-            name: systems(DATA, vectors)[name]
-            for name in ("bm25", "convex", "follow", "pagerank, titles", "gate")
-        }
+        names = ("bm25", "convex", "follow", "pagerank, titles", "gate")
+        some = {name: systems(DATA, vectors)[name] for name in names}
         some = {"mine": held_up(tmp_path), **some}
         killer = threading.Thread(target=kill_in_the_middle, args=[tmp_path])
         killer.start()
@@ -137,16 +131,10 @@ def test_a_system_that_cannot_be_sent_is_refused_with_what_to_do(client, tmp_pat
         with lock:
             return ranked(ranking.query, {"d07": 2.0})
 
-    with pytest.raises(
-        BadInput, match=r"'mine' cannot be sent to other processes \(TypeError.*let a function build it there"
-    ):
-        bench(
-            DATA,
-            systems={"mine": Stage("mine", step)},
-            plan=Plan("mine", rounds=100),
-            folder=tmp_path,
-            client=client,
-        )
+    message = r"'mine' cannot be sent to other processes \(TypeError.*let a function build it there"
+    with pytest.raises(BadInput, match=message):
+        plan = Plan("mine", rounds=100)
+        bench(DATA, systems={"mine": Stage("mine", step)}, plan=plan, folder=tmp_path, client=client)
     made = bench(
         DATA,
         systems={"mine": lambda: held_by_its_own(Stage)},
@@ -170,13 +158,8 @@ def held_by_its_own(stage: type[Stage]) -> Stage:
 def test_systems_that_are_run_again_by_workers_are_told_with_the_reason(client, tmp_path):
     one, other = SyntheticVectors(16), SyntheticVectors(24)
     some = ("bm25", "convex", "follow")
-    bench(
-        DATA,
-        systems={name: systems(DATA, one)[name] for name in some},
-        plan=PLAN,
-        folder=tmp_path,
-        client=client,
-    )
+    first = {name: systems(DATA, one)[name] for name in some}
+    bench(DATA, systems=first, plan=PLAN, folder=tmp_path, client=client)
     built, told = systems(DATA, other), []
     changed = {name: built[name] for name in some}
     again = bench(
@@ -188,12 +171,10 @@ def test_systems_that_are_run_again_by_workers_are_told_with_the_reason(client, 
         progress=lambda *step: told.append(step),
     )
     why = f"its embedder changed (before: {one.name})"
-    assert again.again == {"convex": why, "follow": why} and list(again.embedders) == [
-        f"{other.name} ({other.digest[:8]})"
-    ]
-    assert {step[2] for step in told[:-1]} == {
-        f"{name} on tiny (again, since {why})" for name in ("convex", "follow")
-    }
+    assert again.again == {"convex": why, "follow": why}
+    assert list(again.embedders) == [f"{other.name} ({other.digest[:8]})"]
+    expected = {f"{name} on tiny (again, since {why})" for name in ("convex", "follow")}
+    assert {step[2] for step in told[:-1]} == expected
 
 
 def test_a_worker_with_another_version_is_refused():
@@ -219,9 +200,8 @@ def test_an_error_of_a_system_is_told_and_leaves_what_was_finished(client, tmp_p
     def broken(ranking):
         raise ZeroDivisionError("mine")
 
-    with pytest.raises(
-        LabError, match=r"the system 'mine' failed on question 'q0', .*: ZeroDivisionError: mine"
-    ):
+    message = r"the system 'mine' failed on question 'q0', .*: ZeroDivisionError: mine"
+    with pytest.raises(LabError, match=message):
         bench(
             DATA, systems={"mine": Stage("mine", broken)}, plan=Plan("mine"), folder=tmp_path, client=client
         )

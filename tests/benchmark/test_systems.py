@@ -105,9 +105,7 @@ def test_a_shuffled_graph_keeps_nodes_types_and_degrees_and_moves_most_edges(gra
     assert [node.id for node in mixed.nodes] == [node.id for node in graph.nodes]
     for ends in (lambda edge: (edge.type, edge.source), lambda edge: (edge.type, edge.target)):
         assert Counter(map(ends, mixed.edges)) == Counter(map(ends, graph.edges))
-    before, after = (
-        {(edge.source, edge.type, edge.target) for edge in some.edges} for some in (graph, mixed)
-    )
+    before, after = ({(e.source, e.type, e.target) for e in some.edges} for some in (graph, mixed))
     assert len(before & after) < 0.2 * len(before)
     same, other = ([edge.target for edge in shuffle_targets(graph, seed).edges] for seed in (0, 1))
     assert [edge.target for edge in mixed.edges] == same != other
@@ -144,11 +142,8 @@ TUNED = {"convex, tuned", "gate", "gate, rrf"}
 
 def test_names_are_unique_as_names_of_files():
     names = list(systems(tiny(triples=TRIPLES, isomorphic=ISOMORPHIC), VECTORS))
-    assert (
-        set(names) > WITH_TRIPLES | WITH_DELTA
-        and len({file_name(name).lower() for name in names}) == len(names)
-        and all(map(file_name, names))
-    )
+    assert set(names) > WITH_TRIPLES | WITH_DELTA
+    assert len({file_name(name).lower() for name in names}) == len(names) and all(map(file_name, names))
 
 
 def test_nothing_is_tuned_on_fewer_than_four_develop_queries():

@@ -38,10 +38,7 @@ class Spy:
 
     def __call__(self, part: Dataset) -> Stage:
         self.parts.append(part)
-        return Stage(
-            f"fit {len(self.parts)}",
-            lambda ranking: ranked(ranking.query, {query.id: 1.0 for query in part.queries}),
-        )
+        return Stage(f"fit {len(self.parts)}", lambda r: ranked(r.query, {q.id: 1.0 for q in part.queries}))
 
 
 def test_each_half_is_answered_by_what_was_fitted_on_the_other():
@@ -103,13 +100,9 @@ def test_the_best_weight_is_that_of_a_plain_search_over_the_grid():
         for share in range(11)
     }
     best = max(reached.values())
-    nearest = min(
-        (share for share, value in reached.items() if value == best), key=lambda share: abs(share - 0.5)
-    )
-    assert (
-        best_weight(first, second, data).name
-        == weighted((nearest, first), (round(1 - nearest, 1), second)).name
-    )
+    nearest = min((share for share, value in reached.items() if value == best), key=lambda s: abs(s - 0.5))
+    found = best_weight(first, second, data).name
+    assert found == weighted((nearest, first), (round(1 - nearest, 1), second)).name
 
 
 # ---------------------------------------------------------------------------------------------------------

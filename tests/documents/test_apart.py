@@ -58,10 +58,8 @@ def test_a_file_that_takes_too_long_is_given_up_and_the_next_one_is_read(convert
 @pytest.mark.skipif(sys.platform != "linux", reason="no such limit there")
 def test_a_file_that_takes_too_much_memory_is_refused_and_the_next_one_is_read(converter):
     converter.limits = ConvertLimits(seconds=AMPLE, memory_mb=16)
-    assert (
-        converter.convert(docx("Head", *["a"] * 100_000), ".docx")["error"]
-        == "needs more memory than a file may take"
-    )
+    expected = "needs more memory than a file may take"
+    assert converter.convert(docx("Head", *["a"] * 100_000), ".docx")["error"] == expected
     assert converter.convert(PAGE, ".html")["text"] == "# Tea\n\nAt four."
 
 
@@ -107,19 +105,14 @@ def test_a_page_has_less_time_than_a_packed_file_and_stops_no_folder(converter, 
     (tmp_path / "tea.txt").write_text("At four.")
     library = read_documents(tmp_path)
     assert [document.text for document in library] == ["At four."]
-    assert [str(remark) for remark in library.skipped] == [
-        "hostile.html: takes longer than 0.4 seconds to read"
-    ]
+    expected = ["hostile.html: takes longer than 0.4 seconds to read"]
+    assert [str(remark) for remark in library.skipped] == expected
 
 
 def left_behind() -> tuple[set[int], set[str], int]:
     """The processes, open files and threads that this process has, but for those of its tests' own."""
     files = {str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()}
-    return (
-        processes_below(os.getpid()),
-        {file for file in files if file.startswith("pipe:")},
-        threading.active_count(),
-    )
+    return processes_below(os.getpid()), {f for f in files if f.startswith("pipe:")}, threading.active_count()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux lists what a process has")

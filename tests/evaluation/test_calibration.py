@@ -26,13 +26,8 @@ def test_the_error_is_the_gap_between_sure_and_right_weighted_by_how_many():
 
 
 def test_the_risk_grows_with_the_coverage_when_the_surest_are_right():
-    assert risk_curve(SURE, RIGHT) == [
-        (0.2, 0.0),
-        (0.4, 0.0),
-        pytest.approx((0.6, 1 / 3)),
-        (0.8, 0.25),
-        pytest.approx((1.0, 0.4)),
-    ]
+    expected = [(0.2, 0.0), (0.4, 0.0), pytest.approx((0.6, 1 / 3)), (0.8, 0.25), pytest.approx((1.0, 0.4))]
+    assert risk_curve(SURE, RIGHT) == expected
     assert risk_area(SURE, RIGHT) == pytest.approx((0 + 0 + 1 / 3 + 0.25 + 0.4) / 5)
 
 

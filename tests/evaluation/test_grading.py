@@ -51,13 +51,8 @@ def test_the_measures_are_those_of_simpleqa():
     assert (scores.correct.mean, scores.incorrect.mean, scores.not_attempted.mean) == (0.6, 0.2, 0.2)
     assert scores.correct_given_attempted.mean == 0.75 and scores.correct_given_attempted.n == 8
     assert scores.f1.mean == pytest.approx(2 * 0.6 * 0.75 / (0.6 + 0.75))
-    for estimate in (
-        scores.correct,
-        scores.incorrect,
-        scores.not_attempted,
-        scores.correct_given_attempted,
-        scores.f1,
-    ):
+    shares = (scores.correct, scores.incorrect, scores.not_attempted, scores.correct_given_attempted)
+    for estimate in (*shares, scores.f1):
         assert estimate.low < estimate.mean < estimate.high
 
 

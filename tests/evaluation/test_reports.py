@@ -113,11 +113,7 @@ def test_locked_questions_are_reported_apart():
         [finding("base", "axb"), finding("best", "ab", q5="xx", q4="yz")], data, Plan("base", rounds=200)
     )
     assert made.parts == ("all", "develop", "locked")
-    assert [made.row("best", "recall@2", part).mean for part in made.parts] == [
-        pytest.approx(4 / 6),
-        1.0,
-        0.0,
-    ]
+    assert [made.row("best", "recall@2", p).mean for p in made.parts] == [pytest.approx(4 / 6), 1.0, 0.0]
     assert [made.row("best", "recall@2", part).n for part in made.parts] == [6, 4, 2]
     assert report([finding("base", "ab")], data.develop, Plan("base", rounds=200)).parts == ("develop",)
     assert report([finding("base", "ab")], data.held_out, Plan("base", rounds=200)).parts == ("locked",)
@@ -172,9 +168,7 @@ def test_a_folder_without_plan_or_receipts_is_refused(tmp_path):
 
 
 def test_comparing_twice_the_systems_is_twice_the_work_and_each_is_compared_once(monkeypatch):
-    stage = Stage(
-        "all", lambda ranking: ranked(ranking.query, {f"d{number}": -float(number) for number in range(100)})
-    )
+    stage = Stage("all", lambda r: ranked(r.query, {f"d{number}": -float(number) for number in range(100)}))
     queries = tuple(Query("?", f"q{number}") for number in range(100))
     base = run(stage, queries, keep=100)
     qrels = {query.id: {f"d{number % 13}": 1, f"d{number % 7}": 1} for number, query in enumerate(queries)}
@@ -197,19 +191,10 @@ def test_comparing_twice_the_systems_is_twice_the_work_and_each_is_compared_once
 
 
 def test_numbers_print_as_in_a_paper():
-    assert [format_decimal(value) for value in (0.9364, 1.0, 0.0, -0.0125, 0.9996)] == [
-        ".936",
-        "1.000",
-        ".000",
-        "-.013",
-        "1.000",
-    ]
-    assert [format_signed(value) for value in (0.05, -0.05, 0.0, -0.0001)] == [
-        "+.050",
-        "−.050",
-        ".000",
-        ".000",
-    ]
+    expected = [".936", "1.000", ".000", "-.013", "1.000"]
+    assert [format_decimal(value) for value in (0.9364, 1.0, 0.0, -0.0125, 0.9996)] == expected
+    expected = ["+.050", "−.050", ".000", ".000"]
+    assert [format_signed(value) for value in (0.05, -0.05, 0.0, -0.0001)] == expected
 
 
 def test_no_text_leaves_its_cell():
@@ -239,13 +224,7 @@ def test_a_failure_names_what_was_missed_and_what_stood_there_instead():
 
 def test_failures_can_be_filtered_and_counted_by_type():
     found = failures(toy(), [finding("base", "ac"), finding("best", "ab", q1="cd")], k=2)
-    assert [question.id for question in found.where(fails="base", works="best").questions] == [
-        "q0",
-        "q2",
-        "q3",
-        "q4",
-        "q5",
-    ]
+    assert [q.id for q in found.where(fails="base", works="best").questions] == ["q0", "q2", "q3", "q4", "q5"]
     assert [question.id for question in found.where(fails="best").questions] == ["q1"]
     assert [question.id for question in found.where(type="hard", works="best").questions] == ["q2"]
     assert found.by_type()["hard"] == {"base": (2, 2), "best": (1, 2)}
@@ -301,9 +280,8 @@ def test_the_page_stands_alone_with_tables_plots_and_failures(made, tmp_path):
     path = write_recall_page(made, tmp_path / "deep" / "recall.html")
     page = path.read_text(encoding="utf-8")
     tags = Tags(page)
-    assert (
-        not tags.open and tags.seen.count("svg") == 3 and "script" not in tags.seen and "details" in tags.seen
-    )
+    assert not tags.open and tags.seen.count("svg") == 3 and "script" not in tags.seen
+    assert "details" in tags.seen
     assert not re.search(r"(?i)\w+://|href=\"(?!#)|src=|url\((?!#)", page)
     assert all(format_decimal(row.mean) in page for row in made.rows) and "aria-label" in page
     assert recall_page([made]) == page

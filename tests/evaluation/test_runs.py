@@ -112,9 +112,7 @@ def test_a_receipt_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_pa
 def test_a_receipt_keeps_the_first_hits_in_their_order_and_six_digits_of_a_score(tmp_path):
     scores = {"d09": 1.23456789e-5, "d03": 1.23456781e-5, "d01": 1.0}
     path = tmp_path / "run.jsonl.gz"
-    run_and_store(
-        path, Stage("fixed", lambda ranking: ranked(ranking.query, scores)), DATA, name="fixed", keep=2
-    )
+    run_and_store(path, Stage("fixed", lambda r: ranked(r.query, scores)), DATA, name="fixed", keep=2)
     assert load_results(path).hits["q0"] == (Hit("d01", 1.0), Hit("d09", 1.23457e-5))
     head, *_, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
     assert head["kept"] == 2
@@ -135,10 +133,8 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     stop.write_text("")
     made = run_and_store(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
     assert asked.read_text().split() == [*(f"q{number}" for number in range(6)), "q5", "q6", "q7"]
-    assert (
-        made == run_and_store(tmp_path / "other.jsonl.gz", WORDS, DATA, name="bm25")
-        and len(made.seconds) == 8
-    )
+    assert made == run_and_store(tmp_path / "other.jsonl.gz", WORDS, DATA, name="bm25")
+    assert len(made.seconds) == 8
 
 
 KILLED = """
@@ -161,9 +157,8 @@ def test_a_killed_process_loses_no_finished_query_unless_the_version_was_changed
 
     def asked(**more: str) -> list[str]:
         words = [sys.executable, "-c", KILLED, str(path)]
-        ran = subprocess.run(
-            words, cwd=tests, env={**os.environ, **places, **more}, capture_output=True, text=True
-        )
+        env = {**os.environ, **places, **more}
+        ran = subprocess.run(words, cwd=tests, env=env, capture_output=True, text=True)
         assert ran.returncode == (-9 if more else 0), ran.stderr
         return ran.stdout.split()
 
@@ -281,9 +276,8 @@ def test_a_damaged_line_of_a_run_that_was_stopped_names_the_file_to_delete(tmp_p
     stop.write_text("")
     lines = partial.read_bytes().splitlines(keepends=True)
     partial.write_bytes(b"".join([lines[0], b"junk\n", *lines[2:]]))
-    with pytest.raises(
-        BadInput, match=r"bm25\.jsonl\.gz\.partial, line 2: not JSON .*Delete .*bm25\.jsonl\.gz\.partial, or"
-    ):
+    message = r"bm25\.jsonl\.gz\.partial, line 2: not JSON .*Delete .*bm25\.jsonl\.gz\.partial, or"
+    with pytest.raises(BadInput, match=message):
         run_and_store(path, stoppable(WORDS, stop, asked), DATA, name="bm25")
     partial.unlink()
     assert len(run_and_store(path, stoppable(WORDS, stop, asked), DATA, name="bm25").hits) == 8

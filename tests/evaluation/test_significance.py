@@ -59,9 +59,8 @@ def test_the_seed_decides_and_zeros_change_nothing():
 @pytest.mark.parametrize("seed", range(3))
 def test_an_interval_equals_that_of_scipy_with_the_same_draws(seed):
     values = np.random.default_rng(seed).beta(5, 1, 80)
-    theirs = stats.bootstrap(
-        (values,), np.mean, n_resamples=3_000, method="BCa", rng=np.random.default_rng(7)
-    ).confidence_interval
+    rng = np.random.default_rng(7)
+    theirs = stats.bootstrap((values,), np.mean, n_resamples=3_000, method="BCa", rng=rng).confidence_interval
     ours = interval(values, rounds=3_000, seed=7)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
     assert ours.mean == pytest.approx(values.mean()) and ours.n == 80
@@ -74,9 +73,7 @@ def test_values_that_are_all_the_same_have_an_interval_of_one_point():
 def test_95_of_100_intervals_hold_the_true_mean():
     generator = np.random.default_rng(0)
     samples = generator.choice([0, 0.5, 1], (600, 60), p=[0.1, 0.3, 0.6])
-    held = np.mean(
-        [own.low <= 0.75 <= own.high for sample in samples for own in [interval(sample, rounds=600)]]
-    )
+    held = np.mean([own.low <= 0.75 <= own.high for s in samples for own in [interval(s, rounds=600)]])
     assert 0.92 < held < 0.975
 
 
@@ -122,11 +119,8 @@ def test_effect_size_and_counts():
     values = [0.5, 0.0, -0.5, 0.5, 0.0, 0.5]
     assert wins_ties_losses(values) == (3, 2, 1)
     assert effect_size(values) == pytest.approx(np.mean(values) / np.std(values, ddof=1))
-    assert (effect_size([0, 0]), effect_size([0.1, 0.1]), effect_size([-0.1, -0.1])) == (
-        0.0,
-        math.inf,
-        -math.inf,
-    )
+    expected = (0.0, math.inf, -math.inf)
+    assert (effect_size([0, 0]), effect_size([0.1, 0.1]), effect_size([-0.1, -0.1])) == expected
 
 
 @pytest.mark.parametrize("values", [[1.0], [], [1.0, math.nan], [[1.0, 2.0]]])
@@ -198,9 +192,8 @@ VALUES = [0.0, 0.2, 1.0, 0.4, 0.9, 0.1, 0.7, 0.3]
 def test_groups_of_one_are_the_usual_interval_and_test():
     alone = [str(number) for number in range(len(VALUES))]
     found, usual = grouped_interval(VALUES, alone), interval(VALUES)
-    assert (found.mean, found.low, found.high, found.n) == pytest.approx(
-        (usual.mean, usual.low, usual.high, usual.n)
-    )
+    expected = pytest.approx((usual.mean, usual.low, usual.high, usual.n))
+    assert (found.mean, found.low, found.high, found.n) == expected
     assert grouped_p(VALUES, alone) == sign_flip_p(VALUES)
 
 

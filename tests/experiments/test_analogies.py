@@ -67,9 +67,8 @@ def similarity(first, second):
 def test_a_set_has_its_size_and_its_two_parts_divide_it(name):
     whole = choices(name)
     assert (len(whole.questions), len(whole.opened.questions)) == SIZES[name]
-    assert {each.id for each in whole.develop.questions} == {
-        each.id for each in whole.questions
-    } - whole.locked
+    expected = {each.id for each in whole.questions} - whole.locked
+    assert {each.id for each in whole.develop.questions} == expected
 
 
 @pytest.mark.parametrize("name", sorted(CHOICES))
@@ -100,14 +99,12 @@ def test_what_is_relevant_is_in_the_pool_and_the_query_itself_is_not(name):
     text_of = {document.id: document.text for document in found.dataset.documents}
     for query in found.dataset.queries:
         pool = set(found.pools[query.id])
-        assert set(found.dataset.qrels[query.id]) <= pool <= set(text_of) and len(pool) == len(
-            found.pools[query.id]
-        )
+        assert set(found.dataset.qrels[query.id]) <= pool <= set(text_of)
+        assert len(pool) == len(found.pools[query.id])
         assert query.text not in {text_of[id] for id in pool}
     assert len(found.texts) >= len(text_of)
-    assert len(found.develop.dataset.queries) + len(found.opened.dataset.queries) == len(
-        found.dataset.queries
-    )
+    expected = len(found.dataset.queries)
+    assert len(found.develop.dataset.queries) + len(found.opened.dataset.queries) == expected
 
 
 def test_the_searches_have_their_published_sizes():
@@ -115,9 +112,8 @@ def test_the_searches_have_their_published_sizes():
     task = retrieval("analobench T2 S1")
     corpus = retrieval("analobench S30")
     processes = retrieval("parallelparc pool")
-    assert {len(pool) for pool in task.pools.values()} == {200} and {
-        len(pool) for pool in corpus.pools.values()
-    } == {339}
+    assert {len(pool) for pool in task.pools.values()} == {200}
+    assert {len(pool) for pool in corpus.pools.values()} == {339}
     assert sum(map(len, task.dataset.qrels.values())) == sum(map(len, corpus.dataset.qrels.values())) == 2_460
     assert len(processes.dataset.documents) == 620 and "590 to 620 to choose from" in repr(processes)
 
@@ -126,14 +122,11 @@ def test_the_searches_have_their_published_sizes():
 def test_pairs_are_judged_in_the_part_they_belong_to_and_analogies_are_rare(name):
     whole = pairs(name)
     develop, opened = whole.develop, whole.opened
-    assert (
-        develop.analogous.isdisjoint(opened.analogous)
-        and develop.analogous | opened.analogous == whole.analogous
-    )
+    assert develop.analogous.isdisjoint(opened.analogous)
+    assert develop.analogous | opened.analogous == whole.analogous
     for part in (whole, develop, opened):
-        assert (
-            part.analogous and all(part.judges(*each) for each in part.analogous) and part.prevalence <= 0.03
-        )
+        assert part.analogous and all(part.judges(*each) for each in part.analogous)
+        assert part.prevalence <= 0.03
     assert not any(develop.judges(*each) for each in opened.analogous)
 
 
@@ -158,9 +151,7 @@ def test_the_draw_is_the_same_in_any_order_and_another_with_another_seed():
     found = made()
     first = cells(pools_of(found, Counts(), nouns), name="made").choices
     again = cells(pools_of(found[::-1], Counts(), nouns), name="made").choices
-    assert sorted(first.questions, key=lambda each: each.id) == sorted(
-        again.questions, key=lambda each: each.id
-    )
+    assert sorted(first.questions, key=lambda e: e.id) == sorted(again.questions, key=lambda each: each.id)
     assert cells(pools_of(found, Counts(), nouns), name="made", seed=1).choices.questions != first.questions
     assert len({question.answer for question in first.questions}) == 4
 
@@ -173,16 +164,12 @@ def test_the_cells_of_a_set_are_drawn_of_one_part_at_a_time(name):
     develop = cells_of(name, Counts(), long_words).choices
     opened = cells_of(name, Counts(), long_words, opened=True).choices
     away = {item.id for item in items(name) if item.locked}
-    in_develop, in_opened = (
-        {question.id.split()[0] for question in part.questions} for part in (develop, opened)
-    )
+    in_develop, in_opened = ({q.id.split()[0] for q in part.questions} for part in (develop, opened))
     assert in_develop and in_develop.isdisjoint(away) and in_opened <= away and in_opened
     assert not develop.locked and len(opened.opened.questions) == len(opened.questions)
     texts_of_away = {item.analogue for item in items(name) if item.locked}
     known = {item.analogue for item in items(name) if not item.locked}
-    assert not any(
-        text in texts_of_away - known for question in develop.questions for text in question.choices
-    )
+    assert not any(text in texts_of_away - known for q in develop.questions for text in q.choices)
 
 
 def test_a_pair_has_two_ends():
@@ -222,10 +209,8 @@ def test_every_item_is_asked_in_a_cell_or_counted_as_left_out():
             for trap in ("similar", "dissimilar")
         }
         assert len(set(totals.values())) == 1
-    assert (
-        sum(drawn.counts.values()) + sum(drawn.left_out.values()) == 2 * 14
-        and sum(drawn.left_out.values()) > 0
-    )
+    assert sum(drawn.counts.values()) + sum(drawn.left_out.values()) == 2 * 14
+    assert sum(drawn.left_out.values()) > 0
     assert repr(drawn).startswith("<made: near-similar")
 
 
@@ -247,11 +232,8 @@ def test_items_of_both_parts_or_of_one_id_or_alone_are_refused():
 
 def test_terms_and_systems_are_read_and_a_mapping_is_judged_by_them():
     scan = system_pairs()
-    assert (len(scan.pairs), sum(len(each.terms) for each in scan.pairs), len(scan.opened.pairs)) == (
-        65,
-        451,
-        21,
-    )
+    expected = (65, 451, 21)
+    assert (len(scan.pairs), sum(len(each.terms) for each in scan.pairs), len(scan.opened.pairs)) == expected
     assert Counter(each.kind for each in scan.pairs for _ in each.terms) == {"science": 78, "metaphor": 373}
     heat = next(each for each in scan.develop.pairs if each.id == "heat transfer | water flow")
     assert SystemTerm("kettle", "bucket") in heat.terms
@@ -275,15 +257,10 @@ def test_the_wrong_choices_are_of_known_kinds():
     assert kinds("storyanalogy-mc") == {("noun", "random", "random", "target"): 360}
     assert kinds("parallelparc basic") == {("random", "random", "random", "target"): 310}
     assert kinds("parallelparc advanced") == {("distractor", "random", "random, broken", "target"): 310}
-    assert kinds("analobench T1 S10") == {
-        ("other", "other", "other", "target"): 335,
-        ("itself", "other", "other", "target"): 5,
-    }
+    expected = {("other", "other", "other", "target"): 335, ("itself", "other", "other", "target"): 5}
+    assert kinds("analobench T1 S10") == expected
 
 
 def test_far_and_close_are_known_where_people_said_so():
-    assert Counter(question.far for question in choices("parallelparc basic").questions) == {
-        False: 186,
-        True: 124,
-    }
+    assert Counter(q.far for q in choices("parallelparc basic").questions) == {False: 186, True: 124}
     assert {question.far for question in choices("analobench T1 S1").questions} == {None}

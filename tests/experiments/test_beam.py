@@ -60,14 +60,8 @@ def rows(chat: str, *, locked: bool) -> list[dict]:
     told = []
     for session, day, *both in GARDEN:
         for role, text in zip(("user", "assistant"), both, strict=True):
-            row = {
-                "chat_id": chat,
-                "turn_id": len(told),
-                "session": session,
-                "time": day,
-                "role": role,
-                "text": text,
-            }
+            about = {"chat_id": chat, "turn_id": len(told), "session": session, "time": day}
+            row = about | {"role": role, "text": text}
             told.append(row | {"in_short": True, "locked": locked})
     return [*told, told[0] | {"turn_id": len(told), "time": "2024-07-01", "in_short": False}]
 
@@ -150,9 +144,8 @@ def test_code_is_not_taken_for_what_was_said():
 
 
 def test_the_memory_is_not_told_the_ability_of_a_question(chat):
-    assert {question.query for question in chat.questions} == {
-        question.query for question in (replace(each, ability="") for each in chat.questions)
-    }
+    found = {question.query for question in chat.questions}
+    assert found == {question.query for question in (replace(each, ability="") for each in chat.questions)}
 
 
 def test_every_system_ranks_each_turn_once_and_says_how_sure_it_is(chat, embedder):
@@ -162,9 +155,8 @@ def test_every_system_ranks_each_turn_once_and_says_how_sure_it_is(chat, embedde
         assert [hit.score for hit in ranking.hits] == sorted(
             (hit.score for hit in ranking.hits), reverse=True
         ), name
-    assert list(chat_systems(chat, embedder)) != [] and set(chat_systems(chat, embedder)) == set(
-        system_names()
-    )
+    assert list(chat_systems(chat, embedder)) != []
+    assert set(chat_systems(chat, embedder)) == set(system_names())
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -178,21 +170,15 @@ def test_the_area_under_the_curve_is_the_share_of_pairs_in_the_right_order():
 
 
 def test_recall_and_gaps_are_those_counted_by_hand(tmp_path):
-    evidence = {
-        "q1": ("knowledge_update", ["a", "b"]),
-        "q2": ("knowledge_update", ["c"]),
-        "q3": ("abstention", []),
-    }
+    evidence = {"q1": ("knowledge_update", ["a", "b"]), "q2": ("knowledge_update", ["c"])}
+    evidence["q3"] = ("abstention", [])
     told = {query: {"ability": ability, "evidence": turns} for query, (ability, turns) in evidence.items()}
     (tmp_path / "evidence.json").write_text(json.dumps(told))
     wrong = [f"x{number}" for number in range(6)]
     for name in system_names():
         best = name == "memory"
-        lists = {
-            "q1": ["a", "b"] if best else ["a", *wrong, "b"],
-            "q2": ["c"] if best else wrong,
-            "q3": wrong,
-        }
+        first = ["a", "b"] if best else ["a", *wrong, "b"]
+        lists = {"q1": first, "q2": ["c"] if best else wrong, "q3": wrong}
         scores = {"q1": 0.9, "q2": 0.5, "q3": 0.7}
         hits = {
             query: tuple(Hit(id, scores[query] / place) for place, id in enumerate(ids, 1))
@@ -247,9 +233,8 @@ def test_receipts_hold_no_word_of_the_chats(data, tmp_path, embedder):
     )
     texts = [path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()]
     whole = b" ".join(gzip.decompress(each) if each[:2] == b"\x1f\x8b" else each for each in texts)
-    assert b"c1-0006" in whole and not [
-        word for word in (b"honey", b"seedlings", b"tractor", b"Langstroth") if word in whole
-    ]
+    assert b"c1-0006" in whole
+    assert not [word for word in (b"honey", b"seedlings", b"tractor", b"Langstroth") if word in whole]
 
 
 def test_a_folder_without_chats_is_refused_by_its_name(tmp_path):

@@ -64,9 +64,7 @@ def test_texts_are_joined_by_a_bare_hub_for_each_noun_that_a_few_share(scripts):
 def test_develop_sources_ask_for_develop_analogues_and_no_others(scripts, name):
     whole = pairs(f"{name} pairs")
     asked = scripts["questions"](name, "develop", whole.develop)
-    assert {query.id for query in asked.queries} == {
-        content_id("", item.source) for item in items(name) if not item.locked
-    }
+    assert {q.id for q in asked.queries} == {content_id("", i.source) for i in items(name) if not i.locked}
     ends = {end for both in whole.locked for end in both}
     for query in asked.queries:
         assert asked.qrels[query.id] and query.id not in asked.qrels[query.id]
@@ -114,22 +112,17 @@ def test_there_are_as_many_edges_of_strangers_and_of_the_most_alike(scripts):
     verdicts = scripts["KeptVerdicts"](Aligner(embedder))
     alike = scripts["most_alike"](texts(), embedder, 4)
     weights = [edge.properties["weight"] for edge in alike]
-    assert (
-        len(alike) == 4
-        and weights == sorted(weights, reverse=True)
-        and alike[:2] == scripts["most_alike"](texts(), embedder, 2)
-    )
+    assert len(alike) == 4 and weights == sorted(weights, reverse=True)
+    assert alike[:2] == scripts["most_alike"](texts(), embedder, 2)
     standing = scripts["most_alike"](texts(), embedder, 6, verdicts)
-    assert standing and not any(
-        verdicts.align(TEXTS[edge.source], TEXTS[edge.target]).veto for edge in standing
-    )
+    assert standing
+    assert not any(verdicts.align(TEXTS[edge.source], TEXTS[edge.target]).veto for edge in standing)
     strange = scripts["of_strangers"](
         texts(), made, embedder, scripts["Thresholds"](0.9, -2.0), verdicts, len(standing)
     )
     # all that can stand
-    assert {(edge.source, edge.target) for edge in strange} == {
-        (edge.source, edge.target) for edge in standing
-    }
+    expected = {(edge.source, edge.target) for edge in standing}
+    assert {(edge.source, edge.target) for edge in strange} == expected
 
 
 def test_a_passage_keeps_its_heaviest_edges_where_the_other_end_does_too(scripts):

@@ -35,9 +35,7 @@ def test_what_one_clue_decides_is_learnt(units, least):
 
 
 def test_nothing_is_learnt_on_a_question_that_is_locked_anywhere():
-    asked = {
-        (part.name.removesuffix("-untitled"), query.id) for part in develop_parts() for query in part.queries
-    }
+    asked = {(p.name.removesuffix("-untitled"), query.id) for p in develop_parts() for query in p.queries}
     locked = {(name, id) for name in BUNDLED for id in load_dataset(name).locked}
     locked |= {("2wiki-1000", id) for id in load_dataset("2wiki").locked}
     assert len(asked) > 900 and not asked & locked
@@ -61,14 +59,12 @@ def test_the_sets_are_those_of_others_without_titles_or_among_all_passages():
     data, bare, among = (load_dataset(f"musique-498{ending}") for ending in ("", "-untitled", "-mixed"))
     assert {document.id for document in bare.documents} == {document.id for document in data.documents}
     assert not any(document.title for document in bare.documents) and bare.qrels == data.qrels
-    assert len(among.documents) > 14_000 and len({document.id for document in among.documents}) == len(
-        among.documents
-    )
+    assert len(among.documents) > 14_000
+    assert len({document.id for document in among.documents}) == len(among.documents)
     thousand = load_dataset("2wiki-1000")
     run = published_thousand()
-    assert set(run) == {query.id for query in thousand.queries} and all(
-        len(hits) == 5 for hits in run.values()
-    )
+    assert set(run) == {query.id for query in thousand.queries}
+    assert all(len(hits) == 5 for hits in run.values())
     found = np.mean(
         [
             np.mean([id in {hit.id for hit in run[query]} for id in gold])

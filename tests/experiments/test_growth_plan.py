@@ -13,9 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def rows(power: float, sizes=(1_000, 10_000, 100_000), lane: str = "words"):
-    return [
-        {"lane": lane, "passages": size, **dict.fromkeys(CARRIED_ON, 3e-4 * size**power)} for size in sizes
-    ]
+    return [{"lane": lane, "passages": s, **dict.fromkeys(CARRIED_ON, 3e-4 * s**power)} for s in sizes]
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 1.2])
@@ -48,6 +46,5 @@ def test_where_growth_bends_the_two_fits_say_a_range():
         *[row | {"index_s": 2 * row["index_s"]} for row in rows(1.0, (100_000,))],
     ]
     (index, *_) = [each for each in extrapolated(bent, 10**6) if each.what == "index_s"]
-    assert index.low < 1000 < index.high == pytest.approx(1200) and index.exponent == pytest.approx(
-        1.1505, abs=1e-4
-    )
+    assert index.low < 1000 < index.high == pytest.approx(1200)
+    assert index.exponent == pytest.approx(1.1505, abs=1e-4)

@@ -38,7 +38,5 @@ def test_the_page_says_what_the_receipts_of_the_judge_give():
     shares = {(row[0].text, row[1].text): row[3].text for row in grid.rows}
     page = " ".join((RESULTS / "transfer" / "notes.md").read_text(encoding="utf-8").split())
     told = page.partition("**The same model as judge**")[2].partition("- **")[0]
-    assert all(
-        shares[name, rubric] in told for name in JUDGE_SETS for rubric in (*JUDGE_RUBRICS, "most of them")
-    )
+    assert all(shares[name, r] in told for name in JUDGE_SETS for r in (*JUDGE_RUBRICS, "most of them"))
     assert f"{grid.rows[0][2].text} dev questions" in told

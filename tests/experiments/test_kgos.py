@@ -57,9 +57,8 @@ def test_the_halves_share_no_query_and_every_gold_node_is_in_the_graph(graph):
     ids = [query.id for some in halves.values() for query in some]
     assert len(ids) == len(set(ids)) == 152 and {len(some) for some in halves.values()} == {76}
     for query in (*halves["tuning"], *halves["locked"]):
-        assert query.strict <= query.lenient <= set(graph.ids) and bool(query.strict) is (
-            query.level != "out_of_scope"
-        )
+        assert query.strict <= query.lenient <= set(graph.ids)
+        assert bool(query.strict) is (query.level != "out_of_scope")
         assert query.intent in INTENT_LABELS
     with pytest.raises(UnknownName, match="tuning"):
         cookbook_queries("all")
@@ -163,9 +162,8 @@ def test_the_table_of_confusions_counts_every_query_once_and_its_diagonal_is_wha
     for said in intents_said(RESULTS, half):
         table = confusions(said, some)
         assert sum(sum(row.values()) for row in table.values()) == len(some)
-        assert sum(row.get(label, 0) for label, row in table.items()) == sum(
-            right_intents(said, some).values()
-        )
+        found = sum(row.get(label, 0) for label, row in table.items())
+        assert found == sum(right_intents(said, some).values())
         assert sum(right_intents(said, some, fair=True).values()) >= sum(right_intents(said, some).values())
         assert sum(id.startswith("outside") for id in said.labels) == 1000
 
@@ -179,10 +177,8 @@ def test_a_half_without_receipts_is_an_error_that_says_what_to_do(tmp_path):
 
 def test_a_level_is_within_the_interval_not_reached_or_exceeded():
     own = Estimate(0.6, 0.5, 0.7, 9)
-    assert [level_said(figure, own) for figure in (0.5, 0.65, 0.885, 0.4)] == ["within the interval"] * 2 + [
-        "not reached",
-        "exceeded",
-    ]
+    expected = ["within the interval"] * 2 + ["not reached", "exceeded"]
+    assert [level_said(figure, own) for figure in (0.5, 0.65, 0.885, 0.4)] == expected
 
 
 def test_an_accepted_node_stands_for_one_strict_node_and_no_more():
@@ -199,10 +195,8 @@ def test_nothing_is_measured_before_it_is_settled_what_will_be(tmp_path):
 
 def test_the_fusion_that_was_settled_is_the_one_that_is_used_and_another_plan_is_refused(tmp_path, graph):
     folder = settled_at(tmp_path)
-    assert (
-        settled_before(folder, graph, InMemoryVectors(Letters())).as_json()
-        == json.loads((folder / SETTLED).read_text())["learned fusion"]
-    )
+    found = settled_before(folder, graph, InMemoryVectors(Letters())).as_json()
+    assert found == json.loads((folder / SETTLED).read_text())["learned fusion"]
     plan = json.loads((folder / PLAN).read_text())
     (folder / PLAN).write_text(json.dumps(plan | {"baseline": "bm25 only"}))
     with pytest.raises(BadInput, match="another plan"):
@@ -212,16 +206,14 @@ def test_the_fusion_that_was_settled_is_the_one_that_is_used_and_another_plan_is
 def test_the_queries_without_an_answer_are_in_no_data_set(graph):
     some = cookbook_queries("tuning")
     data = cookbook_data("tuning", some, graph)
-    assert len(data.queries) == sum(bool(query.strict) for query in some) == 66 and set(data.qrels) == {
-        query.id for query in data.queries
-    }
+    assert len(data.queries) == sum(bool(query.strict) for query in some) == 66
+    assert set(data.qrels) == {query.id for query in data.queries}
 
 
 def test_the_questions_from_outside_are_three_parts_and_none_is_a_query_of_ours():
     parts = [outside_questions(split) for split in ("train", "val", "test")]
-    assert [len(part) for part in parts] == [100, 100, 1000] and len(
-        {text for part in parts for text in part}
-    ) == 1200
+    assert [len(part) for part in parts] == [100, 100, 1000]
+    assert len({text for part in parts for text in part}) == 1200
     ours = {query.text for half in HALVES for query in cookbook_queries(half)}
     assert not ours & {text for part in parts for text in part}
     with pytest.raises(UnknownName, match="train"):

@@ -45,19 +45,15 @@ def walked(limits=FEW, question="In which year was Ada Lovelace born?", **replie
 
 
 def test_a_vote_that_inserts_and_how_it_was_split():
-    run = walked(
-        FEW.but(steps=4), vote=[*votes("I", "I", "I"), *votes("R", "I", "I", "R", "I"), *votes("R", "R", "R")]
-    )
+    vote = [*votes("I", "I", "I"), *votes("R", "I", "I", "R", "I"), *votes("R", "R", "R")]
+    run = walked(FEW.but(steps=4), vote=vote)
     shown = lessons_of(run)
     assert [run.events[at].inserts for at in shown["INSERT by vote"]] == [3, 3]
     (split,) = shown["a vote split 3:2"]
-    assert (run.events[split].inserts, run.events[split].retrieves) == (
-        3,
-        2,
-    ) and "a vote split 2:1" not in shown
-    assert "a vote split 2:1" in lessons_of(
-        walked(FEW.but(votes=3), vote=[*votes("I", "R", "I"), *votes("R", "R")])
-    )
+    assert (run.events[split].inserts, run.events[split].retrieves) == (3, 2)
+    assert "a vote split 2:1" not in shown
+    expected = "a vote split 2:1"
+    assert expected in lessons_of(walked(FEW.but(votes=3), vote=[*votes("I", "R", "I"), *votes("R", "R")]))
 
 
 def test_a_step_that_a_rule_decides_is_no_vote():
@@ -85,28 +81,18 @@ def test_a_refused_read_that_stays_refused_is_not_mended():
 
 
 def test_a_refused_write_that_is_repaired_is_no_mended_retrieve():
-    run = walked(
-        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")],
-        write={"statements": ["add("]},
-        mend={"statement": WRITE["statements"][0]},
-    )
+    vote = [*votes("I", "I", "I"), *votes("R", "R", "R")]
+    run = walked(vote=vote, write={"statements": ["add("]}, mend={"statement": WRITE["statements"][0]})
     shown = lessons_of(run)
-    assert (
-        isinstance(run.events[shown["a refused statement repaired"][0]], Wrote)
-        and "a wrong RETRIEVE mended" not in shown
-    )
+    assert isinstance(run.events[shown["a refused statement repaired"][0]], Wrote)
+    assert "a wrong RETRIEVE mended" not in shown
 
 
 def test_an_empty_read_that_is_asked_again_and_an_answer_that_is_forced():
     limits = FEW.but(steps=1, forced_reads=1, rereads=1)
     nothing = {"statement": "result = facts('Nobody')"}
-    run = walked(
-        limits,
-        vote=votes("I", "I", "I"),
-        forced=nothing,
-        reread={"statement": "result = facts('No one')"},
-        guess={"answer": "1815"},
-    )
+    reread = {"statement": "result = facts('No one')"}
+    run = walked(limits, vote=votes("I", "I", "I"), forced=nothing, reread=reread, guess={"answer": "1815"})
     shown = lessons_of(run)
     assert [run.events[at].role for at in shown["an empty read asked again"]] == ["read again"]
     assert isinstance(run.events[shown["a forced answer"][0]], Forced)
@@ -127,9 +113,8 @@ def test_who_wins_is_known_where_the_head_of_a_trace_says_the_right_answer_and_t
     about = {"gold": "Oregon", "rag": {"answer": "New York"}}
     assert known_of(Trace("", "", answered, about)) == KnownAnswer("Oregon", "New York")
     assert lessons_of(Trace("", "", answered, about)) == {"the graph wins over RAG": (0,)}
-    assert lessons_of(Trace("", "", answered), KnownAnswer("New York", "New York")) == {
-        "RAG wins over the graph": (0,)
-    }
+    expected = {"RAG wins over the graph": (0,)}
+    assert lessons_of(Trace("", "", answered), KnownAnswer("New York", "New York")) == expected
     assert (
         lessons_of(Trace("", "", answered), KnownAnswer("Oregon", "Oregon"))
         == {}
@@ -203,11 +188,8 @@ def test_the_facts_of_the_bridge_come_from_two_texts_and_the_answer_is_right():
 
 
 def test_what_the_head_of_a_bundled_run_says_of_rag_is_what_was_measured():
-    lines = (
-        (ROOT / "benchmarks" / "results" / "hotpotqa_develop_rag.jsonl")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
+    results = ROOT / "benchmarks" / "results" / "hotpotqa_develop_rag.jsonl"
+    lines = results.read_text(encoding="utf-8").splitlines()
     measured = {row["id"]: row for row in map(json.loads, lines[1:])}
     named = [run.about for run in RUNS.values() if "rag" in run.about]
     assert len(named) > 3

@@ -31,21 +31,17 @@ def folder(tmp_path_factory):
 
 def test_the_packaged_ones_have_the_names_that_embedder_knows():
     pytest.importorskip("wordllama")
-    assert (
-        embedder_by_name("minilm").name == "all-MiniLM-L6-v2-int8"
-        and embedder_by_name("wordllama").dimension == 256
-    )
+    assert embedder_by_name("minilm").name == "all-MiniLM-L6-v2-int8"
+    assert embedder_by_name("wordllama").dimension == 256
     assert embedder_by_name("all-minilm").name.startswith("all-MiniLM-L6-v2")
 
 
 def test_a_model_in_a_folder_gives_the_vectors_of_the_model_and_is_named_by_the_folder(folder):
     mine = embedder_by_name(f"sentence-transformers:{folder}")
-    assert (mine.name, mine.dimension) == ("my model", 384) and embedder_by_name(
-        str(folder)
-    ).digest == mine.digest
-    assert np.allclose(mine.embed(TEXTS), SentenceTransformers().embed(TEXTS), atol=1e-5) and mine.embed(
-        []
-    ).shape == (0, 384)
+    assert (mine.name, mine.dimension) == ("my model", 384)
+    assert embedder_by_name(str(folder)).digest == mine.digest
+    assert np.allclose(mine.embed(TEXTS), SentenceTransformers().embed(TEXTS), atol=1e-5)
+    assert mine.embed([]).shape == (0, 384)
     assert f"{SentenceModel(str(folder))!r}" == "<my model by sentence-transformers, 384 dimensions>"
 
 
@@ -70,9 +66,8 @@ def test_other_settings_or_weights_in_the_folder_are_another_embedder(folder, tm
 
 def test_what_holds_no_model_or_cannot_be_had_is_said_without_its_path(folder, tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(
-        ModelMissing, match="the folder 'empty' holds no model that sentence-transformers can load"
-    ) as refused:
+    message = "the folder 'empty' holds no model that sentence-transformers can load"
+    with pytest.raises(ModelMissing, match=message) as refused:
         embedder_by_name(f"sentence-transformers:{tmp_path / 'empty'}")
     assert refused.value.__cause__ is not None
     monkeypatch.setattr(
@@ -90,9 +85,8 @@ def test_without_sentence_transformers_the_extra_is_named(monkeypatch):
         "kgot_lab.embedding.embedders.find_spec",
         lambda name: None if name[0] == "s" else util.find_spec(name),
     )
-    with pytest.raises(
-        NotInstalled, match=r"this needs sentence-transformers: pip install 'kgot_lab\[torch\]'"
-    ):
+    message = r"this needs sentence-transformers: pip install 'kgot_lab\[torch\]'"
+    with pytest.raises(NotInstalled, match=message):
         embedder_by_name("sentence-transformers:BAAI/bge-base-en-v1.5")
 
 

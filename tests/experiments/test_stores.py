@@ -54,9 +54,8 @@ def test_a_raw_driver_finds_what_the_store_finds(kind, tmp_path):
         one.load(diff)
     for id in Task.about(diff).ids[:10]:
         assert len(ours.neighbours(id)) == len(theirs.neighbours(id))
-        assert [len(ours.within(id, hops)) for hops in (1, 2, 3)] == [
-            len(theirs.within(id, hops)) for hops in (1, 2, 3)
-        ]
+        found = [len(ours.within(id, hops)) for hops in (1, 2, 3)]
+        assert found == [len(theirs.within(id, hops)) for hops in (1, 2, 3)]
     assert len(ours.read("n7")) == len(theirs.read("n7"))
     for one in (ours, theirs):
         one.close()
@@ -71,12 +70,8 @@ def test_every_figure_of_the_tables_is_in_the_receipts():
         for each in row["ours"].values()
         if isinstance(each, dict)
     }
-    cells = [
-        cell
-        for line in run("--table").splitlines()
-        for cell in line.split(" | ")[1:-1]
-        if line.count(" | ") > 10
-    ]
+    lines = [line.split(" | ")[1:-1] for line in run("--table").splitlines() if line.count(" | ") > 10]
+    cells = [cell for line in lines for cell in line]
     shown = {found[0] for cell in cells if (found := re.match(r"<?[\d.,]+(?=\*?( \(|$))", cell))}
     assert len(shown) > 50 and shown <= known
 

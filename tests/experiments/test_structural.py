@@ -55,9 +55,8 @@ def test_a_gain_is_paired_and_told_apart_for_locked_questions_and_groups():
     assert [len(found[part]) for part in ("all", "locked", "groups")] == [40, 10, 20]
     assert found["all"].mean() == pytest.approx(0.25) and found["locked"].mean() == pytest.approx(0.2)
     (row,) = gains("own", [(asked(), SAID)], fitted=True).rows
-    assert [cell.text for cell in row[:5]] == ["drawn", "fitted surface", ".750", ".500", "+.250"] and row[
-        4
-    ].bold
+    assert [cell.text for cell in row[:5]] == ["drawn", "fitted surface", ".750", ".500", "+.250"]
+    assert row[4].bold
 
 
 def test_receipts_give_the_same_tables_without_a_model(tmp_path):

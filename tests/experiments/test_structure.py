@@ -104,12 +104,10 @@ def test_a_question_is_answered_by_weights_that_its_fold_did_not_teach():
     weights, fold = cross_validated(features, answers, groups), fold_of(groups)
     for number in (0, 17, 49):
         others = [other for other in range(50) if fold[groups[other]] != fold[groups[number]]]
-        assert weights[number] == pytest.approx(
-            fit_logit(features[others], [answers[other] for other in others])
-        )
-    assert set(fold.values()) == set(range(10)) and cross_validated(
-        features[:4], answers[:4], ["a", "a", "b", "b"]
-    ).shape == (4, 3)
+        found = weights[number]
+        assert found == pytest.approx(fit_logit(features[others], [answers[other] for other in others]))
+    assert set(fold.values()) == set(range(10))
+    assert cross_validated(features[:4], answers[:4], ["a", "a", "b", "b"]).shape == (4, 3)
 
 
 def test_nothing_is_learnt_from_locked_questions_or_from_a_source_in_two_groups():
@@ -214,18 +212,10 @@ def test_precision_recall_and_lift_worked_out_by_hand():
         Drawn("d0", "d4", 1.0),
     ]
     found = quality(edges, whole)
-    assert (found.edges, found.right, found.precision.mean, found.recall, found.prevalence) == (
-        4,
-        2,
-        0.5,
-        1.0,
-        0.25,
-    )
-    assert (
-        found.lift == 2
-        and found.f1 == pytest.approx(2 / 3)
-        and found.precision.low < 0.5 < found.precision.high
-    )
+    expected = (4, 2, 0.5, 1.0, 0.25)
+    assert (found.edges, found.right, found.precision.mean, found.recall, found.prevalence) == expected
+    assert found.lift == 2 and found.f1 == pytest.approx(2 / 3)
+    assert found.precision.low < 0.5 < found.precision.high
 
 
 def test_a_receipt_of_other_questions_or_one_that_is_broken_is_refused(tmp_path):
@@ -281,12 +271,8 @@ def test_drawn_questions_come_back_as_they_were(tmp_path):
 def test_no_edges_are_no_precision_and_an_edge_drawn_twice_is_refused():
     whole = graph(TEXTS, {("d0", "d2")})
     nothing = quality([], whole)
-    assert (nothing.edges, nothing.precision.mean, nothing.recall, nothing.f1) == (
-        0,
-        0,
-        0,
-        0,
-    )
+    expected = (0, 0, 0, 0)
+    assert (nothing.edges, nothing.precision.mean, nothing.recall, nothing.f1) == expected
     with pytest.raises(BadInput, match="twice"):
         quality([Drawn("d0", "d1", 1.0), Drawn("d1", "d0", 1.0)], whole)
     with pytest.raises(BadInput, match="'d9', which is no document"):
@@ -297,12 +283,8 @@ def test_no_edges_are_no_precision_and_an_edge_drawn_twice_is_refused():
 
 def test_what_cannot_be_fitted_is_refused():
     features, answers = table()
-    for wrong in (
-        (features[0], answers),
-        (features, answers[1:]),
-        (features * np.nan, answers),
-        (features, [4] * 50),
-    ):
+    bad = ((features[0], answers), (features, answers[1:]), (features * np.nan, answers))
+    for wrong in (*bad, (features, [4] * 50)):
         with pytest.raises(BadInput):
             fit_logit(*wrong)
     with pytest.raises(BadInput, match="above 0"):
@@ -323,9 +305,8 @@ def test_a_fitted_control_answers_by_the_other_folds_what_it_learnt_from_and_by_
     known, other = made.questions[3], new.questions[0]
     assert control.scores(known.source, known.choices) == pytest.approx(rows[3] @ weights[3])
     everything = np.array(list(control.weights.values()))
-    assert control.scores(other.source, other.choices) == pytest.approx(
-        features.of(other.source, other.choices) @ everything
-    )
+    found = control.scores(other.source, other.choices)
+    assert found == pytest.approx(features.of(other.source, other.choices) @ everything)
 
 
 def test_cells_and_groups_have_their_own_means():
@@ -343,6 +324,5 @@ def test_graded_answers_are_compared_as_every_other_system_is():
     }
     row = compare(scores, "surface", "accuracy", rounds=500)["minus surface"]
     means = [scores[name].mean("accuracy") for name in ("minus surface", "surface")]
-    assert (
-        row.difference.mean == pytest.approx(means[0] - means[1]) and row.wins + row.ties + row.losses == 40
-    )
+    assert row.difference.mean == pytest.approx(means[0] - means[1])
+    assert row.wins + row.ties + row.losses == 40

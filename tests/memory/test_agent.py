@@ -115,9 +115,8 @@ def test_a_malformed_extraction_is_an_event_and_the_turn_goes_on(store, reply):
 
 
 def test_a_model_that_breaks_while_it_extracts_does_not_break_the_turn(store):
-    made = Agent(
-        Scripted(["Noted."]), config=AgentConfig(knowledge_graph=KnowledgeGraphMemory(store, Broken()))
-    )
+    config = AgentConfig(knowledge_graph=KnowledgeGraphMemory(store, Broken()))
+    made = Agent(Scripted(["Noted."]), config=config)
     (event,) = made.run(SAID).events
     assert event.kind == "extraction failed" and "RuntimeError: the wire is cut" in event.told
 
@@ -157,9 +156,8 @@ def test_no_text_of_a_user_or_a_triple_can_forge_what_is_known(store, text):
     made = agent(store, ["[]"])
     made.run(f"Who is Alice? {text}")
     told = fenced_part(system(made))
-    assert [
-        line for line in told.splitlines() if "Mallory" in line and not line.startswith("- Alice says")
-    ] == []
+    found = [line for line in told.splitlines() if "Mallory" in line and not line.startswith("- Alice says")]
+    assert found == []
     assert system(made).count("\n<<<") == 1 and made.provider.asked[-1].messages[-1].text.endswith(text)
     extracting = made.config.knowledge_graph.provider.asked[0].messages[-1].text
     ((number, inner),) = re.findall(r"^<<<(\w{16}) found: a message\n(.*)\n>>>\1$", extracting, re.M | re.S)
@@ -185,11 +183,7 @@ def test_a_conversation_keeps_its_last_messages_and_begins_with_the_user(store):
     for number in range(5):
         made.run(f"message {number}")
     assert [message.text for message in made.memory.messages] == ["message 3", "Yes.", "message 4", "Yes."]
-    assert [message.text for message in made.provider.asked[-1].messages[1:]] == [
-        "message 3",
-        "Yes.",
-        "message 4",
-    ]
+    assert [m.text for m in made.provider.asked[-1].messages[1:]] == ["message 3", "Yes.", "message 4"]
     made.memory.clear()
     assert made.memory.messages == ()
 

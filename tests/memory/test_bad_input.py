@@ -36,10 +36,8 @@ def memory():
 
 
 def talking(remembered):
-    return Agent(
-        Scripted(lambda _: "Noted."),
-        config=AgentConfig(knowledge_graph=remembered, entity_memory=EntityMemory()),
-    )
+    config = AgentConfig(knowledge_graph=remembered, entity_memory=EntityMemory())
+    return Agent(Scripted(lambda _: "Noted."), config=config)
 
 
 # --- an unknown entity ---

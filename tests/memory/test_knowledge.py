@@ -119,10 +119,8 @@ def test_grounded_extraction_asks_a_sentence_at_a_time_and_keeps_what_it_says(st
     ]
     made = memory(store, *replies, extraction="grounded")
     found = made.extract(TEXT)
-    assert found.triples == (
-        Triple("Alice", "works at", "Acme Corp"),
-        Triple("Acme Corp", "headquartered in", "Seattle"),
-    )
+    expected = (Triple("Alice", "works at", "Acme Corp"), Triple("Acme Corp", "headquartered in", "Seattle"))
+    assert found.triples == expected
     assert found.refused == ("Alice --[won]--> Nobel Prize",)
     assert [prompt.messages[-1].text for prompt in made.provider.asked][1] == "She reports to Bob."
     assert made.provider.asked[0].schema is None
@@ -167,11 +165,8 @@ def test_a_context_is_a_line_a_triple_with_the_confidence(store):
         [Triple("Alice", "works_at", "Acme Corp", 0.95), Triple("Alice", "manages", "Atlas project", 0.9)]
     )
     told = "[Known Relationships]\n- Alice works_at Acme Corp (0.95)\n- Alice manages Atlas project (0.90)"
-    assert (
-        KnowledgeGraphMemory(store).build_context()
-        == told
-        == KnowledgeGraphMemory(store).build_context(["alice"])
-    )
+    assert KnowledgeGraphMemory(store).build_context() == told
+    assert KnowledgeGraphMemory(store).build_context(["alice"]) == told
     assert (
         KnowledgeGraphMemory(store).build_context(["Bob"])
         == KnowledgeGraphMemory(InMemoryTripleStore()).build_context()
@@ -182,19 +177,16 @@ def test_a_context_is_a_line_a_triple_with_the_confidence(store):
 def test_a_context_without_keywords_is_the_newest_that_are_sure_enough(store):
     store.add([Triple("thing", "number", str(number), 0.9 if number % 2 else 0.1) for number in range(100)])
     made = KnowledgeGraphMemory(store, max_context_triples=3)
-    assert made.build_context().splitlines()[1:] == [
-        f"- thing number {number} (0.90)" for number in (95, 97, 99)
-    ]
+    expected = [f"- thing number {number} (0.90)" for number in (95, 97, 99)]
+    assert made.build_context().splitlines()[1:] == expected
     assert KnowledgeGraphMemory(store, max_context_triples=0).build_context() == ""
 
 
 def test_a_context_goes_on_from_what_the_keywords_find_to_what_is_known_of_it(store):
     store.add([WORKS, BASED, Triple("Seattle", "is_in", "Washington"), Triple("Bob", "lives_in", "Oslo")])
     told = KnowledgeGraphMemory(store).build_context(["alice", "company"])
-    assert told.splitlines()[1:] == [
-        "- Alice works_at Acme Corp (1.00)",
-        "- Acme Corp headquartered_in Seattle (1.00)",
-    ]
+    expected = ["- Alice works_at Acme Corp (1.00)", "- Acme Corp headquartered_in Seattle (1.00)"]
+    assert told.splitlines()[1:] == expected
     assert KnowledgeGraphMemory(store, max_context_triples=1).build_context(["alice"]).count("\n") == 1
     assert "Alice" not in KnowledgeGraphMemory(store).build_context(["alice"], without={WORKS})
 

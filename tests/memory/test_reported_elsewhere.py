@@ -86,9 +86,8 @@ def test_an_erasure_reaches_the_replay_log_and_every_other_copy(claims, path):
     undone = claims.undo(claims.retract_source("chat/turn 1").change)
     agent.config.knowledge_graph.erase("chat/turn 1")
     assert [file.name for file in path.parent.iterdir() if CANARY.encode() in file.read_bytes()] == []
-    assert CANARY not in repr(
-        (claims.log(), agent.memory.messages, agent.config.entity_memory.build_context())
-    )
+    found = repr((claims.log(), agent.memory.messages, agent.config.entity_memory.build_context()))
+    assert CANARY not in found
     # what a change was is counted, and no undo of it brings anything back
     assert claims.undo(undone.change).erased > 0
     assert claims.facts() == ()
@@ -145,13 +144,8 @@ def test_the_same_dialogue_twice_gives_the_same_memory(claims, replies):
         agent = talking(claims, *noted, clock=lambda telling=telling: year(2025 + telling))
         for text, _ in dialogue:
             agent.run(text)
-        states.append(
-            (
-                claims.graph_hash(claims=True),
-                claims.log(),
-                agent.config.knowledge_graph.build_context(["ada"]),
-            )
-        )
+        context = agent.config.knowledge_graph.build_context(["ada"])
+        states.append((claims.graph_hash(claims=True), claims.log(), context))
     assert states[0] == states[1]
 
 
@@ -228,18 +222,15 @@ def test_facts_of_a_model_of_one_and_a_half_billion_parameters_are_learnt(claims
         sentence: reply if isinstance(reply, str) else reply["text"] for sentence, reply in replies.items()
     }
     small = Scripted(lambda prompt: texts[prompt.messages[-1].text], "replies of qwen2.5-coder-1.5b")
-    agent = Agent(
-        Scripted(lambda _: "Noted."),
-        config=AgentConfig(knowledge_graph=ClaimMemory(claims, small, session="chat", extraction="grounded")),
-    )
+    knowledge_graph = ClaimMemory(claims, small, session="chat", extraction="grounded")
+    agent = Agent(Scripted(lambda _: "Noted."), config=AgentConfig(knowledge_graph=knowledge_graph))
     for sentence in texts:
         result = agent.run(sentence)
         assert not [event for event in result.events if event.kind not in ("learnt", "refused")]
     assert len(small.asked) == len(texts) and len(claims.facts()) > 15
     assert claims.holds(Triple("Ayesha Quraishi", "born in", "Botswana"))
-    assert "- Ayesha Quraishi born in Botswana (1.00)" in agent.config.knowledge_graph.build_context(
-        ["ayesha"]
-    )
+    expected = "- Ayesha Quraishi born in Botswana (1.00)"
+    assert expected in agent.config.knowledge_graph.build_context(["ayesha"])
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -255,9 +246,7 @@ def test_two_memories_on_one_file_wait_for_each_other(path, monkeypatch):
         with Claims(SQLiteClaims(path)) as mine:
             agent = talking(mine, *(noting(f"{name} counts n{number}") for number in range(15)), session=name)
             for number in range(15):
-                failed.extend(
-                    event for event in agent.run(f"{name} counts n{number}.").events if event.kind != "learnt"
-                )
+                failed.extend(e for e in agent.run(f"{name} counts n{number}.").events if e.kind != "learnt")
 
     threads = [threading.Thread(target=chat, args=(name,)) for name in ("one", "two", "three")]
     for thread in threads:

@@ -47,8 +47,5 @@ def test_a_model_of_one_and_a_half_billion_parameters_teaches_what_is_said_and_t
         facts = claims.facts()
         assert hashes[0] == hashes[1]
         assert {"London", "Charles Babbage"} <= {end for fact in facts for end in (fact.subject, fact.object)}
-        assert (
-            way == "schema"
-            or [fact for fact in facts if ground_of(fact, " ".join(SAID)) == "no sentence"] == []
-        )
+        assert way == "schema" or [f for f in facts if ground_of(f, " ".join(SAID)) == "no sentence"] == []
         assert "Charles Babbage" in memory.build_context(["ada"])

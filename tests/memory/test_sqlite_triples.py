@@ -94,14 +94,8 @@ def test_two_processes_that_write_a_thousand_times_each_lose_nothing(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(tmp_path):
     path, rng = tmp_path / "knowledge.db", Random(0)
-    command = [
-        sys.executable,
-        claiming_script.__file__,
-        str(path),
-        claiming_script.TRIPLES,
-        "forks",
-        "1000000",
-    ]
+    script, triples = claiming_script.__file__, claiming_script.TRIPLES
+    command = [sys.executable, script, str(path), triples, "forks", "1000000"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     ) as launcher:

@@ -133,9 +133,8 @@ def hotpotqa():
     some = whole.documents[:300]
     ids = {document.id for document in some}
     asked = [query for query in whole.queries if whole.qrels[query.id].keys() <= ids]
-    return replace(
-        whole, documents=some, queries=tuple(asked), qrels={q.id: whole.qrels[q.id] for q in asked}
-    )
+    qrels = {q.id: whole.qrels[q.id] for q in asked}
+    return replace(whole, documents=some, queries=tuple(asked), qrels=qrels)
 
 
 @pytest.fixture(scope="module")
@@ -256,10 +255,8 @@ def test_one_passage_leads_to_the_next_by_its_title():
     assert dict(linked.hits) == pytest.approx(
         {"b": 0.75 / 2**0.5 + 0.35 * math.log(2.5) / math.log(5), "d": 0.5 / 2**0.5}
     )
-    assert (
-        found.why("b")[-1].path
-        == "Ada Lovelace --[mentions]--> (charles babbage) <--[is called]-- Charles Babbage"
-    )
+    expected = "Ada Lovelace --[mentions]--> (charles babbage) <--[is called]-- Charles Babbage"
+    assert found.why("b")[-1].path == expected
     assert found.why("d")[-1].path == "Ada Lovelace --[is called]--> (ada lovelace) <--[mentions]-- Pioneers"
     assert [reason.lane for reason in found.why("a")] == ["earlier"]
     assert [reason.lane for reason in found.why("d")] == ["earlier", "linked"]
@@ -292,10 +289,8 @@ def test_every_path_is_one_of_the_graph_from_a_passage_chosen_before(hotpotqa, m
 
 def test_the_stage_names_what_is_not_usual():
     assert repr(follow(STORY, Letters())) == "<follow>"
-    assert (
-        repr(follow(STORY, Letters(), LinkWeights(hops=3, title=0.5), graph=name_graph(STORY)))
-        == "<follow(hops=3, title=0.5, other names)>"
-    )
+    expected = "<follow(hops=3, title=0.5, other names)>"
+    assert repr(follow(STORY, Letters(), LinkWeights(hops=3, title=0.5), graph=name_graph(STORY))) == expected
 
 
 def test_two_runs_and_two_orders_of_the_documents_give_the_same_ranking(hotpotqa, model, convex):
@@ -373,9 +368,7 @@ def mixed(graph: PropertyGraph, seed: int) -> PropertyGraph:
     targets = {type: [edge.target for edge in edges if edge.type == type] for type in graph.types()}
     for some in targets.values():
         chance.shuffle(some)
-    return PropertyGraph.of(
-        graph.nodes, {Edge(edge.source, edge.type, targets[edge.type].pop()) for edge in edges}
-    )
+    return PropertyGraph.of(graph.nodes, {Edge(e.source, e.type, targets[e.type].pop()) for e in edges})
 
 
 @pytest.mark.extended

@@ -69,10 +69,8 @@ def test_fusions_agree_to_the_last_bit_with_loops_over_dictionaries(seed):
                 for share, lane in zip(shares, lanes, strict=True)
             ]
         )
-        assert (
-            weighted(*zip(shares, stages, strict=True), scale=scale).search("?").hits
-            == ranked(query, expected).hits
-        )
+        found = weighted(*zip(shares, stages, strict=True), scale=scale).search("?").hits
+        assert found == ranked(query, expected).hits
     assert rrf(*stages).search("?").hits == ranked(query, summed(by_rank)).hits
     best = {
         id: max(plain_maximum(lane).get(id, 0) for lane in lanes)
@@ -114,21 +112,15 @@ def test_ties_are_broken_by_id(fuse):
 @pytest.mark.parametrize("fuse", FUSIONS.values(), ids=FUSIONS)
 def test_a_fused_hit_is_explained_by_every_lane_that_found_it(fuse):
     reasons = fuse(WORDS, MEANING).search("?").why("b")
-    assert [(reason.lane, reason.score, reason.rank) for reason in reasons] == [
-        ("words", 6, 2),
-        ("meaning", 0.8, 1),
-    ]
+    assert [(r.lane, r.score, r.rank) for r in reasons] == [("words", 6, 2), ("meaning", 0.8, 1)]
     assert [reason.lane for reason in fuse(WORDS, MEANING).search("?").why("a")] == ["words"]
 
 
 def test_the_weights_of_an_explanation_multiply_downwards():
     text = strongest(WORDS, const("fts5", b=1))
     ranking = (weighted((0.7, MEANING), (0.3, text)) % 2).search("?")
-    assert [(reason.lane, reason.weight) for reason in ranking.why("b")] == [
-        ("meaning", 0.7),
-        ("words", 0.3),
-        ("fts5", 0.3),
-    ]
+    expected = [("meaning", 0.7), ("words", 0.3), ("fts5", 0.3)]
+    assert [(reason.lane, reason.weight) for reason in ranking.why("b")] == expected
     assert {reason.weight for reason in rrf(WORDS, MEANING).search("?").why("b")} == {1}
 
 

@@ -104,9 +104,8 @@ def test_the_lane_that_finds_the_right_ones_counts_and_noise_does_not():
 def test_the_order_of_the_queries_changes_nothing_and_neither_does_a_file():
     fusion = learn_fusion(LANES, QUERIES, GOLD)
     other = learn_fusion(LANES, reversed(QUERIES), GOLD)
-    assert (*fusion.scores, *fusion.ranks, fusion.bias) == pytest.approx(
-        (*other.scores, *other.ranks, other.bias), abs=1e-5
-    )
+    expected = pytest.approx((*other.scores, *other.ranks, other.bias), abs=1e-5)
+    assert (*fusion.scores, *fusion.ranks, fusion.bias) == expected
     assert LearnedFusion.of_json(json.loads(json.dumps(fusion.as_json()))) == fusion
 
 

@@ -150,12 +150,8 @@ def test_no_text_takes_more_than_time_in_proportion(text):
     with computing_at_most(
         60
     ):  # it takes a fifth of a second at most, and what grows with the square minutes
-        found = (
-            normalise_name(text),
-            title_name(text),
-            *capitalised_names(text),
-            *titles.find_names(text[:20_000]),
-        )
+        names = (*capitalised_names(text), *titles.find_names(text[:20_000]))
+        found = (normalise_name(text), title_name(text), *names)
     assert all(len(name) <= len(text) for name in found)
 
 
@@ -321,12 +317,7 @@ def test_phrases_that_mean_nearly_the_same_are_joined_once(monkeypatch):
     words = "tea eat ate tease east seat stone tones notes onset tone note ten net".split()
     triples = {"a": [Triple(word, "is", "tea") for word in words]}
     vectors = dict(zip(words, Letters().embed(words), strict=True))
-    near = [
-        (one, other)
-        for one in words
-        for other in words
-        if one < other and vectors[one] @ vectors[other] > LEAST
-    ]
+    near = [(a, b) for a in words for b in words if a < b and vectors[a] @ vectors[b] > LEAST]
     expected = {(f"phrase:{one}", ALIKE, f"phrase:{other}") for one, other in near}
     for block in (2_000, 3):
         monkeypatch.setattr(entity_linking, "_BLOCK", block)

@@ -98,14 +98,10 @@ def test_a_boosted_pipeline_prints_itself():
     words, meaning = const("bm25", a=1), const("embeddings", a=1)
     pipe = weighted((0.7, words), (0.3, meaning)) >> boost(GRAPH, 0.2) % 100
     assert repr(pipe) == "<weighted(0.7 bm25, 0.3 embeddings) >> boost(0.2) % 100>"
-    assert (
-        repr(boost(GRAPH, 0.2, types=["requires", "enables"], seeds=5))
-        == "<boost(0.2, enables, requires, seeds=5)>"
-    )
-    assert (
-        repr(boosted_neighbours(GRAPH, words)) == "<around(bm25)>"
-        and repr(jaccard(GRAPH, words)) == "<jaccard(bm25)>"
-    )
+    types = ["requires", "enables"]
+    assert repr(boost(GRAPH, 0.2, types=types, seeds=5)) == "<boost(0.2, enables, requires, seeds=5)>"
+    assert repr(boosted_neighbours(GRAPH, words)) == "<around(bm25)>"
+    assert repr(jaccard(GRAPH, words)) == "<jaccard(bm25)>"
 
 
 def test_a_boosted_hit_says_which_lane_gave_what_and_over_which_edge():
@@ -113,12 +109,8 @@ def test_a_boosted_hit_says_which_lane_gave_what_and_over_which_edge():
         GRAPH, 0.2, seeds=1
     )
     (reason,) = pipe.search("?").why("memory")
-    assert (reason.lane, reason.weight, reason.score, reason.path) == (
-        "boost",
-        0.2,
-        1.0,
-        "cache --[requires]--> memory",
-    )
+    expected = ("boost", 0.2, 1.0, "cache --[requires]--> memory")
+    assert (reason.lane, reason.weight, reason.score, reason.path) == expected
 
 
 def test_a_path_against_the_arrow_is_drawn_against_it_and_uses_names():
@@ -130,10 +122,8 @@ def test_a_path_against_the_arrow_is_drawn_against_it_and_uses_names():
 
 
 def test_paths_start_at_the_best_seed():
-    assert (
-        boosted_neighbours(GRAPH, const("seeds", batching=1, cache=2)).search("?").paths["savings"]
-        == "cache --[enables]--> savings"
-    )
+    found = boosted_neighbours(GRAPH, const("seeds", batching=1, cache=2)).search("?").paths["savings"]
+    assert found == "cache --[enables]--> savings"
 
 
 def test_a_ranking_with_paths_can_be_sent_to_another_process():

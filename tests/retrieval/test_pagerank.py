@@ -196,9 +196,8 @@ def test_a_walk_that_spreads_from_its_seeds_ranks_real_passages_in_the_same_orde
         told = [id for id, score in found.hits if score > 1e-8]
         assert len(told) >= 5 and set(told) == {id for id in told if exact[id] > 9e-9}
         # Passages of equal shares may change places, as rounding has it: nothing else.
-        assert [exact[id] for id in told] == pytest.approx(
-            [score for _, score in ranking.hits[: len(told)]], abs=2e-9
-        )
+        expected = pytest.approx([score for _, score in ranking.hits[: len(told)]], abs=2e-9)
+        assert [exact[id] for id in told] == expected
         assert found.ids[:10] == ranking.ids[:10] or [exact[id] for id in found.ids[:10]] == pytest.approx(
             [exact[id] for id in ranking.ids[:10]], abs=1e-15
         )
@@ -282,10 +281,8 @@ def test_the_titles_in_a_question_are_seeds_whatever_their_letters():
             Document("c", "", "Bob"),
         ]
     )
-    assert titles_in_question(titles).weights(Ranking(Query("when was ada lovelace's film made?"), ())) == {
-        "a": 3,
-        "b": 3,
-    }
+    found = titles_in_question(titles).weights(Ranking(Query("when was ada lovelace's film made?"), ()))
+    assert found == {"a": 3, "b": 3}
 
 
 def test_the_nearest_triples_give_both_their_phrases_the_larger_cosine():

@@ -95,10 +95,8 @@ def test_computed_edges_are_not_walked_unless_told():
     graph = graph_of("a b", "", ("a", "structural_isomorphism", "b"))
     near = const("e", a=2, b=1)
     assert traverse(graph, near, walk=FIRST).search("?").ids == ["a"]
-    assert traverse(graph, near, walk=Walk(entry=1, types=["structural_isomorphism"])).search("?").ids == [
-        "a",
-        "b",
-    ]
+    walk = Walk(entry=1, types=["structural_isomorphism"])
+    assert traverse(graph, near, walk=walk).search("?").ids == ["a", "b"]
     assert traverse(graph, near, walk=Walk(entry=1, computed=["similarity"])).search("?").ids == ["a"]
 
 
@@ -110,11 +108,8 @@ def test_computed_edges_may_be_walked_beside_the_curated_ones():
 
 
 def test_a_bare_node_is_never_a_hit():
-    assert traverse(HUB, const("e", london=9, ada=1), walk=FIRST).search("?").ids == [
-        "ada",
-        "byron",
-        "engine",
-    ]
+    expected = ["ada", "byron", "engine"]
+    assert traverse(HUB, const("e", london=9, ada=1), walk=FIRST).search("?").ids == expected
 
 
 # --- in which order ---
@@ -129,13 +124,8 @@ def test_more_hits_come_before_more_hubs_and_more_hubs_before_similarity():
     edges += [("g2", "r", "two_hubs"), ("g3", "r", "two_hubs"), ("g2", "r", "similar")]
     graph = graph_of("h1 h2 two_hits two_hubs similar", "g1 g2 g3 g4", *edges)
     near = const("e", h1=9, h2=8, similar=3, two_hubs=2, two_hits=1)
-    assert traverse(graph, near, walk=Walk(entry=2)).search("?").ids == [
-        "h1",
-        "h2",
-        "two_hits",
-        "two_hubs",
-        "similar",
-    ]
+    expected = ["h1", "h2", "two_hits", "two_hubs", "similar"]
+    assert traverse(graph, near, walk=Walk(entry=2)).search("?").ids == expected
     alike = traverse(graph, near, walk=Walk(entry=2, convergence=False))
     assert alike.search("?").ids == ["h1", "h2", "similar", "two_hubs", "two_hits"]
     assert repr(alike) == "<pass-through(e, entry=2, by similarity)>"
@@ -172,11 +162,8 @@ def test_scores_fall_with_the_place_so_that_sorting_by_score_keeps_the_order():
 def test_a_hit_tells_its_similarity_and_its_path():
     similarity, walked = traverse(HUB, NEAR, walk=FIRST).search("?").why("byron")
     assert (similarity.lane, similarity.score, similarity.rank) == ("embeddings", 0.2, 3)
-    assert (walked.lane, walked.rank, walked.path) == (
-        "walk",
-        2,
-        "ada --[lived in]--> (london) <--[born in]-- byron",
-    )
+    expected = ("walk", 2, "ada --[lived in]--> (london) <--[born in]-- byron")
+    assert (walked.lane, walked.rank, walked.path) == expected
 
 
 def test_the_query_is_put_to_the_entry_stage_once():
@@ -203,10 +190,8 @@ def test_a_traversal_prints_itself():
     assert repr(traverse(HUB, NEAR)) == "<pass-through(embeddings)>"
     assert repr(traverse(HUB, NEAR, through_hubs=False)) == "<neighbours(embeddings)>"
     walk = Walk(entry=3, depth=2, types=["lived in"], interleaved=True)
-    assert (
-        repr(traverse(HUB, NEAR, walk=walk))
-        == "<pass-through(embeddings, lived in, entry=3, depth=2, interleaved)>"
-    )
+    expected = "<pass-through(embeddings, lived in, entry=3, depth=2, interleaved)>"
+    assert repr(traverse(HUB, NEAR, walk=walk)) == expected
 
 
 @pytest.mark.parametrize("properties", [{}, {"name": "London"}, {"text": "  "}, {"description": None}])

@@ -33,10 +33,8 @@ def test_percent_keeps_the_best_k_and_binds_tighter_than_then():
 
 def test_a_pipeline_prints_itself():
     boost = Stage("boost(0.2)", lambda ranking: ranking)
-    assert (
-        repr(weighted((0.7, WORDS), (0.3, MEANING)) >> boost % 100)
-        == "<weighted(0.7 words, 0.3 meaning) >> boost(0.2) % 100>"
-    )
+    expected = "<weighted(0.7 words, 0.3 meaning) >> boost(0.2) % 100>"
+    assert repr(weighted((0.7, WORDS), (0.3, MEANING)) >> boost % 100) == expected
     assert repr((WORDS >> boost) % 5) == "<(words >> boost(0.2)) % 5>"
     assert repr(rrf(WORDS, MEANING)) == "<rrf(words, meaning)>"
     assert repr(rrf(WORDS, MEANING, k=1)) == "<rrf(words, meaning, k=1)>"
@@ -105,7 +103,6 @@ def test_a_stage_is_equal_to_itself_alone():
 
 @pytest.mark.parametrize("given", [None, ["rome"], {"rome": 1.0}])
 def test_a_step_that_gives_no_ranking_is_named(given):
-    with pytest.raises(
-        BadInput, match=f"the stage 'mine' gave a {type(given).__name__}, not a Ranking; make one with ranked"
-    ):
+    message = f"the stage 'mine' gave a {type(given).__name__}, not a Ranking; make one with ranked"
+    with pytest.raises(BadInput, match=message):
         Stage("mine", lambda ranking: given).search("Norway")

@@ -97,15 +97,8 @@ def same(found, columns):
 
 
 def same_pairs(found, columns):
-    given = (
-        found.rows,
-        found.columns,
-        found.skeleton,
-        found.raw,
-        found.delta,
-        found.dropped,
-        found.candidates,
-    )
+    ends, cosines = (found.rows, found.columns), (found.skeleton, found.raw, found.delta)
+    given = (*ends, *cosines, found.dropped, found.candidates)
     return all(np.array_equal(a, b) for a, b in zip(given, columns, strict=True))
 
 
@@ -208,9 +201,8 @@ def test_a_blank_text_never_pairs_whatever_the_threshold():
 def test_ties_go_to_the_lower_row_and_then_to_the_lower_column():
     matrix = unit(np.ones((500, 3)))
     some = similar_pairs(matrix, 0.5, most=600)
-    assert listed(some) == [(0, column) for column in range(1, 500)] + [
-        (1, column) for column in range(2, 103)
-    ]
+    found = listed(some)
+    assert found == [(0, column) for column in range(1, 500)] + [(1, column) for column in range(2, 103)]
     assert some.dropped == 500 * 499 // 2 - 600
     assert listed(nearest(matrix, 2)) == [
         (0, 1),
@@ -297,10 +289,8 @@ def test_no_more_memory_is_held_than_allowed(megabytes):
     bound, some = {"effort": Effort(megabytes << 20)}, {"effort": Effort(megabytes << 20), "most": 10_000}
     assert peak_of(similar_pairs, skeleton, -1, **some) <= megabytes << 20
     assert peak_of(delta_pairs, raw, skeleton, everything, **some) <= megabytes << 20
-    assert (
-        peak_of(delta_pairs, raw, skeleton, everything, new=np.arange(50 * megabytes), **some)
-        <= megabytes << 20
-    )
+    new = np.arange(50 * megabytes)
+    assert peak_of(delta_pairs, raw, skeleton, everything, new=new, **some) <= megabytes << 20
     assert peak_of(nearest, skeleton, 5, **bound) <= megabytes << 20
     assert peak_of(nearest, copies, 5, **bound) <= megabytes << 20  # all are equally near
 
@@ -438,9 +428,8 @@ def client(request):
 @pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
 def test_workers_find_what_one_process_finds(join, client):
     matrix, told = chance_vectors(6, 1200, 24), []
-    assert identical(
-        join(matrix, effort=Effort(client=client, progress=lambda *counts: told.append(counts))), join(matrix)
-    )
+    effort = Effort(client=client, progress=lambda *counts: told.append(counts))
+    assert identical(join(matrix, effort=effort), join(matrix))
     assert told[-1][0] == told[-1][1] and [done for done, _ in told] == sorted(done for done, _ in told)
     assert identical(join(matrix, effort=Effort(client=client), new=[3, 900]), join(matrix, new=[3, 900]))
 
@@ -536,7 +525,6 @@ def test_what_an_interrupted_join_has_found_is_right_as_far_as_it_goes():
 
 def test_workers_drop_what_one_process_drops(client):
     matrix = chance_vectors(6, 700, 3)
-    assert identical(
-        similar_pairs(matrix, 0.1, most=25, effort=Effort(client=client)), similar_pairs(matrix, 0.1, most=25)
-    )
+    effort = Effort(client=client)
+    assert identical(similar_pairs(matrix, 0.1, most=25, effort=effort), similar_pairs(matrix, 0.1, most=25))
     assert not len(similar_pairs(matrix[:0], 0.1, effort=Effort(client=client)))

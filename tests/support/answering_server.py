@@ -80,11 +80,8 @@ def answering_server(reply: Callable[[Prompt], str]) -> Iterator[AnsweringServer
             except Exception as error:
                 status, sent = 400, {"error": {"message": str(error), "type": "error", "code": None}}
             raw = json.dumps(sent).encode()
-            headers = {
-                "content-type": "application/json",
-                "connection": "close",
-                "content-length": str(len(raw)),
-            }
+            headers = {"content-type": "application/json", "connection": "close"}
+            headers["content-length"] = str(len(raw))
             self.respond(status, raw, headers)
 
     with serving(Handler) as address:
@@ -95,12 +92,8 @@ def answering_server(reply: Callable[[Prompt], str]) -> Iterator[AnsweringServer
             server.release()
 
 
-BORN = {
-    "Ada Lovelace": "London",
-    "Marie Curie": "Warsaw",
-    "Isaac Newton": "Woolsthorpe",
-    "Emmy Noether": "Erlangen",
-}
+BORN = {"Ada Lovelace": "London", "Marie Curie": "Warsaw"}
+BORN |= {"Isaac Newton": "Woolsthorpe", "Emmy Noether": "Erlangen"}
 
 
 def told_birthplaces(prompt: Prompt) -> str:

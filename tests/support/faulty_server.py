@@ -137,16 +137,8 @@ STATUSES = (b"200 OK", b"200 \x1b[31m", b"204 No Content", b"301 Moved", b"307 M
 
 def whole(body: bytes, head: bytes = b"", status: bytes = b"200 OK") -> Pieces:
     """An answer as it should be sent."""
-    yield (
-        b"HTTP/1.1 "
-        + status
-        + b"\r\nContent-Length: "
-        + str(len(body)).encode()
-        + b"\r\n"
-        + head
-        + b"\r\n"
-        + body
-    )
+    length = b"\r\nContent-Length: " + str(len(body)).encode()
+    yield b"HTTP/1.1 " + status + length + b"\r\n" + head + b"\r\n" + body
 
 
 def headed(head: bytes, rest: Iterator[bytes]) -> Pieces:

@@ -47,11 +47,8 @@ def known(key: InstanceKey, name: str = "asker") -> Peers:
 
 def echo(asked: RemoteQuestion, peer: Peer) -> RemoteAnswer:
     """Answer with the question, citing two nodes."""
-    return RemoteAnswer(
-        expert=asked.expert,
-        answer=f"{peer.name} asked: {asked.question}",
-        sources=("trade:aspirin", "trade:willow"),
-    )
+    answer = f"{peer.name} asked: {asked.question}"
+    return RemoteAnswer(expert=asked.expert, answer=answer, sources=("trade:aspirin", "trade:willow"))
 
 
 def answered_question(

@@ -63,11 +63,8 @@ def main() -> None:
     rows_after = len(store.read(question))
     ids = sorted(node.id for node in store.graph().nodes)
     store.close()
-    print(
-        json.dumps(
-            {"child": told, "ended": ended, "written": written, "rows": [rows, rows_after], "ids": ids}
-        )
-    )
+    parent = {"written": written, "rows": [rows, rows_after], "ids": ids}
+    print(json.dumps({"child": told, "ended": ended} | parent))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,7 @@ def may_see(world: PlantedWorld, npc: str) -> tuple[set[str], set[tuple[str, str
     reach it.
     """
     hidden = {"secret", "hidden"}
-    told = [
-        edge
-        for edge in world.edges
-        if edge.accepted and not any(edge.attributes.get(mark) for mark in hidden)
-    ]
+    told = [e for e in world.edges if e.accepted and not any(e.attributes.get(mark) for mark in hidden)]
     own = [edge for edge in told if edge.source == npc]
     seen = {npc, *(edge.target for edge in own)}
     walked = set()

@@ -102,9 +102,7 @@ def planted(seed: int) -> PlantedWorld:
         return f"canary-{seed}-{next(numbers)}"
 
     def attributes(names: list[str], *, opened: bool) -> tuple[dict[str, Any], set[str]]:
-        made: dict[str, Any] = {
-            name: canary() if chance.random() < 0.8 else {"in": [canary()]} for name in names
-        }
+        made: dict[str, Any] = {n: canary() if chance.random() < 0.8 else {"in": [canary()]} for n in names}
         shown = {name for name in names if opened and chance.random() < 0.3}
         if shown:
             made["public"] = sorted(shown)

@@ -57,16 +57,10 @@ def thinks(text: str | None, thought: int, *, ended: str = "stop", **message: An
     """The chat completion of a model that wrote 500 tokens, so many of them hidden; `message` holds what else
     it sends.
     """
-    usage = {
-        "prompt_tokens": 1000,
-        "completion_tokens": 500,
-        "completion_tokens_details": {"reasoning_tokens": thought},
-    }
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": text, **message},
-        "finish_reason": ended,
-    }
+    details = {"reasoning_tokens": thought}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 500, "completion_tokens_details": details}
+    message = {"role": "assistant", "content": text, **message}
+    choice = {"index": 0, "message": message, "finish_reason": ended}
     return says("", choices=[choice], usage=usage)
 
 
@@ -182,11 +176,8 @@ def openai_server(*answers: Answer | Callable[[dict[str, Any]], Answer]) -> Iter
 
         def _send_pieces(self, answer: Answer, pieces: Iterable[str]) -> None:
             self.send_response(answer.status)
-            for name, value in {
-                **answer.headers,
-                "connection": "close",
-                "transfer-encoding": "chunked",
-            }.items():
+            headers = {**answer.headers, "connection": "close", "transfer-encoding": "chunked"}
+            for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
             try:

@@ -47,14 +47,8 @@ class OxigraphServer:
 
     def start(self) -> None:
         """Start it and wait until it answers; raises RuntimeError with what it said."""
-        command = [
-            str(program()),
-            "serve",
-            "--location",
-            str(self.folder / "data"),
-            "--bind",
-            f"127.0.0.1:{self.port}",
-        ]
+        address = f"127.0.0.1:{self.port}"
+        command = [str(program()), "serve", "--location", str(self.folder / "data"), "--bind", address]
         self.log = (self.folder / "server.log").open("ab")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         import httpx  # where no server is asked for it need not be there
@@ -93,17 +87,15 @@ class OxigraphServer:
         """Change what the server holds, as somebody else would."""
         import httpx
 
-        httpx.post(
-            self.update_url, content=text.encode(), headers={"Content-Type": "application/sparql-update"}
-        ).raise_for_status()
+        headers = {"Content-Type": "application/sparql-update"}
+        httpx.post(self.update_url, content=text.encode(), headers=headers).raise_for_status()
 
     def ask(self, text: str) -> bool:
         """What the server says to an ASK over all its graphs."""
         import httpx
 
-        reply = httpx.get(
-            self.query_url, params={"query": text}, headers={"Accept": "application/sparql-results+json"}
-        )
+        headers = {"Accept": "application/sparql-results+json"}
+        reply = httpx.get(self.query_url, params={"query": text}, headers=headers)
         return bool(reply.raise_for_status().json()["boolean"])
 
 

@@ -59,11 +59,8 @@ def odd_graph() -> PropertyGraph:
         Node("odd:lim", ("limitation",), {"name": f"Limit {MARKUP}", "description": MARKUP}),
         Node(ODD_ID, ("thing",), {"name": "Three"}),
     ]
-    edges = [
-        ("odd:one", MARKUP, "odd:two"),
-        ("odd:one", "has_limitation", "odd:lim"),
-        ("odd:two", "near", ODD_ID),
-    ]
+    edges = [("odd:one", MARKUP, "odd:two"), ("odd:one", "has_limitation", "odd:lim")]
+    edges.append(("odd:two", "near", ODD_ID))
     return PropertyGraph.of(nodes, [Edge(*each) for each in edges])
 
 

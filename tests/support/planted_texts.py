@@ -198,9 +198,8 @@ def _rest(office: ExpertService, expert: str, *, without: str = "") -> object:
 
 def _office(llm: LLM, graph: PropertyGraph) -> ExpertService:
     make: Callable[[], LLM] = lambda: llm  # noqa: E731
-    office = ExpertService(
-        open_experts(), GraphFolder(more={"cookbook": lambda: graph}), ExpertModels({"model": make}, "model")
-    )
+    more = {"cookbook": lambda: graph}
+    office = ExpertService(open_experts(), GraphFolder(more=more), ExpertModels({"model": make}, "model"))
     office.create(
         {
             "name": "Cook",

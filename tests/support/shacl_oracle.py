@@ -120,13 +120,8 @@ def as_rdf(
             rdf.add((node, KG.type, Literal(type)))
         if properties.get("name") is not None:
             name = properties["name"]
-            rdf.add(
-                (
-                    node,
-                    KG.name,
-                    Literal(name, datatype=XSD.string) if isinstance(name, str) else Literal(name),
-                )
-            )
+            term = Literal(name, datatype=XSD.string) if isinstance(name, str) else Literal(name)
+            rdf.add((node, KG.name, term))
         if properties.get("no_workaround"):
             rdf.add((node, KG.no_workaround, Literal(True)))
     for order, (source, type, target) in enumerate(edges):

@@ -42,12 +42,8 @@ def home(kind: str, folder: Path) -> Iterator[tuple[dict[str, str], int | None]]
 
         bolt = BoltServer(folder)
         try:
-            where = {
-                "uri": bolt.uri,
-                "user": bolt.user,
-                "password": bolt.password,
-                "database": bolt.database("ours"),
-            }
+            account = {"user": bolt.user, "password": bolt.password}
+            where = {"uri": bolt.uri, **account, "database": bolt.database("ours")}
             yield where | {"raw": bolt.database("raw")}, bolt.process.pid
         finally:
             bolt.stop()

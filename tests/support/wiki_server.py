@@ -29,14 +29,8 @@ def media_wiki(
         if query["action"] == "parse":
             version = numbered.get(int(query["oldid"]))
             if version is None:
-                return Sent(
-                    {
-                        "error": {
-                            "code": "nosuchrevid",
-                            "info": f"There is no revision with ID {query['oldid']}.",
-                        }
-                    }
-                )
+                info = f"There is no revision with ID {query['oldid']}."
+                return Sent({"error": {"code": "nosuchrevid", "info": info}})
             return Sent({"parse": {"title": "", "text": version.html}})
         if query.get("list") == "search":
             hits = [
@@ -67,11 +61,8 @@ def media_wiki(
 
 
 def _about(title: str, versions: list[Version], query: Mapping[str, str]) -> dict[str, object]:
-    page: dict[str, object] = {
-        "ns": 0,
-        "title": title,
-        "fullurl": f"https://wiki.example/wiki/{title.replace(' ', '_')}",
-    }
+    url = f"https://wiki.example/wiki/{title.replace(' ', '_')}"
+    page: dict[str, object] = {"ns": 0, "title": title, "fullurl": url}
     if not versions:
         return {
             **page,

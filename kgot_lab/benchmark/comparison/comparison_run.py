@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
@@ -38,9 +39,8 @@ _ASKED = b'{"event":"Asked"'  # how the line of a reply begins: to count them, n
 
 def load_replies(folders: Iterable[Path], set: str, question: str) -> dict[str, Reply]:
     """Collect the replies in all systems' traces of a question from several folders, as `collect_replies` does."""
-    return collect_replies(
-        path for folder in folders for path in sorted(folder.glob(f"{set}/*/{TRACES}/{trace_name(question)}"))
-    )
+    pattern = f"{set}/*/{TRACES}/{trace_name(question)}"
+    return collect_replies(path for folder in folders for path in sorted(folder.glob(pattern)))
 
 
 def collect_replies(traces: Iterable[Path]) -> dict[str, Reply]:
@@ -124,25 +124,16 @@ def questions_in_turn(design: Design, chosen: ComparisonSlice = WHOLE) -> Iterat
     """
     check_systems(chosen.systems, design.systems)
     check_sets(list(chosen.sets), design.samples)
-    systems = {
-        name: system
-        for name, system in design.systems.items()
-        if system.has_preset and name in (chosen.systems or design.systems)
-    }
-    sets = {
-        name: sample.questions
-        for name, sample in design.samples.items()
-        if name in (chosen.sets or design.samples)
-    }
+    names = chosen.systems or design.systems
+    systems = {name: each for name, each in design.systems.items() if each.has_preset and name in names}
+    asked = chosen.sets or design.samples
+    sets = {name: sample.questions for name, sample in design.samples.items() if name in asked}
     most = max(map(len, sets.values()), default=0)
     for number in range(most if chosen.limit is None else min(most, chosen.limit)):
-        for name, questions in sets.items():
+        answering = [name for name, system in systems.items() if system.includes_question(number)]
+        for set, questions in sets.items():
             if number < len(questions):
-                yield from (
-                    PendingQuestion(name, each, questions[number])
-                    for each, system in systems.items()
-                    if system.includes_question(number)
-                )
+                yield from (PendingQuestion(set, system, questions[number]) for system in answering)
 
 
 def system_folder(folder: Path, set: str, system: str) -> Path:
@@ -203,15 +194,13 @@ class ComparisonRun:
         for due in pending:
             if minutes is not None and self.clock() - started >= 60 * minutes:
                 return
-            for result in self._question_run(due).answer_missing(
-                on_event=partial(_report_event, on_event, due)
-            ):
+            report = partial(_report_event, on_event, due)
+            for result in self._question_run(due).answer_missing(on_event=report):
                 yield due, result
                 in_a_row = in_a_row + 1 if result.error else 0
                 if in_a_row == _MAX_FAILURES:
-                    raise LLMError(
-                        f"{in_a_row} answers in a row ended in an error, so it stops; the last one: {result.error}"
-                    )
+                    last = f"the last one: {result.error}"
+                    raise LLMError(f"{in_a_row} answers in a row ended in an error, so it stops; {last}")
 
     @property
     def reused(self) -> int:
@@ -220,9 +209,8 @@ class ComparisonRun:
 
     def is_damaged(self, due: PendingQuestion) -> bool:
         """Return whether the trace of an answer cannot be read."""
-        return is_damaged(
-            system_folder(self.folder, due.set, due.system) / TRACES / trace_name(due.question.id)
-        )
+        traces = system_folder(self.folder, due.set, due.system) / TRACES
+        return is_damaged(traces / trace_name(due.question.id))
 
     def keep_plan(self) -> None:
         """Write the plan, or check that the folder holds the same one. Raises BadInput naming the
@@ -238,17 +226,10 @@ class ComparisonRun:
         place = system_folder(self.folder, due.set, due.system)
         walk, llm = single_call_walk(due.system, system), self.llm
         if self.reuse:
-            llm = ReusingLLM(
-                llm, load_replies((self.folder, *self.reuse), due.set, due.question.id), self._count
-            )
-        equipment = Equipment(
-            llm,
-            system.limits,
-            lambda _: given,
-            store=system.store or "in_memory",
-            unsafe=self.unsafe,
-            walk=walk,
-        )
+            known = load_replies((self.folder, *self.reuse), due.set, due.question.id)
+            llm = ReusingLLM(llm, known, self._count)
+        store = system.store or "in_memory"
+        equipment = Equipment(llm, system.limits, lambda _: given, store=store, unsafe=self.unsafe, walk=walk)
         equipment = replace(equipment, clocked=not self.reuse)
         asked = self.design.samples[due.set].only([due.question.id])
         return QuestionRun(place, asked, due.system if walk else "loop", equipment)
@@ -304,8 +285,7 @@ def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = W
     left = Counter((due.set, due.system) for due in missing_answers(design, folder, chosen))
     stored = {
         (set, system): _completed_results(folder, set, system)
-        for set in design.samples
-        for system in design.systems
+        for set, system in product(design.samples, design.systems)
     }
     rate = _reading_rate([receipt for some in stored.values() for receipt in some])
     rows = []
@@ -316,15 +296,8 @@ def estimate_remaining(design: Design, folder: Path, chosen: ComparisonSlice = W
                 rows.append(RemainingTime(set, system, count, median(known), by))
                 break
         else:
-            rows.append(
-                RemainingTime(
-                    set,
-                    system,
-                    count,
-                    _estimated_seconds(design.systems[system], design.samples[set], rate),
-                    ESTIMATED,
-                )
-            )
+            seconds = _estimated_seconds(design.systems[system], design.samples[set], rate)
+            rows.append(RemainingTime(set, system, count, seconds, ESTIMATED))
     return rows
 
 
@@ -343,33 +316,24 @@ def _completed_results(folder: Path, set: str, system: str) -> list[QuestionResu
     return [receipt for receipt in load_system_results(folder, set, system).values() if not receipt.error]
 
 
-def _reading_rate(receipts: list[QuestionResult]) -> Rate:
+def _reading_rate(results: list[QuestionResult]) -> Rate:
     """Return the reading rate in tokens per second, from results with one call.
 
     Such calls read much and write little. Returns the default rate if there are none.
     """
-    once = [
-        receipt
-        for receipt in receipts
-        if receipt.calls == 1 and receipt.prompt_tokens and receipt.model_seconds > 0
-    ]
-    if not once:
-        return Rate()
     usual = Rate()
-    read = sum(receipt.prompt_tokens for receipt in once)
-    seconds = sum(receipt.model_seconds - receipt.completion_tokens / usual.writing for receipt in once)
+    once = [each for each in results if each.calls == 1 and each.prompt_tokens and each.model_seconds > 0]
+    read = sum(each.prompt_tokens for each in once)
+    seconds = sum(each.model_seconds - each.completion_tokens / usual.writing for each in once)
     return Rate(reading=read / seconds) if seconds > 0 else usual
 
 
 def _estimated_seconds(system: AnswerSystem, asked: QuestionSet, rate: Rate) -> float:
     if system.preset:
         return forecast(system.limits, steps=_EXPECTED_TURNS, rate=rate).seconds
-    passage = (
-        fmean(estimate_tokens(full_text(document)) for document in asked.documents)
-        if asked.documents
-        else 0.0
-    )
-    facts = (
-        fmean(len(question.facts) for question in asked.questions) * _FACT if system.search == "gold" else 0.0
-    )
+    passage = facts = 0.0
+    if asked.documents:
+        passage = fmean(estimate_tokens(full_text(document)) for document in asked.documents)
+    if system.search == "gold":
+        facts = fmean(len(question.facts) for question in asked.questions) * _FACT
     return rate.seconds(_PROMPT + system.passages * passage + facts, _WRITTEN)

@@ -74,11 +74,8 @@ def find_loss(question: Question, events: Sequence[Event], result: QuestionResul
     if stage := stage_before_reading(question, events, result.f1, result.em):
         return stage
     golds = (question.answer, *question.aliases)
-    right = [
-        event
-        for event in events
-        if isinstance(event, Parsed) and any(exact_match(event.text, gold) for gold in golds)
-    ]
+    parsed = [event for event in events if isinstance(event, Parsed)]
+    right = [event for event in parsed if any(exact_match(event.text, gold) for gold in golds)]
     if right:
         return REFUSED_RIGHT if all(event.problem for event in right) else NOT_CHOSEN
     if classify_question(question.text) != "open" or question.answer.lower() in {"yes", "no"}:
@@ -89,11 +86,8 @@ def find_loss(question: Question, events: Sequence[Event], result: QuestionResul
 
 def _shown_text(question: Question, events: Sequence[Event]) -> str:
     """Return the last message of every prompt, without the question, whose words are not evidence."""
-    return join_lines(
-        event.prompt.messages[-1].text.replace(question.text, " ")
-        for event in events
-        if isinstance(event, Asked)
-    )
+    prompts = (event.prompt.messages[-1].text for event in events if isinstance(event, Asked))
+    return join_lines(prompt.replace(question.text, " ") for prompt in prompts)
 
 
 def collect_losses(folder: Path, findings: ComparisonResults) -> LossesBySet:
@@ -105,12 +99,11 @@ def collect_losses(folder: Path, findings: ComparisonResults) -> LossesBySet:
     for set, systems in load_losses(folder, findings.plan).items():
         for system, ids in systems.items():
             answers = findings.results_on(system, set)
-            kept = {
+            stages.setdefault(set, {})[system] = {
                 id: stage
                 for id, stage in ids.items()
                 if (set, id) not in answers or _is_consistent(stage, answers[set, id])
             }
-            stages.setdefault(set, {})[system] = kept
     for set in findings.plan["sets"]:
         for system in findings.answers:
             if worked_out := _losses_in_traces(folder, findings, set, system):
@@ -137,23 +130,17 @@ def load_losses(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
                 if strange := [stage for stage in ids.values() if stage not in LOSSES]:
                     raise ValueError(f"there is no stage {strange[0]!r}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        why = (
-            f"{type(error).__name__}: {error}"
-            if isinstance(error, KeyError | TypeError | AttributeError)
-            else error
-        )
-        raise BadInput(
-            f"{path} does not say where answers of this comparison were lost ({why}): restore a copy, or put it away"
-        ) from None
+        named = isinstance(error, KeyError | TypeError | AttributeError)
+        why = f"{type(error).__name__}: {error}" if named else error
+        wrong = f"does not say where answers of this comparison were lost ({why})"
+        raise BadInput(f"{path} {wrong}: restore a copy, or put it away") from None
     return dict(content["stages"])
 
 
 def save_losses(folder: Path, stages: LossesBySet) -> Path:
     """Write the stages into FOLDER/lost.json, in the order of the names."""
-    content = {"kind": _KIND, "stages": stages}
-    return write_atomically(
-        folder / LOST_FILE, json.dumps(content, indent=1, sort_keys=True) + "\n", "where answers were lost"
-    )
+    content = json.dumps({"kind": _KIND, "stages": stages}, indent=1, sort_keys=True) + "\n"
+    return write_atomically(folder / LOST_FILE, content, "where answers were lost")
 
 
 def losses_grid(findings: ComparisonResults, stages: LossesBySet) -> Grid:
@@ -164,13 +151,8 @@ def losses_grid(findings: ComparisonResults, stages: LossesBySet) -> Grid:
     rows = []
     for set, system, counts in count_losses(findings, stages):
         given = len(findings.results_on(system, set))
-        rows.append(
-            (
-                Cell(f"{system} on {set}"),
-                *(Cell(str(counts[stage] or "")) for stage in LOSSES),
-                Cell(f"{counts.total()} of {given}"),
-            )
-        )
+        cells = (f"{system} on {set}", *(str(counts[stage] or "") for stage in LOSSES))
+        rows.append(tuple(map(Cell, (*cells, f"{counts.total()} of {given}"))))
     return Grid("Where answers were lost", ("answers", *LOSSES, "known"), tuple(rows))
 
 
@@ -181,10 +163,9 @@ def count_losses(findings: ComparisonResults, stages: LossesBySet) -> Iterator[t
     """
     for set in findings.sets:
         for system in findings.answers:
-            told = [
-                stages.get(name, {}).get(system, {}).get(id) for name, id in findings.results_on(system, set)
-            ]
-            if counts := Counter(stage for stage in told if stage):
+            answers = findings.results_on(system, set)
+            known = (stages.get(name, {}).get(system, {}).get(id) for name, id in answers)
+            if counts := Counter(filter(None, known)):
                 yield set, system, counts
 
 
@@ -203,9 +184,8 @@ def _losses_in_traces(folder: Path, findings: ComparisonResults, set: str, syste
 
 def _is_consistent(stage: str, receipt: QuestionResult) -> bool:
     """Return whether a stored stage is consistent with an answer, which may have been repeated since."""
-    expected = (
-        FAILED if receipt.error else RIGHT if receipt.em else NEARLY if receipt.f1 >= NEARLY_RIGHT_F1 else ""
-    )
+    expected = RIGHT if receipt.em else NEARLY if receipt.f1 >= NEARLY_RIGHT_F1 else ""
+    expected = FAILED if receipt.error else expected
     return stage == expected or not (expected or stage in (FAILED, RIGHT, NEARLY))
 
 

@@ -200,28 +200,18 @@ def write_comparison_plan(plan: Mapping[str, Json], folder: Path) -> bool:
         there = load_comparison_plan(folder)
         open_yet = _unanswered_systems(there, plan, folder)
         changed = sorted(name for name in open_yet if there["systems"].get(name) != plan["systems"].get(name))
-        if changed and not plan_differences(
-            _without_systems(there, open_yet), _without_systems(plan, open_yet)
-        ):
-            amended = [
-                *there.get("amended", []),
-                {"date": str(date.today()), "before their first answer": changed},
-            ]
-            write_atomically(
-                path,
-                json.dumps({**plan, "made": there["made"], "amended": amended}, indent=1, ensure_ascii=False)
-                + "\n",
-                "the plan",
-            )
+        before, after = (_without_systems(each, open_yet) for each in (there, plan))
+        if changed and not plan_differences(before, after):
+            amendment = {"date": str(date.today()), "before their first answer": changed}
+            amended = [*there.get("amended", []), amendment]
+            _write_plan({**plan, "made": there["made"], "amended": amended}, path)
             return True
         _require_same_plan(there, plan, folder)
         return True
-    if folder.is_dir() and (
-        left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]
-    ):
-        raise BadInput(
-            f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR"
-        )
+    held = [item.name for item in folder.iterdir()] if folder.is_dir() else []
+    if left := [name for name in held if not name.startswith(".")]:
+        remedy = "name an empty folder with --folder DIR"
+        raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: {remedy}")
     _write_plan(plan, path)
     # results are small enough for a repository, traces are not
     write_atomically(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")
@@ -236,34 +226,27 @@ def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
     if (folder / PLAN_FILE).exists():
         stored = load_comparison_plan(folder)
         open_yet = _unanswered_systems(stored, plan, folder)
-        compared = {
-            name: value
-            for name, value in _without_systems(stored, open_yet).items()
-            if name != "model" or name in plan
-        }
+        compared = _without_systems(stored, open_yet)
+        if "model" not in plan:
+            compared.pop("model", None)
         _require_same_plan(compared, _without_systems(plan, open_yet), folder)
 
 
 def _unanswered_systems(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> set[str]:
     """Return the systems of two plans that have not answered any question in a folder."""
-    return {
-        name
-        for name in {*there["systems"], *plan["systems"]}
-        if not any(folder.glob(f"*/{name}/{RESULTS_FILE}"))
-    }
+    names = {*there["systems"], *plan["systems"]}
+    return {name for name in names if not any(folder.glob(f"*/{name}/{RESULTS_FILE}"))}
 
 
 def _require_same_plan(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> None:
     """Raise BadInput naming the differences unless two plans are the same, or their kinds if those differ."""
-    if differences := plan_differences(
-        {name: value for name, value in there.items() if name != "amended"}, plan
-    ):
+    stored = {name: value for name, value in there.items() if name != "amended"}
+    if differences := plan_differences(stored, plan):
         held, wanted = _command_options(there), _command_options(plan)
         if held != wanted:
             holds = f"this folder holds {f'what {held} compares' if held else _PLAIN_COMPARISON}"
-            raise BadInput(
-                f"{folder}: {holds}; {wanted or _PLAIN_COMPARISON} needs a folder of its own: name it with --folder DIR"
-            )
+            wants = f"{wanted or _PLAIN_COMPARISON} needs a folder of its own"
+            raise BadInput(f"{folder}: {holds}; {wants}: name it with --folder DIR")
         said = f"{folder} holds answers to another plan: {format_differences(differences)}. A plan is not changed afterwards"
         raise BadInput(f"{said}: name another folder with --folder DIR")
 
@@ -294,7 +277,6 @@ def load_comparison_plan(folder: Path) -> dict[str, Any]:
         told = (error.strerror or error) if isinstance(error, OSError) else error
         raise BadInput(f"there is no plan of a comparison in {folder}: {told}") from None
     if not isinstance(plan, dict) or plan.get("kind") != _KIND or not plan.keys() >= _REQUIRED_KEYS:
-        raise BadInput(
-            f"{path} is not the plan of a comparison of systems on questions: name another folder with --folder DIR"
-        )
+        expected = "is not the plan of a comparison of systems on questions"
+        raise BadInput(f"{path} {expected}: name another folder with --folder DIR")
     return plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -85,15 +86,11 @@ class ComparisonResults:
         Raises BadInput if there is no plan, and TraceError if results were changed.
         """
         plan = load_comparison_plan(folder)
-        answers = {
-            system: {
-                (set, id): receipt
-                for set in plan["sets"]
-                for id, receipt in load_system_results(folder, set, system).items()
-            }
-            for system in plan["systems"]
-        }
-        return ComparisonResults(plan, {system: some for system, some in answers.items() if some})
+        answers: dict[str, dict[tuple[str, str], QuestionResult]] = {}
+        for system, set in product(plan["systems"], plan["sets"]):
+            for id, result in load_system_results(folder, set, system).items():
+                answers.setdefault(system, {})[set, id] = result
+        return ComparisonResults(plan, answers)
 
     @property
     def sets(self) -> list[str]:
@@ -102,19 +99,14 @@ class ComparisonResults:
 
     def results_on(self, system: str, set: str) -> ResultsByQuestion:
         """Return the answers of a system to a set, or to all sets."""
-        return {
-            key: receipt for key, receipt in self.answers.get(system, {}).items() if set in (key[0], ALL_SETS)
-        }
+        answers = self.answers.get(system, {})
+        return {key: result for key, result in answers.items() if set in (key[0], ALL_SETS)}
 
     @cached_property
     def system_scores(self) -> list[SystemScores]:
         """A row for each set and system that answered some of it."""
-        return [
-            self._score_system(system, set)
-            for set in self.sets
-            for system in self.answers
-            if self.results_on(system, set)
-        ]
+        answered = ((system, set) for set in self.sets for system in self.answers)
+        return [self._score_system(*each) for each in answered if self.results_on(*each)]
 
     @cached_property
     def pairs(self) -> list[PairedDifference]:
@@ -124,9 +116,8 @@ class ComparisonResults:
         p-values are corrected by family.
         """
         rows: list[PairedDifference] = []
-        aimed = {
-            (aim["system"], aim["other"], aim["on"]) for aim in self.plan["aims"] if aim["kind"] == "gain"
-        }
+        gains = [aim for aim in self.plan["aims"] if aim["kind"] == "gain"]
+        aimed = {(aim["system"], aim["other"], aim["on"]) for aim in gains}
         for system, other in self.plan["pairs"]:
             for set in self.sets:
                 ours, theirs = self.results_on(system, set), self.results_on(other, set)
@@ -138,9 +129,8 @@ class ComparisonResults:
                 p = grouped_p(gaps, groups, **self.test_settings)
                 gap = grouped_interval(gaps, groups, **self.test_settings)
                 rows.append(PairedDifference(system, other, set, gap, p, p, (system, other, set) in aimed))
-        corrected = {
-            family: iter(holm([row.p for row in rows if row.aimed is family])) for family in (True, False)
-        }
+        families = {kind: [row.p for row in rows if row.aimed is kind] for kind in (True, False)}
+        corrected = {kind: iter(holm(family)) for kind, family in families.items()}
         return [replace(row, p_holm=next(corrected[row.aimed])) for row in rows]
 
     def compare_with(self, other: ComparisonResults, pairs: Sequence[tuple[str, str]]) -> ComparisonResults:
@@ -150,32 +140,24 @@ class ComparisonResults:
         folders have a system of one name, and UnknownName for a system that neither has.
         """
         if self.plan["sets"] != other.plan["sets"]:
-            raise BadInput(
-                "the two comparisons are not of the same questions, so their answers cannot be paired"
-            )
+            difference = "the two comparisons are not of the same questions"
+            raise BadInput(f"{difference}, so their answers cannot be paired")
         if both := [name for name in self.answers if name in other.answers]:
             raise BadInput(f"{both[0]} has answers in both comparisons: which are meant is not clear")
         answers = {**self.answers, **other.answers}
         for name in (name for pair in pairs for name in pair if name not in answers):
             raise UnknownName("system with answers", name, answers)
         systems = {**self.plan["systems"], **other.plan["systems"]}
-        return ComparisonResults(
-            {**self.plan, "systems": systems, "pairs": [list(pair) for pair in pairs], "aims": []}, answers
-        )
+        named = [list(pair) for pair in pairs]
+        return ComparisonResults({**self.plan, "systems": systems, "pairs": named, "aims": []}, answers)
 
     def as_json(self) -> dict[str, Json]:
         """Convert the results to plain values, with reliability tables and risk-coverage curves."""
-        tables = {
+        rated = [row for row in self.system_scores if row.calibration_error is not None]
+        return {
             "measured": [asdict(row) for row in self.system_scores],
             "pairs": [asdict(row) for row in self.pairs],
-        }
-        return {
-            **tables,
-            "calibration": [
-                self._curves(row.system, row.on)
-                for row in self.system_scores
-                if row.calibration_error is not None
-            ],
+            "calibration": [self._curves(row.system, row.on) for row in rated],
         }
 
     def likelihoods(self, system: str, set: str) -> tuple[list[float], list[float]]:
@@ -183,12 +165,9 @@ class ComparisonResults:
 
         Answers without a probability are left out.
         """
-        told = [
-            (receipt.likelihood, receipt.em)
-            for receipt in self.results_on(system, set).values()
-            if receipt.likelihood is not None
-        ]
-        return [likelihood for likelihood, _ in told], [em for _, em in told]
+        answers = self.results_on(system, set).values()
+        rated = [(each.likelihood, each.em) for each in answers if each.likelihood is not None]
+        return [likelihood for likelihood, _ in rated], [em for _, em in rated]
 
     @property
     def test_settings(self) -> dict[str, int]:
@@ -223,12 +202,8 @@ class ComparisonResults:
     def _curves(self, system: str, set: str) -> dict[str, Json]:
         likely, right = self.likelihoods(system, set)
         table = [asdict(row) for row in reliability(likely, right)]
-        return {
-            "system": system,
-            "on": set,
-            "reliability": table,
-            "risk at coverage": [list(point) for point in risk_curve(likely, right)],
-        }
+        curve = [list(point) for point in risk_curve(likely, right)]
+        return {"system": system, "on": set, "reliability": table, "risk at coverage": curve}
 
 
 def _resampling_group(key: tuple[str, str], receipt: QuestionResult) -> str:
@@ -265,9 +240,7 @@ def judge_goals(findings: ComparisonResults) -> list[GoalVerdict]:
         verdict = _judge_goal(goal, own, other, pair)
         of = _planned_questions(findings, goal)
         if own is not None and own.n < of:
-            verdict = GoalVerdict(
-                goal, verdict.verdict, f"{verdict.figure}; so far {own.n} of {of} questions"
-            )
+            verdict = replace(verdict, figure=f"{verdict.figure}; so far {own.n} of {of} questions")
         judged.append(verdict)
     return judged
 
@@ -294,18 +267,15 @@ def _judge_difference(
     goal: Goal, pair: PairedDifference, own: SystemScores, other: SystemScores | None
 ) -> GoalVerdict:
     gap = pair.difference
-    figure = (
-        f"{format_signed(gap.mean)} ({span(gap)}), p {format_p(pair.p_holm)} after Holm, {gap.n} questions"
-    )
+    corrected = f"p {format_p(pair.p_holm)} after Holm"
+    figure = f"{format_signed(gap.mean)} ({span(gap)}), {corrected}, {gap.n} questions"
     if goal.kind == "gain":
         holds = gap.mean > goal.bound and pair.p_holm < 0.05
     else:
         holds = gap.mean >= goal.bound
-        figure += (
-            ""
-            if gap.low >= goal.bound
-            else f"; the interval does not rule out a loss of more than {format_decimal(-goal.bound)}"
-        )
+        if gap.low < goal.bound:
+            loss = format_decimal(-goal.bound)
+            figure += f"; the interval does not rule out a loss of more than {loss}"
     if goal.share is not None:
         if own.evidence_tokens is None or other is None or not other.evidence_tokens:
             return GoalVerdict(goal, UNKNOWN, f"{figure}; no receipt tells the evidence tokens")
@@ -316,24 +286,17 @@ def _judge_difference(
 
 
 def _measure_value(goal: Goal, row: SystemScores) -> float | None:
-    values = {
-        "f1": row.f1.mean,
-        "em": row.em.mean,
-        "seconds": row.seconds,
-        "prompt tokens": row.prompt_tokens,
-    }
+    values: dict[str, float | None] = {"f1": row.f1.mean, "em": row.em.mean}
+    values |= {"seconds": row.seconds, "prompt tokens": row.prompt_tokens}
     return values[goal.measure]
 
 
 def _planned_questions(findings: ComparisonResults, goal: Goal) -> int:
     """Return the number of questions that the plan has for a goal."""
     most = findings.plan["systems"][goal.system]["questions"]
-    sets = [
-        each["questions"]
-        for name, each in findings.plan["sets"].items()
-        if goal.on in (name, findings.sets[-1])
-    ]
-    return sum(count if most is None else min(count, most) for count in sets)
+    sets = findings.plan["sets"].items()
+    counts = [each["questions"] for name, each in sets if goal.on in (name, findings.sets[-1])]
+    return sum(count if most is None else min(count, most) for count in counts)
 
 
 # Tables: the systems on each set, the pairs, the goals, and calibration.
@@ -348,20 +311,10 @@ _SAME = 1e-9  # a coverage of one is a quotient
 
 def comparison_grids(findings: ComparisonResults) -> list[Grid]:
     """Tabulate the systems on each set, the pairs, the goals, and the calibration on all sets."""
-    grids = [
-        _systems_grid(set, [row for row in findings.system_scores if row.on == set]) for set in findings.sets
-    ]
-    return [
-        grid
-        for grid in (
-            *grids,
-            _pairs_grid(findings),
-            _goals_grid(findings),
-            _reliability_grid(findings),
-            _risk_grid(findings),
-        )
-        if grid.rows
-    ]
+    by_set = [(set, [row for row in findings.system_scores if row.on == set]) for set in findings.sets]
+    views = (_pairs_grid, _goals_grid, _reliability_grid, _risk_grid)
+    grids = [*(_systems_grid(*each) for each in by_set), *(tabulate(findings) for tabulate in views)]
+    return [grid for grid in grids if grid.rows]
 
 
 def _systems_grid(set: str, rows: Iterable[SystemScores]) -> Grid:
@@ -393,10 +346,8 @@ def _pairs_grid(findings: ComparisonResults) -> Grid:
 
 
 def _goals_grid(findings: ComparisonResults) -> Grid:
-    rows = [
-        (Cell(each.goal.said), Cell(each.verdict, each.verdict != MISSED), Cell(each.figure))
-        for each in judge_goals(findings)
-    ]
+    verdicts = judge_goals(findings)
+    rows = [(Cell(v.goal.said), Cell(v.verdict, v.verdict != MISSED), Cell(v.figure)) for v in verdicts]
     return Grid("Aims", ("aim", "", "figure"), tuple(rows), words=True)
 
 
@@ -406,12 +357,8 @@ def _reliability_grid(findings: ComparisonResults) -> Grid:
     for system in findings.answers:
         likely, right = findings.likelihoods(system, findings.sets[-1])
         for row in reliability(likely, right) if likely else []:
-            shown = (
-                f"{system}, {row.low:.1f} to {row.high:.1f}",
-                str(row.n),
-                format_decimal(row.sure),
-                format_decimal(row.right),
-            )
+            interval = f"{system}, {row.low:.1f} to {row.high:.1f}"
+            shown = (interval, str(row.n), format_decimal(row.sure), format_decimal(row.right))
             rows.append(tuple(map(Cell, shown)))
     return Grid("How often an answer is right that the model holds so likely", columns, tuple(rows))
 
@@ -423,15 +370,10 @@ def _risk_grid(findings: ComparisonResults) -> Grid:
         likely, right = findings.likelihoods(system, findings.sets[-1])
         if likely:
             curve = risk_curve(likely, right)
-            shown = [
-                next(risk for coverage, risk in curve if coverage >= least - _SAME) for least in _COVERAGES
-            ]
+            shown = [next(risk for share, risk in curve if share >= least - _SAME) for least in _COVERAGES]
             rows.append((Cell(system), *(Cell(format_decimal(risk)) for risk in shown)))
-    return Grid(
-        "Share of wrong answers among the surest",
-        ("coverage", *(f"{least:.0%}" for least in _COVERAGES)),
-        tuple(rows),
-    )
+    columns = ("coverage", *(f"{least:.0%}" for least in _COVERAGES))
+    return Grid("Share of wrong answers among the surest", columns, tuple(rows))
 
 
 def _format_interval(estimate: Estimate) -> str:

@@ -107,9 +107,8 @@ def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANS
         if name not in systems:
             raise UnknownName("system", name, systems)
         if not systems[name].has_preset:
-            raise BadInput(
-                f"this version has no preset {systems[name].preset!r}, so {name} cannot answer; it has {', '.join(PRESETS)}"
-            )
+            lacking = f"this version has no preset {systems[name].preset!r}, so {name} cannot answer"
+            raise BadInput(f"{lacking}; it has {', '.join(PRESETS)}")
 
 
 # --- searching ---
@@ -148,20 +147,13 @@ class PassageSearches:
 
     def _gold(self, question: Question) -> Tool:
         if not question.facts:
-            raise BadInput(
-                f"question {question.id!r} does not say which sentences hold its answer, so there is no ceiling to measure"
-            )
-        found = tuple(
-            _titled_fact(fact, [self._by_id[id] for id in question.gold]) for fact in question.facts
-        )
-        given = Result(reading.format_passages(found), found)
-        return TextTool(
-            "gold",
-            "The sentences that hold the answer.",
-            {"query": "the question"},
-            lambda query: given,
-            finds="query",
-        )
+            lacking = f"question {question.id!r} does not say which sentences hold its answer"
+            raise BadInput(f"{lacking}, so there is no ceiling to measure")
+        gold = [self._by_id[id] for id in question.gold]
+        found = tuple(_titled_fact(fact, gold) for fact in question.facts)
+        given, arguments = Result(reading.format_passages(found), found), {"query": "the question"}
+        about = "The sentences that hold the answer."
+        return TextTool("gold", about, arguments, lambda query: given, finds="query")
 
 
 def _titled_fact(fact: str, gold: Sequence[Document]) -> Document:
@@ -183,9 +175,7 @@ def _few_rejection(question: str, answer: str, found: Result) -> str:
 
 def _with_likelihood(call: OneCall) -> OneCall:
     """Request the log-probability of the reply, which does not change its text."""
-    return replace(
-        call, prompt=lambda question, found: replace(call.prompt(question, found), likelihood=True)
-    )
+    return replace(call, prompt=lambda text, found: replace(call.prompt(text, found), likelihood=True))
 
 
 SINGLE_CALLS: Mapping[str, OneCall] = {
@@ -222,12 +212,10 @@ def prompt_digests() -> dict[str, str]:
     """
     found = Result("[1] A: b.", (Document("d", "b.", "A"),))
     forms = ("Where?", "Which is older, A or B?", "Are A and B both rivers?")  # one for each kind of examples
-    texts = {
-        name: json.dumps(
-            [asdict(way.prompt(question, shown)) for question in forms for shown in (found, None)]
-        )
-        for name, way in SINGLE_CALLS.items()
-    }
+    texts = {}
+    for name, way in SINGLE_CALLS.items():
+        made = [asdict(way.prompt(question, shown)) for question in forms for shown in (found, None)]
+        texts[name] = json.dumps(made)
     texts["loop"] = inspect.getsource(prompts)
     texts["paths"] = "".join(inspect.getsource(module) for module in _PATHS_MODULES)
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}

@@ -88,28 +88,21 @@ def rag_prompt(question: str, passages: str) -> Prompt:
 
 def _prompt(text: str) -> Prompt:
     asked = f'{text}\n{prompts.FORMATS["gaia"]}\nReply as JSON: {{"answer": "..."}}'
-    return Prompt(
-        (Message("system", prompts.ANSWER), Message("user", asked)),
-        compact_schema(Answer),
-        0.0,
-        0,
-        _REPLY_TOKENS,
-    )
+    messages = Message("system", prompts.ANSWER), Message("user", asked)
+    return Prompt(messages, compact_schema(Answer), 0.0, 0, _REPLY_TOKENS)
 
 
 def _call_model(llm: LLM, question: Question, found: Result | None, reading: OneCall) -> Steps[str]:
     """Call the model once and return the answer in its reply."""
-    prompt = reading.prompt(question.text, found)
+    reply = yield from _ask(llm, reading.prompt(question.text, found), "answer")
+    return reading.answer(reply)
+
+
+def _ask(llm: LLM, prompt: Prompt, role: str) -> Steps[str]:
     reply = llm(prompt)
-    yield Asked(
-        role="answer",
-        model=llm.name,
-        prompt=prompt,
-        reply=reply.text,
-        usage=reply.usage,
-        logprob=reply.logprob,
-    )
-    return reading.answer(reply.text)
+    usage, logprob = reply.usage, reply.logprob
+    yield Asked(role=role, model=llm.name, prompt=prompt, reply=reply.text, usage=usage, logprob=logprob)
+    return reply.text
 
 
 def _parse_answer(reply: str) -> str:
@@ -176,9 +169,8 @@ def _single_call(question: Question, system: str, equipment: Equipment) -> Calla
         return lambda llm: zero_shot(question, llm)
     finder = next((tool for tool in equipment.tools(question) if search_argument(tool)), None)
     if finder is None:
-        raise BadInput(
-            "RAG needs documents to find passages in, and this question has none: name a folder with --documents DIR"
-        )
+        reason = "RAG needs documents to find passages in, and this question has none"
+        raise BadInput(f"{reason}: name a folder with --documents DIR")
     return lambda llm: plain_rag(question, llm, finder)
 
 
@@ -190,17 +182,9 @@ def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> 
 
     def walk(llm: LLM) -> Iterator[Event]:
         yield Started(question=question.text, preset="grading", planning=llm.name)
-        prompt = grading_prompt(question.text, " or ".join((question.answer, *question.aliases)), predicted)
-        reply = llm(prompt)
-        yield Asked(
-            role="grade",
-            model=llm.name,
-            prompt=prompt,
-            reply=reply.text,
-            usage=reply.usage,
-            logprob=reply.logprob,
-        )
-        yield Answered(text=parse_grade(reply.text).grade, forced=False)
+        golds = " or ".join((question.answer, *question.aliases))
+        reply = yield from _ask(llm, grading_prompt(question.text, golds, predicted), "grade")
+        yield Answered(text=parse_grade(reply).grade, forced=False)
 
     yield from run_or_replay(walk, grader, path, {"question": question.id})
 
@@ -212,10 +196,8 @@ def _run_loop(question: Question, equipment: Equipment, path: Path) -> Iterator[
             yield from resume(path, store, Resources(tools, llm, execution))
             return
         path.unlink(missing_ok=True)
-        names = [file.name for file in question.attachments]
-        walk = think(
-            question.text, llm, store, tools, equipment.limits, execution=execution, attachments=names
-        )
+        text, names = question.text, [file.name for file in question.attachments]
+        walk = think(text, llm, store, tools, equipment.limits, execution=execution, attachments=names)
         yield from record(walk, path, metadata={"question": question.id, **model_metadata(llm)})
 
 

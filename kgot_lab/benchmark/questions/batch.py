@@ -141,9 +141,7 @@ class QuestionRun:
     def missing(self) -> list[Question]:
         """Return the questions without a result, with an error, or without a grade of this grader."""
         stored = self.results
-        return [
-            question for question in self.questions.questions if not self._is_done(stored.get(question.id))
-        ]
+        return [each for each in self.questions.questions if not self._is_done(stored.get(each.id))]
 
     def answer_missing(
         self, parallel: int = 1, on_event: Callable[[Question, Event], None] = lambda *_: None
@@ -176,9 +174,8 @@ class QuestionRun:
                     raise LLMError(f"the model may not be asked, so the run stops: {error}") from error
                 in_a_row = in_a_row + 1 if _is_model_failure(error) else 0
                 if in_a_row == _MAX_FAILURES:
-                    raise LLMError(
-                        f"the model failed on {in_a_row} questions in a row, so the run stops: {error}"
-                    ) from error
+                    failed = f"the model failed on {in_a_row} questions in a row"
+                    raise LLMError(f"{failed}, so the run stops: {error}") from error
 
     def is_damaged(self, id: str) -> bool:
         """Return whether the trace of a question's answer or grading cannot be read."""
@@ -209,9 +206,8 @@ class QuestionRun:
         before = Usage.total(event.usage for event in stored_events if isinstance(event, Asked)).seconds
         began = time.perf_counter()
         try:
-            with closing(
-                run_question(question, self.system, self.equipment, path)
-            ) as events:  # so that its store is closed if it is halted
+            # so that its store is closed if it is halted
+            with closing(run_question(question, self.system, self.equipment, path)) as events:
                 for event in events:
                     seen.append(event)
                     on_event(question, event)
@@ -226,12 +222,9 @@ class QuestionRun:
         except Exception as error:  # a defect on one question must not cost the others
             if _ends_the_run(error):
                 raise
-            error_text = (
-                error_message(error)
-                if isinstance(error, LabError)
-                else f"{type(error).__name__}: {error_message(error)}"
-            )
-            receipt = replace(receipt, correct=None, error=error_text or type(error).__name__)
+            kind = "" if isinstance(error, LabError) else f"{type(error).__name__}: "
+            text = f"{kind}{error_message(error)}" or type(error).__name__
+            receipt = replace(receipt, correct=None, error=text)
             problem = error
         seconds: float | None = before + time.perf_counter() - began
         # walking a recording again takes another time than the answer took
@@ -249,9 +242,8 @@ def _ends_the_run(error: Exception) -> bool:
 
     A mode that does not support one question may support the next.
     """
-    return (isinstance(error, (Halted, *_FATAL)) and not isinstance(error, UnsupportedQuestion)) or _is_full(
-        error
-    )
+    concerns_run = isinstance(error, (Halted, *_FATAL)) and not isinstance(error, UnsupportedQuestion)
+    return concerns_run or _is_full(error)
 
 
 def _is_full(error: Exception) -> bool:
@@ -307,11 +299,8 @@ def lock_folder(folder: Path) -> Iterator[None]:
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
+            problem = f"another run is at work in {folder}: wait for it, or name another folder"
             if error.sqlite_errorname != "SQLITE_BUSY":
-                raise BadInput(
-                    f"the folder {folder} cannot be used: {error}; make room, or name another with --folder DIR"
-                ) from None
-            raise BadInput(
-                f"another run is at work in {folder}: wait for it, or name another folder with --folder DIR"
-            ) from None
+                problem = f"the folder {folder} cannot be used: {error}; make room, or name another"
+            raise BadInput(f"{problem} with --folder DIR") from None
         yield

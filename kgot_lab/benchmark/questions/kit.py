@@ -59,23 +59,19 @@ def web_tools(sources: WebSources) -> ToolFactory:
     The tools are created once per model and shared by all threads. Raises BadInput if none of them can work.
     """
     made: dict[int, tuple[Tool, ...]] = {}
-    making = threading.Lock()
+    lock = threading.Lock()
 
     def more(_: Question, behind: ToolModels) -> Sequence[Tool]:
         llm = behind.llm
-        with making:
+        with lock:
             if id(llm) not in made:
-                offered = offered_tools(
-                    ToolResources(
-                        llm=llm, web=sources.web, mirror=sources.mirror or None, engine=sources.engine
-                    ),
-                    others=(),
-                )
+                mirror = sources.mirror or None
+                resources = ToolResources(llm=llm, web=sources.web, mirror=mirror, engine=sources.engine)
+                offered = offered_tools(resources, others=())
                 made[id(llm)] = tuple(tool for tool in offered.tools if tool.name in _WEB_TOOLS)
                 if not made[id(llm)]:
-                    raise BadInput(
-                        "; ".join(str(each) for each in offered.missing if each.name in _WEB_TOOLS)
-                    )
+                    missing = (str(each) for each in offered.missing if each.name in _WEB_TOOLS)
+                    raise BadInput("; ".join(missing))
             return made[id(llm)]
 
     return more if sources.web or sources.mirror else no_tools
@@ -104,10 +100,8 @@ def all_working_tools(
             unpack_into=into,
             spending=behind.spending,
         )
-        return [
-            *offered_tools(at_hand, others=others, leave_out=_WEB_TOOLS).tools,
-            *web_factory(question, behind),
-        ]
+        offered = offered_tools(at_hand, others=others, leave_out=_WEB_TOOLS)
+        return [*offered.tools, *web_factory(question, behind)]
 
     return more
 
@@ -164,11 +158,8 @@ class QuestionTools:
         return sorted(named) or [ask_model(self._behind.llm).name]
 
     def __call__(self, question: Question) -> list[Tool]:
-        told = self._call_recorder(question)
-        return [
-            TimedTool(tool, told, self._turns if tool is self._shared else None)
-            for tool in self._untimed_tools(question)
-        ]
+        record, tools = self._call_recorder(question), self._untimed_tools(question)
+        return [TimedTool(tool, record, self._turns if tool is self._shared else None) for tool in tools]
 
     def _untimed_tools(self, question: Question) -> list[Tool]:
         tools: list[Tool] = []
@@ -193,11 +184,8 @@ class QuestionTools:
 
     def _call_recorder(self, question: Question) -> Callable[[str, float, bool], None]:
         def record_tool(tool: str, seconds: float, failed: bool) -> None:
-            line = (
-                json.dumps({"id": question.id, "tool": tool, "seconds": round(seconds, 4), "failed": failed})
-                + "\n"
-            )
+            call = {"id": question.id, "tool": tool, "seconds": round(seconds, 4), "failed": failed}
             with self._lock, self._times.open("a", encoding="utf-8") as file:
-                file.write(line)
+                file.write(json.dumps(call) + "\n")
 
         return record_tool

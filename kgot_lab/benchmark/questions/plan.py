@@ -77,14 +77,10 @@ class QuestionPlan:
             return True
         folder.mkdir(parents=True, exist_ok=True)
         if left := [item.name for item in folder.iterdir() if not item.name.startswith(".")]:
-            raise BadInput(
-                f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR"
-            )
-        write_atomically(
-            path,
-            json.dumps({"plan": 1, **self._compared_fields(), "made": dict(self.made)}, indent=1) + "\n",
-            "the plan",
-        )
+            remedy = "name an empty folder with --folder DIR"
+            raise BadInput(f"{folder} has no {PLAN_FILE} but holds {left[0]}: {remedy}")
+        content = {"plan": 1, **self._compared_fields(), "made": dict(self.made)}
+        write_atomically(path, json.dumps(content, indent=1) + "\n", "the plan")
         return False
 
     def check(self, folder: Path, *, except_fields: Collection[str] = ()) -> None:
@@ -94,15 +90,11 @@ class QuestionPlan:
         """
         if not (folder / PLAN_FILE).exists():
             return
-        told = {**_LATER_FIELDS, **read_plan(folder)}
-        there, now = (
-            {name: value for name, value in each.items() if name not in except_fields}
-            for each in (told, self._compared_fields())
-        )
-        if differences := plan_differences(there, now):
-            raise BadInput(
-                f"{folder} holds answers to another plan: {format_differences(differences)}. Name another folder with --folder DIR"
-            )
+        plans = {**_LATER_FIELDS, **read_plan(folder)}, self._compared_fields()
+        stored, now = ({k: value for k, value in plan.items() if k not in except_fields} for plan in plans)
+        if differences := plan_differences(stored, now):
+            held = f"{folder} holds answers to another plan: {format_differences(differences)}"
+            raise BadInput(f"{held}. Name another folder with --folder DIR")
 
     def _compared_fields(self) -> dict[str, Json]:
         fixed = {name: value for name, value in asdict(self).items() if name != "made"}
@@ -132,9 +124,8 @@ def plan_differences(there: Mapping[str, Json], now: Mapping[str, Json], under: 
     When and where a plan was made is not compared.
     """
     found: list[str] = []
-    for name in dict.fromkeys(
-        [*(name for name in now if name != "made"), *(name for name in there if name not in {"plan", "made"})]
-    ):
+    compared = [*(n for n in now if n != "made"), *(n for n in there if n not in {"plan", "made"})]
+    for name in dict.fromkeys(compared):
         was, wanted = there.get(name), now.get(name)
         if isinstance(was, dict) and isinstance(wanted, dict):
             found += plan_differences(was, wanted, f"{under}{name}.")
@@ -205,14 +196,12 @@ def check_run(
     if by.system == "rag" and not (whole.documents or by.documents) and bare:
         which = whole.name if len(bare) == len(chosen.questions) else f"question {bare[0]!r} of {whole.name}"
         also = f" (nor have {len(bare) - 1} others)" if 1 < len(bare) < len(chosen.questions) else ""
-        raise BadInput(
-            f"RAG needs documents to find passages in, and {which} has none{also}: name a folder with --documents DIR"
-        )
+        lacking = f"RAG needs documents to find passages in, and {which} has none{also}"
+        raise BadInput(f"{lacking}: name a folder with --documents DIR")
     if by.system == "loop" and by.limits.reading == "paths" and by.tools is no_tools:
         _check_paths(chosen, [*whole.documents, *by.documents])
-    _build_plan(whole, chosen, selection, by).check(
-        folder, except_fields=("model", "execution", "vision", "tools")
-    )
+    unknown_yet = ("model", "execution", "vision", "tools")
+    _build_plan(whole, chosen, selection, by).check(folder, except_fields=unknown_yet)
     if by.system == "loop":
         empty_store(by.store, unsafe=by.unsafe).close()
 
@@ -223,13 +212,11 @@ def _check_paths(chosen: QuestionSet, shared: Sequence[Document]) -> None:
     If it has something for some questions, the others end in an error.
     """
     if all(question.attachments for question in chosen.questions):
-        raise BadInput(
-            "the mode paths reads documents, not attached files, and every question has one: take another preset"
-        )
+        need = "the mode paths reads documents, not attached files, and every question has one"
+        raise BadInput(f"{need}: take another preset")
     if not shared and not any(question.documents for question in chosen.questions):
-        raise BadInput(
-            "the mode paths needs documents, and no question has any: name a folder with --documents DIR, or use --web"
-        )
+        need = "the mode paths needs documents, and no question has any"
+        raise BadInput(f"{need}: name a folder with --documents DIR, or use --web")
 
 
 def prepare_run(
@@ -252,21 +239,14 @@ def prepare_run(
     models = (by.planning, by.execution, by.grader, by.vision)
     planning, execution, grader, vision = (llm and Budgeted(llm, spending) for llm in models)
     assert planning is not None
-    documents = (*whole.documents, *by.documents)
+    documents, times = (*whole.documents, *by.documents), folder / TOOL_TIMES
     behind = ToolModels(planning, vision, spending)
     more, follow = by.tools if looped else no_tools, looped and by.limits.reading == "paths"
-    kit = QuestionTools(
-        documents, behind, folder / TOOL_TIMES, system=by.system, further_tools=more, follow=follow
-    )
+    kit = QuestionTools(documents, behind, times, system=by.system, further_tools=more, follow=follow)
     tools = kit.tool_names(chosen.questions) if by.system != "zero-shot" else []
-    begun = _build_plan(whole, chosen, selection, by)
-    begun = replace(
-        begun,
-        model=planning.name,
-        execution=(execution or planning).name,
-        vision=vision.name if vision else "",
-    )
-    if not replace(begun, tools=tools).write(folder):
+    plan = _build_plan(whole, chosen, selection, by)
+    plan = replace(plan, model=planning.name, execution=(execution or planning).name, tools=tools)
+    if not replace(plan, vision=vision.name if vision else "").write(folder):
         write_atomically(folder / ".gitignore", _IGNORED, "what git ignores")
     equipment = Equipment(planning, by.limits, kit, execution, by.store, by.unsafe)
     return ReadyRun(QuestionRun(folder, chosen, by.system, equipment, grader), spending)

@@ -64,14 +64,8 @@ class QuestionSet:
         digest = hashlib.sha256()
         for question in sorted(self.questions, key=lambda each: each.id):
             files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in question.attachments]
-            content = [
-                question.id,
-                question.text,
-                question.answer,
-                question.aliases,
-                files,
-                _document_rows(question.documents),
-            ]
+            documents = _document_rows(question.documents)
+            content = [question.id, question.text, question.answer, question.aliases, files, documents]
             digest.update(json.dumps(content).encode())
         digest.update(json.dumps(_document_rows(sorted(self.documents, key=lambda each: each.id))).encode())
         return digest.hexdigest()
@@ -106,13 +100,11 @@ def load_questions(path: Path) -> QuestionSet:
         lines = utf8_text(read_regular_file(path), path).split("\n")
     except OSError as error:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None
-    questions = [
-        _parse_question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()
-    ]
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    questions = [_parse_question(path, number, line) for number, line in numbered]
     if not questions:
-        raise BadInput(
-            f'{path} holds no question: a line is an object such as {{"question": "…", "answer": "…"}}'
-        )
+        example = '{"question": "…", "answer": "…"}'
+        raise BadInput(f"{path} holds no question: a line is an object such as {example}")
     seen: set[str] = set()
     for question in questions:
         if question.id in seen:
@@ -132,11 +124,9 @@ def _parse_question(path: Path, number: int, line: str) -> Question:
     for file in files:
         if not file.is_file():
             raise BadInput(f"{where}: there is no attachment {file}")
-    documents = [
-        read
-        for place, item in enumerate(row.get("documents", ()), 1)
-        for read in _read_documents(where, path.parent, item, place)
-    ]
+    documents: list[Document] = []
+    for position, item in enumerate(row.get("documents", ()), 1):
+        documents += _read_documents(where, path.parent, item, position)
     return Question(
         id=str(row.get("id", number)), text=row["question"].strip(), answer=str(row["answer"]), type=str(row.get("type", "")),
         level=str(row.get("level", "")), aliases=tuple(map(str, row.get("aliases", ()))), documents=tuple(documents), attachments=files,
@@ -149,46 +139,36 @@ def _check_row(where: str, row: Json) -> None:
         raise BadInput(f"{where}: a question is an object with question and answer, not {short_repr(row)}")
     if unknown := sorted(set(row) - set(_KNOWN)):
         raise BadInput(f"{where}: there is no field {unknown[0]!r}; known are {', '.join(_KNOWN)}")
-    if not isinstance(row.get("question"), str) or not row["question"].strip():
-        raise BadInput(
-            f'{where}: a question is a text under "question", not {short_repr(row.get("question"))}'
-        )
-    if isinstance(row.get("answer"), list):
-        raise BadInput(
-            f'{where}: the right answer is one text; what else is right stands under "aliases", a list of texts'
-        )
-    if not isinstance(row.get("answer"), str | int | float) or not str(row["answer"]).strip():
-        raise BadInput(
-            f'{where}: the right answer is a text or a number under "answer", not {short_repr(row.get("answer"))}'
-        )
+    question, answer = row.get("question"), row.get("answer")
+    if not isinstance(question, str) or not question.strip():
+        raise BadInput(f'{where}: a question is a text under "question", not {short_repr(question)}')
+    if isinstance(answer, list):
+        others = 'what else is right stands under "aliases", a list of texts'
+        raise BadInput(f"{where}: the right answer is one text; {others}")
+    if not isinstance(answer, str | int | float) or not str(answer).strip():
+        expected = 'the right answer is a text or a number under "answer"'
+        raise BadInput(f"{where}: {expected}, not {short_repr(answer)}")
     for name in _LISTS:
         if not isinstance(row.get(name, []), list):
-            example = (
-                " of objects with title and text, or of paths of files and folders,"
-                if name == "documents"
-                else ""
+            items = " of objects with title and text, or of paths of files and folders" * (
+                name == "documents"
             )
-            raise BadInput(f"{where}: {name} are a list{example or ','} not {short_repr(row[name])}")
+            raise BadInput(f"{where}: {name} are a list{items}, not {short_repr(row[name])}")
 
 
 def _read_documents(where: str, folder: Path, item: Json, place: int) -> list[Document]:
     """Return the passages that an item of `documents` refers to."""
     if isinstance(item, Mapping) and isinstance(item.get("text"), str):
         return [Document(str(item.get("id", f"d{place}")), item["text"], str(item.get("title", "")))]
+    expected = f"{where}: a document is an object with title and text, or the path of a file or folder"
     if not isinstance(item, str):
-        raise BadInput(
-            f"{where}: a document is an object with title and text, or the path of a file or folder, not {short_repr(item)}"
-        )
+        raise BadInput(f"{expected}, not {short_repr(item)}")
     if not (folder / item).exists():
-        raise BadInput(
-            f"{where}: a document is an object with title and text, or the path of a file or folder, from where the file of questions "
-            f"stands; there is no {short_repr(item)} in {folder.resolve()}"
-        )
+        missing = f"there is no {short_repr(item)} in {folder.resolve()}"
+        raise BadInput(f"{expected}, from where the file of questions stands; {missing}")
     if (folder / item).is_dir():
         return [replace(each, id=f"{item}/{each.id}") for each in read_documents(folder / item)]
     text = read_document_text(folder / item).text
     title = first_heading(text) or Path(item).stem
-    return [
-        Document(f"{item}#{number}", words, title)
-        for number, words in enumerate(split_passages(remove_heading(text)), start=1)
-    ]
+    passages = enumerate(split_passages(remove_heading(text)), start=1)
+    return [Document(f"{item}#{number}", passage, title) for number, passage in passages]

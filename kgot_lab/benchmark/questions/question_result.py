@@ -31,15 +31,8 @@ from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import estimate_tokens
 from kgot_lab.types import Usage
 
-ENDINGS = (
-    "correct",
-    "correct, forced",
-    "close call",
-    "wrong",
-    "wrong, forced",
-    "not attempted",
-    "unclear",
-    "error",
+ENDINGS = tuple(
+    "correct; correct, forced; close call; wrong; wrong, forced; not attempted; unclear; error".split("; ")
 )
 WITHHELD = "(withheld: this set may not be passed on)"
 
@@ -124,14 +117,8 @@ def score_answer(question: Question, predicted: str, scored_by: str) -> Question
 
 def add_grade(result: QuestionResult, grade: Grade, grader: str) -> QuestionResult:
     """Add a model's grade to a result. The grade then decides whether it is correct."""
-    return replace(
-        result,
-        correct=grade.grade == CORRECT,
-        scored_by="grader",
-        grade=grade.grade,
-        span=grade.span,
-        grader=grader,
-    )
+    graded = replace(result, scored_by="grader", grader=grader, grade=grade.grade, span=grade.span)
+    return replace(graded, correct=grade.grade == CORRECT)
 
 
 def add_costs(result: QuestionResult, events: Sequence[Event], seconds: float | None) -> QuestionResult:
@@ -163,25 +150,18 @@ def facts_read(events: Sequence[Event]) -> str:
     """
     begun = next((event for event in events if isinstance(event, Started)), None)
     if begun is not None and begun.limits.get("reading") == "paths":
-        shown = (
-            event.prompt.messages[-1].text.rpartition("\n\nQuestion: ")[0]
-            for event in events
-            if isinstance(event, Asked)
-        )
+        prompts = (event.prompt.messages[-1].text for event in events if isinstance(event, Asked))
+        shown = (text.rpartition("\n\nQuestion: ")[0] for text in prompts)
         return join_lines(dict.fromkeys(line for text in shown for line in text.splitlines()))
     if begun is not None and begun.dialect:
-        return join_lines(
-            dict.fromkeys(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
-        )
+        reads = (event for event in events if isinstance(event, Read))
+        return join_lines(dict.fromkeys(row_text(row) for event in reads for row in event.rows))
     return join_lines(event.text for event in events if isinstance(event, ToolReturned) and not event.failed)
 
 
 def _is_supported(answer: str, facts: str) -> bool | None:
-    return (
-        None
-        if normalise_answer(answer) in {"yes", "no"}
-        else bool(normalise_answer(answer)) and contains_answer(facts, answer)
-    )
+    plain = normalise_answer(answer)
+    return None if plain in {"yes", "no"} else bool(plain) and contains_answer(facts, answer)
 
 
 def _likelihood(events: Sequence[Event], answer: str) -> float | None:
@@ -189,17 +169,13 @@ def _likelihood(events: Sequence[Event], answer: str) -> float | None:
 
     If no reply contains it, the last reply with log-probabilities is used. Returns None if there is none.
     """
-    replies = [
-        (event.reply, event.logprob, event.usage)
-        for event in events
-        if isinstance(event, Asked) and event.logprob is not None
-    ]
+    replies = [event for event in events if isinstance(event, Asked) and event.logprob is not None]
     if not replies:
         return None
-    _, logprob, usage = next(
-        (each for each in reversed(replies) if contains_answer(each[0], answer)), replies[-1]
-    )
-    return min(1.0, math.exp(logprob / max(1, usage.completion_tokens)))
+    containing = [event for event in replies if contains_answer(event.reply, answer)]
+    reply = (containing or replies)[-1]
+    assert reply.logprob is not None
+    return min(1.0, math.exp(reply.logprob / max(1, reply.usage.completion_tokens)))
 
 
 def clear_graph_fields(result: QuestionResult) -> QuestionResult:
@@ -220,14 +196,11 @@ def append_result(path: Path, result: QuestionResult) -> None:
     """
     line = json.dumps(asdict(result), ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
     try:
-        exists = path.exists()
-        if exists:
+        lines: list[str] = []
+        if path.exists():
             repair_last_line(path)
-        before = (
-            next((line_seal(each) for each in reversed(read_lines(path)) if each.strip()), "")
-            if exists
-            else ""
-        )
+            lines = read_lines(path)
+        before = next((line_seal(each) for each in reversed(lines) if each.strip()), "")
         with path.open("ab") as file:
             file.write(f"{append_seal(line, before)}\n".encode())
     except (OSError, UnicodeDecodeError) as error:
@@ -248,9 +221,8 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     whole = numbered[:-1] if lines and lines[-1].strip() else numbered
     if broken := first_broken_seal(line for _, line in whole):
-        raise _results_error(
-            path, numbered[broken - 1][0], "is not as it was written, or a line before it is missing"
-        )
+        reason = "is not as it was written, or a line before it is missing"
+        raise _results_error(path, numbered[broken - 1][0], reason)
     found: dict[str, QuestionResult] = {}
     for number, line in numbered:
         try:
@@ -263,9 +235,8 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
             raise _results_error(path, number, "is no receipt of a question")
         if wrong := _impossible_value(row):
             raise _results_error(path, number, f"holds what no receipt can ({wrong})")
-        found[row["id"]] = QuestionResult(
-            **{name: _as_tuple(value) for name, value in row.items() if name in _FIELDS}
-        )
+        values = {name: _as_tuple(value) for name, value in row.items() if name in _FIELDS}
+        found[row["id"]] = QuestionResult(**values)
     return found
 
 
@@ -279,16 +250,12 @@ _MAY_BE_UNKNOWN = {"steps", "seconds", "human_steps", "evidence_tokens", "likeli
 
 
 def _results_error(path: Path, number: int, why: str) -> TraceError:
-    if not path.with_name("traces").is_dir():
-        return TraceError(
-            f"{path}, line {number}, {why}: restore a copy; the traces from which it could be made again are not beside it"
-        )
-    again = (
-        f"delete {path.name}, and the same command makes it again from the traces, without asking anything"
-    )
-    return TraceError(
-        f"{path}, line {number}, {why}: restore a copy, or {again}; the seconds that each answer took are lost then"
-    )
+    remedy = "restore a copy; the traces from which it could be made again are not beside it"
+    if path.with_name("traces").is_dir():
+        again = "the same command makes it again from the traces, without asking anything"
+        lost = "the seconds that each answer took are lost then"
+        remedy = f"restore a copy, or delete {path.name}, and {again}; {lost}"
+    return TraceError(f"{path}, line {number}, {why}: {remedy}")
 
 
 def _impossible_value(row: Mapping[str, Any]) -> str:
@@ -298,11 +265,8 @@ def _impossible_value(row: Mapping[str, Any]) -> str:
         if value is None and name in _MAY_BE_UNKNOWN:
             continue
         maximum = 1 if name in _SHARES else math.inf
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not (0 <= value <= maximum and math.isfinite(value))
-        ):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (is_number and 0 <= value <= maximum and math.isfinite(value)):
             return f"{name} is {short_repr(value)}"
     for name in ("correct", "close", "forced", "out_of_steps", "rests"):
         if not isinstance(value := row.get(name, False), bool) and (value is not None or name == "close"):

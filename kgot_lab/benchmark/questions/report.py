@@ -38,23 +38,9 @@ def results_grid(results: Iterable[QuestionResult], title: str = "") -> Grid:
     """
     rows = list(results)
     groups = group_by_level(rows)
-    shown = {
-        **({level or "no level": some for level, some in groups.items()} if len(groups) > 1 else {}),
-        "all": rows,
-    }
-    columns = (
-        "questions",
-        "n",
-        "correct [95 %]",
-        "close",
-        "errors",
-        "EM",
-        "F1 [95 %]",
-        "calls",
-        "$",
-        "median s",
-    )
-    return Grid(title, columns, tuple(_cells(name, some) for name, some in shown.items()))
+    levels = {level or "no level": some for level, some in groups.items()} if len(groups) > 1 else {}
+    columns = tuple("questions;n;correct [95 %];close;errors;EM;F1 [95 %];calls;$;median s".split(";"))
+    return Grid(title, columns, tuple(_cells(name, some) for name, some in [*levels.items(), ("all", rows)]))
 
 
 def graded_grid(results: Iterable[QuestionResult]) -> Grid | None:
@@ -62,24 +48,20 @@ def graded_grid(results: Iterable[QuestionResult]) -> Grid | None:
     grades = [receipt.grade for receipt in results if receipt.grade]
     if not grades:
         return None
-    rows = [
-        (name.replace("_", " "), Estimate(**each)) for name, each in asdict(graded_scores(grades)).items()
-    ]
+    scores = asdict(graded_scores(grades)).items()
+    rows = [(name.replace("_", " "), Estimate(**score)) for name, score in scores]
+    cells = ((Cell(name), Cell(format_decimal(each.mean)), Cell(span(each))) for name, each in rows)
     title = f"Graded by a model, {len(grades)} answers"
-    return Grid(
-        title,
-        ("measure", "value", "95 %"),
-        tuple((Cell(name), Cell(format_decimal(each.mean)), Cell(span(each))) for name, each in rows),
-    )
+    return Grid(title, ("measure", "value", "95 %"), tuple(cells))
 
 
 def results_json(results: Iterable[QuestionResult]) -> dict[str, Json]:
     """Return the same numbers as plain values."""
     rows = list(results)
     grades = [receipt.grade for receipt in rows if receipt.grade]
-    by_level: dict[str, Json] = {
-        level or "no level": _statistics(some) for level, some in group_by_level(rows).items()
-    } | {"all": _statistics(rows)}
+    groups = group_by_level(rows).items()
+    by_level: dict[str, Json] = {level or "no level": _statistics(some) for level, some in groups}
+    by_level["all"] = _statistics(rows)
     return {"by level": by_level, **({"graded": asdict(graded_scores(grades))} if grades else {})}
 
 
@@ -162,17 +144,15 @@ def estimate_rest(run: QuestionRun) -> dict[str, CostEstimate]:
     there, missing = run.results, run.missing()
     open_ = [question for question in missing if question.id not in there or there[question.id].error]
     expected = {}
+    rate = _rate_of(run.equipment.planning)
     if open_ and run.system == "loop":
-        one = forecast(run.equipment.limits, steps=_TURNS, rate=_rate_of(run.equipment.planning))
+        one = forecast(run.equipment.limits, steps=_TURNS, rate=rate)
         expected[f"{len(open_)} questions of {_TURNS} turns"] = _multiply_estimate(len(open_), one)
     elif open_:
-        expected[f"{len(open_)} questions"] = estimate(
-            {run.system: len(open_)}, _TYPICAL_TOKENS, _rate_of(run.equipment.planning)
-        )
+        expected[f"{len(open_)} questions"] = estimate({run.system: len(open_)}, _TYPICAL_TOKENS, rate)
     if missing and run.grader is not None:
-        expected[f"{len(missing)} grades"] = estimate(
-            {"grade": len(missing)}, {"grade": _GRADING_TOKENS}, _rate_of(run.grader)
-        )
+        counts, tokens = {"grade": len(missing)}, {"grade": _GRADING_TOKENS}
+        expected[f"{len(missing)} grades"] = estimate(counts, tokens, _rate_of(run.grader))
     return expected
 
 
@@ -193,9 +173,8 @@ def note_untraced(folder: Path, spending: Spending) -> None:
         "calls": max(0, spending.calls - len(traced)),
         "prompt_tokens": max(0, spent.prompt_tokens - known.prompt_tokens),
         "completion_tokens": max(0, spent.completion_tokens - known.completion_tokens),
-        "cost": max(
-            0.0, round(spent.cost - known.cost, 9)
-        ),  # sums in another order differ in their last digits
+        # sums in another order differ in their last digits
+        "cost": max(0.0, round(spent.cost - known.cost, 9)),
     }
     write_atomically(folder / UNTRACED, json.dumps(beside) + "\n", "what no trace holds")
 
@@ -208,9 +187,8 @@ def _untraced_usage(folder: Path) -> tuple[int, Usage]:
         return 0, Usage()
     except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         lost = "delete it, and what failed calls of earlier sittings took is not counted"
-        raise TraceError(
-            f"{folder / UNTRACED} does not hold what no trace holds ({type(error).__name__}): {lost}"
-        ) from error
+        wrong = f"does not hold what no trace holds ({type(error).__name__})"
+        raise TraceError(f"{folder / UNTRACED} {wrong}: {lost}") from error
 
 
 def _traced_usage(folder: Path) -> list[Usage]:
@@ -248,18 +226,13 @@ def write_totals(folder: Path) -> dict[str, Json]:
     entries = build_ledger(load_traces(folder))
     entries.save(folder / LEDGER)
     receipts = read_results(folder / RESULTS_FILE).values()
+    roles, models = entries.by_role(), dict.fromkeys(entry.model for entry in entries.entries)
     totals: dict[str, Json] = {
         "questions": len(receipts),
         "errors": sum(bool(receipt.error) for receipt in receipts),
         "all": _sum_entries(entries.entries),
-        "by role": {
-            role: _sum_entries(entry for entry in entries.entries if entry.role == role)
-            for role in entries.by_role()
-        },
-        "by model": {
-            model: _sum_entries(entry for entry in entries.entries if entry.model == model)
-            for model in _models(entries)
-        },
+        "by role": {role: _sum_entries(e for e in entries.entries if e.role == role) for role in roles},
+        "by model": {name: _sum_entries(e for e in entries.entries if e.model == name) for name in models},
         "tools": tool_totals(folder / TOOL_TIMES),
         "seconds of all questions": round(sum(receipt.seconds or 0.0 for receipt in receipts), 3),
         "questions of unknown seconds": sum(receipt.seconds is None for receipt in receipts),
@@ -287,18 +260,9 @@ def tool_totals(path: Path) -> dict[str, Json]:
     return dict(sorted(found.items()))
 
 
-def _models(entries: Ledger) -> list[str]:
-    return list(dict.fromkeys(entry.model for entry in entries.entries))
-
-
 def _sum_entries(entries: Iterable[Entry]) -> dict[str, Json]:
     some = list(entries)
     read, written = sum(entry.prompt_tokens for entry in some), sum(entry.completion_tokens for entry in some)
     seconds, dollars = sum(entry.seconds for entry in some), sum(entry.cost for entry in some)
-    return {
-        "calls": len(some),
-        "prompt tokens": read,
-        "completion tokens": written,
-        "seconds": round(seconds, 3),
-        "dollars": dollars,
-    }
+    tokens = {"prompt tokens": read, "completion tokens": written}
+    return {"calls": len(some), **tokens, "seconds": round(seconds, 3), "dollars": dollars}

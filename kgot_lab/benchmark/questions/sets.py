@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPMessage
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -65,13 +65,10 @@ def twowiki() -> QuestionSet:
     for line in bundled_path(f"{_TWOWIKI}/qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         question, document, _ = line.split("\t")
         gold.setdefault(question, []).append(document)
-    questions = [
-        _triple_question(row, [passages[old] for old in gold[row["_id"]]])
-        for row in read_packed_rows(_TWOWIKI, "queries.jsonl.gz")
-    ]
-    return QuestionSet(
-        _by_id(passages.values()), questions, "2wiki", parts=read_split(_TWOWIKI, "locked", "test", "develop")
-    )
+    rows = read_packed_rows(_TWOWIKI, "queries.jsonl.gz")
+    questions = [_triple_question(row, [passages[old] for old in gold[row["_id"]]]) for row in rows]
+    parts = read_split(_TWOWIKI, "locked", "test", "develop")
+    return QuestionSet(_by_id(passages.values()), questions, "2wiki", parts=parts)
 
 
 def simpleqa() -> QuestionSet:
@@ -79,9 +76,10 @@ def simpleqa() -> QuestionSet:
 
     The type of a question is its topic, and `links` are the sources of its answer.
     """
+    rows = read_packed_rows("simpleqa", "simpleqa.jsonl.gz")
     questions = [
         Question(row["_id"], row["question"], row["answer"], row["topic"], links=tuple(row["urls"]))
-        for row in read_packed_rows("simpleqa", "simpleqa.jsonl.gz")
+        for row in rows
     ]
     return QuestionSet([], questions, "simpleqa", "grader")
 
@@ -91,16 +89,10 @@ def frames() -> QuestionSet:
 
     Only the addresses of the pages are included.
     """
-    questions = [
-        Question(
-            row["_id"],
-            row["question"].strip(),
-            row["answer"],
-            ", ".join(row["reasoning_types"]),
-            links=tuple(row["wiki_links"]),
-        )
-        for row in read_packed_rows("frames", "frames.jsonl.gz")
-    ]
+    questions = []
+    for row in read_packed_rows("frames", "frames.jsonl.gz"):
+        text, types = row["question"].strip(), ", ".join(row["reasoning_types"])
+        questions.append(Question(row["_id"], text, row["answer"], types, links=tuple(row["wiki_links"])))
     return QuestionSet([], questions, "frames", "grader")
 
 
@@ -124,10 +116,11 @@ def _passages(folder: str) -> dict[str, Document]:
 
     Each gets an id that does not follow the order of the questions.
     """
-    rows = read_packed_rows(folder, "corpus.jsonl.gz")
-    return {
-        row["_id"]: Document(content_id(row["title"], row["text"]), row["text"], row["title"]) for row in rows
-    }
+    found = {}
+    for row in read_packed_rows(folder, "corpus.jsonl.gz"):
+        title, text = row["title"], row["text"]
+        found[row["_id"]] = Document(content_id(title, text), text, title)
+    return found
 
 
 def _by_id(documents: Iterable[Document]) -> list[Document]:
@@ -147,33 +140,19 @@ def _hop_set(name: str, folder: str, *parts: str) -> QuestionSet:
 def _hop_question(row: Json, passages: dict[str, Document], group: str) -> Question:
     steps = [(passages[step["doc_id"]], step["answer"]) for step in row["decomposition"]]
     gold = tuple(sorted({passage.id for passage, _ in steps}))
-    facts = [
-        sentence
-        for passage, answer in steps
-        for sentence in _sentences_with(passage.text, answer) or [passage.text]
-    ]
-    level, aliases = f"{row['hops']} hops", tuple(row["answer_aliases"])
-    return Question(
-        row["_id"],
-        row["text"],
-        row["answer"],
-        row["hop_type"],
-        level,
-        gold,
-        _distinct(facts),
-        aliases,
-        group=group,
-    )
+    facts: list[str] = []
+    for passage, answer in steps:
+        facts += _sentences_with(passage.text, answer) or [passage.text]
+    aliases, level = tuple(row["answer_aliases"]), f"{row['hops']} hops"
+    question = Question(row["_id"], row["text"], row["answer"], row["hop_type"], level, gold)
+    return replace(question, facts=_distinct(facts), aliases=aliases, group=group)
 
 
 def _triple_question(row: Json, gold: Sequence[Document]) -> Question:
     facts: list[str] = []
     for passage in gold:
-        first = [
-            sentence
-            for _, _, value in row["evidences"]
-            for sentence in _sentences_with(passage.text, value)[:1]
-        ]
+        values = [value for _, _, value in row["evidences"]]
+        first = [sentence for value in values for sentence in _sentences_with(passage.text, value)[:1]]
         facts += first or sentences(passage.text)[:1]
     ids = tuple(sorted(document.id for document in gold))
     return Question(row["_id"], row["text"], row["answer"], row["type"], gold=ids, facts=_distinct(facts))
@@ -204,9 +183,8 @@ def hotpotqa() -> QuestionSet:
     ids = {old: content_id(row["title"], row["text"]) for old, row in rows.items()}
     documents = {ids[old]: Document(ids[old], row["text"], row["title"]) for old, row in rows.items()}
     questions = [_hotpot_question(row, rows, ids) for row in read_packed_rows(_HOTPOTQA, "queries.jsonl.gz")]
-    return QuestionSet(
-        [documents[id] for id in sorted(documents)], questions, "hotpotqa", parts=hotpotqa_split()
-    )
+    passages = [documents[id] for id in sorted(documents)]
+    return QuestionSet(passages, questions, "hotpotqa", parts=hotpotqa_split())
 
 
 def hotpotqa_split() -> dict[str, tuple[str, ...]]:
@@ -252,21 +230,17 @@ class Hub:
 
     def all_rows(self, dataset: str, config: str, split: str) -> Iterator[Json]:
         """Yield the rows of a data set, page by page. Raises BadInput if they cannot be read."""
-        offset = 0
+        offset, part = 0, {"dataset": dataset, "config": config, "split": split}
         while True:
-            where = urlencode(
-                {"dataset": dataset, "config": config, "split": split, "offset": offset, "length": _PAGE_ROWS}
-            )
+            page = urlencode(part | {"offset": str(offset), "length": str(_PAGE_ROWS)})
             try:
-                page = [
-                    each["row"]
-                    for each in json.loads(self._get(f"{self.rows}/rows?{where}", dataset))["rows"]
-                ]
+                answer = json.loads(self._get(f"{self.rows}/rows?{page}", dataset))
+                rows = [each["row"] for each in answer["rows"]]
             except (ValueError, KeyError, TypeError) as error:
                 raise BadInput(f"{self.rows} did not answer with rows of {dataset}: {error!r}") from None
-            yield from page
-            offset += len(page)
-            if len(page) < _PAGE_ROWS:
+            yield from rows
+            offset += len(rows)
+            if len(rows) < _PAGE_ROWS:
                 return
 
     def file(self, dataset: str, path: str) -> bytes:
@@ -278,9 +252,8 @@ class Hub:
         if self.token:
             request.add_unredirected_header("Authorization", f"Bearer {self.token}")
         try:
-            with urllib.request.build_opener(_RedirectWithoutToken()).open(
-                request, timeout=self.timeout
-            ) as answer:
+            opener = urllib.request.build_opener(_RedirectWithoutToken())
+            with opener.open(request, timeout=self.timeout) as answer:
                 content: bytes = answer.read(_LARGEST_RESPONSE + 1)
         except urllib.error.HTTPError as error:
             error.close()
@@ -324,11 +297,8 @@ def user_hub() -> Hub:
 
 def _advice(dataset: str, status: int, token: bool) -> str:
     if status in {401, 403}:
-        reason = (
-            f"the token in {TOKEN_VARIABLE} may not read it"
-            if token
-            else f"it needs a token in {TOKEN_VARIABLE}"
-        )
+        problem = "the token in {} may not read it" if token else "it needs a token in {}"
+        reason = problem.format(TOKEN_VARIABLE)
         return f"{dataset} was refused (HTTP {status}): {reason}; agree to its terms on its page on huggingface.co"
     return f"{dataset} cannot be fetched: HTTP {status}. Try again later."
 
@@ -348,9 +318,8 @@ def gaia(hub: Hub, files: Path) -> QuestionSet:
     try:
         questions = [_gaia_question(row, hub, files) for row in hub.all_rows(_DATASET, _CONFIG, _SPLIT)]
     except (KeyError, TypeError, ValueError) as error:
-        raise BadInput(
-            f"the rows of {_DATASET} have another form than they had: {type(error).__name__} at {error}"
-        ) from None
+        wrong = f"another form than they had: {type(error).__name__} at {error}"
+        raise BadInput(f"the rows of {_DATASET} have {wrong}") from None
     return QuestionSet([], questions, "gaia", "gaia", private=True)
 
 
@@ -368,9 +337,8 @@ def _attached(row: Json, hub: Hub, files: Path) -> Path:
     name = PurePosixPath(str(row["file_name"])).name  # of a path that leads elsewhere the name is left
     path = files / name
     if not path.exists():
-        write_atomically(
-            path, hub.file(_DATASET, str(row.get("file_path") or f"2023/{_SPLIT}/{name}")), "the file"
-        )
+        source = str(row.get("file_path") or f"2023/{_SPLIT}/{name}")
+        write_atomically(path, hub.file(_DATASET, source), "the file")
     return path
 
 
@@ -403,9 +371,8 @@ def open_questions(name: str) -> Iterator[QuestionSet]:
     elif Path(name).is_file():
         yield load_questions(Path(name))
     elif re.search(r"[/\\]|\.\w+$", name):
-        raise BadInput(
-            f"there is no file {name}: a question set is a file of JSON lines, or one of {', '.join([*BUNDLED_SETS, GAIA])}"
-        )
+        known = ", ".join([*BUNDLED_SETS, GAIA])
+        raise BadInput(f"there is no file {name}: a question set is a file of JSON lines, or one of {known}")
     else:
         raise UnknownName("question set", name, [*BUNDLED_SETS, GAIA, "FILE.jsonl"])
 
@@ -422,9 +389,8 @@ class Selection:
 
     def __post_init__(self) -> None:
         if not 0 < self.sample <= 1:
-            raise BadInput(
-                f"a sample is a share of the questions, above 0 and up to 1, as .1 for a tenth, not {self.sample:g}"
-            )
+            expected = "a sample is a share of the questions, above 0 and up to 1, as .1 for a tenth"
+            raise BadInput(f"{expected}, not {self.sample:g}")
         if self.limit is not None:
             require_count(self.limit, 1, "limit", "a run asks that many questions")
 
@@ -444,9 +410,8 @@ class Selection:
             levels = {question.level for question in chosen} - {""}
             if not levels:
                 raise BadInput(f"the questions of {questions.name} have no levels")
-            if not (
-                named := {level for level in levels if self.level in (level, *re.findall(r"\d+", level))}
-            ):
+            named = {level for level in levels if self.level in (level, *re.findall(r"\d+", level))}
+            if not named:
                 raise UnknownName("level", self.level, levels)
             chosen = [question for question in chosen if question.level in named]
         ids = [question.id for question in chosen]

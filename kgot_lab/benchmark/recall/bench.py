@@ -74,9 +74,8 @@ def bench(
         require(folder, (str, Path), "the folder for receipts is named by its path")
     dataset = checked_data(data)
     if systems is not None and embedder is not None:
-        raise BadInput(
-            "an embedder is for our systems, and systems were given: build them with it, systems={**systems(data, embedder)}"
-        )
+        remedy = "build them with it, systems={**systems(data, embedder)}"
+        raise BadInput(f"an embedder is for our systems, and systems were given: {remedy}")
     named = checked_systems(ours(dataset, embedder) if systems is None else systems)
     if folder is None:
         with TemporaryDirectory(prefix="kgot_lab-bench-") as made:
@@ -93,9 +92,8 @@ def _bench_folder(
     client: Any,
 ) -> Report:
     known = dict.fromkeys([*systems, *(run.system for run in load_stored_runs(folder, dataset))])
-    plan = plan or load_plan(
-        folder, Plan(BASELINE if BASELINE in known else next(iter(systems)), assumed=True)
-    )
+    baseline = BASELINE if BASELINE in known else next(iter(systems))
+    plan = plan or load_plan(folder, Plan(baseline, assumed=True))
     write_plan(folder, plan, {dataset.name: known})
     names = list(systems)
 
@@ -118,14 +116,9 @@ def build_report(folder: Path, dataset: Dataset, plan: Plan, outcome: FillOutcom
 
 def embedder_notes(runs: Iterable[Run]) -> tuple[str, ...]:
     """Return a note on systems that use weights learnt with the bundled embedder on another one."""
-    given = [
-        (run.system, run.about.get(EMBEDDER_HASH, MiniLM.name)) for run in runs if "trail(" in run.description
-    ]
-    others = [
-        system
-        for system, embedder in given
-        if not embedder.startswith(f"{MiniLM.name} ") and embedder != MiniLM.name
-    ]
+    learned = [run for run in runs if "trail(" in run.description]
+    embedders = {run.system: run.about.get(EMBEDDER_HASH, MiniLM.name) for run in learned}
+    others = [name for name, used in embedders.items() if not f"{used} ".startswith(f"{MiniLM.name} ")]
     said = f"The weights of {' and '.join(others)} were learnt with {MiniLM.name}, the bundled embedder, and not with the one used here."
     return (said,) if others else ()
 
@@ -142,20 +135,16 @@ def checked_data(given: object) -> Dataset:
     data = open_dataset(given)
     require(data.locked, Set, f"locked, the test split of {data.name}, is a set of ids")
     if not (isinstance(data.name, str) and file_name(data.name)):
-        raise BadInput(
-            f"a data set is named by a text with a letter or digit, not by {describe_value(data.name)}"
-        )
+        expected = "a data set is named by a text with a letter or digit"
+        raise BadInput(f"{expected}, not by {describe_value(data.name)}")
     checked_documents(data.documents)
     queries = checked_queries(data.queries) if data.queries else ()
     if len(queries) < 2:
-        raise BadInput(
-            f"{data.name} needs two queries or more to tell a difference from chance, and has {len(queries)}"
-        )
+        need = f"{data.name} needs two queries or more to tell a difference from chance"
+        raise BadInput(f"{need}, and has {len(queries)}")
     if alone := [part for part, ids in query_splits(data).items() if len(ids) < 2]:
-        others = "lock two or more, or none"
-        raise BadInput(
-            f"{data.name} has one {alone[0]} query, and the mean of one cannot be told from chance; {others}"
-        )
+        problem = f"{data.name} has one {alone[0]} query, and the mean of one cannot be told from chance"
+        raise BadInput(f"{problem}; lock two or more, or none")
     # qrels of other queries are of no use here
     return replace(data, queries=queries, qrels=checked_qrels(data))
 
@@ -166,22 +155,19 @@ def checked_systems(systems: object) -> dict[str, SystemOrBuilder]:
     Raises BadInput otherwise.
     """
     if not isinstance(systems, Mapping):
-        raise BadInput(
-            f"systems is a dictionary from a name to a Stage or to what builds one, not a {type(systems).__name__}"
-        )
+        expected = "systems is a dictionary from a name to a Stage or to what builds one"
+        raise BadInput(f"{expected}, not a {type(systems).__name__}")
     if not systems:
         raise BadInput('there are no systems to measure; give one or more, as systems={"mine": stage}')
     files: dict[str, str] = {}
     for name, system in systems.items():
         file = file_name(name) if isinstance(name, str) else ""
         if not 0 < len(file.encode()) <= _LONGEST_FILE_NAME:
-            raise BadInput(
-                f"a system is named by a text with a letter or digit, at most {_LONGEST_FILE_NAME} long, not by {str(name)[:40]!r}"
-            )
+            limits = f"a text with a letter or digit, at most {_LONGEST_FILE_NAME} long"
+            raise BadInput(f"a system is named by {limits}, not by {str(name)[:40]!r}")
         if (same := files.setdefault(file.casefold(), name)) != name:
-            raise BadInput(
-                f"the systems {same!r} and {name!r} have one name as a file ({file}); rename one of them"
-            )
+            clash = f"the systems {same!r} and {name!r} have one name as a file ({file})"
+            raise BadInput(f"{clash}; rename one of them")
         if not (isinstance(system, Stage) or _is_builder(system)):
             what = f"{name!r} is a {type(system).__name__}, neither a Stage nor something to call without arguments that builds one"
             raise BadInput(f"{what}; a function of a ranking becomes one by Stage({name!r}, function)")
@@ -251,10 +237,8 @@ def run_benchmark(
     known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
     _check_names(only, [system for own in known.values() for system in own])
     plan = plan or load_plan(folder, DEFAULT_PLAN)
-    wanted = {
-        name: [system for system in own if not only or system in {*only, plan.baseline}]
-        for name, own in known.items()
-    }
+    chosen = {*only, plan.baseline}
+    wanted = {name: [each for each in own if not only or each in chosen] for name, own in known.items()}
     for dataset in opened.values():
         load_stored_runs(folder, dataset)  # what cannot be used is said now, not after minutes
     beside = _other_datasets(folder, opened, plan)
@@ -268,23 +252,18 @@ def run_benchmark(
     outcomes = dict[str, FillOutcome]()
     if client is not None:
         ours = {name: systems(dataset, embedder) for name, dataset in opened.items()}
-        shared = [
-            (dataset, {system: ours[name][system] for system in wanted[name]})
-            for name, dataset in opened.items()
-        ]
+        named = ((name, {system: ours[name][system] for system in some}) for name, some in wanted.items())
+        shared = [(opened[name], some) for name, some in named]
         outcomes = run_missing_on_workers(client, folder, shared, plan, progress)
     for name, dataset in opened.items() if client is None else ():
         made = systems(dataset, embedder)  # lets go of what was built for the data set before
         some = {system: made[system] for system in wanted[name]}
-        outcomes[name] = run_missing(
-            folder, dataset, some, plan, partial(tell, name), on_note=partial(tell, name)
-        )
+        note = partial(tell, name)
+        outcomes[name] = run_missing(folder, dataset, some, plan, note, on_note=note)
     progress(len(steps), len(steps), "the report")
     found = {dataset.name: dataset for dataset in (*opened.values(), *beside)}
-    return [
-        build_report(folder, dataset, plan, outcomes.get(name, FillOutcome()))
-        for name, dataset in found.items()
-    ]
+    filled = {name: outcomes.get(name, FillOutcome()) for name in found}
+    return [build_report(folder, dataset, plan, filled[name]) for name, dataset in found.items()]
 
 
 # --- parts ---
@@ -295,9 +274,8 @@ def _open_datasets(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
     for name in dict.fromkeys(names):
         whole = open_dataset(name)
         if whole.name in opened:
-            raise BadInput(
-                f"two of the data sets are called {whole.name!r}; give one folder another name, or run them one after the other"
-            )
+            remedy = "give one folder another name, or run them one after the other"
+            raise BadInput(f"two of the data sets are called {whole.name!r}; {remedy}")
         opened[whole.name] = checked_data(whole.develop if develop else whole)
     return opened
 
@@ -316,9 +294,8 @@ def _other_datasets(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> 
             dataset = load_dataset(made.dataset).only(made.hits)
         except LabError:
             held = f"{folder} also holds runs on {made.dataset}, which the report would lose"
-            raise BadInput(
-                f"{held}: name the folder of those data too, or take another folder with --folder DIR"
-            ) from None
+            remedy = "name the folder of those data too, or take another folder with --folder DIR"
+            raise BadInput(f"{held}: {remedy}") from None
         load_stored_runs(folder, dataset)
         found.append(dataset)
     return found
@@ -377,13 +354,9 @@ def bench_families(
         return family_table(derive_reports(Path(folder), load_dataset), measure)
     with TemporaryDirectory(prefix="kgot_lab-families-") as made:
         where = Path(made if folder is None else folder)
+        names = names or tuple(FAMILY_SETS)
         reports = run_benchmark(
-            where,
-            embedder or minilm(),
-            names=names or tuple(FAMILY_SETS),
-            only=FAMILY_SYSTEMS,
-            plan=FAMILY_PLAN,
-            progress=progress,
+            where, embedder or minilm(), names=names, only=FAMILY_SYSTEMS, plan=FAMILY_PLAN, progress=progress
         )
         return family_table(reports, measure)
 
@@ -399,11 +372,8 @@ def family_table(reports: Sequence[Report], measure: str = "recall@5", part: str
     names = [name for name in order if name in by_name] + sorted(set(by_name) - set(order))
     split = "test split (held out)" if part == _TEST_PART else f"{part} questions"
     columns = ("set", "documents", "questions", *FAMILIES, "delta edges add", "shuffled edges add")
-    return Grid(
-        f"{measure}, {split}, 95 % intervals",
-        columns,
-        tuple(_family_row(by_name[name], measure, part) for name in names),
-    )
+    rows = tuple(_family_row(by_name[name], measure, part) for name in names)
+    return Grid(f"{measure}, {split}, 95 % intervals", columns, rows)
 
 
 def _family_row(report: Report, measure: str, part: str) -> tuple[Cell, ...]:

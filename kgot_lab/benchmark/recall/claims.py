@@ -23,32 +23,35 @@ class PublishedClaim:
     said: str
 
 
-PUBLISHED_CLAIMS = (
-    PublishedClaim("hybrid beats embeddings alone", "kg-os hybrid", "embeddings", ".885 and about .50"),
-    PublishedClaim("hybrid beats BM25 alone", "kg-os hybrid", "bm25", ".885 and about .60"),
-    PublishedClaim("BM25 alone beats embeddings alone", "bm25", "embeddings", "about .60 and .50"),
-    PublishedClaim("BM25 alone beats FTS5 alone", "bm25", "fts5", "about .60 and .55"),
-    PublishedClaim(
-        "embeddings alone beat the graph boost alone", "embeddings", "graph boost only", "about .50 and .30"
-    ),
-    PublishedClaim(
-        "a weighted sum beats RRF, same three lanes", "kg-os hybrid", "rrf of three", "weights instead of RRF"
-    ),
-    PublishedClaim(
-        "few lanes beat many, both weighted", "kg-os hybrid", "weighted, six", "two strategies beat seven"
-    ),
-    PublishedClaim(
-        "few lanes beat many, both RRF", "rrf of three", "rrf of six", "two strategies beat seven"
-    ),
-    PublishedClaim(
-        "weighted hybrid beats RRF over many", "kg-os hybrid", "rrf of six", ".885 and .667 (with LIKE)"
-    ),
-    PublishedClaim(
-        "weighted hybrid beats RRF over many, paths",
-        "kg-os hybrid",
-        "rrf of six, paths",
-        ".885 and .667 (with path retrieval)",
-    ),
+PUBLISHED_CLAIMS = tuple(
+    PublishedClaim(*row)
+    for row in (
+        ("hybrid beats embeddings alone", "kg-os hybrid", "embeddings", ".885 and about .50"),
+        ("hybrid beats BM25 alone", "kg-os hybrid", "bm25", ".885 and about .60"),
+        ("BM25 alone beats embeddings alone", "bm25", "embeddings", "about .60 and .50"),
+        ("BM25 alone beats FTS5 alone", "bm25", "fts5", "about .60 and .55"),
+        (
+            "embeddings alone beat the graph boost alone",
+            "embeddings",
+            "graph boost only",
+            "about .50 and .30",
+        ),
+        (
+            "a weighted sum beats RRF, same three lanes",
+            "kg-os hybrid",
+            "rrf of three",
+            "weights instead of RRF",
+        ),
+        ("few lanes beat many, both weighted", "kg-os hybrid", "weighted, six", "two strategies beat seven"),
+        ("few lanes beat many, both RRF", "rrf of three", "rrf of six", "two strategies beat seven"),
+        ("weighted hybrid beats RRF over many", "kg-os hybrid", "rrf of six", ".885 and .667 (with LIKE)"),
+        (
+            "weighted hybrid beats RRF over many, paths",
+            "kg-os hybrid",
+            "rrf of six, paths",
+            ".885 and .667 (with path retrieval)",
+        ),
+    )
 )
 UNTESTABLE_CLAIMS = {
     "intent words weigh 5x": "the eight verbs hardly occur in these questions",
@@ -94,41 +97,20 @@ class Verdicts:
         """The table."""
         lines = []
         for row in self.rows:
-            gap = row.difference
-            cells = (
-                row.dataset,
-                str(gap.n),
-                format_signed(gap.mean),
-                f"{format_signed(gap.low)} to {format_signed(gap.high)}",
-                format_decimal(row.p_holm),
-            )
-            known = row.verdict != UNDECIDED
-            lines.append(
-                (
-                    Cell(row.claim.text),
-                    *map(Cell, cells),
-                    Cell(format_decimal(row.detectable)),
-                    Cell(row.verdict, known),
-                )
-            )
-        columns = (
-            "claim",
-            "data",
-            "n",
-            f"{self.measure}, difference",
-            "95 %",
-            "p Holm",
-            "detectable",
-            "verdict",
-        )
+            gap, verdict = row.difference, row.verdict
+            interval = f"{format_signed(gap.low)} to {format_signed(gap.high)}"
+            cells = (row.claim.text, row.dataset, str(gap.n), format_signed(gap.mean), interval)
+            figures = (format_decimal(row.p_holm), format_decimal(row.detectable))
+            lines.append((*map(Cell, (*cells, *figures)), Cell(verdict, verdict != UNDECIDED)))
+        difference = f"{self.measure}, difference"
+        columns = ("claim", "data", "n", difference, "95 %", "p Holm", "detectable", "verdict")
         return Grid("Claims of the KG-OS document", columns, tuple(lines))
 
     def markdown(self) -> str:
         """Format the table and the undecided claims as Markdown."""
         waiting = "\n".join(f"- {claim}: {reason}." for claim, reason in self.waiting.items())
-        return f"{self.grid.markdown}\n" + (
-            f"\nWaiting for a curated graph:\n\n{waiting}\n" if waiting else ""
-        )
+        rest = f"\nWaiting for a curated graph:\n\n{waiting}\n" if waiting else ""
+        return f"{self.grid.markdown}\n{rest}"
 
     def __repr__(self) -> str:
         waiting = [f"  {claim}: {why}" for claim, why in self.waiting.items()]
@@ -165,8 +147,7 @@ def judge_claims(
 def _paired_differences(report: Report, claim: PublishedClaim, measure: str) -> list[float]:
     for system in (claim.better, claim.worse):
         if system not in report.scores:
-            raise BadInput(
-                f"the report on {report.dataset.name} lacks {system!r}, which the claim {claim.text!r} needs; run the whole benchmark"
-            )
+            lacking = f"lacks {system!r}, which the claim {claim.text!r} needs"
+            raise BadInput(f"the report on {report.dataset.name} {lacking}; run the whole benchmark")
     better, worse = (report.scores[system].per_query(measure) for system in (claim.better, claim.worse))
     return [better[query] - worse[query] for query in better]

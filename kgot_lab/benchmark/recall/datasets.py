@@ -146,15 +146,13 @@ def open_dataset(data: object) -> Dataset:
     if isinstance(data, Dataset):
         return data
     if not isinstance(data, str | Path):
-        raise BadInput(
-            f"data is a Dataset, the name of one, or a folder as BEIR has them, not a {type(data).__name__}"
-        )
+        expected = "data is a Dataset, the name of one, or a folder as BEIR has them"
+        raise BadInput(f"{expected}, not a {type(data).__name__}")
     if str(data) not in BUNDLED and Path(data).is_dir():
         return from_beir(Path(data))
     if isinstance(data, Path) or str(data).startswith((".", "/", "~")) or str(data).endswith("/"):
-        raise BadInput(
-            f"there is no folder {short_repr(str(data))}; a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
-        )
+        expected = "a folder of yours holds corpus.jsonl, queries.jsonl and qrels/test.tsv"
+        raise BadInput(f"there is no folder {short_repr(str(data))}; {expected}")
     return load_dataset(str(data))
 
 
@@ -165,8 +163,12 @@ def _hotpotqa() -> Dataset:
     return _read_dataset("hotpotqa", "hotpotqa-train-100", lambda row: f"{row['type']}")
 
 
+def _hop_type(row: Json) -> str:
+    return f"{row['hops']} hops"
+
+
 def _musique() -> Dataset:
-    return _read_dataset("musique", "musique-train-100", lambda row: f"{row['hops']} hops")
+    return _read_dataset("musique", "musique-train-100", _hop_type)
 
 
 def _twowiki() -> Dataset:
@@ -181,38 +183,26 @@ def _published_subset(passages: str, questions: str, name: str) -> Dataset:
     whole = _twowiki()
     ids = _content_ids("2wiki-fastgraphrag-101")
     kept = {ids[row["_id"]] for row in _read_rows("2wiki-fastgraphrag-101/corpus.jsonl.gz") if row[passages]}
-    asked = [
-        row["_id"]
-        for row in _read_rows("2wiki-fastgraphrag-101/queries.jsonl.gz")
-        if row.get(questions, True)
-    ]
-    part = replace(
-        whole, name=name, documents=tuple(document for document in whole.documents if document.id in kept)
-    ).only(asked)
-    return replace(
-        part,
-        isomorphic=(),
-        types={id: part.types[id] for id in asked},
-        locked=whole.locked.intersection(asked),
-    )
+    rows = _read_rows("2wiki-fastgraphrag-101/queries.jsonl.gz")
+    asked = [row["_id"] for row in rows if row.get(questions, True)]
+    documents = tuple(document for document in whole.documents if document.id in kept)
+    part = replace(whole, name=name, documents=documents).only(asked)
+    types, locked = {id: part.types[id] for id in asked}, whole.locked.intersection(asked)
+    return replace(part, isomorphic=(), types=types, locked=locked)
 
 
 def _twowiki_thousand() -> Dataset:
     """Load the standard questions of 2WikiMultiHopQA, except eleven, over the passages of 2wiki."""
-    whole = _read_dataset(
-        "2wiki-1000",
-        "2wiki-1000",
-        lambda row: row["type"].replace("_", " "),
-        "2wiki-fastgraphrag-101",
-        "search locked",
-    )
+
+    def type_of(row: Json) -> str:
+        return str(row["type"].replace("_", " "))
+
+    whole = _read_dataset("2wiki-1000", "2wiki-1000", type_of, "2wiki-fastgraphrag-101", "search locked")
     return replace(whole, groups=connected_components(whole.qrels))
 
 
 def _musique_dev() -> Dataset:
-    return _read_dataset(
-        "musique-498", "musique-498", lambda row: f"{row['hops']} hops", locked="search locked"
-    )
+    return _read_dataset("musique-498", "musique-498", _hop_type, locked="search locked")
 
 
 def _musique_dev_steps() -> Dataset:
@@ -230,15 +220,8 @@ def _musique_dev_steps() -> Dataset:
             qrels.setdefault(step, {})[ids[held["doc_id"]]] = 1
             groups[step] = whole.groups[row["_id"]]
     locked = frozenset(step for row in whole.locked for step in musique_steps(row))
-    return replace(
-        whole,
-        name="musique-498-steps",
-        queries=tuple(queries.values()),
-        qrels=qrels,
-        locked=locked,
-        types={},
-        groups=groups,
-    )
+    whole = replace(whole, name="musique-498-steps", queries=tuple(queries.values()), qrels=qrels)
+    return replace(whole, locked=locked, types={}, groups=groups)
 
 
 def remove_titles(dataset: Dataset) -> Dataset:
@@ -252,11 +235,8 @@ def over_all_passages(dataset: Dataset) -> Dataset:
 
     Each passage occurs once.
     """
-    whole = {
-        document.id: document
-        for name in ("hotpotqa", "musique", "2wiki", "musique-498")
-        for document in load_dataset(name).documents
-    }
+    collections = map(load_dataset, ("hotpotqa", "musique", "2wiki", "musique-498"))
+    whole = {document.id: document for each in collections for document in each.documents}
     documents = tuple(whole[id] for id in sorted(whole))
     return replace(dataset, name=f"{dataset.name}{MIXED}", documents=documents, isomorphic=())
 
@@ -302,10 +282,8 @@ def _read_dataset(
     passages = passages or folder
     rows = {row["_id"]: row for row in _read_rows(f"{passages}/corpus.jsonl.gz")}
     ids = _content_ids(passages)
-    documents = sorted(
-        (Document(ids[old], row["text"], row["title"]) for old, row in rows.items()),
-        key=lambda document: document.id,
-    )
+    found = (Document(ids[old], row["text"], row["title"]) for old, row in rows.items())
+    documents = sorted(found, key=lambda document: document.id)
     questions = list(_read_rows(f"{folder}/queries.jsonl.gz"))
     triples: dict[str, tuple[Triple, ...]] = {}
     if folder == "musique-train-100":
@@ -331,9 +309,8 @@ def _content_ids(folder: str) -> dict[str, str]:
 
     The files number passages in the order of the questions, which would favour the relevant ones in ties.
     """
-    return {
-        row["_id"]: content_id(row["title"], row["text"]) for row in _read_rows(f"{folder}/corpus.jsonl.gz")
-    }
+    rows = _read_rows(f"{folder}/corpus.jsonl.gz")
+    return {row["_id"]: content_id(row["title"], row["text"]) for row in rows}
 
 
 def _delta_edges(folder: str) -> tuple[Edge, ...]:
@@ -341,15 +318,11 @@ def _delta_edges(folder: str) -> tuple[Edge, ...]:
     if not (bundled_path(folder) / "delta_edges.jsonl.gz").exists():
         return ()
     _, *rows = _read_rows(f"{folder}/delta_edges.jsonl.gz")  # the first line says how they were made
-    return tuple(
-        Edge(
-            row["source"],
-            DELTA_EDGE,
-            row["target"],
-            {name: row[name] for name in ("weight", "raw", "skeleton")},
-        )
-        for row in rows
-    )
+    edges = []
+    for row in rows:
+        properties = {name: row[name] for name in ("weight", "raw", "skeleton")}
+        edges.append(Edge(row["source"], DELTA_EDGE, row["target"], properties))
+    return tuple(edges)
 
 
 def _qrels(path: str, ids: Mapping[str, str]) -> Qrels:

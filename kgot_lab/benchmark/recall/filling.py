@@ -70,15 +70,8 @@ def run_missing(
             outcome.again[name] = why
             on_note(name, rerun_note(why))
         try:
-            run_and_store(
-                path,
-                planned,
-                dataset,
-                name=name,
-                keep=keep,
-                ties=plan.ties,
-                on_wait=partial(on_note, name, WAITING_NOTE),
-            )
+            wait = partial(on_note, name, WAITING_NOTE)
+            run_and_store(path, planned, dataset, name=name, keep=keep, ties=plan.ties, on_wait=wait)
         except InsufficientData as error:
             if name == plan.baseline:
                 raise
@@ -126,9 +119,8 @@ def load_stored_runs(folder: Path, dataset: Dataset) -> list[Run]:
         other = [what for what, digest in now.items() if made.about.get(what) != digest]
         if other or set(made.hits) != asked:
             was = f"{path} was made on other {', '.join(other) or 'questions'} than {dataset.name} has now"
-            raise BadInput(
-                f"{was}; name another folder, or delete the receipts there, whose figures are of the data before"
-            )
+            remedy = "name another folder, or delete the receipts there, whose figures are of the data before"
+            raise BadInput(f"{was}; {remedy}")
         runs.append(made)
     return runs
 
@@ -205,11 +197,8 @@ def run_missing_on_workers(
                 raise InsufficientData(made)
             else:
                 outcomes[job.dataset.name].left_out[job.name] = made
-            progress(
-                done,
-                len(jobs),
-                f"{job.name} on {job.dataset.name}{rerun_note(job.again) if job.again else ''}",
-            )
+            note = rerun_note(job.again) if job.again else ""
+            progress(done, len(jobs), f"{job.name} on {job.dataset.name}{note}")
     return outcomes
 
 
@@ -239,11 +228,8 @@ def _open_jobs(
         wanted = results_header(job.dataset, job.name, result_depth(plan))
         if load_stored_run(path, system, job.dataset, wanted) is not None:
             continue
-        held.enter_context(
-            exclusive_lock(
-                path, partial(progress, 0, len(jobs), f"{job.name} on {job.dataset.name}{WAITING_NOTE}")
-            )
-        )
+        waiting = f"{job.name} on {job.dataset.name}{WAITING_NOTE}"
+        held.enter_context(exclusive_lock(path, partial(progress, 0, len(jobs), waiting)))
         if load_stored_run(path, system, job.dataset, wanted) is None:
             job.again = rerun_reason(path, system, job.dataset)
             job.errand = WorkerTask(job.name, declared_version(system), result_depth(plan), plan)
@@ -257,14 +243,10 @@ def _open_jobs(
 def _prepare_job(job: _Job, others: Sequence[_Job]) -> _Job:
     """Prepare what is sent to a worker for a job. Raises BadInput if its system cannot be pickled."""
     if job.embedder is not None:
-        embedders = [
-            each.embedder
-            for each in others
-            if each.dataset is job.dataset and each.embedder and each.embedder.digest
-        ]
+        alike = [each.embedder for each in others if each.dataset is job.dataset]
         # who needs none shares parts with the others
-        given = job.embedder if job.embedder.digest else next(iter(embedders), job.embedder)
-        job.embedder = given
+        shared = next((embedder for embedder in alike if embedder and embedder.digest), job.embedder)
+        job.embedder = given = job.embedder if job.embedder.digest else shared
         job.errand = replace(job.errand, embedder=(given.name, given.digest, given.dimension))
         return job
     from distributed.protocol import pickle
@@ -274,14 +256,9 @@ def _prepare_job(job: _Job, others: Sequence[_Job]) -> _Job:
         job.errand = replace(job.errand, packed=packed.dumps(tuned_by_plan(job.system, job.errand.plan)))
     except Exception as error:
         why = f"{job.name!r} cannot be sent to other processes ({type(error).__name__}: {str(error)[:120]})"
-        raise BadInput(
-            f"{why}; let a function build it there, with the files or connections it needs, or run it without workers"
-        ) from None
+        remedy = "let a function build it there, with the files or connections it needs"
+        raise BadInput(f"{why}; {remedy}, or run it without workers") from None
     return job
-
-
-def _digest_of(job: _Job) -> str:
-    return job.embedder.digest if job.embedder else ""
 
 
 # --- client ---
@@ -299,9 +276,8 @@ def _job_outcomes(client: Any, jobs: Sequence[_Job]) -> Any:
     coming = as_completed([])
 
     def send(job: _Job) -> None:
-        future = client.submit(
-            run_on_worker, job.errand, cloud.data(job.dataset), *cloud.vector_batches(job), pure=False
-        )
+        needed = (cloud.data(job.dataset), *cloud.vector_batches(job))
+        future = client.submit(run_on_worker, job.errand, *needed, pure=False)
         sent[future] = job
         coming.add(future)
 
@@ -352,10 +328,9 @@ class _SentData:
 
     def vector_batches(self, job: _Job) -> list[Any]:
         """Return the futures of the vectors that systems on the job's data lacked."""
-        known = self._lots.get(_vectors_key(job), {})
-        return [
-            self._scattered((*_vectors_key(job), number), lot) for number, lot in enumerate(known.values())
-        ]
+        key = _vectors_key(job)
+        lots = self._lots.get(key, {}).values()
+        return [self._scattered((*key, number), lot) for number, lot in enumerate(lots)]
 
     def embed(self, job: _Job, texts: tuple[str, ...]) -> None:
         """Compute the vectors of some texts unless another worker needed them before.
@@ -378,7 +353,7 @@ class _SentData:
 
 
 def _vectors_key(job: _Job) -> tuple[str, str]:
-    return job.dataset.name, _digest_of(job)
+    return job.dataset.name, job.embedder.digest if job.embedder else ""
 
 
 # --- workers ---
@@ -410,22 +385,20 @@ class _ReceivedVectors:
 
 
 _ONE_SYSTEM_LOCK = threading.Lock()  # one system at a time in a process, for it is timed
-_BUILT_SYSTEMS: dict[
-    object, tuple[Stages, _ReceivedVectors]
-] = {}  # of the data that were searched last: what its systems share is built once
+# of the data that were searched last: what its systems share is built once
+_BUILT_SYSTEMS: dict[object, tuple[Stages, _ReceivedVectors]] = {}
 
 
 def run_on_worker(errand: WorkerTask, dataset: Dataset, *lots: VectorBatch) -> Run | WorkerRefusal:
     """Run a system on a data set as a Dask task, or return the texts without a vector."""
     with _ONE_SYSTEM_LOCK:
         try:
-            system = (
-                _unpickled_system(errand)
-                if errand.embedder is None
-                else tuned_by_plan(_bundled_system(errand, dataset, lots), errand.plan)
-            )
-            if errand.embedder is not None and declared_version(system) != errand.version:
-                return WorkerRefusal(other_version=declared_version(system))
+            if errand.embedder is None:
+                system = _unpickled_system(errand)
+            else:
+                system = tuned_by_plan(_bundled_system(errand, dataset, lots), errand.plan)
+                if declared_version(system) != errand.version:
+                    return WorkerRefusal(other_version=declared_version(system))
             return run_in_memory(system, dataset, name=errand.system, keep=errand.keep, ties=errand.plan.ties)
         except _VectorsNotSent as lacking:
             return WorkerRefusal(lacking.args[0])

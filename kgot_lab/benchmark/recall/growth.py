@@ -48,13 +48,11 @@ def synthetic(n: int, queries: int = 50, seed: int = 0) -> Dataset:
     title. Equal arguments give equal data. Raises BadInput for fewer than four passages per query.
     """
     if queries < 1 or n < 4 * queries:
-        raise BadInput(
-            f"synthetic() takes at least one query and four passages a query; {queries} and {n} were asked for"
-        )
+        need = "synthetic() takes at least one query and four passages a query"
+        raise BadInput(f"{need}; {queries} and {n} were asked for")
     chance = np.random.default_rng(seed)
-    planted = chance.choice(
-        n, size=(queries, 4), replace=False
-    ).tolist()  # first, second, and two with one rare word each
+    # first, second, and two with one rare word each
+    planted = chance.choice(n, size=(queries, 4), replace=False).tolist()
     extra: dict[int, list[str]] = {}
     asked = []
     for number, (first, second, one, other) in enumerate(planted):
@@ -63,13 +61,10 @@ def synthetic(n: int, queries: int = 50, seed: int = 0) -> Dataset:
         common = " ".join(synthetic_word(int(rank)) for rank in chance.integers(20, 2_000, size=4))
         asked.append(Query(f"{' '.join(rare)} {common}", f"q{number}"))
     words = np.array([synthetic_word(rank) for rank in range(_VOCABULARY)], object)
-    documents = tuple(
-        chain.from_iterable(_passages(n, start, chance, words, extra) for start in range(0, n, _CHUNK))
-    )
-    qrels = {
-        query.id: {_id(first): 1, _id(second): 1}
-        for query, (first, second, _, _) in zip(asked, planted, strict=True)
-    }
+    batches = (_passages(n, start, chance, words, extra) for start in range(0, n, _CHUNK))
+    documents = tuple(chain.from_iterable(batches))
+    answers = zip(asked, planted, strict=True)
+    qrels = {query.id: {_id(first): 1, _id(second): 1} for query, (first, second, *_) in answers}
     return Dataset(f"synthetic-{n}", documents, tuple(asked), qrels)
 
 
@@ -87,9 +82,8 @@ def _passages(
     for row, (text, other) in enumerate(zip(texts, named, strict=True)):
         number = start + row
         ours = [synthetic_title(other)] if other != number else []
-        yield Document(
-            _id(number), f"{' '.join([*extra.get(number, ()), *text, *ours])}.", synthetic_title(number)
-        )
+        text = " ".join([*extra.get(number, ()), *text, *ours])
+        yield Document(_id(number), f"{text}.", synthetic_title(number))
 
 
 def zipf(chance: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.int64]:
@@ -242,9 +236,8 @@ def _rows(file: Path) -> Iterator[GrowthRow]:
             row = json.loads(line)
             row["lane"], row["passages"], row["asked"]
         except (ValueError, KeyError, TypeError):
-            raise BadInput(
-                f"{file}, line {number} is not a row of this benchmark; give another file, or delete the line"
-            ) from None
+            problem = f"{file}, line {number} is not a row of this benchmark"
+            raise BadInput(f"{problem}; give another file, or delete the line") from None
         yield row
 
 
@@ -257,12 +250,10 @@ def _append(file: Path, row: GrowthRow) -> None:
 def _measure_in_process(retriever: str, size: int, queries: int, seconds: float) -> GrowthRow:
     code = "import sys; from kgot_lab.benchmark.recall.growth import _answer; _answer(sys.argv[1:])"
     command = [sys.executable, "-c", code, retriever, str(size), str(queries), str(seconds)]
-    threads = dict.fromkeys(
-        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
-    )
-    ended = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **threads}
-    )
+    libraries = ("OMP", "OPENBLAS", "MKL")
+    threads = {f"{name}_NUM_THREADS": "1" for name in libraries} | {"VECLIB_MAXIMUM_THREADS": "1"}
+    environment = {**os.environ, **threads}
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if ended.returncode == 0:
         return dict(json.loads(ended.stdout.splitlines()[-1]))
     last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
@@ -330,11 +321,8 @@ def _memory_mb(what: str) -> float:
     """
     status = Path("/proc/self/status")
     if status.exists():
-        return (
-            next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(what))
-            * 1024
-            / 1e6
-        )
+        line = next(line for line in status.read_text().splitlines() if line.startswith(what))
+        return int(line.split()[1]) * 1024 / 1e6
     try:
         import resource
     except ImportError:
@@ -379,7 +367,6 @@ def _referents(each: object) -> Iterable[object]:
 
 def _size(each: Any) -> int:
     if isinstance(each, sqlite3.Connection):
-        return int(
-            each.execute("PRAGMA page_count").fetchone()[0] * each.execute("PRAGMA page_size").fetchone()[0]
-        )
+        pages, size = (each.execute(f"PRAGMA page_{of}").fetchone()[0] for of in ("count", "size"))
+        return int(pages * size)
     return sys.getsizeof(each)  # of an array with its numbers, where they are its own

@@ -57,9 +57,8 @@ def cross_fit(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> S
     """
     first, second = halves(dataset)
     for_first, for_second, for_others = fit(second), fit(first), fit(dataset.develop)
-    fitted = {query.id: for_first for query in first.queries} | {
-        query.id: for_second for query in second.queries
-    }
+    fitted = dict.fromkeys((query.id for query in first.queries), for_first)
+    fitted |= dict.fromkeys((query.id for query in second.queries), for_second)
     said = "; ".join(dict.fromkeys(stage.name for stage in (for_first, for_second, for_others)))
 
     def step(ranking: Ranking) -> Ranking:
@@ -71,14 +70,11 @@ def cross_fit(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> S
 def halves(dataset: Dataset) -> tuple[Dataset, Dataset]:
     """Split the dev queries into two halves by a hash of their ids. Raises BadInput for fewer than four."""
     develop = dataset.develop
-    ids = sorted(
-        (query.id for query in develop.queries),
-        key=lambda id: hashlib.sha256(f"half {id}".encode()).hexdigest(),
-    )
+    ids = [query.id for query in develop.queries]
     if len(ids) < MIN_DEV_QUERIES:
-        raise BadInput(
-            f"{dataset.name} has {len(ids)} dev queries; tuning in two halves takes at least {MIN_DEV_QUERIES}"
-        )
+        need = f"tuning in two halves takes at least {MIN_DEV_QUERIES}"
+        raise BadInput(f"{dataset.name} has {len(ids)} dev queries; {need}")
+    ids.sort(key=lambda id: hashlib.sha256(f"half {id}".encode()).hexdigest())
     return develop.only(ids[: len(ids) // 2]), develop.only(ids[len(ids) // 2 :])
 
 
@@ -93,11 +89,9 @@ def best_weight(first: Stage, second: Stage, part: Dataset, measure: str = _PRIM
 
     Ties go to the weight nearest to .5.
     """
-    known = _cached_stages({"first": first, "second": second})
+    one, other = _cached_stages({"first": first, "second": second}).values()
     reached = mean_score(part, measure)
-    found = {
-        weight: reached(weighted((weight, known["first"]), (1 - weight, known["second"]))) for weight in _GRID
-    }
+    found = {weight: reached(weighted((weight, one), (1 - weight, other))) for weight in _GRID}
     weight = max(found, key=lambda weight: (found[weight], -abs(weight - 0.5)))
     return weighted((weight, first), (round(1 - weight, 1), second))
 
@@ -190,25 +184,32 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
     hold them. Tuning uses dev queries with two-fold cross-fitting.
     """
     dataset = open_dataset(data)
-    given = (
-        embedder_by_name(vectors) if isinstance(vectors, str) else minilm() if vectors is None else vectors
-    )
+    given = minilm() if vectors is None else vectors
+    if isinstance(given, str):
+        given = embedder_by_name(given)
     checked_embedder(given)
-    parts = _Parts(dataset, given)
+    parts, documents = _Parts(dataset, given), dataset.documents
+
+    def fitted_dense(method: str) -> Stage:
+        return dense(documents, embedder(method, documents=documents), name=f"embeddings({method})")
+
+    def follow_links(weights: LinkWeights, graph: PropertyGraph) -> Stage:
+        return parts.convex >> follow(*parts.inputs, weights, graph=graph)
+
+    def graph_pagerank(graph: PropertyGraph) -> Stage:
+        return parts.convex >> pagerank(graph, first_hits(5), parts.seeds)
+
+    def interleaved(graph: PropertyGraph, walk: Walk = INTERLEAVED_WALK) -> Stage:
+        return traverse(graph, parts.convex, walk=walk, through_hubs=False)
+
     made: dict[str, Callable[[], Stage]] = {
         "like": lambda: parts.like,
         "fts5": lambda: parts.fts5,
         "bm25": lambda: parts.lexical,
         "embeddings": lambda: parts.dense,
-        "static vectors": lambda: dense(
-            dataset.documents, embedder("wordllama"), name="embeddings(wordllama)"
-        ),
-        "lsa": lambda: dense(
-            dataset.documents, embedder("lsa", documents=dataset.documents), name="embeddings(lsa)"
-        ),
-        "infonce": lambda: dense(
-            dataset.documents, embedder("infonce", documents=dataset.documents), name="embeddings(infonce)"
-        ),
+        "static vectors": lambda: dense(documents, embedder("wordllama"), name="embeddings(wordllama)"),
+        "lsa": lambda: fitted_dense("lsa"),
+        "infonce": lambda: fitted_dense("infonce"),
         "sentences": lambda: parts.sentences,
         "graph boost only": lambda: parts.graph_boost,
         "jaccard": lambda: parts.jaccard,
@@ -221,41 +222,22 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         "weighted, six": lambda: _equal_weights(list(parts.six_retrievers.values())),
         "convex + boost": lambda: parts.convex >> boost(parts.titles, 0.2),
         "neighbours": lambda: parts.neighbours,
-        "neighbours, turns": lambda: traverse(
-            parts.titles, parts.convex, walk=INTERLEAVED_WALK, through_hubs=False
-        ),
+        "neighbours, turns": lambda: interleaved(parts.titles),
         "pass-through": lambda: traverse(parts.names, parts.convex, walk=Walk(rest=True)),
         "pass-through, turns": lambda: traverse(parts.names, parts.convex, walk=INTERLEAVED_WALK),
         "pagerank, titles": lambda: parts.pagerank,
-        "pagerank, names": lambda: (
-            parts.convex >> pagerank(parts.names, first_hits(5), titles_in_question(parts.name_index))
-        ),
+        "pagerank, names": lambda: graph_pagerank(parts.names),
         "pagerank + bm25, rrf": lambda: rrf(parts.pagerank, parts.lexical),
         "pagerank + bm25, convex": lambda: weighted((0.7, parts.pagerank), (0.3, parts.lexical)),
         "follow": lambda: parts.convex >> parts.follow,
         "follow, sentences": lambda: parts.with_sentences >> parts.follow,
-        "control: titles shuffled": lambda: (
-            parts.convex >> pagerank(shuffle_targets(parts.titles), first_hits(5), parts.seeds)
-        ),
-        "control: names shuffled": lambda: (
-            parts.convex >> follow(*parts.documents_and_embedder, graph=shuffle_targets(parts.names))
-        ),
-        "control: no links": lambda: (
-            parts.convex
-            >> follow(
-                *parts.documents_and_embedder, LinkWeights(title=0, shared=0, repeated=0), graph=parts.names
-            )
-        ),
-        "trail": lambda: multihop(*parts.documents_and_embedder),
-        "control: trail, no links": lambda: multihop(
-            *parts.documents_and_embedder, load_scorer(WITHOUT_LINKS)
-        ),
-        "follow, titles only": lambda: (
-            parts.convex >> follow(*parts.documents_and_embedder, LinkWeights(shared=0), graph=parts.names)
-        ),
-        "follow, names only": lambda: (
-            parts.convex >> follow(*parts.documents_and_embedder, LinkWeights(title=0), graph=parts.names)
-        ),
+        "control: titles shuffled": lambda: graph_pagerank(shuffle_targets(parts.titles)),
+        "control: names shuffled": lambda: follow_links(LinkWeights(), shuffle_targets(parts.names)),
+        "control: no links": lambda: follow_links(LinkWeights(title=0, shared=0, repeated=0), parts.names),
+        "trail": lambda: multihop(*parts.inputs),
+        "control: trail, no links": lambda: multihop(*parts.inputs, load_scorer(WITHOUT_LINKS)),
+        "follow, titles only": lambda: follow_links(LinkWeights(shared=0), parts.names),
+        "follow, names only": lambda: follow_links(LinkWeights(title=0), parts.names),
     }
     tuned: dict[str, Callable[[Plan], Stage]] = {}
     if len(dataset.develop.queries) >= MIN_DEV_QUERIES:
@@ -267,18 +249,12 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
             parts.convex >> pagerank(parts.phrases, parts.triple_seeds, first_hits(1000, 0.3))
         )
         made["follow, triples"] = lambda: (
-            parts.with_sentences >> follow(*parts.documents_and_embedder, graph=parts.triple_name_graph)
+            parts.with_sentences >> follow(*parts.inputs, graph=parts.triple_name_graph)
         )
     if dataset.isomorphic:
-        made["neighbours, turns + delta"] = lambda: traverse(
-            parts.delta, parts.convex, walk=INTERLEAVED_DELTA_WALK, through_hubs=False
-        )
-        made["pagerank, titles + delta"] = lambda: (
-            parts.convex >> pagerank(parts.delta, first_hits(5), parts.seeds)
-        )
-        made["control: delta shuffled"] = lambda: traverse(
-            parts.delta_shuffled, parts.convex, walk=INTERLEAVED_DELTA_WALK, through_hubs=False
-        )
+        made["neighbours, turns + delta"] = lambda: interleaved(parts.delta, INTERLEAVED_DELTA_WALK)
+        made["pagerank, titles + delta"] = lambda: graph_pagerank(parts.delta)
+        made["control: delta shuffled"] = lambda: interleaved(parts.delta_shuffled, INTERLEAVED_DELTA_WALK)
     built: dict[str, Callable[[], Stage]] = {
         name: BundledSystem(name, build, None if name in _WITHOUT_VECTORS else given, VERSION)
         for name, build in made.items()
@@ -295,10 +271,8 @@ def selection_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = DEFAUL
     for fusion, fuse in {"equal weights": _equal_weights, "rrf": _rank_fusion}.items():
         for name, part in tuned_on.items():
             admission = select_for_fusion(parts.candidates, fuse, part, plan.margin, plan.primary)
-            trials = [asdict(trial) for trial in admission.trials]
-            decided.append(
-                {"fusion": fusion, "tuned on": name, "admitted": admission.selected, "trials": trials}
-            )
+            choice = {"fusion": fusion, "tuned on": name, "admitted": admission.selected}
+            decided.append(choice | {"trials": [asdict(trial) for trial in admission.trials]})
     return decided
 
 
@@ -310,10 +284,7 @@ def shuffle_targets(graph: PropertyGraph, seed: int = 0) -> PropertyGraph:
     chance = random.Random(seed)
     for some in targets.values():
         chance.shuffle(some)
-    edges = [
-        Edge(edge.source, edge.type, targets[edge.type].pop(), key=str(number))
-        for number, edge in enumerate(graph.edges)
-    ]
+    edges = [Edge(e.source, e.type, targets[e.type].pop(), key=str(n)) for n, e in enumerate(graph.edges)]
     return PropertyGraph.of(graph.nodes, edges)
 
 
@@ -333,7 +304,7 @@ class _Parts:
         return remembered
 
     @property
-    def documents_and_embedder(self) -> tuple[tuple[Document, ...], Embedder]:
+    def inputs(self) -> tuple[tuple[Document, ...], Embedder]:
         return self._documents, self._embedder
 
     # retrievers
@@ -399,11 +370,11 @@ class _Parts:
 
     @cached_property
     def triple_name_graph(self) -> PropertyGraph:
-        triples = self._dataset.triples
-        held = {
-            id: {normalise_name(end) for triple in some for end in (triple.subject, triple.object)} - {""}
-            for id, some in triples.items()
+        ends = {
+            id: [end for triple in some for end in (triple.subject, triple.object)]
+            for id, some in self._dataset.triples.items()
         }
+        held = {id: {*map(normalise_name, names)} - {""} for id, names in ends.items()}
         return name_graph(self._documents, lambda document: held.get(document.id, ()))
 
     @cached_property
@@ -416,9 +387,8 @@ class _Parts:
 
     @cached_property
     def triple_seeds(self) -> Seeds:
-        return nearest_triples(
-            [triple for some in self._dataset.triples.values() for triple in some], self._embedder
-        )
+        triples = [triple for some in self._dataset.triples.values() for triple in some]
+        return nearest_triples(triples, self._embedder)
 
     # fusions and walks
 
@@ -440,23 +410,23 @@ class _Parts:
 
     @cached_property
     def follow(self) -> Stage:
-        return follow(*self.documents_and_embedder, graph=self.names)
+        return follow(*self.inputs, graph=self.names)
 
     def tuned_convex(self, plan: Plan) -> Stage:
         """Return the convex fusion of dense and lexical retrieval with the weights tuned by the plan."""
-        return cross_fit(
-            self._dataset,
-            lambda part: best_weight(self.dense, self.lexical, part, plan.primary),
-            "tuned convex",
-        )
+
+        def fit(part: Dataset) -> Stage:
+            return best_weight(self.dense, self.lexical, part, plan.primary)
+
+        return cross_fit(self._dataset, fit, "tuned convex")
 
     def selected_fusion(self, fuse: Callable[[Sequence[Stage]], Stage], plan: Plan, name: str) -> Stage:
         """Return the fusion of the retrievers that are selected by the plan."""
-        return cross_fit(
-            self._dataset,
-            lambda part: select_for_fusion(self.candidates, fuse, part, plan.margin, plan.primary).stage,
-            name,
-        )
+
+        def fit(part: Dataset) -> Stage:
+            return select_for_fusion(self.candidates, fuse, part, plan.margin, plan.primary).stage
+
+        return cross_fit(self._dataset, fit, name)
 
     @cached_property
     def six_retrievers(self) -> dict[str, Stage]:

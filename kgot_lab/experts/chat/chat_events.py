@@ -77,22 +77,16 @@ def build_thought(
     nodes = []
     for node in result.nodes:
         graph, id = known.split_id(node.id)
-        scores_by_retriever: dict[str, Any] = {
+        lanes = {
             "embedding": node.embedding,
             "text": node.text,
             "by_graph": node.graph,
             "intent": node.intent,
         }
-        scores_by_retriever = {retriever: round(value, 4) for retriever, value in scores_by_retriever.items()}
-        fields: dict[str, Any] = {
-            "graph": graph,
-            "id": id,
-            "name": node.name,
-            "type": node.type,
-            "score": round(node.score, 4),
-            "path": node.path,
-        }
-        nodes.append(ThoughtNode(**fields, **scores_by_retriever, told=(graph, id) in shown))
+        scores: dict[str, Any] = {lane: round(value, 4) for lane, value in lanes.items()}
+        fields: dict[str, Any] = {"graph": graph, "id": id, "name": node.name, "type": node.type}
+        fields |= {"score": round(node.score, 4), "path": node.path}
+        nodes.append(ThoughtNode(**fields, **scores, told=(graph, id) in shown))
     plan = result.answers.get("compose_for")
     best = result.intents.best
     weights = result.weights
@@ -211,11 +205,8 @@ class ChatDone:
     cut: bool = False
 
     def to_json(self) -> dict[str, Json]:
-        fields = {
-            "citations": _nodes_json(self.cited),
-            "named": _nodes_json(self.named),
-            "false_citations": list(self.false),
-        }
+        cited, named = _nodes_json(self.cited), _nodes_json(self.named)
+        fields = {"citations": cited, "named": named, "false_citations": list(self.false)}
         return {"type": "done", "message_id": self.message_id, **fields, "cut": self.cut}
 
 

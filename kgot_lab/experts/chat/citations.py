@@ -14,9 +14,8 @@ from pydantic_core import from_json
 
 from kgot_lab.types import Json
 
-_CITATION_START = (
-    "source:"  # after a bracket; a model may write round ones too, which are shown as square ones
-)
+# after a bracket; a model may write round ones too, which are shown as square ones
+_CITATION_START = "source:"
 _BRACKETS = {"[": "]", "(": ")"}
 _MIN_NAME_LENGTH = 4  # characters of a name that is searched for in an answer
 _MAX_CITATION_LENGTH = 400  # characters of a citation; anything longer is text
@@ -80,22 +79,17 @@ def mentioned_nodes(
     plain = text.casefold()
     for node in nodes:
         name = " ".join(node.name.split()).casefold()
-        if len(name) >= _MIN_NAME_LENGTH and (
-            found := re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", plain)
-        ):
+        if len(name) < _MIN_NAME_LENGTH:
+            continue
+        if found := re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", plain):
             spans.append((found.start(), found.end(), node))
-    outermost = [
-        span
-        for span in spans
-        if not any(
-            one[0] <= span[0] and span[1] <= one[1] and one[1] - one[0] > span[1] - span[0] for one in spans
-        )
-    ]
-    return tuple(
-        dict.fromkeys(
-            node for _, _, node in sorted(outermost, key=lambda span: span[:2]) if node not in cited
-        )
-    )
+
+    def is_inner(span: tuple[int, int, CitableNode]) -> bool:
+        start, end, _ = span
+        return any(one[0] <= start and end <= one[1] and one[1] - one[0] > end - start for one in spans)
+
+    outermost = sorted((span for span in spans if not is_inner(span)), key=lambda span: span[:2])
+    return tuple(dict.fromkeys(node for _, _, node in outermost if node not in cited))
 
 
 @dataclass
@@ -144,11 +138,9 @@ class CitationCheck:
         Cited nodes and false parts are recorded.
         """
         label, _, sources = citation.partition(":")
-        parts = (
-            [sources.strip()]
-            if self.citables.resolve(sources)
-            else [part.strip() for part in re.split(r"[;,]", sources)]
-        )
+        parts = [sources.strip()]
+        if not self.citables.resolve(sources):
+            parts = [part.strip() for part in re.split(r"[;,]", sources)]
         labels = []
         for part in filter(None, parts):
             node = self.citables.resolve(part)
@@ -241,9 +233,8 @@ class SentenceStream:
 
     def finish(self) -> str:
         """Return the text that is still to be sent when the reply has ended."""
-        return self._take_new(
-            _format_sentences(_parse_sentences(self._reply.lstrip()), complete=True) or self._reply
-        )
+        sentences = _parse_sentences(self._reply.lstrip())
+        return self._take_new(_format_sentences(sentences, complete=True) or self._reply)
 
     def _take_new(self, text: str) -> str:
         new_text = text[len(self._sent) :] if text.startswith(self._sent) else ""
@@ -266,10 +257,8 @@ def _parse_sentences(text: str) -> list[tuple[str, str]]:
         return []
     rows = reply.get("sentences") if isinstance(reply, dict) else None
     entries = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return [
-        (_text_or_empty(row.get("source")), " ".join(_text_or_empty(row.get("sentence")).split()))
-        for row in entries
-    ]
+    pairs = ((_text_or_empty(row.get("source")), _text_or_empty(row.get("sentence"))) for row in entries)
+    return [(source, " ".join(sentence.split())) for source, sentence in pairs]
 
 
 def _text_or_empty(value: object) -> str:
@@ -283,9 +272,8 @@ def _remove_own_citation(text: str, source: str, complete: bool) -> str:
     """
     if not complete and "]" not in text[max(text.rfind("["), 0) :]:
         text = text[: text.rfind("[")] if "[" in text else text
-    return " ".join(
-        CITATION_PATTERN.sub(lambda match: "" if match[1].strip() == source else match[0], text).split()
-    )
+    kept = CITATION_PATTERN.sub(lambda match: "" if match[1].strip() == source else match[0], text)
+    return " ".join(kept.split())
 
 
 def _format_sentences(sentences: list[tuple[str, str]], *, complete: bool) -> str:
@@ -297,11 +285,8 @@ def _format_sentences(sentences: list[tuple[str, str]], *, complete: bool) -> st
     for index, (source, text) in enumerate(sentences):
         is_finished = complete or index + 1 < len(sentences)
         text = _remove_own_citation(text, source, is_finished)
-        if (
-            text in earlier
-            or not text
-            or (not is_finished and any(each.startswith(text) for each in earlier))
-        ):
+        is_beginning = not is_finished and any(each.startswith(text) for each in earlier)
+        if text in earlier or not text or is_beginning:
             continue
         earlier.append(text)
         written += (" " if written else "") + text

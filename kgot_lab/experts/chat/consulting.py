@@ -46,15 +46,11 @@ class Consultants:
         Also returns an unanswered result for each expert whose instance did not say what it offers, with the
         reason.
         """
-        wanted = [
-            (self.federation.peers.with_name(name), expert) for name, expert in map(split_remote_name, names)
-        ]
+        peers = self.federation.peers
+        wanted = [(peers.with_name(name), expert) for name, expert in map(split_remote_name, names)]
         offered, failures = self._request_offers({peer.name: peer for peer, _ in wanted})
-        unanswered = [
-            DelegatedAnswer(peer.name, expert, reason=failures[peer.name])
-            for peer, expert in wanted
-            if peer.name in failures
-        ]
+        failed = ((peer.name, expert) for peer, expert in wanted if peer.name in failures)
+        unanswered = [DelegatedAnswer(name, expert, reason=failures[name]) for name, expert in failed]
         allowed = {(peer.name, expert) for peer, expert in wanted}
         allowed_offers = [
             replace(each, experts=tuple(one for one in each.experts if (each.peer.name, one.id) in allowed))
@@ -71,17 +67,13 @@ class Consultants:
         logged.
         """
         chosen, unanswered = self._select_expert(question, names)
-        answers = (
-            delegate_to_all(question, chosen, self.federation.key, timeout=self.seconds) if chosen else ()
-        )
+        answers: tuple[DelegatedAnswer, ...] = ()
+        if chosen:
+            answers = delegate_to_all(question, chosen, self.federation.key, timeout=self.seconds)
         for answer in (*answers, *unanswered):
             if answer.answer is None:  # the part after a colon may be the words of the other server
-                log.warning(
-                    "no answer from the expert %s of %s: %s",
-                    answer.expert,
-                    answer.instance,
-                    answer.reason.partition(":")[0],
-                )
+                reason = answer.reason.partition(":")[0]
+                log.warning("no answer from the expert %s of %s: %s", answer.expert, answer.instance, reason)
         return (*answers, *unanswered)
 
     def _request_offers(self, peers: dict[str, Peer]) -> tuple[list[PeerOffer], dict[str, str]]:
@@ -90,13 +82,10 @@ class Consultants:
         Offers are cached. Only peers without a recent one are asked.
         """
         failures: dict[str, str] = {}
-        now = self.clock()
+        now, offered = self.clock(), self._offered
+        oldest = now - _CACHE_SECONDS
         with self._lock:
-            stale = [
-                peer
-                for name, peer in peers.items()
-                if name not in self._offered or self._offered[name][0] < now - _CACHE_SECONDS
-            ]
+            stale = [peer for name, peer in peers.items() if name not in offered or offered[name][0] < oldest]
         if stale:
             offers = request_offers(stale, self.federation.key, timeout=min(5.0, self.seconds))
             with self._lock:

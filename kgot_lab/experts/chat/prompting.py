@@ -82,9 +82,8 @@ def read_playbook(path: Path) -> Playbook:
         header = yaml.safe_load(head)
     except yaml.YAMLError as error:
         raise BadInput(f"the head of {path.name} is not YAML ({type(error).__name__})") from None
-    if not isinstance(header, Mapping) or not all(
-        isinstance(header.get(field), str) for field in ("name", "title")
-    ):
+    names = (header.get(field) for field in ("name", "title")) if isinstance(header, Mapping) else ()
+    if not names or not all(isinstance(name, str) for name in names):
         raise BadInput(f"the head of {path.name} has no name and title")
     words, intents = (_string_list(header, field, path) for field in ("words", "intents"))
     for intent in intents:
@@ -96,9 +95,8 @@ def read_playbook(path: Path) -> Playbook:
     name = str(header["name"])
     parts = tuple(PlaybookSection(name, heading.strip(), text.strip()) for heading, _, text in sections)
     if any(not part.heading or not part.text for part in parts):
-        raise BadInput(
-            f"a section of {path.name} has no {'text' if all(part.heading for part in parts) else 'heading'}"
-        )
+        lacking = "text" if all(part.heading for part in parts) else "heading"
+        raise BadInput(f"a section of {path.name} has no {lacking}")
     return Playbook(name, str(header["title"]), words, intents, parts)
 
 
@@ -129,20 +127,13 @@ def matching_sections(
         playbook = playbooks.get(name)
         if playbook is None:
             continue
-        base_score = 2.0 * len(
-            {
-                word
-                for word in map(_stemmed_phrase, playbook.words)
-                if word.strip() and word in question_phrase
-            }
-        )
+        words = map(_stemmed_phrase, playbook.words)
+        base_score = 2.0 * len({word for word in words if word.strip() and word in question_phrase})
         base_score += 1.0 * (intent in playbook.intents)
         for section in playbook.sections:
-            score = base_score + min(
-                3.0,
-                len(question_stems & _content_stems(section.text))
-                + len(question_stems & _content_stems(section.heading)),
-            )
+            overlap = len(question_stems & _content_stems(section.text))
+            overlap += len(question_stems & _content_stems(section.heading))
+            score = base_score + min(3.0, overlap)
             if base_score and score >= _MIN_SCORE:
                 scored.append((score, section))
     scored.sort(key=lambda each: -each[0])  # stable: ties in the order of the skills
@@ -165,10 +156,8 @@ _DESCRIPTION_TOKENS, _MESSAGE_TOKENS, _PLAYBOOK_TOKENS = 50, 300, 350  # tokens 
 _PROSE_TOKENS = 150  # of the text under a heading, which is all that is known of it
 _PROSE_TYPES = ("document", "section")
 _LIMITATION_TOKENS = 30  # of the description of a limitation
-_HINTED_NODES, _DIMENSIONS_PER_NODE = (
-    3,
-    3,
-)  # nodes with hints, and for each the dimensions that are furthest from the middle
+# nodes with hints, and for each the dimensions that are furthest from the middle
+_HINTED_NODES, _DIMENSIONS_PER_NODE = 3, 3
 _REPLY_TOKENS = 600
 PERSONA_STYLES: Mapping[str, str] = {
     "professional": "Write in a plain, professional manner.",
@@ -202,12 +191,10 @@ def prompt_context(known: KnownGraphs, result: SearchResult) -> PromptContext:
     hits = result_ids[:MAX_PROMPT_NODES]
     shown = dict.fromkeys(hits)
     edges = tuple(edge for edge in result.edges if edge.source in shown or edge.target in shown)
-    cut = [f"{len(result_ids) - MAX_PROMPT_NODES} nodes beyond {MAX_PROMPT_NODES}"] * (
-        len(result_ids) > MAX_PROMPT_NODES
-    )
-    cut += [f"{len(edges) - MAX_PROMPT_EDGES} edges beyond {MAX_PROMPT_EDGES}"] * (
-        len(edges) > MAX_PROMPT_EDGES
-    )
+    omitted = len(result_ids) - MAX_PROMPT_NODES
+    cut = [f"{omitted} nodes beyond {MAX_PROMPT_NODES}"] * (omitted > 0)
+    omitted = len(edges) - MAX_PROMPT_EDGES
+    cut += [f"{omitted} edges beyond {MAX_PROMPT_EDGES}"] * (omitted > 0)
     edges = edges[:MAX_PROMPT_EDGES]
     ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
     prompt_ids = dict.fromkeys([*shown, *ends])
@@ -215,13 +202,10 @@ def prompt_context(known: KnownGraphs, result: SearchResult) -> PromptContext:
     steps = [step.tool for step in plan.steps] if isinstance(plan, Composition) else []
     limits = _collect_limitations(index, [*prompt_ids, *steps])
     limitation_ids = dict.fromkeys(each.id for those in limits.values() for each in those)
-    workaround_ids = dict.fromkeys(
-        id for those in limits.values() for each in those for id in each.workarounds if id in known.graph
-    )
-    citable = {
-        id: _citable_node(known, index, id)
-        for id in dict.fromkeys([*prompt_ids, *limitation_ids, *workaround_ids, *steps])
-    }
+    limitations = (each for those in limits.values() for each in those)
+    workaround_ids = dict.fromkeys(id for each in limitations for id in each.workarounds if id in known.graph)
+    ids = dict.fromkeys([*prompt_ids, *limitation_ids, *workaround_ids, *steps])
+    citable = {id: _citable_node(known, index, id) for id in ids}
     lines, cut_lines = _context_lines(index, result, citable, hits, edges, limits)
     return PromptContext(
         nodes=tuple(citable[id] for id in hits),
@@ -265,10 +249,8 @@ class PromptQuestion:
 def expert_prompt(config: ExpertConfig, context: PromptContext, request: PromptQuestion) -> Prompt:
     """Build the prompt of an expert for a question."""
     persona = config.persona
-    parts = [
-        f"You are {_one_line(persona.name)}. {persona.instructions}".strip(),
-        PERSONA_STYLES.get(persona.style, f"Style: {_one_line(persona.style)}."),
-    ]
+    style = PERSONA_STYLES.get(persona.style, f"Style: {_one_line(persona.style)}.")
+    parts = [f"You are {_one_line(persona.name)}. {persona.instructions}".strip(), style]
     if request.wishes.strip():
         parts.append(
             f"[Client Instructions]\nOn the manner of the answer alone: {truncate_to_tokens(request.wishes.strip(), _MESSAGE_TOKENS)}"
@@ -281,22 +263,15 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, request: PromptQ
     if request.remote:
         parts.append(f"[Remote Expert]\n{request.remote}")
     if request.sections:
-        section_texts = "\n\n".join(
-            f"{each.playbook}: {each.heading}\n{truncate_to_tokens(each.text, _PLAYBOOK_TOKENS)}"
-            for each in request.sections
-        )
+        texts = ((each, truncate_to_tokens(each.text, _PLAYBOOK_TOKENS)) for each in request.sections)
+        section_texts = "\n\n".join(f"{each.playbook}: {each.heading}\n{text}" for each, text in texts)
         parts.append(f"[Playbook Context]\n{section_texts}")
     if remembered := "\n".join(f"- {_one_line(each)}" for each in request.memories):
         parts.append(f"[Memory]\n{fence_text(remembered, 'earlier conversations')}")
     citable = (*context.citable, *request.remote_nodes)
     by_sentence = config.answers_in == "sentences" and bool(citable)
-    parts.append(
-        _SENTENCE_INSTRUCTIONS
-        if by_sentence
-        else _CITATION_INSTRUCTIONS
-        if context.nodes
-        else _NO_CONTEXT_INSTRUCTIONS
-    )
+    instructions = _CITATION_INSTRUCTIONS if context.nodes else _NO_CONTEXT_INSTRUCTIONS
+    parts.append(_SENTENCE_INSTRUCTIONS if by_sentence else instructions)
     schema = sentences_schema(citable, allow_unknown=bool(request.unsaid)) if by_sentence else None
     if request.unsaid and citable:
         parts.append(
@@ -342,9 +317,8 @@ def _collect_limitations(index: GraphIndex, ids: Iterable[str]) -> dict[str, tup
         rows = limitations_by_row(index, [index.graph.row(id) for id in pending])
         found = {index.graph.ids[row]: those for row, those in rows.items()}
         limits |= found
-        named = dict.fromkeys(
-            id for those in found.values() for each in those for id in (each.id, *each.workarounds)
-        )
+        limitations = (each for those in found.values() for each in those)
+        named = dict.fromkeys(id for each in limitations for id in (each.id, *each.workarounds))
         pending = [id for id in named if id not in seen]
     return limits
 
@@ -369,9 +343,8 @@ def _context_lines(
         lines.append(f"- [{node.type}] {_one_line(node.name)} [Source: {_one_line(node.handle)}]")
         if text := index.graph.node_properties[index.graph.row(id)].get("description"):
             whole = _one_line(str(text))
-            short = truncate_to_tokens(
-                whole, _PROSE_TOKENS if node.type in _PROSE_TYPES else _DESCRIPTION_TOKENS
-            )
+            limit = _PROSE_TOKENS if node.type in _PROSE_TYPES else _DESCRIPTION_TOKENS
+            short = truncate_to_tokens(whole, limit)
             cut += [f"the description of {_one_line(node.name)}"] * (short != whole)
             lines.append(f"  {_one_line(short)}")
     if edges:
@@ -386,16 +359,10 @@ def _context_lines(
         for each in those:
             names_by_limitation.setdefault(each, []).append(_display_name(index, id))
     for each, names in names_by_limitation.items():
-        description = (
-            f": {_one_line(truncate_to_tokens(each.description, _LIMITATION_TOKENS)).rstrip('.')}"
-            if each.description
-            else ""
-        )
-        workarounds = (
-            f"; what helps: {', '.join(_display_name(index, one) for one in each.workarounds)}"
-            if each.workarounds
-            else ""
-        )
+        text = _one_line(truncate_to_tokens(each.description, _LIMITATION_TOKENS)).rstrip(".")
+        description = f": {text}" if each.description else ""
+        helpers = ", ".join(_display_name(index, one) for one in each.workarounds)
+        workarounds = f"; what helps: {helpers}" if each.workarounds else ""
         no_workaround = "; no workaround is known" if each.blocking and not each.workarounds else ""
         lines.append(
             f"  {', '.join(names)}: {_one_line(each.name)} [Source: {_one_line(citable[each.id].handle)}]"
@@ -411,11 +378,8 @@ def _hint_lines(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Seq
     """
     for id in hits[:_HINTED_NODES]:
         properties = index.graph.node_properties[index.graph.row(id)]
-        values = {
-            name: float(value)
-            for name, value in properties.items()
-            if name in DIMENSIONS_BY_NAME and _is_fraction(value)
-        }
+        dimensions = ((name, value) for name, value in properties.items() if name in DIMENSIONS_BY_NAME)
+        values = {name: float(value) for name, value in dimensions if _is_fraction(value)}
         extreme = sorted(values, key=lambda name: (-abs(values[name] - 0.5), name))[:_DIMENSIONS_PER_NODE]
         if extreme:
             yield f"- {_one_line(citable[id].name)}: {', '.join(f'{name} {values[name]:.2g}' for name in extreme)}"
@@ -453,11 +417,8 @@ def recall_messages(
     `messages` has (id, role, content).
     """
     question_words = set(content_words(question))
-    documents = [
-        Document(id, content)
-        for id, _, content in messages[:_MAX_SEARCHED_MESSAGES]
-        if question_words & set(content_words(content))
-    ]
+    recent = messages[:_MAX_SEARCHED_MESSAGES]
+    documents = [Document(id, text) for id, _, text in recent if question_words & set(content_words(text))]
     if not documents:
         return ()
     roles = {id: role for id, role, _ in messages}

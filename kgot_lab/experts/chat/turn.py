@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from kgot_lab.embedding.embedder import Embedder
@@ -94,21 +95,17 @@ class ExpertTurn:
         except LabError as error:
             yield from self._fail(error)
             return
-        yield PromptContents(
-            prepared.thought.memories > 0, bool(prepared.thought.playbooks), len(prepared.sources)
-        )
+        thought = prepared.thought
+        yield PromptContents(thought.memories > 0, bool(thought.playbooks), len(prepared.sources))
         yield SourcesEvent(prepared.sources)
-        yield ThoughtEvent(prepared.thought)
-        answer = _Answer(
-            CitationCheck(prepared.citables),
-            {**prepared.about, "searched_ms": round(1000 * (self.services.clock() - started))},
-        )
+        yield ThoughtEvent(thought)
+        searched = round(1000 * (self.services.clock() - started))
+        answer = _Answer(CitationCheck(prepared.citables), {**prepared.about, "searched_ms": searched})
         try:
-            yield from (
-                self._decline(prepared.thought, answer)
-                if prepared.prompt is None
-                else self._stream_answer(prepared.prompt, answer, started)
-            )
+            if prepared.prompt is None:
+                yield from self._decline(thought, answer)
+            else:
+                yield from self._stream_answer(prepared.prompt, answer, started)
         except Exception:
             if not answer.kept:
                 self._store(answer, failed=True)
@@ -119,50 +116,32 @@ class ExpertTurn:
 
     def _prepare(self) -> _PreparedTurn:
         """Run stages 2 to 4: recall, playbooks, graph search, and the prompt built from them."""
-        config = self.choice.config if self.choice else self.expert.config
-        earlier = self.services.tables.earlier_messages(
-            self.expert.id, self.owner, self.conversation, _MAX_EARLIER_MESSAGES
-        )
+        config, services = self.choice.config if self.choice else self.expert.config, self.services
+        talk = self.expert.id, self.owner, self.conversation
+        earlier = services.tables.earlier_messages(*talk, _MAX_EARLIER_MESSAGES)
         memories = recall_messages(self.question, earlier)
         query = search_query(self.question, self.said)
-        result = intent_search(
-            self.known.asked, query, config=config.search_config(), embedder=self.services.embedder
-        )
+        settings = config.search_config()
+        result = intent_search(self.known.asked, query, config=settings, embedder=services.embedder)
         intent = result.intents.best.name if result.intents.best else ""
-        sections = matching_sections(
-            self.question, config.playbook_skills, self.services.playbooks, intent=intent
-        )
+        sections = matching_sections(self.question, config.playbook_skills, services.playbooks, intent=intent)
         uncovered = uncovered_words(query, result)
         # only words of this question, not of the one before it
         own_words = tuple(word for word in uncovered.words if word in self.question)
         unsaid = (own_words or uncovered.words) if uncovered.is_majority else ()
         remote = self._consult(config) if unsaid or not result.nodes else ()
-        off_topic = (
-            uncovered.is_all and config.off_topic == "decline" and not any(each.answer for each in remote)
-        )
+        is_answered = any(each.answer for each in remote)
+        off_topic = uncovered.is_all and config.off_topic == "decline" and not is_answered
         context = empty_context(len(result.nodes)) if off_topic else prompt_context(self.known, result)
-        thought = build_thought(
-            self.known, result, context, sections, len(memories), [each.to_json() for each in remote], unsaid
-        )
-        scores = {node.id: round(node.score, 4) for node in result.nodes}
-        texts = [text for _, text in memories]
+        delegated = [each.to_json() for each in remote]
+        thought = build_thought(self.known, result, context, sections, len(memories), delegated, unsaid)
+        scores = {self.known.split_id(node.id): round(node.score, 4) for node in result.nodes}
+        texts = tuple(text for _, text in memories)
         remote_nodes = remote_citables(remote)
-        prompt_question = PromptQuestion(
-            self.question,
-            self.said,
-            tuple(texts),
-            sections,
-            intent,
-            self.wishes,
-            format_answers(remote),
-            remote_nodes,
-            unsaid,
-        )
-        scores_by_node = {self.known.split_id(id): score for id, score in scores.items()}
+        asked = self.question, self.said, texts, sections, intent, self.wishes
+        question = PromptQuestion(*asked, format_answers(remote), remote_nodes, unsaid)
         sources = tuple(
-            SourceNode(
-                node.graph, node.id, node.name, node.type, scores_by_node.get((node.graph, node.id), 0.0)
-            )
+            SourceNode(node.graph, node.id, node.name, node.type, scores.get((node.graph, node.id), 0.0))
             for node in context.nodes
         )
         metadata: dict[str, Json] = {
@@ -174,18 +153,16 @@ class ExpertTurn:
             "trace": thought.model_dump(mode="json"),
             **(self.choice.about if self.choice else {}),
         }
-        prompt = None if off_topic else expert_prompt(config, context, prompt_question)
-        return _PreparedTurn(
-            prompt, thought, CitableNodes([*context.citable, *remote_nodes]), sources, metadata
-        )
+        prompt = None if off_topic else expert_prompt(config, context, question)
+        citables = CitableNodes([*context.citable, *remote_nodes])
+        return _PreparedTurn(prompt, thought, citables, sources, metadata)
 
     def _decline(self, thought: Thought, answer: _Answer) -> Iterator[ChatEvent]:
         """Decline a question that is off the expert's topic, by rule and without the model."""
         config = self.choice.config if self.choice else self.expert.config
         statement = f"My {'graph says' if len(config.graphs) == 1 else 'graphs say'} nothing of {', '.join(thought.unsaid)}."
-        answer.text = " ".join(
-            filter(None, (statement, "I do not know the answer.", config.persona.greeting))
-        )
+        parts = (statement, "I do not know the answer.", config.persona.greeting)
+        answer.text = " ".join(filter(None, parts))
         answer.about["declined"] = True
         yield TokenEvent(answer.text)
         message = self._store(answer)
@@ -207,9 +184,8 @@ class ExpertTurn:
                     answer.usage, answer.model = piece.usage, piece.model or self.llm.name
                     answer.about |= {"cut": True} if piece.cut else {}
                     continue
-                text = answer.check.feed(
-                    answer.form.feed(_storable_text(piece)) if answer.form else _storable_text(piece)
-                )
+                piece = _storable_text(piece)
+                text = answer.check.feed(answer.form.feed(piece) if answer.form else piece)
                 if text and not answer.text:
                     answer.about["first_token_ms"] = round(1000 * (self.services.clock() - started))
                 answer.text += text
@@ -226,19 +202,10 @@ class ExpertTurn:
                 close()
         cited = tuple(answer.check.cited)
         mentioned = mentioned_nodes(answer.text, answer.check.citables.nodes, answer.check.cited)
-        answer.about["named"] = [
-            {"graph": node.graph, "id": node.id, "name": node.name} for node in mentioned
-        ]
+        answer.about["named"] = [{"graph": n.graph, "id": n.id, "name": n.name} for n in mentioned]
         message = self._store(answer)
-        yield ChatDone(
-            message.id,
-            cited,
-            tuple(answer.check.false),
-            answer.usage,
-            answer.text,
-            mentioned,
-            "cut" in answer.about,
-        )
+        false, is_cut = tuple(answer.check.false), "cut" in answer.about
+        yield ChatDone(message.id, cited, false, answer.usage, answer.text, mentioned, is_cut)
 
     def _store(self, answer: _Answer, *, stopped: bool = False, failed: bool = False) -> ChatMessage:
         answer.kept = True
@@ -246,12 +213,8 @@ class ExpertTurn:
             {"graph": node.graph, "id": node.id, "name": node.name, "times": times}
             for node, times in answer.check.cited.items()
         ]
-        metadata: dict[str, Json] = {
-            **answer.about,
-            "citations": cited,
-            "false_citations": answer.check.false,
-            "model": answer.model,
-        }
+        citations: dict[str, Json] = {"citations": cited, "false_citations": answer.check.false}
+        metadata: dict[str, Json] = {**answer.about, **citations, "model": answer.model}
         metadata["answers"] = self.asked_as
         metadata["tokens"] = [answer.usage.prompt_tokens, answer.usage.completion_tokens]
         metadata |= {"stopped": True} if stopped else {}
@@ -294,11 +257,8 @@ def search_query(question: str, history: Sequence[tuple[str, str]]) -> str:
     A question with few content words of its own, such as "And why?", is joined with the one before it.
     """
     previous = next((text for role, text in reversed(history) if role == "user"), "")
-    return (
-        f"{question} {previous}"
-        if previous and len(set(content_words(question))) < _MIN_CONTENT_WORDS
-        else question
-    )
+    is_short = len(set(content_words(question))) < _MIN_CONTENT_WORDS
+    return f"{question} {previous}" if previous and is_short else question
 
 
 def chat_history(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
@@ -316,12 +276,8 @@ def chat_history(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]
             position = positions.get(message.metadata.get("answers"), len(exchanges) - 1)
             question, answer = exchanges[position]
             exchanges[position] = (question, answer or message.content)
-    return tuple(
-        entry
-        for question, answer in exchanges
-        if answer
-        for entry in (("user", question), ("assistant", answer))
-    )
+    answered = ((("user", question), ("assistant", answer)) for question, answer in exchanges if answer)
+    return tuple(chain.from_iterable(answered))
 
 
 def _storable_text(piece: str) -> str:

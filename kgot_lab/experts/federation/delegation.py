@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -218,13 +219,8 @@ class DelegatedAnswer:
     def to_json(self) -> dict[str, Any]:
         """Return the answer as people see it, with its provenance."""
         origin = None if self.provenance is None else self.provenance.to_json()
-        return {
-            "instance": self.instance,
-            "expert": self.expert,
-            "text": self.text,
-            "reason": self.reason,
-            "provenance": origin,
-        }
+        names = ("instance", "expert", "text", "reason")
+        return {name: getattr(self, name) for name in names} | {"provenance": origin}
 
 
 def delegate(
@@ -261,14 +257,11 @@ def delegate_to_all(
         raise BadInput(f"at most {MAX_EXPERTS} experts are asked at once: choose among them")
     questions = [RemoteQuestion(expert=expert, question=question) for _, expert in experts]
 
-    def make_job(peer: Peer, remote_question: RemoteQuestion) -> Callable[[], DelegatedAnswer]:
-        return lambda: _ask(
-            remote_question, peer, _sign_question(remote_question, peer, key, timeout, now), timeout, now
-        )
+    def make_job(peer: Peer, asked: RemoteQuestion) -> Callable[[], DelegatedAnswer]:
+        return lambda: _ask(asked, peer, _sign_question(asked, peer, key, timeout, now), timeout, now)
 
-    outcomes = run_with_timeout(
-        [make_job(peer, one) for (peer, _), one in zip(experts, questions, strict=True)], timeout
-    )
+    jobs = [make_job(peer, one) for (peer, _), one in zip(experts, questions, strict=True)]
+    outcomes = run_with_timeout(jobs, timeout)
     return tuple(
         each
         if isinstance(each, DelegatedAnswer)
@@ -282,9 +275,8 @@ def join_answers(answers: Iterable[DelegatedAnswer]) -> str:
 
     Each answer is in its fence. An expert that gave none has one line.
     """
-    return "\n\n".join(
-        answer.answer or f"No answer from {answer.instance}/{answer.expert}." for answer in answers
-    )
+    texts = (answer.answer or f"No answer from {answer.instance}/{answer.expert}." for answer in answers)
+    return "\n\n".join(texts)
 
 
 def failure_reason(outcome: object) -> str:
@@ -320,27 +312,20 @@ def _ask(
     question: RemoteQuestion, peer: Peer, sent: Envelope, seconds: float, now: Callable[[], datetime]
 ) -> DelegatedAnswer:
     reply = request_reply(peer, sent, ASK_PATH, "answer", seconds, now)
+    answer_of = partial(DelegatedAnswer, peer.name, question.expert, signed=reply.wire)
     try:
         answer = RemoteAnswer(**reply.body)
     except BadInput:
-        return DelegatedAnswer(
-            peer.name, question.expert, reason="what it sent is no answer", signed=reply.wire
-        )
+        return answer_of(reason="what it sent is no answer")
     if answer.expert != question.expert:
-        return DelegatedAnswer(
-            peer.name, question.expert, reason="another expert answered", signed=reply.wire
-        )
+        return answer_of(reason="another expert answered")
     if answer.answer is None:
-        return DelegatedAnswer(
-            peer.name, question.expert, reason=f"it says: {printable_line(answer.reason)}", signed=reply.wire
-        )
-    provenance = DelegationProvenance(
-        peer.name, reply.sender, question.expert, answer.sources, reply.digest, sent.digest, reply.issued_at
-    )
+        return answer_of(reason=f"it says: {printable_line(answer.reason)}")
+    digests = reply.digest, sent.digest
+    asked = peer.name, reply.sender, question.expert
+    provenance = DelegationProvenance(*asked, answer.sources, *digests, reply.issued_at)
     fence = fence_text(answer.answer, f"{peer.name}/{question.expert}, another instance")
-    return DelegatedAnswer(
-        peer.name, question.expert, fence, answer.answer, provenance=provenance, signed=reply.wire
-    )
+    return answer_of(fence, answer.answer, provenance=provenance)
 
 
 def _describe_refusal(response: HttpReply) -> str:

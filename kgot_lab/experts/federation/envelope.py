@@ -82,9 +82,8 @@ def is_signed_by(public: str, signature: str, data: bytes) -> bool:
     from cryptography.exceptions import InvalidSignature
 
     try:
-        _ed25519().Ed25519PublicKey.from_public_bytes(decode_base64url(public, _PUBLIC_KEY_BYTES)).verify(
-            decode_base64url(signature, _SIGNATURE_BYTES), data
-        )
+        key = _ed25519().Ed25519PublicKey.from_public_bytes(decode_base64url(public, _PUBLIC_KEY_BYTES))
+        key.verify(decode_base64url(signature, _SIGNATURE_BYTES), data)
     except (InvalidSignature, ValueError):
         return False
     return True
@@ -124,12 +123,8 @@ def _create_key_file(path: Path) -> None:
     Of two concurrent calls the first wins, and no incomplete key is ever visible.
     """
     serialization = _serialization()
-    format_options = (
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    data = _ed25519().Ed25519PrivateKey.generate().private_bytes(*format_options)
+    formats = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    data = _ed25519().Ed25519PrivateKey.generate().private_bytes(*formats)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = path.with_name(f".{uuid4().hex}.new")
     try:
@@ -204,20 +199,9 @@ REFUSALS: Mapping[str, tuple[int, str]] = {  # by code: HTTP status and what to 
     "too many": (429, "its sender has sent as many as are remembered: wait some minutes"),
     "too large": (413, f"it has more than {MAX_ENVELOPE_BYTES // 1_000_000} MB"),
 }
-_SIGNATURE_PREFIX = (
-    b"kgot_lab envelope, version 1\n"  # else a signature of something else could pass for an envelope's
-)
-_FIELDS = {
-    "body",
-    "expires_at",
-    "in_reply_to",
-    "issued_at",
-    "kind",
-    "nonce",
-    "recipient",
-    "sender",
-    "version",
-}
+# else a signature of something else could pass for an envelope's
+_SIGNATURE_PREFIX = b"kgot_lab envelope, version 1\n"
+_FIELDS = set("body expires_at in_reply_to issued_at kind nonce recipient sender version".split())
 _NONCE_PATTERN, _DIGEST_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}"), re.compile(r"[0-9a-f]{64}")
 
 
@@ -291,41 +275,26 @@ def parse_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
         raise refusal("malformed")
     signed = signed_bytes(fields)
     times = {name: from_micros(fields[name]) for name in ("issued_at", "expires_at")}
-    return (
-        Envelope(**{name: fields[name] for name in _FIELDS - {"version"}} | times, wire=data),
-        signature,
-        signed,
-    )
+    envelope = Envelope(**{name: fields[name] for name in _FIELDS - {"version"}} | times, wire=data)
+    return envelope, signature, signed
 
 
 def _has_valid_fields(fields: Mapping[str, Any]) -> bool:
     """Return whether an envelope has all its fields, each of the right type, and an allowed lifetime."""
     if set(fields) != _FIELDS or fields["version"] != 1 or not isinstance(fields["body"], dict):
         return False
-    issued, expires, kind, reply = (
-        fields[name] for name in ("issued_at", "expires_at", "kind", "in_reply_to")
-    )
-    if (
-        type(issued) is not int
-        or type(expires) is not int
-        or not isinstance(kind, str)
-        or kind not in ENVELOPE_KINDS
-    ):
+    issued, expires, kind, reply = (fields[key] for key in ("issued_at", "expires_at", "kind", "in_reply_to"))
+    has_times = type(issued) is int and type(expires) is int
+    if not has_times or not isinstance(kind, str) or kind not in ENVELOPE_KINDS:
         return False
     try:
         has_valid_lifetime = timedelta(0) < from_micros(expires) - from_micros(issued) <= MAX_LIFETIME
     except OverflowError:
         return False
-    has_valid_parties = (
-        is_public_key(fields["sender"])
-        and is_public_key(fields["recipient"])
-        and _matches(_NONCE_PATTERN, fields["nonce"])
-    )
-    return (
-        has_valid_lifetime
-        and has_valid_parties
-        and (_matches(_DIGEST_PATTERN, reply) if ENVELOPE_KINDS[kind] else reply == "")
-    )
+    has_valid_keys = is_public_key(fields["sender"]) and is_public_key(fields["recipient"])
+    has_valid_parties = has_valid_keys and _matches(_NONCE_PATTERN, fields["nonce"])
+    has_valid_reply = _matches(_DIGEST_PATTERN, reply) if ENVELOPE_KINDS[kind] else reply == ""
+    return has_valid_lifetime and has_valid_parties and has_valid_reply
 
 
 def _matches(pattern: re.Pattern[str], value: object) -> bool:

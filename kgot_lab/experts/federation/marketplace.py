@@ -136,10 +136,8 @@ def best_match(question: str, advertised: Iterable[PeerOffer]) -> MatchingExpert
     Its name, topics, description and graphs are compared. Returns None if no content word is shared.
     """
     offers = [(each.peer, expert) for each in advertised for expert in each.experts]
-    documents = [
-        Document(f"{number:06}", _content_text(_describe(expert)))
-        for number, (_, expert) in enumerate(offers)
-    ]
+    texts = (_content_text(_describe(expert)) for _, expert in offers)
+    documents = [Document(f"{number:06}", text) for number, text in enumerate(texts)]
     hits = bm25(documents).search(_content_text(question)).hits if documents else ()
     if not hits:
         return None
@@ -158,9 +156,8 @@ def _request_offer(peer: Peer, key: InstanceKey, seconds: float, now: Callable[[
 
 
 def _describe(expert: AdvertisedExpert) -> str:
-    return " ".join(
-        [expert.name, *expert.topics, expert.description, *(graph.name for graph in expert.graphs)]
-    )
+    graphs = (graph.name for graph in expert.graphs)
+    return " ".join([expert.name, *expert.topics, expert.description, *graphs])
 
 
 def _content_text(text: str) -> str:
@@ -246,32 +243,21 @@ def publish_to_marketplace(
     file_stem = re.sub(r"[^a-z0-9]+", "_", str(name).casefold()).strip("_")[:60] or "expert"
     description = document.get("description", "")
     short_description = description[:_MAX_DESCRIPTION_LENGTH] if isinstance(description, str) else ""
-    added = ListedExpert(
-        name=name,
-        file=f"{file_stem}-{sha256[:16]}.json",
-        sha256=sha256,
-        description=short_description,
-        scores=scores,
-    )
+    file = f"{file_stem}-{sha256[:16]}.json"
+    added = ListedExpert(name=name, file=file, sha256=sha256, description=short_description, scores=scores)
     path = Path(folder)
     with _locked_folder(path):
-        existing = (
-            _parse_index(_read_from_folder(path, INDEX_FILE, MAX_INDEX_BYTES))
-            if (path / INDEX_FILE).exists()
-            else ()
-        )
-        entries = sorted(
-            [*(each for each in existing if each.name != name), added], key=lambda each: each.name
-        )
+        existing: tuple[ListedExpert, ...] = ()
+        if (path / INDEX_FILE).exists():
+            existing = _parse_index(_read_from_folder(path, INDEX_FILE, MAX_INDEX_BYTES))
+        others = (each for each in existing if each.name != name)
+        entries = sorted([*others, added], key=lambda each: each.name)
         index = {"version": 1, "experts": [each.to_json() for each in entries]}
         if (path / added.file).is_symlink() or (path / INDEX_FILE).is_symlink():
             raise BadInput("a marketplace has no links: take them out of its folder")
         write_atomically(path / added.file, data, "the exported expert")
-        write_atomically(
-            path / INDEX_FILE,
-            json.dumps(index, ensure_ascii=False, indent=1, allow_nan=False) + "\n",
-            "the index of the marketplace",
-        )
+        text = json.dumps(index, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        write_atomically(path / INDEX_FILE, text, "the index of the marketplace")
     return added
 
 
@@ -286,9 +272,8 @@ def _fetch_file(address: str, file: str, max_bytes: int, seconds: float) -> byte
         raise BadInput(
             "a marketplace is a folder or an address: https://HOST/PATH, without a password or a query"
         )
-    (outcome,) = run_with_timeout(
-        [lambda: exchange(f"{address.rstrip('/')}/{file}", seconds, max_bytes)], seconds
-    )
+    url = f"{address.rstrip('/')}/{file}"
+    (outcome,) = run_with_timeout([lambda: exchange(url, seconds, max_bytes)], seconds)
     if outcome is None:
         raise StoreUnavailable("the marketplace did not answer in time: try again later")
     if isinstance(outcome, ToolFailed):

@@ -129,9 +129,8 @@ def exchange(url: str, seconds: float, max_bytes: int, *, body: bytes | None = N
     headers = {"content-type": "application/json", "accept": "application/json"}
     try:
         with bounded_client(seconds, max_bytes, redirects=0, **proxy_options(url)) as client:
-            response = client.request(
-                "GET" if body is None else "POST", url, content=body, headers=headers, timeout=seconds
-            )
+            method = "GET" if body is None else "POST"
+            response = client.request(method, url, content=body, headers=headers, timeout=seconds)
     except (library.TimeoutException, TimeoutError):
         raise ToolFailed(TIMED_OUT, again=True) from None
     except UnusableBody as error:
@@ -199,11 +198,8 @@ class Peer:
     plain_http: bool = False
 
     def __post_init__(self) -> None:
-        if (
-            not isinstance(self.name, str)
-            or not self.name.isprintable()
-            or not 1 <= len(self.name.strip()) <= 100
-        ):
+        is_printable = isinstance(self.name, str) and self.name.isprintable()
+        if not is_printable or not 1 <= len(self.name.strip()) <= 100:
             raise BadInput("the name of a peer is 1 to 100 characters on one line")
         if not is_public_key(self.public_key):
             raise BadInput(
@@ -279,16 +275,12 @@ def peers_from_json(data: object) -> Peers:
     Raises BadInput with the expected form.
     """
     entries = data.get("peers") if isinstance(data, Mapping) else None
-    if (
-        not isinstance(entries, list)
-        or len(entries) > _MAX_PEERS
-        or not all(isinstance(entry, dict) for entry in entries)
-    ):
+    is_list = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
+    if entries is None or not is_list or len(entries) > _MAX_PEERS:
         raise BadInput(f'peers are {{"peers": [{{"name", "url", "public_key"}}, …]}}, at most {_MAX_PEERS:,}')
     for entry in entries:
-        if not {"name", "url", "public_key"} <= set(entry) <= _PEER_FIELDS or not isinstance(
-            entry.get("plain_http", False), bool
-        ):
+        has_fields = {"name", "url", "public_key"} <= set(entry) <= _PEER_FIELDS
+        if not has_fields or not isinstance(entry.get("plain_http", False), bool):
             raise BadInput(
                 "a peer has name, url and public_key, perhaps plain_http (true or false), and nothing else"
             )
@@ -310,11 +302,8 @@ def sign_envelope(
     Its `wire` is sent unchanged. Raises BadInput for another kind, a body that is no JSON or has more than
     MAX_ENVELOPE_BYTES bytes, an invalid recipient key, or a life longer than MAX_LIFETIME.
     """
-    if (
-        kind not in ENVELOPE_KINDS
-        or ENVELOPE_KINDS[kind] != bool(in_reply_to)
-        or not is_public_key(recipient)
-    ):
+    has_valid_kind = kind in ENVELOPE_KINDS and ENVELOPE_KINDS[kind] == bool(in_reply_to)
+    if not has_valid_kind or not is_public_key(recipient):
         raise BadInput(
             f"an envelope is one of {', '.join(ENVELOPE_KINDS)}, for a public key; answer and capabilities reply to a digest"
         )
@@ -328,9 +317,8 @@ def sign_envelope(
     wire = canonical_json(fields | {"signature": key.sign(signed_bytes(fields))})
     if len(wire) > MAX_ENVELOPE_BYTES:
         raise BadInput(f"an envelope has at most {MAX_ENVELOPE_BYTES:,} bytes: send less")
-    return Envelope(
-        key.public, recipient, kind, fields["body"], issued_at, issued_at + lifetime, nonce, in_reply_to, wire
-    )
+    times = issued_at, issued_at + lifetime
+    return Envelope(key.public, recipient, kind, fields["body"], *times, nonce, in_reply_to, wire)
 
 
 def open_envelope(

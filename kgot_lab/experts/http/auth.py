@@ -137,11 +137,9 @@ class GuardRules:
         A server that listens on all addresses accepts every name, because it requires tokens.
         """
         try:
-            name = (
-                (urlsplit(f"http://{host}").hostname or "")
-                if host.isascii() and not set(host) & set("/?#@ ")
-                else ""
-            )
+            name = ""
+            if host.isascii() and not set(host) & set("/?#@ "):
+                name = urlsplit(f"http://{host}").hostname or ""
         except ValueError:  # brackets without an address
             return False
         names = {each.casefold() for each in (self.host, *self.names)}
@@ -184,11 +182,8 @@ class AuthMiddleware:
             asyncio.CancelledError
         ):  # the server is shutting down; a response cut off in the middle shows that it is incomplete
             if not sender.begun:
-                await _refuse(
-                    sender,
-                    RequestRefused(503, "ending", "this server is ending: ask again once it is back"),
-                    str(scope["path"]),
-                )
+                ending = RequestRefused(503, "ending", "this server is ending: ask again once it is back")
+                await _refuse(sender, ending, str(scope["path"]))
         except Exception as error:  # logged here, because a server would log a trace with any content
             log.error("%s: %s", type(error).__name__, format_for_log(error))
             if not sender.begun:
@@ -199,9 +194,7 @@ class AuthMiddleware:
 
         Raises RequestRefused if the request is not allowed.
         """
-        headers = {
-            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
         path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
         if not self._rules.accepts_host(headers.get("host", "")):
             raise RequestRefused(421, "wrong_host", "this server is not called that: use its own address")
@@ -212,9 +205,8 @@ class AuthMiddleware:
             raise RequestRefused(403, "foreign_origin", "pages of other origins may not ask this server")
         length = headers.get("content-length", "0")
         content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        is_empty = (
-            length.strip("0") == "" and "transfer-encoding" not in headers and "content-type" not in headers
-        )
+        has_body = "transfer-encoding" in headers or "content-type" in headers
+        is_empty = length.strip("0") == "" and not has_body
         if method in ("POST", "PUT", "PATCH") and content_type != "application/json" and not is_empty:
             raise RequestRefused(415, "not_json", "send a body of type application/json")
         if not (length.isascii() and length.isdigit()):
@@ -222,10 +214,8 @@ class AuthMiddleware:
         if len(length) > 18 or int(length) > limits.body:
             raise RequestRefused(413, "too_large", f"a body has {limits.body:,} bytes at most")
         tenant = await self._authenticate(headers)
-        if tenant is None and not (
-            path in _OPEN_PATHS
-            or (method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGE_PATHS[1])))
-        ):
+        is_page = method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGE_PATHS[1]))
+        if tenant is None and path not in _OPEN_PATHS and not is_page:
             raise RequestRefused(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
         if tenant is not None and not self._is_within_rate(tenant.name):
             raise RequestRefused(
@@ -271,11 +261,8 @@ class _HeaderSender:
 
 async def _refuse(send: Send, refusal: RequestRefused, path: str) -> None:
     body = json.dumps(error_body(path, refusal.status, refusal.code, refusal.why)).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        *_STATUS_HEADERS.get(refusal.status, ()),
-    ]
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers += _STATUS_HEADERS.get(refusal.status, ())
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

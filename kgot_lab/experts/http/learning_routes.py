@@ -68,9 +68,8 @@ def learning_router(service: ExpertService, limiter: StreamLimiter, review_queue
         expert = service.expert(id)
         name = expert.graphs[0]
         questions = owner_questions(service.tables, id, who.name, name)
-        report = gap_report(
-            service.graphs.graph(name), questions, config=expert.search_config(), embedder=service.embedder
-        )
+        graph, config = service.graphs.graph(name), expert.search_config()
+        report = gap_report(graph, questions, config=config, embedder=service.embedder)
         counts = {"asked": report.asked, "failed": report.failed, "unexplained": len(report.unexplained)}
         causes = {name: list(map(str, getattr(report, name))) for name in ("gaps", "patterns", "regions")}
         return counts | causes | {"settings": list(map(str, report.misconfigured))}
@@ -96,18 +95,14 @@ def learning_router(service: ExpertService, limiter: StreamLimiter, review_queue
     @router.get("/proposals", response_model=list[ProposalSummary], responses=NOT_FOUND)
     def list_proposals(who: Admin, id: _Id) -> Any:
         """List the proposals waiting for the graphs of an expert, those stated by most people first."""
-        return [
-            proposal_json(each, who.name)
-            for name in service.expert(id).graphs
-            for each in review_queue.ledger.queue(name)
-        ]
+        waiting = (each for name in service.expert(id).graphs for each in review_queue.ledger.queue(name))
+        return [proposal_json(each, who.name) for each in waiting]
 
     @router.get("/decisions", response_model=list[DecisionSummary], responses=NOT_FOUND)
     def list_decisions(who: Admin, id: _Id) -> Any:
         """List the last decisions on the graphs of an expert, the latest first."""
-        decisions = [
-            each for name in service.expert(id).graphs for each in review_queue.ledger.decisions(name)
-        ]
+        ledger = review_queue.ledger
+        decisions = [each for name in service.expert(id).graphs for each in ledger.decisions(name)]
         return sorted(decisions, key=lambda each: -each.number)
 
     @router.put("/proposals/{pid}/accepted", response_model=DecisionSummary, responses=NOT_FOUND)
@@ -206,9 +201,8 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
             for graph, report in reports.items()
             for each in report.found
         ]
-        watched, stale = (
-            sum(getattr(each, name) for each in reports.values()) for name in ("watched", "stale")
-        )
+        watched = sum(each.watched for each in reports.values())
+        stale = sum(each.stale for each in reports.values())
         return replace_surrogates({"days": days, "watched": watched, "stale": stale, "drifted": drifted})
 
     @router.post("", response_model=ProposalSummary, status_code=201, responses=NOT_FOUND)
@@ -216,9 +210,8 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
         """Propose another value where people contradict one. It waits for approval like any proposal."""
         report = report_drift(service, id, days=days).get(sent.graph)
         node_dimension = (sent.node, sent.dimension)
-        contradicted = (
-            [each for each in report.found if (each.node, each.dimension) == node_dimension] if report else []
-        )
+        found = report.found if report else ()
+        contradicted = [each for each in found if (each.node, each.dimension) == node_dimension]
         if not contradicted:
             raise NotFound("contradicted value")
         proposal = contradiction_proposal(sent.graph, contradicted[0], sent.value)

@@ -117,9 +117,8 @@ def expert_tools(
         def search() -> str:
             config = service.expert(expert).config
             known = service.graphs.expert_graphs(config)
-            found = intent_search(
-                known.asked, query, config=config.search_config(), embedder=service.embedder
-            )
+            settings = config.search_config()
+            found = intent_search(known.asked, query, config=settings, embedder=service.embedder)
             return fence_text(search_context(found), f"the graphs of {expert}")
 
         return _with_mcp_errors(search)

@@ -80,10 +80,8 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
     @router.get("/models", response_model=dict[str, Any])
     def list_models(who: Caller) -> Any:
         """List the experts, each as a model."""
-        return {
-            "object": "list",
-            "data": [_model_json(each.id, each.created_at.timestamp()) for each in service.tables.experts()],
-        }
+        data = [_model_json(each.id, each.created_at.timestamp()) for each in service.tables.experts()]
+        return {"object": "list", "data": data}
 
     @router.get("/models/{id}", response_model=dict[str, Any], responses=NOT_FOUND)
     def get_model(who: Caller, id: Annotated[str, Path(max_length=200)]) -> Any:
@@ -98,9 +96,8 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
         With `stream` the answer comes in pieces, and `data: [DONE]` ends it.
         """
         question, history, wishes = _split_messages(asked.messages)
-        turn, stream = await limiter.start_turn(
-            partial(service.ask, asked.model, who.name, question, history=history, wishes=wishes)
-        )
+        ask = partial(service.ask, asked.model, who.name, question, history=history, wishes=wishes)
+        turn, stream = await limiter.start_turn(ask)
         base = str(request.base_url)
         if asked.stream:
             usage = asked.stream_options is not None and asked.stream_options.include_usage
@@ -118,11 +115,8 @@ def _split_messages(messages: Sequence[CompletionMessage]) -> tuple[str, list[tu
     """
     texts = [(each.role, each.text) for each in messages]
     wishes = "\n".join(text for role, text in texts if role in ("system", "developer"))
-    conversation = [
-        (role, text)
-        for role, text in texts
-        if role not in ("system", "developer", "tool", "function") and text
-    ]
+    others = ("system", "developer", "tool", "function")
+    conversation = [(role, text) for role, text in texts if role not in others and text]
     if not conversation or conversation[-1][0] != "user":
         raise BadInput("the last of the messages is the user's, with a text")
     return conversation[-1][1], conversation[:-1], wishes
@@ -134,12 +128,8 @@ def _model_json(id: str, created: float) -> dict[str, Any]:
 
 async def _completion_json(stream: EventStream, turn: ExpertTurn, base: str) -> dict[str, Any]:
     text, _, done = await stream.collect()
-    message = {
-        "role": "assistant",
-        "content": text,
-        "refusal": None,
-        "annotations": _annotations(text, done.cited, base),
-    }
+    annotations = _annotations(text, done.cited, base)
+    message = {"role": "assistant", "content": text, "refusal": None, "annotations": annotations}
     choice = {"index": 0, "message": message, "finish_reason": _finish_reason(done), "logprobs": None}
     return _response_head(turn, "chat.completion") | {"choices": [choice], "usage": _usage_json(done)}
 
@@ -163,12 +153,8 @@ async def _completion_chunks(
             continue  # an end event would mean that the answer is complete
         elif isinstance(event, ChatDone):
             annotations = _annotations(text, event.cited, base)
-            yield _chunk_frame(
-                head,
-                {"annotations": annotations} if annotations else {},
-                finish_reason=_finish_reason(event),
-                extra={"sources": sources},
-            )
+            delta, reason = {"annotations": annotations} if annotations else {}, _finish_reason(event)
+            yield _chunk_frame(head, delta, finish_reason=reason, extra={"sources": sources})
             if usage:
                 yield event_frame(head | {"choices": [], "usage": _usage_json(event)})
     yield "data: [DONE]\n\n"
@@ -186,12 +172,8 @@ def _chunk_frame(
 
 
 def _response_head(turn: ExpertTurn, kind: str) -> dict[str, Any]:
-    return {
-        "id": f"chatcmpl-{turn.conversation}",
-        "object": kind,
-        "created": int(time.time()),
-        "model": turn.expert.id,
-    }
+    id, created = f"chatcmpl-{turn.conversation}", int(time.time())
+    return {"id": id, "object": kind, "created": created, "model": turn.expert.id}
 
 
 def _finish_reason(done: ChatDone) -> str:
@@ -213,11 +195,7 @@ def _annotations(text: str, cited: Sequence[CitableNode], base: str) -> list[dic
         for node in cited:
             if node.is_named_in(match.group(1)):
                 url = f"{base}pages/node.html#{quote(node.graph)}/{quote(node.id, safe='')}"
-                citation = {
-                    "start_index": match.start(),
-                    "end_index": match.end(),
-                    "title": node.name,
-                    "url": url,
-                }
+                start, end = match.span()
+                citation = {"start_index": start, "end_index": end, "title": node.name, "url": url}
                 annotations.append({"type": "url_citation", "url_citation": citation})
     return annotations

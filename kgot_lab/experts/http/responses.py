@@ -157,15 +157,12 @@ def _describe_validation_error(first: Mapping[str, Any]) -> str:
 def _error_json(
     request: Request, status: int, code: str, message: str, headers: dict[str, str] | None = None
 ) -> JSONResponse:
-    message = message.encode(
-        "utf-8", "replace"
-    ).decode()  # it may contain half of a surrogate pair, which no response can hold
+    # it may contain half of a surrogate pair, which no response can hold
+    message = message.encode("utf-8", "replace").decode()
     retry_headers = {"retry-after": "5"} if status == 503 else {}
-    return JSONResponse(
-        error_body(request.url.path, status, code, message),
-        status,
-        headers={**(headers or {}), **retry_headers},
-    )
+    body = error_body(request.url.path, status, code, message)
+    all_headers = {**(headers or {}), **retry_headers}
+    return JSONResponse(body, status, headers=all_headers)
 
 
 # Events of a chat, generated in a thread and sent to a client that may disconnect at any time, which stops
@@ -328,9 +325,8 @@ class EventStream:
         try:
             while True:
                 try:
-                    event = await asyncio.wait_for(
-                        self._queue.get(), max(0.001, deadline - self._loop.time())
-                    )
+                    remaining = max(0.001, deadline - self._loop.time())
+                    event = await asyncio.wait_for(self._queue.get(), remaining)
                 except TimeoutError:
                     yield ChatFailed(f"the answer took longer than {self._seconds:g} s and was stopped")
                     yield ChatDone("")
@@ -351,11 +347,8 @@ class EventStreamResponse(StreamingResponse):
     """A server-sent-event response. The model is stopped when it ends, in whatever way."""
 
     def __init__(self, stream: EventStream, content: AsyncIterator[str]):
-        super().__init__(
-            content,
-            media_type="text/event-stream",
-            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
-        )
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__(content, media_type="text/event-stream", headers=headers)
         self._stream = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

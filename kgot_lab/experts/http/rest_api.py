@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,9 +98,8 @@ def _expert_routes(service: ExpertService) -> APIRouter:
             return service.experts(who.name)
         page, has_more = service.experts_page(who.name, limit or _PAGE_SIZE, after)
         if has_more:
-            response.headers["link"] = (
-                f'</api/experts?limit={limit or _PAGE_SIZE}&after={quote(str(page[-1]["id"]), safe="")}>; rel="next"'
-            )
+            after = quote(str(page[-1]["id"]), safe="")
+            response.headers["link"] = f'</api/experts?limit={limit or _PAGE_SIZE}&after={after}>; rel="next"'
         return page
 
     @router.post("", response_model=schemas.CreatedExpert, status_code=201)
@@ -206,12 +205,8 @@ def _chat_routes(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
             | {"metadata": dict(each.metadata), "thumb": thumbs.get(each.id)}
             for each in messages
         ]
-        return {
-            "id": conversation.id,
-            "expert_id": id,
-            "started_at": conversation.started_at,
-            "messages": shown,
-        }
+        begun = conversation.started_at
+        return {"id": conversation.id, "expert_id": id, "started_at": begun, "messages": shown}
 
     @router.delete(
         "/experts/{id}/conversations/{cid}", response_model=schemas.DeletedConversation, responses=NOT_FOUND
@@ -261,16 +256,15 @@ def _graph_routes(service: ExpertService) -> APIRouter:
             boost_types=None if settings.boost_types is None else tuple(settings.boost_types),
         )
         result = intent_search(graph, asked.query, config=config, embedder=service.embedder)
+        edges: dict[str, list[_Json]] = defaultdict(list)
+        for edge in result.edges:
+            edges[edge.source].append({"type": edge.type, "target": edge.target})
         results = [
             {
                 "node": _node_json(graph, each.id, properties=True),
                 "score": each.score,
                 "method": each.method,
-                "edge_annotations": [
-                    {"type": edge.type, "target": edge.target}
-                    for edge in result.edges
-                    if edge.source == each.id
-                ],
+                "edge_annotations": edges[each.id],
                 "limitations": [one._asdict() for one in result.limitations.get(each.id, ())],
             }
             for each in result.nodes
@@ -293,11 +287,8 @@ def _graph_routes(service: ExpertService) -> APIRouter:
         analysis = impact_analysis(graph, node_id, direction=asked.direction, max_depth=asked.max_depth)
         by_depth: dict[str, list[_Json]] = {}
         for each in analysis.nodes:
-            entry = {
-                "node": {"id": each.id, "name": each.name},
-                "risk": each.risk,
-                "distance_risk": each.distance_risk,
-            }
+            node = {"id": each.id, "name": each.name}
+            entry = {"node": node, "risk": each.risk, "distance_risk": each.distance_risk}
             by_depth.setdefault(str(each.depth), []).append(entry)
         return {
             "node_id": node_id,
@@ -318,16 +309,11 @@ def _graph_routes(service: ExpertService) -> APIRouter:
         """Find nodes whose neighbours, type and name are similar to those of a node."""
         graph = _find_graph(service, db_id)
         _require_node(graph, node_id)
-        rows = [
-            {
-                "node": {"id": each.id, "name": each.name, "type": each.type},
-                "score": each.score,
-                "jaccard": each.jaccard,
-                "type_match": each.type_match,
-                "name_overlap": each.name_overlap,
-            }
-            for each in similar_to(graph, node_id, k=asked.k).nodes
-        ]
+        rows = []
+        scores = ("score", "jaccard", "type_match", "name_overlap")
+        for each in similar_to(graph, node_id, k=asked.k).nodes:
+            node = {"id": each.id, "name": each.name, "type": each.type}
+            rows.append({"node": node} | {name: getattr(each, name) for name in scores})
         return {"source_node": _node_json(graph, node_id), "similar": rows}
 
     @router.get("/graphs/{db_id}", response_model=schemas.GraphSummary, responses=NOT_FOUND)
@@ -335,9 +321,8 @@ def _graph_routes(service: ExpertService) -> APIRouter:
         """Return the size of a graph and its most frequent node types, at most 12."""
         graph = _find_graph(service, db_id)
         types = dict(Counter(graph_index(graph).label_texts).most_common(12))
-        return replace_surrogates(
-            {"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types}
-        )
+        summary = {"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types}
+        return replace_surrogates(summary)
 
     @router.get("/node/{db_id}/{node_id:path}", response_model=schemas.NodeNeighbourhood, responses=NOT_FOUND)
     def get_node(who: Caller, db_id: _GraphName, node_id: _NodeId) -> Any:
@@ -367,17 +352,10 @@ def _graph_routes(service: ExpertService) -> APIRouter:
     @router.get("/dimensions", response_model=schemas.DimensionList)
     def list_dimensions(who: Caller) -> Any:
         """List the 56 dimensions, and what the ends of each mean."""
-        shown = [
-            {
-                "name": each.name,
-                "category": each.category,
-                "description": str(each),
-                "low_description": each.low,
-                "high_description": each.high,
-                "range": [0.0, 1.0],
-            }
-            for each in DIMENSIONS
-        ]
+        shown = []
+        for each in DIMENSIONS:
+            ends = {"low_description": each.low, "high_description": each.high, "range": [0.0, 1.0]}
+            shown.append({"name": each.name, "category": each.category, "description": str(each)} | ends)
         counts = {name: sum(each.category == name for each in DIMENSIONS) for name in DIMENSION_CATEGORIES}
         return {"dimensions": shown, "total": len(shown), "categories": counts}
 
@@ -418,15 +396,10 @@ def _plan_json(graph: PropertyGraph, plan: Composition) -> _Json:
         {"order": number, "tool": each.name, "action": each.action, "node_id": each.tool}
         for number, each in enumerate(plan.steps, 1)
     ]
-    edges = [
-        {
-            "from": names.get(each.source, each.source),
-            "to": names.get(each.target, each.target),
-            "type": each.type,
-            "validated": True,
-        }
-        for each in plan.edges
-    ]
+    edges = []
+    for each in plan.edges:
+        ends = {"from": names.get(each.source, each.source), "to": names.get(each.target, each.target)}
+        edges.append(ends | {"type": each.type, "validated": True})
     fields = {"goal": plan.goal, "steps": steps, "edges": edges, "prerequisites": list(plan.prerequisites)}
     return fields | {"warnings": list(plan.warnings), "is_valid": bool(plan.steps) and plan.sound}
 

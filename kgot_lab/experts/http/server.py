@@ -91,9 +91,8 @@ def _page_response(request: Request, name: str) -> Response:
     file = page_file(name)
     # revalidated each time, so that another version of the package shows at once
     headers = {"etag": file.tag, "cache-control": "no-cache"}
-    cached_tags = [
-        each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")
-    ]
+    tags = request.headers.get("if-none-match", "").split(",")
+    cached_tags = [each.strip().removeprefix("W/") for each in tags]
     if file.tag in cached_tags or "*" in cached_tags:
         return Response(status_code=304, headers=headers)
     return Response(file.body, media_type=file.kind, headers=headers)
@@ -162,9 +161,8 @@ def expert_app(
         await mcp(scope, receive, send)
 
     # only POST: a GET would open a stream without any messages, since there are no sessions
-    app.router.routes.append(
-        Route("/mcp", _McpEndpoint(tenant_middleware), methods=["POST"], include_in_schema=False)
-    )
+    endpoint = _McpEndpoint(tenant_middleware)
+    app.router.routes.append(Route("/mcp", endpoint, methods=["POST"], include_in_schema=False))
     app.add_middleware(AuthMiddleware, rules=rules, tables=service.tables)
     return app
 

@@ -161,11 +161,8 @@ def trials_router(service: ExpertService) -> APIRouter:
 
 def _trial_json(service: ExpertService, expert: str, trial: StoredTrial) -> _Json:
     verdict = trial_with_verdict(service.tables, expert, trial.id, service.tables.now())[1]
-    about = {
-        "id": trial.id,
-        "begun": trial.begun.isoformat(),
-        "ended": trial.ended and trial.ended.isoformat(),
-    }
+    begun, ended = trial.begun.isoformat(), trial.ended and trial.ended.isoformat()
+    about = {"id": trial.id, "begun": begun, "ended": ended}
     return about | (_verdict_json(verdict) if verdict else _NO_OUTCOMES)
 
 
@@ -179,15 +176,10 @@ _NO_OUTCOMES: _Json = {
 
 
 def _verdict_json(verdict: TrialVerdict) -> _Json:
-    rows = {
-        name: {
-            "a": row.mean_a,
-            "b": row.mean_b,
-            **{field: getattr(row, field) for field in ("n_a", "n_b", "difference", "low", "high")},
-            "p": verdict.corrected.get(name, row.p),
-        }
-        for name, row in verdict.comparisons.items()
-    }
+    rows, names = {}, ("n_a", "n_b", "difference", "low", "high")
+    for name, row in verdict.comparisons.items():
+        fields = {field: getattr(row, field) for field in names}
+        rows[name] = {"a": row.mean_a, "b": row.mean_b, **fields, "p": verdict.corrected.get(name, row.p)}
     return {
         "decision": verdict.decision,
         "declined": [each.text for each in verdict.declined],
@@ -284,9 +276,8 @@ def federation_router(service: ExpertService, limiter: StreamLimiter, federation
         except RefusedEnvelope as error:
             return JSONResponse(refusal_json(error), refusal_status(error))
         answer = await answer_peer(service, limiter, question)
-        return Response(
-            await run_in_threadpool(sign_answer, answer, question, federation), media_type="application/json"
-        )
+        sealed = await run_in_threadpool(sign_answer, answer, question, federation)
+        return Response(sealed, media_type="application/json")
 
     @router.post(CAPABILITIES_PATH)
     async def capabilities(request: Request) -> Response:
@@ -327,11 +318,8 @@ def advertise_experts(service: ExpertService) -> list[AdvertisedExpert]:
     experts = []
     for expert in service.tables.experts():
         graphs = {name: service.graphs.graph(name) for name in expert.graphs}
-        topics = [
-            name
-            for graph in graphs.values()
-            for name in _most_connected_names(graph, _MOST_TOPICS // len(graphs))
-        ]
+        limit = _MOST_TOPICS // len(graphs)
+        topics = [name for graph in graphs.values() for name in _most_connected_names(graph, limit)]
         sizes = tuple(
             AdvertisedGraph(name=name, nodes=len(graph), edges=len(graph.edge_keys))
             for name, graph in graphs.items()

@@ -50,9 +50,8 @@ def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> s
     token = _PREFIX + secrets.token_urlsafe(32)
     with tables.storage.changing():
         at = to_micros(tables.now(), "now")
-        tables.storage.rows(
-            sql.INSERT_TOKEN, {"hash": _hash_token(token), "tenant": tenant, "role": role, "at": at}
-        )
+        row = {"hash": _hash_token(token), "tenant": tenant, "role": role, "at": at}
+        tables.storage.rows(sql.INSERT_TOKEN, row)
     return token
 
 
@@ -60,18 +59,15 @@ def revoke_tokens(tables: ExpertTables, tenant: str) -> int:
     """Revoke all tokens of a tenant, and return how many were valid."""
     with tables.storage.changing():
         count = sum(each.tenant == tenant for each in valid_tokens(tables))
-        tables.storage.rows(
-            sql.REVOKE_TENANT_TOKENS, {"tenant": tenant, "at": to_micros(tables.now(), "now")}
-        )
+        params = {"tenant": tenant, "at": to_micros(tables.now(), "now")}
+        tables.storage.rows(sql.REVOKE_TENANT_TOKENS, params)
     return count
 
 
 def valid_tokens(tables: ExpertTables) -> tuple[ValidToken, ...]:
     """Return the valid tokens, by tenant and age."""
-    return tuple(
-        ValidToken(tenant, role, from_micros(made))
-        for tenant, role, made in tables.storage.rows(sql.SELECT_VALID_TOKENS)
-    )
+    rows = tables.storage.rows(sql.SELECT_VALID_TOKENS)
+    return tuple(ValidToken(tenant, role, from_micros(made)) for tenant, role, made in rows)
 
 
 def find_tenant(tables: ExpertTables, token: str) -> Tenant | None:

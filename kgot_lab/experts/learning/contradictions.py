@@ -142,21 +142,19 @@ def extract_statements(
     graph: PropertyGraph, text: str, *, by: str, message: str = "", at: datetime | None = None
 ) -> tuple[DimensionEvidence, ...]:
     """Extract what a message says about dimensions of nodes that have them, sentence by sentence."""
-    statements = []
+    statements, node_names = [], graph_index(graph).names
     for sentence in rough_sentences(text):
         stems = text_stems(sentence)
         if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(text_stems(_MONTH.sub("", sentence))):
             continue
         phrases = list(_find_phrases(stems))
-        names = {
-            row: _name_positions(text_stems(graph_index(graph).names[row]), stems)
-            for row in find_named_nodes(graph, sentence)
-        }
+        named = find_named_nodes(graph, sentence)
+        names = {row: _name_positions(text_stems(node_names[row]), stems) for row in named}
         # a name such as "public data" may overlap such a phrase
         rows = [row for row, own in names.items() if not any(own <= places for places, _ in phrases)]
         if len(rows) != 1:
             continue
-        own, properties = names[rows[0]], graph.node_properties[rows[0]]
+        own, properties, node = names[rows[0]], graph.node_properties[rows[0]], graph.ids[rows[0]]
         ends = {
             (dimension, _opposite_end(end) if _is_negated(stems, places, own) else end)
             for places, spoken in phrases
@@ -166,9 +164,7 @@ def extract_statements(
         }
         for dimension, end in sorted(ends):
             if (dimension, _opposite_end(end)) not in ends:
-                statements.append(
-                    DimensionEvidence(graph.ids[rows[0]], dimension, end, by, sentence.strip(), message, at)
-                )
+                statements.append(DimensionEvidence(node, dimension, end, by, sentence.strip(), message, at))
     return tuple(statements)
 
 
@@ -184,18 +180,13 @@ def filter_evidence(
     """
     if answer not in graph:
         raise UnknownName("node", answer, ())
-    evidence = []
+    evidence, told = [], (statement.by, statement.words, statement.message, statement.at)
     for name, (minimum, maximum) in validate_filters(filters).items():
         value = _as_number(graph.node(answer).properties.get(name))
-        if value is not None and (
-            (maximum is not None and value > maximum) or (minimum is not None and value < minimum)
-        ):
-            end: DimensionEnd = "low" if maximum is not None and value > maximum else "high"
-            evidence.append(
-                DimensionEvidence(
-                    answer, name, end, statement.by, statement.words, statement.message, statement.at
-                )
-            )
+        is_above = value is not None and maximum is not None and value > maximum
+        if is_above or (value is not None and minimum is not None and value < minimum):
+            end: DimensionEnd = "low" if is_above else "high"
+            evidence.append(DimensionEvidence(answer, name, end, *told))
     return tuple(evidence)
 
 
@@ -215,10 +206,8 @@ def _find_phrases(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[
             0,
         )
         if length:
-            yield (
-                frozenset(range(position, position + length)),
-                _ENDS_BY_STEMS[stems[position : position + length]],
-            )
+            phrase = stems[position : position + length]
+            yield frozenset(range(position, position + length)), _ENDS_BY_STEMS[phrase]
         position += length or 1
 
 
@@ -231,9 +220,8 @@ def _name_positions(name: tuple[str, ...], stems: tuple[str, ...]) -> frozenset[
 def _is_negated(stems: tuple[str, ...], positions: frozenset[int], name: frozenset[int]) -> bool:
     """Return whether a word shortly before a phrase negates it. Words of the node's own name do not count."""
     first = min(positions)
-    return any(
-        stems[at] in _NEGATED for at in range(max(0, first - _NEGATION_WINDOW), first) if at not in name
-    )
+    before = range(max(0, first - _NEGATION_WINDOW), first)
+    return any(stems[at] in _NEGATED for at in before if at not in name)
 
 
 def _opposite_end(end: DimensionEnd) -> DimensionEnd:
@@ -263,9 +251,8 @@ class ContradictedDimension:
 
     def __str__(self) -> str:
         said = f"{self.against} of {format_count(self.against + self.agreeing, 'person', 'people')}"
-        return (
-            f"{self.dimension} of {self.node} is {self.value:g}: {said} say it is {self.way} (p {self.p:.2g})"
-        )
+        finding = f"{self.dimension} of {self.node} is {self.value:g}"
+        return f"{finding}: {said} say it is {self.way} (p {self.p:.2g})"
 
 
 @dataclass(frozen=True)
@@ -280,9 +267,8 @@ class ContradictionReport:
     stale: int
 
     def __str__(self) -> str:
-        head = (
-            f"{format_count(len(self.found), 'value')} contradicted of {self.watched:,} that people spoke of"
-        )
+        count = format_count(len(self.found), "value")
+        head = f"{count} contradicted of {self.watched:,} that people spoke of"
         return "\n".join([head, *map(str, self.found)])
 
 
@@ -309,11 +295,9 @@ def find_contradictions(
     latest: dict[tuple[str, str], dict[str, DimensionEvidence]] = defaultdict(dict)
     stale = 0
     for statement in sorted(evidence, key=lambda one: one.at.timestamp() if one.at else -math.inf):
-        value = (
-            graph.node(statement.node).properties.get(statement.dimension)
-            if statement.node in graph
-            else None
-        )
+        value = None
+        if statement.node in graph:
+            value = graph.node(statement.node).properties.get(statement.dimension)
         if not isinstance(value, int | float) or isinstance(value, bool) or abs(value - 0.5) <= middle:
             continue
         if _is_stale(graph, statement, since):
@@ -325,16 +309,10 @@ def find_contradictions(
         for (node, dimension), statements in sorted(latest.items())
     ]
     corrected = benjamini_hochberg([statement.p for statement in tested])
-    contradicted = [
-        ContradictedDimension(**{**vars(statement), "p": p})
-        for statement, p in zip(tested, corrected, strict=True)
-        if p <= alpha and statement.against
-    ]
-    return ContradictionReport(
-        tuple(sorted(contradicted, key=lambda statement: (statement.p, statement.node, statement.dimension))),
-        len(tested),
-        stale,
-    )
+    drifted = [(each, p) for each, p in zip(tested, corrected, strict=True) if p <= alpha and each.against]
+    contradicted = [ContradictedDimension(**{**vars(each), "p": p}) for each, p in drifted]
+    contradicted.sort(key=lambda each: (each.p, each.node, each.dimension))
+    return ContradictionReport(tuple(contradicted), len(tested), stale)
 
 
 def contradiction_proposal(graph: str, contradicted: ContradictedDimension, value: float) -> GraphProposal:
@@ -342,18 +320,12 @@ def contradiction_proposal(graph: str, contradicted: ContradictedDimension, valu
 
     Raises BadInput if the new value is not from 0 to 1, or not in the direction that people state.
     """
-    if (
-        not 0 <= value <= 1
-        or value == contradicted.value
-        or (value < contradicted.value) != (contradicted.way == "lower")
-    ):
-        statement = (
-            f"people say that {contradicted.dimension} is {contradicted.way} than {contradicted.value:g}"
-        )
-        raise BadInput(f"{statement}: give such a value, from 0 to 1")
-    return GraphProposal(
-        graph, (PropertyToChange(contradicted.node, contradicted.dimension, value, contradicted.value),)
-    )
+    is_lower = value < contradicted.value
+    if not 0 <= value <= 1 or value == contradicted.value or is_lower != (contradicted.way == "lower"):
+        statement = f"{contradicted.dimension} is {contradicted.way} than {contradicted.value:g}"
+        raise BadInput(f"people say that {statement}: give such a value, from 0 to 1")
+    change = PropertyToChange(contradicted.node, contradicted.dimension, value, contradicted.value)
+    return GraphProposal(graph, (change,))
 
 
 def _test_value(
@@ -364,9 +336,8 @@ def _test_value(
     against = tuple(each for each in statements if each.end == wrong)
     p = binomial_tail(len(against), len(statements), error_rate)
     direction = "lower" if wrong == "low" else "higher"
-    return ContradictedDimension(
-        node, dimension, value, direction, len(against), len(statements) - len(against), p, against
-    )
+    counts = len(against), len(statements) - len(against)
+    return ContradictedDimension(node, dimension, value, direction, *counts, p, against)
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
@@ -385,12 +356,8 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
 
 def binomial_tail(minimum: int, trials: int, rate: float) -> float:
     """Return P(X >= least) for X ~ Bin(of, rate)."""
-    return min(
-        1.0,
-        math.fsum(
-            math.comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in range(minimum, trials + 1)
-        ),
-    )
+    tail = range(minimum, trials + 1)
+    return min(1.0, math.fsum(math.comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in tail))
 
 
 def _is_stale(graph: PropertyGraph, statement: DimensionEvidence, since: datetime | None) -> bool:
@@ -428,9 +395,8 @@ def report_drift(
     """
     require_count(days, 1, "days")
     expert = service.expert(id)
-    messages = service.tables.user_messages(
-        id, service.tables.now() - timedelta(days=min(days, MOST_DRIFT_DAYS)), _MAX_MESSAGES
-    )
+    since = service.tables.now() - timedelta(days=min(days, MOST_DRIFT_DAYS))
+    messages = service.tables.user_messages(id, since, _MAX_MESSAGES)
     reports = {}
     for name in expert.graphs:
         graph = service.graphs.graph(name)

@@ -73,11 +73,8 @@ def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
     vocabulary = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
     quoted = fence_text(truncate_to_tokens(message, MAX_MESSAGE_TOKENS), "a message")
     text = f"{vocabulary}{fence_text(named, 'known things that it names')}\n{quoted}"
-    return Prompt(
-        (Message("system", _SYSTEM_PROMPT), Message("user", text)),
-        compact_schema(StatedChanges),
-        max_tokens=_REPLY_TOKENS,
-    )
+    messages = (Message("system", _SYSTEM_PROMPT), Message("user", text))
+    return Prompt(messages, compact_schema(StatedChanges), max_tokens=_REPLY_TOKENS)
 
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
@@ -124,10 +121,8 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
             quotes += [change.quote] * (change.quote not in quotes)
         else:
             standalone.append((edit, change.quote))
-    proposals = [
-        (GraphProposal(name, tuple(dict.fromkeys(edits))), " … ".join(quotes))
-        for edits, quotes in nodes.values()
-    ]
+    read = ((tuple(dict.fromkeys(edits)), " … ".join(quotes)) for edits, quotes in nodes.values())
+    proposals = [(GraphProposal(name, edits), quote) for edits, quote in read]
     proposals += [(GraphProposal(name, (edit,)), quote) for edit, quote in dict(standalone).items()]
     return ExtractedChanges(tuple(proposals), tuple(refused))
 
@@ -141,9 +136,8 @@ def learn_from_message(
     model's reply can accept one. Raises LLMError if the model fails, and BadInput.
     """
     extracted = extract_changes(llm, text, graph, name=name)
-    return tuple(
-        ledger.propose(proposal, replace(source, quote=quote)) for proposal, quote in extracted.proposals
-    )
+    sourced = ((proposal, replace(source, quote=quote)) for proposal, quote in extracted.proposals)
+    return tuple(ledger.propose(proposal, said) for proposal, said in sourced)
 
 
 def original_spelling(phrase: str, text: str) -> str:
@@ -152,11 +146,9 @@ def original_spelling(phrase: str, text: str) -> str:
     Case and whitespace are ignored.
     """
     words = phrase.split()
-    match = (
-        re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE)
-        if words and contains_words(phrase, text)
-        else None
-    )
+    if not words or not contains_words(phrase, text):
+        return ""
+    match = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE)
     return match[0] if match else ""
 
 
@@ -227,9 +219,8 @@ class _EditReader:
             raise _ChangeRefused(str(error)) from None
 
     def _node_id(self, name: str) -> str:
-        ids = nodes_with_name(self.graph, name) or tuple(
-            filter(None, [self.new.get(" ".join(name.split()).casefold(), "")])
-        )
+        added = self.new.get(" ".join(name.split()).casefold(), "")
+        ids = nodes_with_name(self.graph, name) or tuple(filter(None, [added]))
         if len(ids) != 1:
             raise _ChangeRefused(f"{len(ids) or 'no'} nodes are called {name[:60]!r}")
         return ids[0]
@@ -242,13 +233,10 @@ def _read_values(stated: StatedChange, before: Json) -> Iterator[Json]:
     """
     is_number = isinstance(before, int | float) and not isinstance(before, bool)
     if stated.property in DIMENSIONS_BY_NAME or is_number:
-        numbers = [float(each) for each in _NUMBER.findall(stated.quote)]
-        yield from (
-            each
-            for each in numbers
-            if _equals_number(stated.value, each)
-            and (stated.property not in DIMENSIONS_BY_NAME or 0 <= each <= 1)
-        )
+        is_dimension = stated.property in DIMENSIONS_BY_NAME
+        numbers = (float(each) for each in _NUMBER.findall(stated.quote))
+        stateds = (each for each in numbers if _equals_number(stated.value, each))
+        yield from (each for each in stateds if not is_dimension or 0 <= each <= 1)
     elif stated.property == "description" or isinstance(before, str):
         text = " ".join(original_spelling(stated.value, stated.quote).split())
         if text and text.isprintable():

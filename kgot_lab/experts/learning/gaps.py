@@ -85,22 +85,15 @@ def question_records(
     records = []
     for question, answer in pairwise(messages):
         metadata = answer.metadata
-        if (
-            (question.role, answer.role) != ("user", "assistant")
-            or metadata.get("failed")
-            or metadata.get("stopped")
-            or "trace" not in metadata
-        ):
+        is_exchange = (question.role, answer.role) == ("user", "assistant") and "trace" in metadata
+        if not is_exchange or metadata.get("failed") or metadata.get("stopped"):
             continue
         nodes = [each["id"] for each in metadata["trace"]["nodes"] if each["told"] and each["graph"] == graph]
         cited = tuple(each["id"] for each in metadata.get("citations", ()) if each["graph"] == graph)
         false = tuple(metadata.get("false_citations", ()))
         thumb, intent = thumbs.get(answer.id), str(metadata.get("intent") or "")
-        records.append(
-            QuestionRecord(
-                answer.id, question.content, answer.content, tuple(nodes), cited, false, thumb, intent
-            )
-        )
+        texts = answer.id, question.content, answer.content
+        records.append(QuestionRecord(*texts, tuple(nodes), cited, false, thumb, intent))
     return tuple(records)
 
 
@@ -165,24 +158,15 @@ def failure_patterns(
     tested = {kind: records for kind, records in sorted(by_kind.items()) if len(records) >= minimum}
     failed = sum(bool(each.failures) for each in questions)
     counts = {kind: sum(bool(each.failures) for each in records) for kind, records in tested.items()}
+    size = len(questions)
     corrected = holm(
-        [
-            hypergeometric_tail(counts[kind], len(records), failed, len(questions))
-            for kind, records in tested.items()
-        ]
+        [hypergeometric_tail(counts[kind], len(records), failed, size) for kind, records in tested.items()]
     )
-    patterns = [
-        FailurePattern(
-            kind,
-            spelled[name] if kind == "word" else name,
-            len(records),
-            counts[kind, name],
-            p,
-            _failed_ids(records),
-        )
-        for ((kind, name), records), p in zip(tested.items(), corrected, strict=True)
-        if p <= alpha and counts[kind, name] >= minimum
-    ]
+    patterns = []
+    for ((kind, name), records), p in zip(tested.items(), corrected, strict=True):
+        if p <= alpha and counts[kind, name] >= minimum:
+            shown, sizes = spelled[name] if kind == "word" else name, (len(records), counts[kind, name])
+            patterns.append(FailurePattern(kind, shown, *sizes, p, _failed_ids(records)))
     return tuple(sorted(patterns, key=lambda each: (each.p, each.kind, each.name)))
 
 
@@ -191,14 +175,8 @@ def hypergeometric_tail(minimum: int, drawn: int, marked: int, population: int) 
 
     This is P(at least so many of the drawn are marked), drawn without replacement.
     """
-    ways = comb(population, drawn)
-    return (
-        sum(
-            comb(marked, k) * comb(population - marked, drawn - k)
-            for k in range(minimum, min(drawn, marked) + 1)
-        )
-        / ways
-    )
+    ways, tail = comb(population, drawn), range(minimum, min(drawn, marked) + 1)
+    return sum(comb(marked, k) * comb(population - marked, drawn - k) for k in tail) / ways
 
 
 def _failed_ids(records: Sequence[QuestionRecord]) -> tuple[str, ...]:
@@ -262,9 +240,7 @@ class GapReport:
     def __str__(self) -> str:
         head = f"{self.failed} of {format_count(self.asked, 'answer')} failed: {format_count(len(self.gaps), 'gap')}, "
         head += f"{len(self.misconfigured)} by settings, {len(self.unexplained)} unexplained"
-        return "\n".join(
-            [head, *map(str, self.patterns), *map(str, self.misconfigured), *map(str, self.regions)]
-        )
+        return "\n".join([head, *map(str, (*self.patterns, *self.misconfigured, *self.regions))])
 
 
 @dataclass(frozen=True)
@@ -313,23 +289,16 @@ def gap_report(
         if not setting and float(scores[best]) >= max(settings.least, prompt_score + settings.margin):
             setting, node = "ranking", graph.ids[best]
         if setting:
-            misconfigured.append(
-                Misconfiguration(question, setting, node, float(scores[graph.row(node)]), prompt_score)
-            )
+            score = float(scores[graph.row(node)])
+            misconfigured.append(Misconfiguration(question, setting, node, score, prompt_score))
         elif question.failures == ("false citations",):
             unexplained.append(question)
         else:
             gaps.append(KnowledgeGap(question, float(scores[best])))
             regions.append(propose_region(matches, question.question, question.message, question.told))
-    return GapReport(
-        len(questions),
-        len(failed),
-        tuple(gaps),
-        tuple(misconfigured),
-        failure_patterns(questions),
-        merge_regions(regions),
-        tuple(unexplained),
-    )
+    patterns, merged = failure_patterns(questions), merge_regions(regions)
+    found = tuple(gaps), tuple(misconfigured), patterns, merged, tuple(unexplained)
+    return GapReport(len(questions), len(failed), *found)
 
 
 def _find_misconfiguration(
@@ -348,9 +317,8 @@ def _find_misconfiguration(
     for name, other in _default_variants(config):
         nodes = intent_search(graph, question.question, config=other, embedder=embedder).nodes[:_TOP_RESULTS]
         for rank, node in enumerate(nodes):
-            if prompt_nodes.isdisjoint(node.sources) and (
-                rank == 0 or scores[graph.row(node.id)] >= prompt_score
-            ):
+            is_likely = rank == 0 or scores[graph.row(node.id)] >= prompt_score
+            if is_likely and prompt_nodes.isdisjoint(node.sources):
                 return name, node.id
     return "", ""
 
@@ -363,9 +331,8 @@ def _default_variants(config: RetrievalConfig) -> Iterator[tuple[str, RetrievalC
         yield "edge types", replace(config, boost_types=None)
     if set(config.methods) != set(_DEFAULT_CONFIG.methods):
         yield "methods", replace(config, methods=_DEFAULT_CONFIG.methods)
-    if normalised_weights(config.weights, *config.retrievers) != normalised_weights(
-        _DEFAULT_CONFIG.weights, *config.retrievers
-    ):
+    default_weights = normalised_weights(_DEFAULT_CONFIG.weights, *config.retrievers)
+    if normalised_weights(config.weights, *config.retrievers) != default_weights:
         yield "weights", replace(config, weights=_DEFAULT_CONFIG.weights)
     if config.limit < _DEFAULT_CONFIG.limit:
         yield "limit", replace(config, limit=_DEFAULT_CONFIG.limit)

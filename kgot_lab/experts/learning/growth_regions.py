@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,11 +51,8 @@ class NodeMatches:
 
     def unknown_words(self, question: str) -> tuple[str, ...]:
         """Return the words of a question that no node contains, in order."""
-        return tuple(
-            dict.fromkeys(
-                word for word in searched_words(question) if stem(word) not in self._index.rows_by_stem
-            )
-        )
+        known = self._index.rows_by_stem
+        return tuple(dict.fromkeys(word for word in searched_words(question) if stem(word) not in known))
 
 
 MAX_EDGES = 3
@@ -114,9 +112,8 @@ def propose_region(
     for rank, id in enumerate(nearest):
         votes.update(dict.fromkeys(graph.node(id).labels, 1 / (1 + rank)))
     total = sum(votes.values()) or 1.0
-    types = tuple(
-        (name, share / total) for name, share in sorted(votes.items(), key=lambda each: (-each[1], each[0]))
-    )
+    ranked = sorted(votes.items(), key=lambda each: (-each[1], each[0]))
+    types = tuple((name, share / total) for name, share in ranked)
     edges = tuple(most_frequent_edge(graph, types[0][0], id) for id in nearest[:MAX_EDGES])
     return ProposedRegion(matches.unknown_words(question), types, edges, (question,), (message,))
 
@@ -132,9 +129,8 @@ def most_frequent_edge(graph: PropertyGraph, type: str, end: str) -> ProposedEdg
             counts[name, True] += count * ((source, target) == (type, label))
             counts[name, False] += count * ((source, target) == (label, type))
     if not counts.total():
-        counts.update(
-            {(name, True): count for name, count in graph.types().items()} or {("relates_to", True): 1}
-        )
+        relations = {(name, True): count for name, count in graph.types().items()}
+        counts.update(relations or {("relates_to", True): 1})
     (name, outwards), _ = min(counts.items(), key=lambda each: (-each[1], each[0][0], not each[0][1]))
     return ProposedEdge(end, name, outwards)
 
@@ -146,11 +142,8 @@ def _count_edges_by_types(graph: PropertyGraph) -> Counter[tuple[str, str, str]]
         counts = Counter()
         labels = dict(zip(graph.ids, graph.node_labels, strict=True))
         for edge in graph.edges:
-            counts.update(
-                (source, edge.type, target)
-                for source in labels[edge.source]
-                for target in labels[edge.target]
-            )
+            pairs = product(labels[edge.source], labels[edge.target])
+            counts.update((source, edge.type, target) for source, target in pairs)
         vars(graph)[_EDGE_COUNTS_ATTRIBUTE] = counts  # cached with the graph, as its index is
     return counts
 
@@ -163,9 +156,8 @@ def merge_regions(regions: Sequence[ProposedRegion]) -> tuple[ProposedRegion, ..
     merged: list[ProposedRegion] = []
     for region in regions:
         for index, other in enumerate(merged):
-            if len(set(region.ends) & set(other.ends)) >= 2 or {*map(stem, region.words)} & {
-                *map(stem, other.words)
-            }:
+            shares_ends = len(set(region.ends) & set(other.ends)) >= 2
+            if shares_ends or {*map(stem, region.words)} & {*map(stem, other.words)}:
                 merged[index] = _merge(other, region)
                 break
         else:
@@ -178,20 +170,15 @@ def _merge(first: ProposedRegion, second: ProposedRegion) -> ProposedRegion:
     for region, weight in ((first, len(first.questions)), (second, len(second.questions))):
         shares.update({name: share * weight for name, share in region.types})
     total = sum(shares.values()) or 1.0
-    types = tuple(
-        (name, share / total)
-        for name, share in sorted(shares.items(), key=lambda region: (-region[1], region[0]))
-    )
+    ranked = sorted(shares.items(), key=lambda each: (-each[1], each[0]))
+    types = tuple((name, share / total) for name, share in ranked)
     # if both have an end, the edge of the first
     edges = {region.end: region for region in (*second.edges, *first.edges)}
     order = dict.fromkeys((*(end for end in first.ends if end in second.ends), *first.ends, *second.ends))
-    return ProposedRegion(
-        tuple(dict.fromkeys((*first.words, *second.words))),
-        types,
-        tuple(edges[end] for end in order),
-        (*first.questions, *second.questions),
-        (*first.messages, *second.messages),
-    )
+    words = tuple(dict.fromkeys((*first.words, *second.words)))
+    questions = (*first.questions, *second.questions)
+    ends = tuple(edges[end] for end in order)
+    return ProposedRegion(words, types, ends, questions, (*first.messages, *second.messages))
 
 
 def region_proposal(

@@ -167,9 +167,8 @@ class GraphProposal:
         data = json.loads(text)
         edits = ({name: value for name, value in each.items() if name != "edit"} for each in data["edits"])
         kinds = (_EDIT_CLASSES[each["edit"]] for each in data["edits"])
-        return GraphProposal(
-            data["graph"], tuple(kind(**edit) for kind, edit in zip(kinds, edits, strict=True))
-        )
+        changes = (kind(**edit) for kind, edit in zip(kinds, edits, strict=True))
+        return GraphProposal(data["graph"], tuple(changes))
 
 
 @dataclass(frozen=True)
@@ -201,9 +200,8 @@ def plan_change(
 def _apply_edit(editor: Editor, edit: GraphEdit) -> Any:
     match edit:
         case NodeToAdd(id, type, name, description):
-            return editor.add_node(
-                id, type, name=name, **({"description": description} if description else {})
-            )
+            details = {"description": description} if description else {}
+            return editor.add_node(id, type, name=name, **details)
         case EdgeToAdd(source, type, target):
             return editor.add_edge(source, type, target)
         case EdgeToRemove(source, type, target):
@@ -301,12 +299,8 @@ class ProposalLedger(TableBacked):
                     )
                 params = {"id": proposal.id, "graph": proposal.graph, "body": proposal.to_text(), "at": at}
                 self.storage.rows(INSERT_PROPOSAL, params)
-            source = {
-                "message": said.message,
-                "conversation": said.conversation,
-                "said_by": person,
-                "quote": quote,
-            }
+            origin = {"message": said.message, "conversation": said.conversation}
+            source = origin | {"said_by": person, "quote": quote}
             self.storage.rows(INSERT_SOURCE, {"id": proposal.id, **source, "at": at})
             return self.proposal(proposal.id)
 
@@ -324,10 +318,8 @@ class ProposalLedger(TableBacked):
     def queue(self, graph: str) -> tuple[StoredProposal, ...]:
         """Return the proposals waiting for a graph, those stated by most people first, then the oldest."""
         with self.storage.reading():
-            stored = [
-                self._stored_proposal(row)
-                for row in self.storage.rows(SELECT_WAITING_PROPOSALS, {"graph": graph})
-            ]
+            rows = self.storage.rows(SELECT_WAITING_PROPOSALS, {"graph": graph})
+            stored = list(map(self._stored_proposal, rows))
         return tuple(sorted(stored, key=lambda each: -each.people))
 
     def forget(self, conversation: str) -> int:
@@ -336,16 +328,11 @@ class ProposalLedger(TableBacked):
         Returns the number of proposals removed.
         """
         with self.storage.changing():
-            ids = [
-                row[0]
-                for row in self.storage.rows(SELECT_PROPOSALS_OF_CONVERSATION, {"conversation": conversation})
-            ]
+            params = {"conversation": conversation}
+            ids = [row[0] for row in self.storage.rows(SELECT_PROPOSALS_OF_CONVERSATION, params)]
             self.storage.rows(DELETE_SOURCES, {"conversation": conversation})
-            removed = (
-                [row[0] for row in self.storage.rows(SELECT_UNSUPPORTED_PROPOSALS, {"ids": ids})]
-                if ids
-                else []
-            )
+            rows = self.storage.rows(SELECT_UNSUPPORTED_PROPOSALS, {"ids": ids}) if ids else []
+            removed = [row[0] for row in rows]
             if removed:
                 self.storage.rows(DELETE_PROPOSALS, {"ids": removed})
         return len(removed)
@@ -364,9 +351,8 @@ class ProposalLedger(TableBacked):
     def decisions(self, graph: str, limit: int = 20) -> tuple[ProposalVerdict, ...]:
         """Return at most `limit` of the last decisions on a graph, the latest first."""
         require_count(limit, 1, "limit")
-        return tuple(
-            map(_verdict_from_row, self.storage.rows(SELECT_VERDICTS, {"graph": graph, "most": limit}))
-        )
+        params = {"graph": graph, "most": limit}
+        return tuple(map(_verdict_from_row, self.storage.rows(SELECT_VERDICTS, params)))
 
     def verdict(self, number: int) -> ProposalVerdict:
         """Return a decision by its number.
@@ -407,12 +393,8 @@ class ProposalLedger(TableBacked):
         diff, after = (Diff(), "") if change is None else (change.diff, change.after.digest)
         decision = {"number": int(last) + 1, "proposal": id, "action": action, "undoes": undoes}
         decider = {"who": check_text(by, "who decides (by)"), "at": to_micros(self.now(), "now")}
-        effect = {
-            "diff": diff_to_text(diff),
-            "before": before,
-            "after": after,
-            "settled": int(change is None),
-        }
+        text, settled = diff_to_text(diff), int(change is None)
+        effect = {"diff": text, "before": before, "after": after, "settled": settled}
         self.storage.rows(INSERT_VERDICT, decision | decider | effect)
         self.storage.rows(UPDATE_STANDING, {"id": id, "standing": standings[action]})
         return self.verdict(int(last) + 1)
@@ -442,15 +424,5 @@ def _verdict_from_row(row: ClaimRow) -> ProposalVerdict:
     number, proposal, action, by, at, undoes, diff, before, after, settled = row
     parsed_diff = diff_from_json(json.loads(diff))
     undone_number = None if undoes is None else int(undoes)
-    return ProposalVerdict(
-        int(number),
-        proposal,
-        action,
-        by,
-        from_micros(at),
-        undone_number,
-        parsed_diff,
-        before,
-        after,
-        bool(settled),
-    )
+    effects = parsed_diff, before, after, bool(settled)
+    return ProposalVerdict(int(number), proposal, action, by, from_micros(at), undone_number, *effects)

@@ -84,9 +84,8 @@ class GraphReviewer:
         with self.ledger.storage.changing():
             self._require_waiting(id)
             change = self.plan(id)
-            verdict = self.ledger.record_decision(
-                "accept", id, self.by, change, before=self.target.graph().digest
-            )
+            before = self.target.graph().digest
+            verdict = self.ledger.record_decision("accept", id, self.by, change, before=before)
         return self._apply(verdict)
 
     def reject(self, id: str) -> ProposalVerdict:
@@ -117,12 +116,10 @@ class GraphReviewer:
             try:
                 change = PlannedChange(inverse_diff, before.apply(inverse_diff), ())
             except BadInput as error:
-                raise BadInput(
-                    f"what decision {number} did was changed since, undo that first: {error}"
-                ) from None
-            undo_verdict = self.ledger.record_decision(
-                "undo", verdict.proposal, self.by, change, before=before.digest, undoes=number
-            )
+                note = f"what decision {number} did was changed since, undo that first: {error}"
+                raise BadInput(note) from None
+            decision, digest = ("undo", verdict.proposal, self.by, change), before.digest
+            undo_verdict = self.ledger.record_decision(*decision, before=digest, undoes=number)
         return self._apply(undo_verdict)
 
     def settle(self) -> tuple[ProposalVerdict, ...]:
@@ -255,9 +252,8 @@ class ReviewQueue:
         queued: list[StoredProposal] = []
         for message in [each for each in messages if each.role == "user"][-_MAX_MESSAGES:]:
             source = ProposalSource(message.id, conversation, owner)
-            queued += learn_from_message(
-                self.ledger, llm, graph, name=name, text=message.content, source=source
-            )
+            text = message.content
+            queued += learn_from_message(self.ledger, llm, graph, name=name, text=text, source=source)
         return tuple(dict.fromkeys(queued))
 
 

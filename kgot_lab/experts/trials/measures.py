@@ -302,19 +302,9 @@ def _compare(
     current_capital = max(above[-1], below[-1]) if pairs else 0.0
     peak_capitals = (above.max(), below.max()) if pairs else (0.0, 0.0)
     threshold = math.log(1 / alpha)
-    low, high = (
-        (_interval_end(differences, threshold, ever=True), -_interval_end(-differences, threshold, ever=True))
-        if pairs
-        else (-1.0, 1.0)
-    )
-    current = (
-        (
-            _interval_end(differences, threshold, ever=False),
-            -_interval_end(-differences, threshold, ever=False),
-        )
-        if pairs
-        else (-1.0, 1.0)
-    )
+    low, high = current = (-1.0, 1.0)
+    if pairs:
+        (low, high), current = (_interval(differences, threshold, ever=ever) for ever in (True, False))
     steady = low <= high
     low, high = (low, high) if steady else current
     higher: TrialVariant | None = None
@@ -322,9 +312,8 @@ def _compare(
         higher = "b" if peak_capitals[0] >= threshold else "a"
     detectable = None
     if pairs > 1:
-        reach = (current[1] - current[0]) / 2 + NormalDist().inv_cdf(POWER) * float(
-            differences.std(ddof=1)
-        ) / math.sqrt(pairs)
+        deviation = float(differences.std(ddof=1))
+        reach = (current[1] - current[0]) / 2 + NormalDist().inv_cdf(POWER) * deviation / math.sqrt(pairs)
         detectable = span * min(reach, 1.0)
     return SequentialComparison(
         n_a=len(a),
@@ -355,6 +344,12 @@ def _log_capital(differences: Capital, supposed: float) -> Capital:
     maximum = wealth.max(axis=-1)
     total: Capital = maximum + np.log(np.exp(wealth - maximum[..., None]).mean(axis=-1)) - math.log(2)
     return total
+
+
+def _interval(differences: Capital, threshold: float, *, ever: bool) -> tuple[float, float]:
+    """Return both ends of the interval of the supposed differences that are not excluded."""
+    low = _interval_end(differences, threshold, ever=ever)
+    return low, -_interval_end(-differences, threshold, ever=ever)
 
 
 def _interval_end(differences: Capital, threshold: float, *, ever: bool) -> float:

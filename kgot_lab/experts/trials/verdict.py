@@ -75,10 +75,8 @@ def invalid_reasons(outcomes: Sequence[TrialOutcome], shares: tuple[float, float
     if in_both := units["a"].keys() & units["b"].keys():
         text = f"{_format_count(len(in_both))} in both variants: their outcomes belong to neither"
         reasons.append(NoWinnerReason("moved", text, invalid=True))
-    digests = {
-        variant: {each.digest for each in outcomes if each.variant == variant and each.digest}
-        for variant in VARIANTS
-    }
+    known = [each for each in outcomes if each.digest]
+    digests = {variant: {each.digest for each in known if each.variant == variant} for variant in VARIANTS}
     for variant, configurations in digests.items():
         if len(configurations) > 1:
             text = f"the configuration of {variant} was changed while the trial ran ({len(configurations)} digests): begin a new trial"
@@ -89,11 +87,8 @@ def invalid_reasons(outcomes: Sequence[TrialOutcome], shares: tuple[float, float
     counts = len(units["a"]), len(units["b"])
     if (p := mismatch_p_value(*counts, shares)) < MISMATCH_LEVEL:
         text = f"{counts[0]} conversations with a and {counts[1]} with b do not fit shares of {shares[0]:g} and {shares[1]:g} (p {p:.1g})"
-        reasons.append(
-            NoWinnerReason(
-                "unbalanced", f"{text}: look for answers that are lost or drawn otherwise", invalid=True
-            )
-        )
+        advice = "look for answers that are lost or drawn otherwise"
+        reasons.append(NoWinnerReason("unbalanced", f"{text}: {advice}", invalid=True))
     return reasons
 
 
@@ -109,9 +104,8 @@ def rating_imbalance(outcomes: Sequence[TrialOutcome], alpha: float) -> NoWinner
     comparison = bounded_comparison(was_judged["a"], was_judged["b"], alpha=alpha)
     if comparison.higher is None or comparison.mean_a is None or comparison.mean_b is None:
         return None
-    if min(comparison.mean_a, comparison.mean_b) >= MIN_RATING_RATIO * max(
-        comparison.mean_a, comparison.mean_b
-    ):
+    means = comparison.mean_a, comparison.mean_b
+    if min(means) >= MIN_RATING_RATIO * max(means):
         return None
     text = f"{comparison.mean_a:.0%} of the conversations with a are judged and {comparison.mean_b:.0%} with b: those who judge may not be alike"
     return NoWinnerReason("silent", text)
@@ -132,18 +126,13 @@ def undecided_reasons(
         text = f"too few values of {primary.name}: {comparison.n_a} with a and {comparison.n_b} with b, of at least {minimum} each"
         return [NoWinnerReason("too few", text)]
     if not comparison.steady:
-        return [
-            NoWinnerReason(
-                "unsteady", f"the difference in {primary.name} did not stay the same while the trial ran"
-            )
-        ]
+        text = f"the difference in {primary.name} did not stay the same while the trial ran"
+        return [NoWinnerReason("unsteady", text)]
     winner = better_variant(primary.name)
     if winner is None:
-        detectable = (
-            ""
-            if comparison.detectable is None
-            else f"; as many would have shown about {comparison.detectable:.2g} or more"
-        )
+        detectable = ""
+        if comparison.detectable is not None:
+            detectable = f"; as many would have shown about {comparison.detectable:.2g} or more"
         text = f"no difference in {primary.name} is shown: {comparison.low:+.2g} to {comparison.high:+.2g} for b against a{detectable}"
         return [NoWinnerReason("no difference", text)]
     against = [name for name in _GUARDED_MEASURES if better_variant(name) not in (None, winner)]
@@ -239,11 +228,8 @@ class TrialVerdict:
         p = self.corrected.get(name, row.p)
         means = [Cell("–" if mean is None else format_decimal(mean)) for mean in (row.mean_a, row.mean_b)]
         difference = Cell("–" if row.difference is None else format_signed(row.difference), p <= row.alpha)
-        interval = (
-            Cell(f"{format_signed(row.low)} to {format_signed(row.high)}"),
-            Cell(f"{row.e_value:.3g}"),
-            Cell(f"{row.p:.2g}"),
-        )
+        ends = f"{format_signed(row.low)} to {format_signed(row.high)}"
+        interval = tuple(map(Cell, (ends, f"{row.e_value:.3g}", f"{row.p:.2g}")))
         corrected = Cell(f"{p:.2g}" if name in self.corrected else "primary")
         return Cell(name), Cell(str(row.n_a)), Cell(str(row.n_b)), *means, difference, *interval, corrected
 
@@ -251,12 +237,10 @@ class TrialVerdict:
         comparison = self.comparisons[self.plan.primary]
         if self.winner is None:
             return f"{self.test_id}: {self.decision}; " + "; ".join(each.text for each in self.declined)
-        difference = (
-            f"{self.plan.primary} differ by {comparison.low:+.2g} to {comparison.high:+.2g} (b against a)"
-        )
-        return f"{self.test_id}: {self.winner} is better; {difference}" + (
-            f"; it is worse by {', '.join(self.costs)}" if self.costs else ""
-        )
+        interval = f"{comparison.low:+.2g} to {comparison.high:+.2g}"
+        difference = f"{self.plan.primary} differ by {interval} (b against a)"
+        costs = f"; it is worse by {', '.join(self.costs)}" if self.costs else ""
+        return f"{self.test_id}: {self.winner} is better; {difference}{costs}"
 
     def __repr__(self) -> str:
         return f"{self.grid().text}\n{self.correction}"
@@ -279,9 +263,8 @@ def trial_verdict(outcomes: Sequence[TrialOutcome], plan: TrialPlan | None = Non
             f"a verdict is on the outcomes of one trial, not of {len(tests)}: {', '.join(tests[:3]) or 'there are none yet'}"
         )
     ordered = sort_by_settled(outcomes)
-    comparisons = {
-        name: _compare_measure(measure, ordered, plan.alpha) for name, measure in TRIAL_MEASURES.items()
-    }
+    measures = TRIAL_MEASURES.items()
+    comparisons = {name: _compare_measure(measure, ordered, plan.alpha) for name, measure in measures}
     others = [name for name in comparisons if name != plan.primary]
     corrected = dict(zip(others, holm([comparisons[name].p for name in others]), strict=True))
 
@@ -292,11 +275,9 @@ def trial_verdict(outcomes: Sequence[TrialOutcome], plan: TrialPlan | None = Non
     declined = invalid_reasons(ordered, plan.shares) or undecided_reasons(
         comparisons, primary, plan.least, better
     )
-    silent = (
-        rating_imbalance(ordered, plan.alpha)
-        if plan.primary == "thumbs" and not any(each.invalid for each in declined)
-        else None
-    )
+    silent = None
+    if plan.primary == "thumbs" and not any(each.invalid for each in declined):
+        silent = rating_imbalance(ordered, plan.alpha)
     declined = [*declined, silent] if silent else declined
     if declined:
         return TrialVerdict(tests[0], plan, comparisons, corrected, None, tuple(declined))
@@ -375,11 +356,8 @@ def trial_with_verdict(
     if not trials:
         raise NotFound("trial")
     (trial,) = trials
-    outcomes = [
-        outcome
-        for each in tables.judged_answers(expert)
-        if (outcome := _trial_outcome(each, id, now)) is not None
-    ]
+    judged = (_trial_outcome(each, id, now) for each in tables.judged_answers(expert))
+    outcomes = [outcome for outcome in judged if outcome is not None]
     return trial, trial_verdict(outcomes, _plan(trial)) if outcomes else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
@@ -34,6 +35,7 @@ from kgot_lab.memory.claims.justification import (
     read_active_claims,
     read_aliases,
     sole_sources,
+    validity_bounds,
 )
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.types import Triple
@@ -65,9 +67,8 @@ class Beliefs:
         """
         change = self._known
         if known is not None:
-            change = min(
-                change, self.storage.rows(sql.LAST_CHANGE_UNTIL, {"at": to_micros(known, "known")})[0][0]
-            )
+            until = {"at": to_micros(known, "known")}
+            change = min(change, self.storage.rows(sql.LAST_CHANGE_UNTIL, until)[0][0])
         at = self._valid if valid is None else to_micros(valid, "valid")
         return Beliefs(self.storage, change, at, now=self.now)
 
@@ -93,11 +94,8 @@ class Beliefs:
     ) -> tuple[Triple, ...]:
         """Return the facts that hold and have the given parts, in alphabetical order."""
         parts = {"subject": subject, "relation": relation, "object": object}
-        pattern = {
-            part: check_text(text, f"the {part} of a fact")
-            for part, text in parts.items()
-            if text is not None
-        }
+        given = {part: text for part, text in parts.items() if text is not None}
+        pattern = {part: check_text(text, f"the {part} of a fact") for part, text in given.items()}
         with self.storage.reading():
             if not pattern:
                 return tuple(sorted(self._held_facts(), key=triple_key))
@@ -105,10 +103,7 @@ class Beliefs:
             by_name = {
                 part: [text] if part == "relation" else names.names(text) for part, text in pattern.items()
             }
-            candidates = {
-                names.canonical_fact(Triple(*row))
-                for row in self.storage.rows(sql.select_facts(*pattern), by_name)
-            }
+            candidates = names.canonical_facts(self.storage.rows(sql.select_facts(*pattern), by_name))
             return tuple(sorted(candidates & self._held_facts(candidates).keys(), key=triple_key))
 
     def triples(self, facts: Iterable[Triple] | None = None) -> tuple[Triple, ...]:
@@ -117,31 +112,19 @@ class Beliefs:
         Each has its confidence and the time at which it was first learnt.
         """
         with self.storage.reading():
-            names, learnt = self.names(), dict[Triple, int]()
-            wanted = (
-                None
-                if facts is None
-                else {names.canonical_fact(check_triple(fact, "a fact")) for fact in facts}
-            )
-            if wanted is None:
+            names, learnt, wanted = self.names(), dict[Triple, int](), None
+            if facts is None:
                 rows = self.storage.rows(sql.LEARNT_AT, {"known": self._known})
             else:
-                rows = self.storage.rows(
-                    sql.LEARNT_AT_BY_FACT, {"known": self._known, "facts": fact_ids(wanted, names)}
-                )
+                wanted = {names.canonical_fact(check_triple(fact, "a fact")) for fact in facts}
+                values = {"known": self._known, "facts": fact_ids(wanted, names)}
+                rows = self.storage.rows(sql.LEARNT_AT_BY_FACT, values)
             for *fact, at in rows:
                 learnt.setdefault(names.canonical_fact(Triple(*fact)), at)
             held = self._held_facts(wanted)
-        dated_facts = [
-            (learnt[fact], fact, combined_confidence(supporting))
-            for fact, supporting in held.items()
-            if wanted is None or fact in wanted
-        ]
-        ordered = sorted(dated_facts, key=lambda dated_fact: (dated_fact[0], triple_key(dated_fact[1])))
-        return tuple(
-            Triple(*triple_key(fact), confidence, created_at=from_micros(at))
-            for at, fact, confidence in ordered
-        )
+        selected = held if wanted is None else wanted & held.keys()
+        dated = [(learnt[fact], triple_key(fact), combined_confidence(held[fact])) for fact in selected]
+        return tuple(Triple(*key, sure, created_at=from_micros(at)) for at, key, sure in sorted(dated))
 
     def holds(self, fact: Triple) -> bool:
         """Return whether a fact holds."""
@@ -171,13 +154,8 @@ class Beliefs:
         premises, not by who derived it.
         """
         with self.storage.reading():
-            names = self.names()
-            canonical_fact = names.canonical_fact(check_triple(fact, "a fact"))
-            return sole_sources(
-                canonical_fact,
-                claims_deciding(self.storage, names, [canonical_fact], self._known),
-                self._valid,
-            )
+            fact = self.canonical_fact(fact)
+            return sole_sources(fact, self._deciding_claims([fact]), self._valid)
 
     def claims_of(self, facts: Iterable[Triple]) -> dict[Triple, tuple[Claim, ...]]:
         """Return the claims that support each fact, as in `supports_of`.
@@ -190,11 +168,8 @@ class Beliefs:
             held = self._held_facts(wanted)
             confidence = {claim.id: claim.confidence for fact in wanted for claim in held.get(fact, ())}
             by_id = {claim.id: claim for claim in claims_by_id(self.storage, confidence, confidence)}
-            return {
-                fact: tuple(by_id[id] for id in sorted(claim.id for claim in held[fact]))
-                for fact in wanted
-                if fact in held
-            }
+            ids = {fact: sorted(claim.id for claim in held[fact]) for fact in wanted if fact in held}
+            return {fact: tuple(by_id[id] for id in some) for fact, some in ids.items()}
 
     def sources(self) -> tuple[str, ...]:
         """Return every source that was ever learnt from and not erased, sorted by name."""
@@ -202,9 +177,8 @@ class Beliefs:
 
     def retracted_sources(self) -> frozenset[str]:
         """Return the sources that were retracted as a whole and not restored by an undo."""
-        return frozenset(
-            source for (source,) in self.storage.rows(sql.RETRACTED_SOURCES, {"known": self._known})
-        )
+        rows = self.storage.rows(sql.RETRACTED_SOURCES, {"known": self._known})
+        return frozenset(source for (source,) in rows)
 
     def sentences_of(self, source: str) -> tuple[str, ...]:
         """Return the sentences in which a source was read, whatever became of their claims.
@@ -213,14 +187,9 @@ class Beliefs:
         """
         with self.storage.reading():
             ids = [claim for (claim,) in self.storage.rows(sql.CLAIMS_FROM_SOURCE, {"source": source})]
-            spans = (claim.span for claim in claims_by_id(self.storage, ids))
-            return tuple(
-                dict.fromkeys(
-                    span.text
-                    for span in spans
-                    if span is not None and span.end - span.start <= 2 * len(span.text)
-                )
-            )
+            spans = (claim.span for claim in claims_by_id(self.storage, ids) if claim.span is not None)
+            own = (span.text for span in spans if span.end - span.start <= 2 * len(span.text))
+            return tuple(dict.fromkeys(own))
 
     def current(self, subject: str, relation: str, at: datetime | None = None) -> Period:
         """Return what answers for a subject and a relation at a time, and since when.
@@ -238,9 +207,8 @@ class Beliefs:
         The periods are those that the sources state.
         """
         with self.storage.reading():
-            names = self.names()
             all_facts = self.at_any_time().facts(subject, relation)
-            claims = claims_deciding(self.storage, names, all_facts, self._known)
+            claims = self._deciding_claims(all_facts)
             single = self.cardinality(relation) == "single"
             return tuple(
                 Period(
@@ -256,16 +224,7 @@ class Beliefs:
         are used.
         """
         with self.storage.reading():
-            names = self.names()
-            claims = (
-                read_active_claims(self.storage, names, self._known)
-                if facts is None
-                else claims_deciding(self.storage, names, facts, self._known)
-            )
-        times = {
-            time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None
-        }
-        return tuple(map(from_micros, sorted(times)))
+            return tuple(map(from_micros, validity_bounds(self._deciding_claims(facts))))
 
     def cardinality(self, relation: str) -> Cardinality:
         """Return the declared cardinality of a relation: how many objects a subject has at one time.
@@ -283,19 +242,16 @@ class Beliefs:
 
         It is "single" if at most a tenth of its subjects have several objects.
         """
-        objects: dict[str, dict[str, int]] = {}
+        objects: dict[str, Counter[str]] = defaultdict(Counter)
         for fact in self.facts():
-            counts = objects.setdefault(fact.relation, {})
-            counts[fact.subject] = counts.get(fact.subject, 0) + 1
-        declared = self.declared()
-        return tuple(
-            CardinalitySuggestion(
-                relation, "single" if several <= _MAX_SHARE * len(counts) else "many", len(counts), several
-            )
-            for relation, counts in sorted(objects.items())
-            if relation not in declared
-            for several in [sum(count > 1 for count in counts.values())]
-        )
+            objects[fact.relation][fact.subject] += 1
+        suggestions = []
+        for relation in sorted(objects.keys() - self.declared()):
+            counts = objects[relation]
+            several = sum(count > 1 for count in counts.values())
+            cardinality: Cardinality = "single" if several <= _MAX_SHARE * len(counts) else "many"
+            suggestions.append(CardinalitySuggestion(relation, cardinality, len(counts), several))
+        return tuple(suggestions)
 
     def graph_hash(self, *, claims: bool = False) -> str:
         """Return a hash of the facts that hold, under their canonical names, with 32 characters.
@@ -307,26 +263,24 @@ class Beliefs:
             held = self._held_facts()
             if not claims:
                 return digest(sorted(map(triple_key, held)))
-            return digest(
-                sorted(
-                    [*triple_key(fact), sorted((claim.id, claim.confidence) for claim in supporting)]
-                    for fact, supporting in held.items()
-                )
-            )
+            ids = {fact: sorted((each.id, each.confidence) for each in some) for fact, some in held.items()}
+            return digest(sorted([*triple_key(fact), some] for fact, some in ids.items()))
 
     def _active_claims_of(self, fact: Triple) -> tuple[ActiveClaim, ...]:
-        fact = check_triple(fact, "a fact")
         with self.storage.reading():
-            canonical_fact = self.names().canonical_fact(fact)
-            return tuple(self._held_facts([canonical_fact]).get(canonical_fact, ()))
+            fact = self.canonical_fact(fact)
+            return tuple(self._held_facts([fact]).get(fact, ()))
 
     def _held_facts(self, facts: Iterable[Triple] | None = None) -> HeldFacts:
         """Return everything that holds, or what holds of some facts and of all that they are derived from."""
         with self.storage.reading():
-            names = self.names()
-            if facts is None:
-                return held_facts(read_active_claims(self.storage, names, self._known), self._valid)
-            return held_facts(claims_deciding(self.storage, names, facts, self._known), self._valid)
+            return held_facts(self._deciding_claims(facts), self._valid)
+
+    def _deciding_claims(self, facts: Iterable[Triple] | None) -> list[ActiveClaim]:
+        """Return the claims in force, or those of them that decide whether some facts hold."""
+        if facts is None:
+            return read_active_claims(self.storage, self.names(), self._known)
+        return claims_deciding(self.storage, self.names(), facts, self._known)
 
     def names(self) -> Aliases:
         """Return the canonical form of each name, as names were merged at the time."""
@@ -335,10 +289,7 @@ class Beliefs:
 
 def period_at(time: datetime, changes: Iterable[Period]) -> Period:
     """Return the period of `changes` that contains a time, or an empty one if none does."""
-    for period in changes:
-        if (period.since is None or period.since <= time) and (period.until is None or time < period.until):
-            return period
-    return Period((), time)
+    return next((period for period in changes if period.covers(time)), Period((), time))
 
 
 def claims_by_id(
@@ -348,24 +299,15 @@ def claims_by_id(
 
     `confidence` replaces that of the claims it contains.
     """
-    claim_ids = list(ids)
-    confidences: dict[str, float] = confidence or {}
-    premises: dict[str, list[Triple]] = {}
+    claim_ids, confidences = list(ids), confidence or {}
+    premises: dict[str, list[Triple]] = defaultdict(list)
     for claim, *fact in storage.rows(sql.PREMISES, {"claims": claim_ids}):
-        premises.setdefault(claim, []).append(Triple(*fact))
-    return tuple(
-        Claim(
-            Triple(subject, relation, object),
-            source,
-            None if start is None else Span(start, end, text),
-            said_by,
-            kind,
-            confidences[id] if id in confidences else float(confidence_learnt),
-            from_micros_or_none(since),
-            from_micros_or_none(until),
-            tuple(premises.get(id, ())),
-        )
-        for id, subject, relation, object, source, start, end, text, said_by, kind, since, until, confidence_learnt in storage.rows(
-            sql.CLAIMS, {"claims": claim_ids}
-        )
-    )
+        premises[claim].append(Triple(*fact))
+    claims: list[Claim] = []
+    rows = storage.rows(sql.CLAIMS, {"claims": claim_ids})
+    for id, *fact, source, start, end, text, said_by, kind, since, until, learnt in rows:
+        span = None if start is None else Span(start, end, text)
+        sure = confidences.get(id, float(learnt))
+        period = from_micros_or_none(since), from_micros_or_none(until)
+        claims.append(Claim(Triple(*fact), source, span, said_by, kind, sure, *period, tuple(premises[id])))
+    return tuple(claims)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from kgot_lab.errors import BadInput, UnknownName, require
-from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.memory.claims.beliefs import Beliefs, period_at
 from kgot_lab.memory.claims.claim import Claim, Period, check_text, check_triple, triple_key
 from kgot_lab.text.words import contains_words
 from kgot_lab.types import Json, Triple
@@ -20,6 +20,7 @@ FactState = Literal["holds", "one source", "contested", "out of date", "missing"
 FACT_STATES: tuple[FactState, ...] = get_args(FactState)  # from firm to weak
 Ruling = Literal["passes", "hedged", "withheld"]
 RULINGS: tuple[Ruling, ...] = get_args(Ruling)
+_Bounds = tuple[datetime | None, datetime | None]  # of a period
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,8 @@ class CertificateRules:
             if (ruling := getattr(self, name)) not in RULINGS:
                 raise UnknownName("ruling", str(ruling), RULINGS)
         if self.missing == "passes":
-            raise BadInput(
-                'an answer that needs a missing fact cannot pass: missing is "hedged" or "withheld"'
-            )
+            reason = 'missing is "hedged" or "withheld"'
+            raise BadInput(f"an answer that needs a missing fact cannot pass: {reason}")
 
     def ruling(self, states: Iterable[FactState]) -> Ruling:
         """Return the strictest ruling for some states, or that for a missing fact if there are none."""
@@ -100,37 +100,27 @@ class CertifiedFact:
     @property
     def needed_parts(self) -> tuple[str, str, str]:
         """Subject, relation and object of the needed fact, "" for an open one."""
-        return (
-            self.needed.subject,
-            self.needed.relation,
-            self.needed.object if isinstance(self.needed, Triple) else "",
-        )
+        object = self.needed.object if isinstance(self.needed, Triple) else ""
+        return self.needed.subject, self.needed.relation, object
 
     @property
     def status(self) -> str:
         """Its state in words, "" for a fact that holds."""
         if self.fact is None:
-            object = self.needed.object if isinstance(self.needed, Triple) else ""
-            subject = self.needed.subject or "what is not known"
-            return f"nothing says: {subject} – {self.needed.relation} – {object or '?'}"
-        fact_text = _format_fact(self.fact)
+            subject, relation, object = self.needed_parts
+            return f"nothing says: {subject or 'what is not known'} – {relation} – {object or '?'}"
+        fact_text, rivals = _format_fact(self.fact), ", ".join(rival.object for rival in self.rivals)
         if self.state == "contested":
-            return f"{fact_text} is contested: others say {', '.join(rival.object for rival in self.rivals)}"
+            return f"{fact_text} is contested: others say {rivals}"
         if self.state == "out of date":
-            bounds = [
-                f"{word} {time.date()}"
-                for word, time in (("from", self.since), ("until", self.until))
-                if time
-            ]
-            replacement = (
-                f", in its place {', '.join(rival.object for rival in self.rivals)}" if self.rivals else ""
-            )
-            return f"{fact_text} holds at another time{' (' if bounds else ''}{' '.join(bounds)}{')' if bounds else ''}{replacement}"
-        return (
-            f"{fact_text} rests on one source ({', '.join(self.sole_sources)})"
-            if self.state == "one source"
-            else ""
-        )
+            ends = {"from": self.since, "until": self.until}
+            bounds = " ".join(f"{word} {time.date()}" for word, time in ends.items() if time)
+            period = f" ({bounds})" if bounds else ""
+            replacement = f", in its place {rivals}" if rivals else ""
+            return f"{fact_text} holds at another time{period}{replacement}"
+        if self.state == "one source":
+            return f"{fact_text} rests on one source ({', '.join(self.sole_sources)})"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -179,9 +169,8 @@ class Certificate:
         return replace(self, facts=tuple(_redact_answer(answer, fact) for fact in self.facts))
 
     def __str__(self) -> str:
-        lines = (
-            f"  {fact.state}: {_format_fact(fact.fact) if fact.fact else fact.needed}" for fact in self.facts
-        )
+        texts = ((fact.state, _format_fact(fact.fact) if fact.fact else fact.needed) for fact in self.facts)
+        lines = (f"  {state}: {text}" for state, text in texts)
         return "\n".join([f"{self.ruling}, at {self.at.isoformat()}", *lines])
 
 
@@ -198,9 +187,8 @@ def certify(
     confidence. Raises BadInput if `needed` contains anything but facts, and for a naive time.
     """
     if isinstance(needed, Triple | OpenFact | str):
-        raise BadInput(
-            "certify(beliefs, needed) takes the facts that an answer needs in a list, as [Triple(...), OpenFact(...)]"
-        )
+        expected = "takes the facts that an answer needs in a list, as [Triple(...), OpenFact(...)]"
+        raise BadInput(f"certify(beliefs, needed) {expected}")
     checked = [_check_needed_fact(needed_fact) for needed_fact in needed]
     time = beliefs.query_time(at)
     facts: list[CertifiedFact] = []
@@ -221,11 +209,8 @@ def hedge_answer(answer: str, certificate: Certificate) -> str:
     if certificate.ruling == "withheld" or not answer.strip():
         reasons = certificate.redacted(answer).reasons
         return f"No answer is given: {'; '.join(reasons).rstrip('.') or 'there is none'}."
-    return (
-        f"{answer} (not certain: {'; '.join(certificate.reasons)})"
-        if certificate.ruling == "hedged"
-        else answer
-    )
+    hedge = f" (not certain: {'; '.join(certificate.reasons)})"
+    return answer + hedge * (certificate.ruling == "hedged")
 
 
 def certificate_to_json(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
@@ -233,7 +218,8 @@ def certificate_to_json(question: str, answer: str, certificate: Certificate) ->
 
     See `Certificate.redacted`. A withheld answer is None.
     """
-    text, visible = (hedge_answer(answer, certificate), answer if certificate.ruling != "withheld" else None)
+    ruling = certificate.ruling
+    text, visible = hedge_answer(answer, certificate), answer if ruling != "withheld" else None
     certificate = certificate.redacted(answer)
     facts: list[Json] = [
         {
@@ -243,13 +229,7 @@ def certificate_to_json(question: str, answer: str, certificate: Certificate) ->
         }
         for fact in certificate.facts
     ]  # fmt: skip
-    return {
-        "question": question,
-        "answer": visible,
-        "ruling": certificate.ruling,
-        "told": text,
-        "facts": facts,
-    }
+    return {"question": question, "answer": visible, "ruling": ruling, "told": text, "facts": facts}
 
 
 # --- one fact ---
@@ -269,7 +249,7 @@ def _certify_fact(
     if isinstance(needed, OpenFact):
         needed = OpenFact(needed.relation, subject)
     periods = beliefs.changes_of(subject, needed.relation)
-    current = next((period for period in periods if _covers(period, time)), Period(()))
+    current = period_at(time, periods)
     valid = beliefs.as_of(valid=time)
     fact = (
         beliefs.canonical_fact(needed)
@@ -283,14 +263,12 @@ def _certify_fact(
         single = beliefs.cardinality(fact.relation) == "single"
         since, until = _nearest_bounds(list(_answer_bounds(fact, periods)), time)
         supports = beliefs.at_any_time().supports_of(fact)
-        return CertifiedFact(
-            needed, "out of date", fact, supports, others if single else (), since=since, until=until
-        )
+        rivals = others if single else ()
+        return CertifiedFact(needed, "out of date", fact, supports, rivals, since=since, until=until)
     sole_supports = valid.sole_sources(fact)
     rivals = others if current.contested else ()
-    since, until = next(
-        (ends for ends in _answer_bounds(fact, periods) if _covers(Period((), *ends), time)), (None, None)
-    )
+    answering = (ends for ends in _answer_bounds(fact, periods) if Period((), *ends).covers(time))
+    since, until = next(answering, (None, None))
     state: FactState = "contested" if rivals else "one source" if sole_supports else "holds"
     return CertifiedFact(needed, state, fact, valid.supports_of(fact), rivals, sole_supports, since, until)
 
@@ -309,11 +287,9 @@ def _most_confident_fact(
     return next((period.facts[0] for period in periods if (period.since, period.until) == nearest), None)
 
 
-def _answer_bounds(
-    fact: Triple, periods: Iterable[Period]
-) -> Iterator[tuple[datetime | None, datetime | None]]:
+def _answer_bounds(fact: Triple, periods: Iterable[Period]) -> Iterator[_Bounds]:
     """Yield the periods in which a fact answers, alone or beside others."""
-    open_stretch: tuple[datetime | None, datetime | None] | None = None
+    open_stretch: _Bounds | None = None
     for period in periods:
         if open_stretch and fact in period.facts and open_stretch[1] == period.since:
             open_stretch = open_stretch[0], period.until
@@ -325,16 +301,10 @@ def _answer_bounds(
         yield open_stretch
 
 
-def _nearest_bounds(
-    stretches: Sequence[tuple[datetime | None, datetime | None]], time: datetime
-) -> tuple[datetime | None, datetime | None]:
+def _nearest_bounds(stretches: Sequence[_Bounds], time: datetime) -> _Bounds:
     """Return the last period that ended by a time, or else the first one after it."""
     ended = [ends for ends in stretches if ends[1] is not None and ends[1] <= time]
     return ended[-1] if ended else next(iter(stretches), (None, None))
-
-
-def _covers(period: Period, time: datetime) -> bool:
-    return (period.since is None or period.since <= time) and (period.until is None or time < period.until)
 
 
 # --- a withheld answer ---
@@ -348,25 +318,13 @@ def _redact_answer(answer: str, fact: CertifiedFact) -> CertifiedFact:
         return "?" if contains_words(text, answer) or contains_words(answer, text) else text
 
     def shown(triple: Triple) -> Triple:
-        return replace(
-            triple,
-            subject=subject(triple.subject),
-            relation=other(triple.relation),
-            object=other(triple.object),
-        )
+        renamed = replace(triple, subject=subject(triple.subject), relation=other(triple.relation))
+        return replace(renamed, object=other(triple.object))
 
     def claim(each: Claim) -> Claim:
         span = each.span if each.span and other(each.span.text) == each.span.text else None
-        by = other(each.said_by)
-        return replace(
-            each,
-            fact=shown(each.fact),
-            source=other(each.source),
-            span=span,
-            said_by=by,
-            kind="stated",
-            premises=(),
-        )
+        by, stated = other(each.said_by), replace(each, kind="stated", premises=())
+        return replace(stated, fact=shown(each.fact), source=other(each.source), span=span, said_by=by)
 
     needed = fact.needed
     return replace(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
 from kgot_lab.errors import BadInput, describe_value, require, require_count, short_repr
+from kgot_lab.memory.triple_store import is_probability
 from kgot_lab.text.cleaning import format_count, replace_surrogates
 from kgot_lab.types import Json, Triple
 
@@ -32,16 +32,14 @@ def to_micros(time: datetime, what: str) -> int:
     """
     require(time, datetime, f"{what} is a datetime with a time zone")
     if time.utcoffset() is None:
-        raise BadInput(
-            f"{what} is {time.isoformat()}, without a time zone: say which, as in time.replace(tzinfo=timezone.utc)"
-        )
+        remedy = "say which, as in time.replace(tzinfo=timezone.utc)"
+        raise BadInput(f"{what} is {time.isoformat()}, without a time zone: {remedy}")
     micros = (time - _EPOCH) // _MICROSECOND
     try:
         from_micros(micros)
     except OverflowError:
-        raise BadInput(
-            f"{what} is {time.isoformat()}, which is no time in UTC between the years 1 and 9999"
-        ) from None
+        limits = "no time in UTC between the years 1 and 9999"
+        raise BadInput(f"{what} is {time.isoformat()}, which is {limits}") from None
     return micros
 
 
@@ -112,9 +110,8 @@ class Claim:
 
     def __post_init__(self) -> None:
         if isinstance(self.premises, str) or not isinstance(self.premises, tuple | list | set | frozenset):
-            raise BadInput(
-                f"the premises of a claim are Triples in a tuple, not {describe_value(self.premises)}"
-            )
+            expected = "the premises of a claim are Triples in a tuple"
+            raise BadInput(f"{expected}, not {describe_value(self.premises)}")
         if self.span is not None:
             require(self.span, Span, "the span of a claim is a Span(start, end, text)")
         checked = {
@@ -131,23 +128,20 @@ class Claim:
         if self.kind not in CLAIM_KINDS:
             raise BadInput(f'a claim is "stated" or "inferred", not {describe_value(self.kind)}')
         if (self.kind == "inferred") != bool(self.premises):
-            raise BadInput(
-                "an inferred claim has premises, the facts it was derived from, and a stated one has none"
-            )
+            premises = "the facts it was derived from, and a stated one has none"
+            raise BadInput(f"an inferred claim has premises, {premises}")
         if self.fact in self.premises:
             raise BadInput(f"{short_repr(str(self.fact))} cannot be its own premise")
         since, until = self.valid_micros
         if since is not None and until is not None and until <= since:
-            raise BadInput(
-                f"a claim is valid from {self.valid_from} until {self.valid_until}: that ends before it begins"
-            )
+            period = f"from {self.valid_from} until {self.valid_until}"
+            raise BadInput(f"a claim is valid {period}: that ends before it begins")
 
     @property
     def valid_micros(self) -> tuple[int | None, int | None]:
         """The period in which the source says that the fact is true, in microseconds since 1970."""
-        return to_micros_or_none(self.valid_from, "valid_from"), to_micros_or_none(
-            self.valid_until, "valid_until"
-        )
+        since = to_micros_or_none(self.valid_from, "valid_from")
+        return since, to_micros_or_none(self.valid_until, "valid_until")
 
     @cached_property
     def id(self) -> str:
@@ -191,23 +185,17 @@ def check_triple(fact: Triple, what: str) -> Triple:
     Raises BadInput if it is no fact or a text is not accepted.
     """
     require(fact, Triple, f"{what} is a Triple(subject, relation, object)")
-    subject, relation, object = (
-        check_text(getattr(fact, part), f"the {part} of {what}") for part in ("subject", "relation", "object")
-    )
+    parts = ("subject", "relation", "object")
+    subject, relation, object = (check_text(getattr(fact, part), f"the {part} of {what}") for part in parts)
     return Triple(subject, relation, object)
 
 
-def check_probability(value: float, what: str) -> float:
+def check_probability(value: float | None, what: str) -> float:
     """Return a number from 0 to 1 as a float.
 
     Raises BadInput for anything else.
     """
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or not 0 <= value <= 1
-    ):
+    if not is_probability(value):
         raise BadInput(f"{what} is a number from 0 to 1, not {describe_value(value)}")
     return float(value)
 
@@ -262,16 +250,14 @@ class ChangeEffect:
     overtaken: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        phrases = [
-            f"{format_count(len(found), noun, many)} {verb}"
-            for found, noun, many, verb in (
-                (self.facts, "fact", "", "fell"),
-                (self.risen, "fact", "", "began to hold"),
-                (self.entities, "entity", "entities", "named by no fact any more"),
-                (self.answers, "answer", "", "rested on what fell"),
-            )
-            if found
-        ]
+        groups = (
+            (self.facts, "fact", "", "fell"),
+            (self.risen, "fact", "", "began to hold"),
+            (self.entities, "entity", "entities", "named by no fact any more"),
+            (self.answers, "answer", "", "rested on what fell"),
+        )
+        counts = ((len(found), noun, many, verb) for found, noun, many, verb in groups if found)
+        phrases = [f"{format_count(count, noun, many)} {verb}" for count, noun, many, verb in counts]
         phrases += [f"{format_count(self.erased, 'part')} erased since, not to come back"] * bool(self.erased)
         phrases += [f"changed again since by {', '.join(map(str, self.overtaken))}"] * bool(self.overtaken)
         return "; ".join(phrases) or "nothing fell"
@@ -299,6 +285,11 @@ class Period:
     since: datetime | None = None
     until: datetime | None = None
     contested: bool = False
+
+    def covers(self, time: datetime) -> bool:
+        """Return whether a time lies in the period."""
+        begun = self.since is None or self.since <= time
+        return begun and (self.until is None or time < self.until)
 
 
 @dataclass(frozen=True)

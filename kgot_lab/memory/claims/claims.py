@@ -124,16 +124,13 @@ class Claims(Beliefs):
         An answer with the same id is replaced.
         """
         answer, text = check_text(id, "the id of an answer"), check_text(text, "an answer", blank=True)
-        facts_by_id = {
-            fact_id(fact): fact
-            for fact in (check_triple(each, "a fact that an answer rests on") for each in facts)
-        }
+        checked = (check_triple(fact, "a fact that an answer rests on") for fact in facts)
+        facts_by_id = {fact_id(fact): fact for fact in checked}
         with self.storage.changing():
             for statement in sql.DELETE_ANSWER:
                 self.storage.rows(statement, {"answer": answer})
-            self.storage.rows(
-                sql.NEW_ANSWER, {"answer": answer, "text": text, "at": to_micros(self.now(), "now")}
-            )
+            values = {"answer": answer, "text": text, "at": to_micros(self.now(), "now")}
+            self.storage.rows(sql.NEW_ANSWER, values)
             for id, fact in facts_by_id.items():
                 write_fact(self.storage, fact)
                 self.storage.rows(sql.NEW_ANSWER_FACT, {"answer": answer, "fact": id})
@@ -145,9 +142,8 @@ class Claims(Beliefs):
 
         What was derived from them stops to hold with its premises, and nothing else does.
         """
-        return self._retract(
-            "source", sql.CLAIMS_FROM_SOURCE, lambda: {"source": check_text(source, "a source")}, by
-        )
+        source = check_text(source, "a source")
+        return self._retract("source", sql.CLAIMS_FROM_SOURCE, lambda: {"source": source}, by)
 
     def retract_fact(self, fact: Triple, *, by: str = "") -> ChangeEffect:
         """Drop every claim of a fact.
@@ -217,10 +213,9 @@ class Claims(Beliefs):
 
     def declare_by(self, vocabulary: Vocabulary, *, by: str = "") -> tuple[str, ...]:
         """Declare the relations that a vocabulary says are single, and return those that are new."""
+        names = vocabulary.single_types
         with self.storage.changing():
-            return tuple(
-                name for name in vocabulary.single_types if self.declare(name, "single", by=by) is not None
-            )
+            return tuple(name for name in names if self.declare(name, "single", by=by) is not None)
 
     def propose_merges(self) -> tuple[MergeProposal, ...]:
         """Return pairs of names that may mean the same thing, with the reasons.
@@ -238,13 +233,11 @@ class Claims(Beliefs):
         with open_change(self.storage, "merge", by, self.now) as change:
             names = self.names()
             if other in names.merges:
-                raise BadInput(
-                    f"{short_repr(other)} is merged into {short_repr(names.merges[other])}: unmerge it first"
-                )
+                target = short_repr(names.merges[other])
+                raise BadInput(f"{short_repr(other)} is merged into {target}: unmerge it first")
             if names.canonical(kept) == other:
-                raise BadInput(
-                    f"{short_repr(kept)} already goes by {short_repr(other)}: merging that into it would be a circle"
-                )
+                problem = f"{short_repr(kept)} already goes by {short_repr(other)}"
+                raise BadInput(f"{problem}: merging that into it would be a circle")
             return change.open("merged", other, kept)
 
     def unmerge(self, other: str, *, by: str = "") -> int:
@@ -270,28 +263,19 @@ class Claims(Beliefs):
 
     def from_source(self, source: str) -> tuple[Claim, ...]:
         """Return every claim of a source as it was learnt, in force or not, in the order of their ids."""
-        ids = [
-            id
-            for (id,) in self.storage.rows(sql.CLAIMS_FROM_SOURCE, {"source": check_text(source, "a source")})
-        ]
-        return claims_by_id(self.storage, ids)
+        rows = self.storage.rows(sql.CLAIMS_FROM_SOURCE, {"source": check_text(source, "a source")})
+        return claims_by_id(self.storage, [id for (id,) in rows])
 
     def claims_on(self, fact: Triple) -> tuple[Claim, ...]:
         """Return every claim of a fact as it was learnt, in force or not, in the order of their ids."""
-        return claims_by_id(
-            self.storage,
-            [id for (id,) in self.storage.rows(sql.CLAIMS_OF_FACTS, {"facts": self._fact_ids(fact)})],
-        )
+        rows = self.storage.rows(sql.CLAIMS_OF_FACTS, {"facts": self._fact_ids(fact)})
+        return claims_by_id(self.storage, [id for (id,) in rows])
 
     def ids_beginning(self, beginning: str) -> tuple[str, ...]:
         """Return the ids of the claims, in force or not, that begin with some characters."""
         prefix = check_text(beginning, "how an id begins")
-        return tuple(
-            id
-            for (id,) in self.storage.rows(
-                sql.CLAIMS_BY_ID_PREFIX, {"beginning": prefix, "length": len(prefix)}
-            )
-        )
+        values = {"beginning": prefix, "length": len(prefix)}
+        return tuple(id for (id,) in self.storage.rows(sql.CLAIMS_BY_ID_PREFIX, values))
 
     def recorded_facts(self) -> tuple[Triple, ...]:
         """Return every fact that was ever recorded and not erased, whether it holds or not.
@@ -322,45 +306,30 @@ class Claims(Beliefs):
         A drop takes precedence over the standing. Raises BadInput if there is no such claim.
         """
         self._require_claim(claim)
-        return tuple(
-            ClaimPeriod(
-                "dropped" if kind == "drop" else value,
-                number,
-                from_micros(since),
-                from_micros_or_none(until),
-                who,
-            )
-            for kind, value, number, since, until, who in self.storage.rows(sql.HISTORY, {"claim": claim})
-        )
+        rows = self.storage.rows(sql.HISTORY, {"claim": claim})
+        periods = []
+        for kind, value, number, since, until, who in rows:
+            period = from_micros(since), from_micros_or_none(until)
+            periods.append(ClaimPeriod("dropped" if kind == "drop" else value, number, *period, who))
+        return tuple(periods)
 
     def log(self) -> tuple[ChangeLogEntry, ...]:
         """Return every change, first one first."""
         with self.storage.reading():
             targets = defaultdict(list)
-            for change, *target in (
-                *self.storage.rows(sql.CHANGED_SOURCES),
-                *self.storage.rows(sql.CHANGED_FACTS),
-            ):
+            changed = *self.storage.rows(sql.CHANGED_SOURCES), *self.storage.rows(sql.CHANGED_FACTS)
+            for change, *target in changed:
                 targets[change].append(target[0] if len(target) == 1 else str(Triple(*target)))
-            return tuple(
-                ChangeLogEntry(
-                    id,
-                    from_micros(at),
-                    who,
-                    action,
-                    undoes,
-                    erased,
-                    from_micros(clock) if clock < at else None,
-                    tuple(sorted(targets[id])),
-                )
-                for id, at, clock, who, action, undoes, erased in self.storage.rows(sql.CHANGES)
-            )
+            entries = []
+            for id, at, clock, who, action, undoes, erased in self.storage.rows(sql.CHANGES):
+                time, of = from_micros(clock) if clock < at else None, tuple(sorted(targets[id]))
+                entries.append(ChangeLogEntry(id, from_micros(at), who, action, undoes, erased, time, of))
+            return tuple(entries)
 
     def _require_claim(self, id: str) -> None:
         if not self.storage.rows(sql.CLAIM_EXISTS, {"claim": check_text(id, "the id of a claim")}):
-            raise BadInput(
-                f"there is no claim {short_repr(id)}: supports_of(fact) and the queue of a ReviewLedger name them by `id`"
-            )
+            hint = "supports_of(fact) and the queue of a ReviewLedger name them by `id`"
+            raise BadInput(f"there is no claim {short_repr(id)}: {hint}")
 
     def _fact_ids(self, fact: Triple) -> list[str]:
         names = self.names()
@@ -387,9 +356,8 @@ def open_claims(
 
     def in_file() -> ClaimStorage:
         if not new and str(place) != ":memory:" and not Path(place).exists():
-            raise BadInput(
-                f"there is no memory at {place}: kgot-lab ask QUESTION --memory {place} begins one"
-            )
+            hint = f"kgot-lab ask QUESTION --memory {place} begins one"
+            raise BadInput(f"there is no memory at {place}: {hint}")
         return SQLiteClaims(place)
 
     def on_server(url: str) -> ClaimStorage:

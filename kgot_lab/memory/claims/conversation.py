@@ -42,9 +42,8 @@ class ClaimMemory:
         aliases: Mapping[str, str] | None = None,
         max_context_triples: int = 30,
     ):
-        require_parts(
-            claims, ("learn", "retract_source", "erase_source"), "claims are Claims(SQLiteClaims(path))"
-        )
+        methods = ("learn", "retract_source", "erase_source")
+        require_parts(claims, methods, "claims are Claims(SQLiteClaims(path))")
         require_count(max_context_triples, 0, "max_context_triples")
         self.claims, self.session = claims, check_text(session, "the name of a session")
         self.max_context_triples = max_context_triples
@@ -73,23 +72,19 @@ class ClaimMemory:
         source = self.source_of(turn.turn)
         with self.claims.storage.changing():
             before = {fact for fact in extraction.triples if self.claims.holds(fact)}
-            earlier = {
-                (claim.fact, claim.span, claim.said_by): claim for claim in self.claims.from_source(source)
-            }
-            claims = [
-                _unchanged_claim(claim, earlier, stated=bool(times[0] or times[1]))
-                for triple in extraction.triples
-                for times in extraction.times.get(triple, ((None, None),))
-                for claim in [_claim_from_triple(triple, source, turn, times)]
-            ]
+            earlier = {(c.fact, c.span, c.said_by): c for c in self.claims.from_source(source)}
+            claims = []
+            for triple in extraction.triples:
+                for times in extraction.times.get(triple, ((None, None),)):
+                    claim = _claim_from_triple(triple, source, turn, times)
+                    # without a stated time, the claim that the turn made before with the same words
+                    known = None if any(times) else earlier.get((claim.fact, claim.span, claim.said_by))
+                    claims.append(known or claim)
             if claims:
                 self.claims.learn(claims, by=turn.said_by)
             held = tuple(fact for fact in extraction.triples if self.claims.holds(fact))
-        return TurnOutcome(
-            held,
-            tuple(fact for fact in held if fact not in before),
-            tuple(fact for fact in extraction.triples if fact not in held),
-        )
+        new = tuple(fact for fact in held if fact not in before)
+        return TurnOutcome(held, new, tuple(fact for fact in extraction.triples if fact not in held))
 
     def turn_context(
         self, turn: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
@@ -116,13 +111,12 @@ class ClaimMemory:
         with self.claims.storage.reading():
             remarks = _AnswerRemarks(self.claims, self.claims.query_time(at))
             triples = BeliefTriples(self.claims.as_of(valid=at))
-            return format_context(
-                triples,
-                keywords,
-                self.max_context_triples,
-                lambda triple: triple not in without and remarks.is_current(triple),
-                remarks.describe,
-            )
+
+            def is_current(triple: Triple) -> bool:
+                return triple not in without and remarks.is_current(triple)
+
+            most = self.max_context_triples
+            return format_context(triples, keywords, most, is_current, remarks.describe)
 
     def current_answers(
         self, noted: Iterable[Triple], turn: UserTurn
@@ -137,13 +131,8 @@ class ClaimMemory:
             names = self.claims.names()
             facts = {fact_noted: names.canonical_fact(fact_noted) for fact_noted in noted}
             held = set(self.claims.as_of(valid=turn.at).triples(facts.values()))
-            return {
-                fact_noted: tuple(
-                    CurrentAnswer(fact, remarks.describe(fact).removeprefix("; "))
-                    for fact in remarks.current_facts(read, held)
-                )
-                for fact_noted, read in facts.items()
-            }
+            current = {each: remarks.current_facts(read, held) for each, read in facts.items()}
+            return {each: tuple(map(remarks.current_answer, found)) for each, found in current.items()}
 
     def count(self) -> int:
         """Return the number of facts that hold."""
@@ -191,9 +180,8 @@ class _AnswerRemarks:
 
     def __init__(self, claims: Claims, at: datetime) -> None:
         self._claims, self._at = claims, at
-        self._single = {
-            relation for relation, cardinality in claims.declared().items() if cardinality == "single"
-        }
+        declared = claims.declared().items()
+        self._single = {relation for relation, cardinality in declared if cardinality == "single"}
         self._known: dict[tuple[str, str], tuple[tuple[Triple, ...], str]] = {}
 
     def is_current(self, triple: Triple) -> bool:
@@ -205,9 +193,13 @@ class _AnswerRemarks:
 
         `held` are the recorded facts that hold.
         """
-        return (
-            self._find_answer(triple)[0] if triple.relation in self._single else (triple,) * (triple in held)
-        )
+        if triple.relation in self._single:
+            return self._find_answer(triple)[0]
+        return (triple,) * (triple in held)
+
+    def current_answer(self, fact: Triple) -> CurrentAnswer:
+        """Return a fact that answers, with when it began to or what contests it."""
+        return CurrentAnswer(fact, self.describe(fact).removeprefix("; "))
 
     def describe(self, triple: Triple) -> str:
         """Describe when the answer changed, or that another one contests it."""
@@ -218,16 +210,11 @@ class _AnswerRemarks:
         if key not in self._known:
             changes = self._claims.changes_of(*key)
             current = period_at(self._at, changes)
-            replaced = [
-                period for period in changes if period.until is not None and period.until == current.since
-            ]
-            remark = (
-                "; contested"
-                if current.contested
-                else f"; changed on {current.since:%Y-%m-%d}"
-                if replaced and current.since
-                else ""
-            )
+            remark, since = "", current.since
+            if current.contested:
+                remark = "; contested"
+            elif since and any(period.until == since for period in changes):
+                remark = f"; changed on {since:%Y-%m-%d}"
             self._known[key] = current.facts, remark
         return self._known[key]
 
@@ -235,25 +222,9 @@ class _AnswerRemarks:
 def _claim_from_triple(triple: Triple, source: str, turn: UserTurn, times: StatedTimes) -> Claim:
     since, until = times
     fact = Triple(*triple.identity)
-    return Claim(
-        fact,
-        source,
-        _find_span(fact, turn.text),
-        turn.said_by,
-        confidence=triple.confidence,
-        valid_from=turn.at if since is None and until is None else since,
-        valid_until=until,
-    )
-
-
-def _unchanged_claim(
-    claim: Claim, earlier: Mapping[tuple[Triple, Span | None, str], Claim], *, stated: bool
-) -> Claim:
-    """Return the claim that the turn made before with the same words.
-
-    Returns `claim` itself if there is none, or if its time is stated rather than that of the turn.
-    """
-    return claim if stated else earlier.get((claim.fact, claim.span, claim.said_by), claim)
+    span, began = _find_span(fact, turn.text), turn.at if since is None and until is None else since
+    confidence = triple.confidence
+    return Claim(fact, source, span, turn.said_by, confidence=confidence, valid_from=began, valid_until=until)
 
 
 def _find_span(fact: Triple, text: str) -> Span:

@@ -38,9 +38,8 @@ class ActiveClaim(NamedTuple):
 
     def covers(self, at: int) -> bool:
         """Return whether its source says that the fact is true at a time."""
-        return (self.valid_from is None or self.valid_from <= at) and (
-            self.valid_until is None or at < self.valid_until
-        )
+        begun = self.valid_from is None or self.valid_from <= at
+        return begun and (self.valid_until is None or at < self.valid_until)
 
 
 HeldFacts = Mapping[Triple, Sequence[ActiveClaim]]
@@ -88,9 +87,8 @@ def facts_started_by(
     missing: dict[str, int] = {}
     while ready:
         for claim in waiting.get(ready.popleft(), ()):
-            missing[claim.id] = (
-                missing.get(claim.id, sum(premise not in held for premise in claim.premises)) - 1
-            )
+            count = sum(premise not in held for premise in claim.premises)
+            missing[claim.id] = missing.get(claim.id, count) - 1
             if not missing[claim.id] and claim.fact not in held and claim.fact not in started:
                 started[claim.fact] = None
                 ready.append(claim.fact)
@@ -108,12 +106,8 @@ def sole_sources(fact: Triple, claims: Sequence[ActiveClaim], at: int | None = N
     if not supporting or len(stated) > 1:
         return ()
     sources = stated or {claim.source for claim in claims if claim.kind == "stated"}
-    return tuple(
-        source
-        for source in sorted(sources)
-        if fact
-        not in held_facts([claim for claim in claims if claim.kind != "stated" or claim.source != source], at)
-    )
+    others = {source: [c for c in claims if c.kind != "stated" or c.source != source] for source in sources}
+    return tuple(source for source in sorted(sources) if fact not in held_facts(others[source], at))
 
 
 def combined_confidence(claims: Iterable[ActiveClaim | Claim]) -> float:
@@ -161,6 +155,10 @@ class Aliases:
             return fact
         return Triple(self.canonical(fact.subject), fact.relation, self.canonical(fact.object))
 
+    def canonical_facts(self, rows: Iterable[ClaimRow]) -> set[Triple]:
+        """Return the facts of rows of subject, relation and object, under their canonical names."""
+        return {self.canonical_fact(Triple(*row)) for row in rows}
+
     def spellings(self, facts: Iterable[Triple]) -> list[Triple]:
         """Return every fact under all names it may have been learnt with."""
         return [
@@ -183,9 +181,8 @@ def read_aliases(storage: ClaimStorage, known: int = NOW) -> Aliases:
 
 def read_active_claims(storage: ClaimStorage, names: Aliases, known: int = NOW) -> list[ActiveClaim]:
     """Return every claim in force after a change."""
-    return active_claims(
-        storage.rows(sql.ALL_IN_FORCE, {"known": known}), storage.rows(sql.ALL_PREMISES), names
-    )
+    claims = storage.rows(sql.ALL_IN_FORCE, {"known": known})
+    return active_claims(claims, storage.rows(sql.ALL_PREMISES), names)
 
 
 def claims_deciding(
@@ -202,9 +199,8 @@ def claims_deciding(
         seen |= pending
         rows = storage.rows(sql.IN_FORCE, {"known": known, "facts": fact_ids(pending, names)})
         derived = [row[0] for row in rows if row[8] == "inferred"]
-        claims = active_claims(
-            rows, storage.rows(sql.PREMISES, {"claims": derived}) if derived else [], names
-        )
+        premises = storage.rows(sql.PREMISES, {"claims": derived}) if derived else []
+        claims = active_claims(rows, premises, names)
         claims_found += claims
         pending = {premise for claim in claims for premise in claim.premises} - seen
     return claims_found
@@ -216,10 +212,8 @@ def facts_resting_on(storage: ClaimStorage, names: Aliases, facts: Iterable[Trip
     pending = {names.canonical_fact(fact) for fact in facts}
     while pending:
         seen |= pending
-        pending = {
-            names.canonical_fact(Triple(*row))
-            for row in storage.rows(sql.FACTS_DERIVED, {"facts": fact_ids(pending, names)})
-        } - seen
+        rows = storage.rows(sql.FACTS_DERIVED, {"facts": fact_ids(pending, names)})
+        pending = names.canonical_facts(rows) - seen
     return seen
 
 
@@ -235,23 +229,21 @@ def active_claims(
     premises_by_claim: dict[str, dict[Triple, None]] = defaultdict(dict)
     for claim, *fact in premises:
         premises_by_claim[claim][names.canonical_fact(Triple(*fact))] = None
-    return [
-        ActiveClaim(
-            id,
-            names.canonical_fact(Triple(subject, relation, object)),
-            source,
-            confidence,
-            since,
-            until,
-            kind,
-            tuple(premises_by_claim.get(id, ())),
-        )
-        for id, subject, relation, object, source, confidence, since, until, kind in rows
-    ]
+    claims = []
+    for id, *fact, source, confidence, since, until, kind in rows:
+        canonical, needed = names.canonical_fact(Triple(*fact)), tuple(premises_by_claim.get(id, ()))
+        claims.append(ActiveClaim(id, canonical, source, confidence, since, until, kind, needed))
+    return claims
 
 
 # Answers over time: facts of one subject and relation over valid time, where a later one replaces an earlier
 # one.
+
+
+def validity_bounds(claims: Iterable[ActiveClaim]) -> list[int]:
+    """Return the times at which a claim begins or ends to be valid, in order."""
+    times = (time for claim in claims for time in (claim.valid_from, claim.valid_until))
+    return sorted({time for time in times if time is not None})
 
 
 class AnswerStretch(NamedTuple):
@@ -270,9 +262,7 @@ def answer_stretches(
     Times without an answer are left out. The claims are all that decide about these facts. They say nothing
     about any other fact, so none of another subject or relation can retire one of these.
     """
-    boundaries = sorted(
-        {time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None}
-    )
+    boundaries = validity_bounds(claims)
     stretches: list[AnswerStretch] = []
     for since, until in zip([None, *boundaries], [*boundaries, None], strict=True):
         at = since if since is not None else (until or 0) - 1

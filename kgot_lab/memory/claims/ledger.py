@@ -88,33 +88,22 @@ class ReviewLedger:
                     by_premise[premise].append(claim)
             rows = storage.rows(sql.CLAIMS_QUEUED, {"known": NOW})
             ids = [row[0] for row in rows]
-            started = {
-                queued.id: tuple(facts_started_by(queued.fact, held_now, by_premise))
-                if all(premise in held_now for premise in queued.premises)
-                else ()
-                for queued in active_claims(rows, storage.rows(sql.PREMISES, {"claims": ids}), names)
-            }
-            waiting = [QueuedClaim(claim, started[claim.id]) for claim in claims_by_id(storage, ids)]
-        return tuple(
-            sorted(
-                waiting, key=lambda queued: (-len(queued.starts), -queued.claim.confidence, queued.claim.id)
-            )
-        )
+            queued = active_claims(rows, storage.rows(sql.PREMISES, {"claims": ids}), names)
+            ready = [claim for claim in queued if held_now.keys() >= set(claim.premises)]
+            started = {claim.id: tuple(facts_started_by(claim.fact, held_now, by_premise)) for claim in ready}
+            waiting = [QueuedClaim(claim, started.get(claim.id, ())) for claim in claims_by_id(storage, ids)]
+        return tuple(sorted(waiting, key=lambda q: (-len(q.starts), -q.claim.confidence, q.claim.id)))
 
     def accept(self, claim: str, *, by: str = "") -> ChangeEffect:
         """Accept a claim, by its id, with the confidence it has.
 
         The report contains the facts that start to hold.
         """
-        return self._decide(
-            "accept", claim, by, lambda change, number: _set_standing(change, claim, "accepted", number)
-        )
+        return self._decide("accept", claim, "accepted", by)
 
     def reject(self, claim: str, *, by: str = "") -> ChangeEffect:
         """Reject a claim, which then stays rejected if it is learnt again."""
-        return self._decide(
-            "reject", claim, by, lambda change, number: _set_standing(change, claim, "rejected", number)
-        )
+        return self._decide("reject", claim, "rejected", by)
 
     def override(
         self, claim: str, *, confidence: float | None = None, object: str | None = None, by: str = ""
@@ -127,12 +116,8 @@ class ReviewLedger:
             raise BadInput("override(claim) takes another confidence or another object")
         if object is not None:
             return self._correct(claim, check_text(object, "the object of a fact"), by)
-        new_confidence = check_probability(
-            confidence if confidence is not None else 0, "the confidence of a claim"
-        )
-        return self._decide(
-            "override", claim, by, lambda change, _: _set_standing(change, claim, "accepted", new_confidence)
-        )
+        sure = check_probability(confidence, "the confidence of a claim")
+        return self._decide("override", claim, "accepted", by, sure)
 
     def decided(self, most: int = 20) -> tuple[ReviewDecision, ...]:
         """Return the last decisions and undos, at most `most`, latest first.
@@ -140,20 +125,10 @@ class ReviewLedger:
         An override may be two: what it rejects and what it accepts.
         """
         require_count(most, 1, "most")
+        rows = self.claims.storage.rows(sql.DECISIONS_LAST, {"most": most})
         return tuple(
-            ReviewDecision(
-                change,
-                from_micros(at),
-                by,
-                action,
-                claim,
-                Triple(subject, relation, object),
-                standing,
-                confidence,
-            )
-            for change, at, by, action, claim, subject, relation, object, standing, confidence in self.claims.storage.rows(
-                sql.DECISIONS_LAST, {"most": most}
-            )
+            ReviewDecision(change, from_micros(at), by, action, claim, Triple(*fact), standing, confidence)
+            for change, at, by, action, claim, *fact, standing, confidence in rows
         )
 
     def waits(self, claim: str) -> bool:
@@ -163,29 +138,22 @@ class ReviewLedger:
         """
         storage = self.claims.storage
         with storage.reading():
-            return list(open_versions(storage, "standing", claim)) == ["queued"] and not open_versions(
-                storage, "drop", claim
-            )
+            standings = list(open_versions(storage, "standing", claim))
+            return standings == ["queued"] and not open_versions(storage, "drop", claim)
 
     # --- calibration ---
 
     def judgements(self) -> list[JudgedClaim]:
         """Return every claim that a person decided on, with the current decision."""
         rows = self.claims.storage.rows(sql.DECISIONS, {"known": NOW})
-        return [
-            JudgedClaim(relation, confidence, standing == "accepted")
-            for relation, confidence, standing in rows
-        ]
+        return [JudgedClaim(relation, sure, standing == "accepted") for relation, sure, standing in rows]
 
     def reliability(self) -> dict[str, AcceptanceCount]:
         """Return how often claims of each relation were accepted, for relations with decisions."""
         decisions: dict[str, list[bool]] = defaultdict(list)
         for relation, _, accepted in self.judgements():
             decisions[relation].append(accepted)
-        return {
-            relation: AcceptanceCount(len(verdicts), sum(verdicts))
-            for relation, verdicts in sorted(decisions.items())
-        }
+        return {name: AcceptanceCount(len(some), sum(some)) for name, some in sorted(decisions.items())}
 
     def calibrated(self, confidence: float, relation: str, *, least: int = 30) -> float:
         """Return the acceptance rate of claims of this confidence, by isotonic regression.
@@ -205,18 +173,19 @@ class ReviewLedger:
     # --- one decision ---
 
     def _decide(
-        self, action: str, claim: str, by: str, decide: Callable[[ClaimChange, float], None]
+        self, action: str, claim: str, standing: str, by: str, confidence: float | None = None
     ) -> ChangeEffect:
+        """Give a claim a standing, with another confidence or the one that it has."""
         original = self.claims.claim(claim)
         with open_change(self.claims.storage, action, by, self.claims.now) as change:
             dropped = open_versions(self.claims.storage, "drop", claim)
             (current_confidence,) = open_versions(self.claims.storage, "standing", claim).values() or (None,)
             if action != "reject" and (dropped or current_confidence is None):
-                raise BadInput(
-                    "this claim was retracted: undo that, or learn it again, and then decide on it"
-                )
+                remedy = "undo that, or learn it again, and then decide on it"
+                raise BadInput(f"this claim was retracted: {remedy}")
             with record_effect(self.claims.storage, change, [claim]) as effect:
-                decide(change, original.confidence if current_confidence is None else current_confidence)
+                known = original.confidence if current_confidence is None else current_confidence
+                _set_standing(change, claim, standing, known if confidence is None else confidence)
             return effect.report
 
     def _correct(self, claim: str, object: str, by: str) -> ChangeEffect:
@@ -299,9 +268,8 @@ class Reviewer:
         self.ledger = ReviewLedger(claims)
         self.queue: tuple[QueuedClaim, ...] = ()
         self.place = 0
-        self.decided: list[
-            tuple[int, str]
-        ] = []  # the changes that undo takes back, and the claim each decided on
+        # the changes that undo takes back, and the claim each decided on
+        self.decided: list[tuple[int, str]] = []
 
     # --- navigation ---
 
@@ -319,9 +287,8 @@ class Reviewer:
         """Read the queue again, and stay at the claim in view or go to the next one that still waits."""
         queue_before, self.queue = self.queue[self.place :] + self.queue[: self.place], self.ledger.queue()
         positions = {queued.claim.id: position for position, queued in enumerate(self.queue)}
-        self.place = next(
-            (positions[queued.claim.id] for queued in queue_before if queued.claim.id in positions), 0
-        )
+        ids = (queued.claim.id for queued in queue_before)
+        self.place = next((positions[id] for id in ids if id in positions), 0)
 
     def move(self, by: int) -> None:
         """Move the view forward or back in the queue, around its end."""
@@ -334,22 +301,16 @@ class Reviewer:
         with claims.storage.reading():
             fact = claim.fact
             identical = set(claims.facts(fact.subject, fact.relation, fact.object))
-            others = [
-                other_fact
-                for other_fact in claims.facts(fact.subject, fact.relation)
-                if other_fact not in identical
-            ]
+            others = [other for other in claims.facts(fact.subject, fact.relation) if other not in identical]
             single = claims.cardinality(fact.relation) == "single"
             if single:
+                rivals = {other: claims.supports_of(other) for other in others}
                 others = [
-                    other_fact
-                    for other_fact in others
-                    if any(_valid_times_overlap(claim, other) for other in claims.supports_of(other_fact))
+                    other for other in others if any(_valid_times_overlap(claim, c) for c in rivals[other])
                 ]
             calibrated = self.ledger.calibrated(claim.confidence, fact.relation)
-        idle = (
-            "" if queued.starts else "a premise is missing" if claim.premises else "other claims say the same"
-        )
+        reason = "a premise is missing" if claim.premises else "other claims say the same"
+        idle = "" if queued.starts else reason
         return DecisionEvidence(claim.confidence, calibrated, idle, single, tuple(others))
 
     def find_waiting(self, beginning: str) -> str:
@@ -361,18 +322,15 @@ class Reviewer:
         matching = self.claims.ids_beginning(beginning)
         waiting = [id for id in matching if self.ledger.waits(id)]
         if len(waiting) > 1:
-            raise BadInput(
-                f"{len(waiting)} claims that wait have an id that begins with {beginning}: give more characters of it"
-            )
+            several = f"{len(waiting)} claims that wait have an id that begins with {beginning}"
+            raise BadInput(f"{several}: give more characters of it")
         if not waiting and len(matching) == 1:
             raise self._already_decided(matching[0])
         if not waiting and not self.ledger.queue():
             raise BadInput(self.nothing_waits)
         if not waiting:
-            listed = "`kgot-lab memory FILE waiting` lists them, and the queue of a ReviewLedger"
-            raise BadInput(
-                f"no claim that waits has an id that begins with {short_repr(beginning)}: {listed}"
-            )
+            hint = "`kgot-lab memory FILE waiting` lists them, and the queue of a ReviewLedger"
+            raise BadInput(f"no claim that waits has an id that begins with {short_repr(beginning)}: {hint}")
         return waiting[0]
 
     # --- decisions ---
@@ -414,9 +372,8 @@ class Reviewer:
         change, claim = self.decided.pop()
         self.claims.undo(change, by=self.by)
         self.reload()
-        self.place = next(
-            (position for position, queued in enumerate(self.queue) if queued.claim.id == claim), self.place
-        )
+        ids = [queued.claim.id for queued in self.queue]
+        self.place = ids.index(claim) if claim in ids else self.place
         return self.claims.claim(claim)
 
     def _already_decided(self, claim: str) -> AlreadyDecided:
@@ -436,6 +393,5 @@ class Reviewer:
 def _valid_times_overlap(one: Claim, other: Claim) -> bool:
     """Return whether the periods of validity of two claims overlap."""
     (since, until), (other_since, other_until) = one.valid_micros, other.valid_micros
-    return (until is None or other_since is None or other_since < until) and (
-        other_until is None or since is None or since < other_until
-    )
+    begins_before_end = until is None or other_since is None or other_since < until
+    return begins_before_end and (other_until is None or since is None or since < other_until)

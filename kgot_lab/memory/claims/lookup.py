@@ -59,14 +59,10 @@ class BeliefTriples:
     def query(self, subject: str) -> list[Triple]:
         """Return the newest triples with a subject, in the order of adding."""
         names = self._beliefs.names()
-        ids, _ = self._fact_ids_by_key(
-            [end_key("subject", name) for name in names.names(subject)], MAX_FACTS_READ
-        )
-        facts = {
-            fact
-            for fact in self._read_facts(names, {id for ids_of_key in ids for id in ids_of_key})
-            if fact.subject == subject
-        }
+        keys = [end_key("subject", name) for name in names.names(subject)]
+        ids, _ = self._fact_ids_by_key(keys, MAX_FACTS_READ)
+        found = self._read_facts(names, set[str]().union(*ids))
+        facts = {fact for fact in found if fact.subject == subject}
         return _short_enough(self._beliefs.triples(facts)) if facts else []
 
     def all(self) -> list[Triple]:
@@ -118,19 +114,15 @@ class BeliefTriples:
             batch = keys[start : start + _MAX_KEYS_PER_QUERY]
             values = {f"key{number}": key for number, key in enumerate(batch)} | {"most": depth + 1}
             of_key: list[list[tuple[int, str]]] = [[] for _ in batch]
-            for key_index, id, learnt in self._beliefs.storage.rows(
-                sql.select_facts_by_key(len(batch)), values
-            ):
+            rows = self._beliefs.storage.rows(sql.select_facts_by_key(len(batch)), values)
+            for key_index, id, learnt in rows:
                 of_key[key_index].append((learnt, id))
             found += [[id for _, id in sorted(each, reverse=True)] for each in of_key if each]
         return [ids[:depth] for ids in found], all(len(ids) <= depth for ids in found)
 
-    def _read_facts(self, names: Aliases, ids: Iterable[str]) -> list[Triple]:
+    def _read_facts(self, names: Aliases, ids: Iterable[str]) -> set[Triple]:
         """Return facts by id, under their canonical names."""
-        return [
-            names.canonical_fact(Triple(*row))
-            for row in self._beliefs.storage.rows(sql.FACTS_BY_ID, {"facts": list(ids)})
-        ]
+        return names.canonical_facts(self._beliefs.storage.rows(sql.FACTS_BY_ID, {"facts": list(ids)}))
 
 
 def _complete_words(keyword: Keyword) -> list[str]:
@@ -175,14 +167,15 @@ def propose_merges(facts: Sequence[Triple]) -> tuple[MergeProposal, ...]:
         neighbours[fact.object].add(("from", fact.relation, fact.subject))
         name_counts.update((fact.subject, fact.object))
     words = {name: _name_words(name) for name in name_counts if len(name) <= _MAX_NAME_LENGTH}
+
+    def rank(name: str) -> tuple[int, int, int, str]:
+        return -len(words[name]), -len("".join(words[name])), -name_counts[name], name
+
     proposals = []
     for one, other in sorted(_comparable_pairs(words)):
         reasons = _merge_reasons(words[one], words[other], len(neighbours[one] & neighbours[other]))
         if reasons:
-            kept, merged = sorted(
-                (one, other),
-                key=lambda name: (-len(words[name]), -len("".join(words[name])), -name_counts[name], name),
-            )
+            kept, merged = sorted((one, other), key=rank)
             proposals.append(MergeProposal(kept, merged, reasons))
     return tuple(sorted(proposals, key=lambda each: (-len(each.reasons), each.kept, each.other)))
 
@@ -223,8 +216,5 @@ def _matches_by_initials(one: NameWords, other: NameWords) -> bool:
     """
     if len(one) < 2 or len(other) < 2 or one[-1] != other[-1] or len(one[-1]) < 2:
         return False
-    pairs = list(zip(one[:-1], other[:-1], strict=False))
-    return all(
-        word == other_word or (min(len(word), len(other_word)) == 1 and word[0] == other_word[0])
-        for word, other_word in pairs
-    )
+    pairs = zip(one[:-1], other[:-1], strict=False)
+    return all(word in (match, match[0]) or match == word[0] for word, match in pairs)

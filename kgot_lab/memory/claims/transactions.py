@@ -50,19 +50,15 @@ class ClaimChange:
             last_id, last_time = next(iter(self.storage.rows(sql.LAST_CHANGE)), (0, None))
             clock = int(self.values["clock"] or 0)
             self.number = int(last_id) + 1
-            self.storage.rows(
-                sql.NEW_CHANGE,
-                self.values
-                | {"id": self.number, "at": clock if last_time is None else max(last_time, clock)},
-            )
+            time = clock if last_time is None else max(last_time, clock)
+            self.storage.rows(sql.NEW_CHANGE, self.values | {"id": self.number, "at": time})
         return self.number
 
     def open(self, kind: str, key: str, value: str, number: float | None = None) -> int:
         """Set a value from now on."""
         change = self.begin()
-        self.storage.rows(
-            sql.OPEN_VERSION, {"kind": kind, "key": key, "value": value, "number": number, "change": change}
-        )
+        version = {"kind": kind, "key": key, "value": value, "number": number, "change": change}
+        self.storage.rows(sql.OPEN_VERSION, version)
         return change
 
     def close(self, kind: str, key: str, value: str | None = None) -> int:
@@ -115,36 +111,23 @@ def record_effect(
     """
     holder = EffectHolder()
     names = read_aliases(storage)
-    claimed_facts = (
-        [Triple(*row) for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": list(claims)})]
-        if claims
-        else []
-    )
-    affected = facts_resting_on(storage, names, claimed_facts)
+    rows = storage.rows(sql.FACTS_OF_CLAIMS, {"claims": list(claims)}) if claims else []
+    affected = facts_resting_on(storage, names, [Triple(*row) for row in rows])
     before = held_facts(claims_deciding(storage, names, affected)).keys() & affected
     yield holder
     after = held_facts(claims_deciding(storage, names, affected)).keys() & affected
-    fallen = sorted(before - after, key=triple_key)
-    holder.report = ChangeEffect(
-        change.number,
-        tuple(fallen),
-        _orphans(storage, fallen),
-        tuple(
-            RecordedAnswer(id, text, from_micros(at))
-            for id, text, at in storage.rows(sql.ANSWERS_ON, {"facts": fact_ids(fallen, names)})
-        ),
-        tuple(sorted(after - before, key=triple_key)),
-    )
+    fallen, risen = (tuple(sorted(facts, key=triple_key)) for facts in (before - after, after - before))
+    rows = storage.rows(sql.ANSWERS_ON, {"facts": fact_ids(fallen, names)})
+    answers = tuple(RecordedAnswer(id, text, from_micros(at)) for id, text, at in rows)
+    holder.report = ChangeEffect(change.number, fallen, _orphans(storage, fallen), answers, risen)
 
 
 def _orphans(storage: ClaimStorage, fallen: Sequence[Triple]) -> tuple[str, ...]:
     """Return the entities of some facts that no fact names any more."""
     names = read_aliases(storage)
     orphaned = {name for fact in fallen for name in (fact.subject, fact.object)}
-    touching = storage.rows(
-        sql.FACTS_NAMING, {"names": [name_used for name in orphaned for name_used in names.names(name)]}
-    )
-    facts = {names.canonical_fact(Triple(*row)) for row in touching}
+    spellings = [spelling for name in orphaned for spelling in names.names(name)]
+    facts = names.canonical_facts(storage.rows(sql.FACTS_NAMING, {"names": spellings}))
     for fact in facts & held_facts(claims_deciding(storage, names, facts)).keys():
         orphaned -= {fact.subject, fact.object}
     return tuple(sorted(orphaned))
@@ -159,18 +142,13 @@ def write_claim(storage: ClaimStorage, claim: Claim) -> None:
         write_fact(storage, fact)
     span = claim.span
     since, until = claim.valid_micros
-    values: dict[str, str | float | None] = {
-        "id": claim.id,
-        "fact": fact_id(claim.fact),
-        "source": claim.source,
-        "said_by": claim.said_by,
-        "kind": claim.kind,
-    }
+    values: dict[str, str | float | None] = {"id": claim.id, "fact": fact_id(claim.fact)}
+    values |= {"source": claim.source, "said_by": claim.said_by, "kind": claim.kind}
     values |= {"confidence": claim.confidence, "valid_from": since, "valid_until": until}
-    storage.rows(
-        sql.NEW_CLAIM,
-        values | {"start": span and span.start, "end": span and span.end, "text": span and span.text},
-    )
+    values |= dict.fromkeys(("start", "end", "text"))
+    if span is not None:
+        values |= {"start": span.start, "end": span.end, "text": span.text}
+    storage.rows(sql.NEW_CLAIM, values)
     for premise in claim.premises:
         storage.rows(sql.NEW_PREMISE, {"claim": claim.id, "fact": fact_id(premise)})
 
@@ -182,9 +160,8 @@ def write_fact(storage: ClaimStorage, fact: Triple) -> None:
     """
     id = fact_id(fact)
     storage.rows(sql.NEW_FACT_KEYS, {"id": id, "keys": fact_keys(*triple_key(fact))})
-    storage.rows(
-        sql.NEW_FACT, {"id": id, "subject": fact.subject, "relation": fact.relation, "object": fact.object}
-    )
+    parts = {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
+    storage.rows(sql.NEW_FACT, {"id": id, **parts})
 
 
 # Erasure of facts and sources from every table and file, which is a person's right. It is not retraction.
@@ -205,40 +182,34 @@ def erase_claims(
     with open_change(storage, "erase", by, beliefs.now) as change:
         names = read_aliases(storage)
         named = {id for (id,) in storage.rows(statement, parameters())}
-        claims, facts = _dependents_to_erase(
-            storage, names, named, set() if fact is None else {names.canonical_fact(fact)}
-        )
+        wanted: set[Triple] = set() if fact is None else {names.canonical_fact(fact)}
+        claims, facts = _dependents_to_erase(storage, names, named, wanted)
         ids = set(fact_ids(facts, names))
         answers = [id for id, *_ in storage.rows(sql.ANSWERS_ON, {"facts": ids})]
         unneeded = {id for (id,) in storage.rows(sql.PREMISES_OF, {"claims": claims})}
         erased_facts = [Triple(*row) for row in storage.rows(sql.FACTS_BY_ID, {"facts": ids | unneeded})]
         if claims or erased_facts:
             storage.rows(sql.MARK_UNSCRUBBED, {"change": change.begin()})
-        for statement in (
-            sql.COUNT_ERASED.format(which=sql.VERSIONS_OF_CLAIMS),
-            sql.DELETE_VERSIONS.format(which=sql.VERSIONS_OF_CLAIMS),
-        ):
-            storage.rows(statement, {"claims": claims})
+        _erase_versions(storage, sql.VERSIONS_OF_CLAIMS, {"claims": claims})
         for statement in sql.DELETE_CLAIMS:
             storage.rows(statement, {"claims": claims})
         for statement in sql.DELETE_ANSWERS:
             storage.rows(statement, {"answers": answers})
-        storage.rows(sql.DELETE_FACTS, {"facts": [fact_id(erased_fact) for erased_fact in erased_facts]})
-        keys = {key for erased_fact in erased_facts for key in fact_keys(*triple_key(erased_fact))}
-        storage.rows(
-            sql.DELETE_FACT_KEYS,
-            {"facts": [fact_id(erased_fact) for erased_fact in erased_facts], "keys": keys},
-        )
-        touched = {name for erased_fact in erased_facts for name in (erased_fact.subject, erased_fact.object)}
-        for statement in (
-            sql.COUNT_ERASED.format(which=sql.VERSIONS_OF_NAMES),
-            sql.DELETE_VERSIONS.format(which=sql.VERSIONS_OF_NAMES),
-        ):
-            storage.rows(statement, {"names": touched})
+        erased_ids = [fact_id(each) for each in erased_facts]
+        storage.rows(sql.DELETE_FACTS, {"facts": erased_ids})
+        keys = {key for each in erased_facts for key in fact_keys(*triple_key(each))}
+        storage.rows(sql.DELETE_FACT_KEYS, {"facts": erased_ids, "keys": keys})
+        touched = {name for each in erased_facts for name in (each.subject, each.object)}
+        _erase_versions(storage, sql.VERSIONS_OF_NAMES, {"names": touched})
     storage.scrub()
-    return ErasureCounts(
-        change.number, len(facts) if claims or erased_facts else 0, len(claims), len(answers)
-    )
+    count = len(facts) if claims or erased_facts else 0
+    return ErasureCounts(change.number, count, len(claims), len(answers))
+
+
+def _erase_versions(storage: ClaimStorage, which: str, values: Mapping[str, set[str]]) -> None:
+    """Count some versions as erased in the changes that opened and closed them, and delete them."""
+    for statement in (sql.COUNT_ERASED, sql.DELETE_VERSIONS):
+        storage.rows(statement.format(which=which), values)
 
 
 def _dependents_to_erase(
@@ -252,27 +223,20 @@ def _dependents_to_erase(
     doomed: set[str] = set()
     while pending:
         doomed |= pending
-        supported_facts = {
-            names.canonical_fact(Triple(*row))
-            for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": pending})
-        } - facts
-        unsupported = {
-            fact
-            for fact in supported_facts
-            if {id for (id,) in storage.rows(sql.CLAIMS_OF_FACTS, {"facts": fact_ids([fact], names)})}
-            <= doomed
-        }
+        unsupported = set()
+        for fact in names.canonical_facts(storage.rows(sql.FACTS_OF_CLAIMS, {"claims": pending})) - facts:
+            rows = storage.rows(sql.CLAIMS_OF_FACTS, {"facts": fact_ids([fact], names)})
+            if doomed.issuperset(id for (id,) in rows):
+                unsupported.add(fact)
         facts = facts | unsupported
         pending = _claims_resting_on(storage, names, unsupported) - doomed
     return doomed, facts
 
 
 def _claims_resting_on(storage: ClaimStorage, names: Aliases, facts: set[Triple]) -> set[str]:
-    return (
-        {id for (id,) in storage.rows(sql.CLAIMS_DERIVED_FROM, {"facts": fact_ids(facts, names)})}
-        if facts
-        else set()
-    )
+    if not facts:
+        return set()
+    return {id for (id,) in storage.rows(sql.CLAIMS_DERIVED_FROM, {"facts": fact_ids(facts, names)})}
 
 
 # Undo: what a change opened is closed, and what it closed is opened again as it was, without a model.
@@ -289,10 +253,8 @@ def undo_change(beliefs: Beliefs, number: int, by: str) -> ChangeEffect:
     storage = beliefs.storage
     with open_change(storage, "undo", by, beliefs.now, undoes=number) as change:
         erased = _check_undoable(beliefs, number)
-        opened, closed = (
-            storage.rows(statement, {"change": number})
-            for statement in (sql.VERSIONS_OPENED, sql.VERSIONS_CLOSED)
-        )
+        statements = (sql.VERSIONS_OPENED, sql.VERSIONS_CLOSED)
+        opened, closed = (storage.rows(statement, {"change": number}) for statement in statements)
         claims = sorted({row[1] for row in (*opened, *closed) if row[0] in ("standing", "drop")})
         with record_effect(beliefs.storage, change, claims) as holder:
             overtaken = {row[5] for row in opened if not _close_opened(change, row)}
@@ -300,9 +262,8 @@ def undo_change(beliefs: Beliefs, number: int, by: str) -> ChangeEffect:
             _refuse_merge_cycles(change, number, [row[1] for row in closed if row[0] == "merged"])
         if overtaken and change.number is None:
             by_later = ", ".join(map(str, sorted(overtaken)))
-            raise BadInput(
-                f"what change {number} did was changed again since, by {by_later}: undo that first"
-            )
+            overtaken_by = f"what change {number} did was changed again since, by {by_later}"
+            raise BadInput(f"{overtaken_by}: undo that first")
         return replace(holder.report, change=change.number, erased=erased, overtaken=tuple(sorted(overtaken)))
 
 
@@ -321,9 +282,8 @@ def _check_undoable(beliefs: Beliefs, number: int) -> int:
     while later := beliefs.storage.rows(sql.CHANGES_UNDOING, {"change": last}):
         last = later[-1][0]
     if last != number:
-        raise BadInput(
-            f"change {number} was undone, last by change {last}: undo that one to turn it round again"
-        )
+        undone = f"change {number} was undone, last by change {last}"
+        raise BadInput(f"{undone}: undo that one to turn it round again")
     return int(erased)
 
 
@@ -336,9 +296,8 @@ def _refuse_merge_cycles(change: ClaimChange, number: int, names: Iterable[str])
             seen.add(canonical)
             canonical = merges[canonical]
         if name in merges and canonical in seen:
-            raise BadInput(
-                f"undoing change {number} would merge {short_repr(name)} in a circle: unmerge {short_repr(merges[name])} first"
-            )
+            cycle = f"undoing change {number} would merge {short_repr(name)} in a circle"
+            raise BadInput(f"{cycle}: unmerge {short_repr(merges[name])} first")
 
 
 def _close_opened(change: ClaimChange, row: ClaimRow) -> bool:
@@ -347,11 +306,10 @@ def _close_opened(change: ClaimChange, row: ClaimRow) -> bool:
     Returns False if something else has closed it since.
     """
     kind, key, value, number, _, closed = row
-    if closed is not None and (
-        open_versions(change.storage, kind, key).get(value, -1) != number
-        or not _was_reopened_by_undo(change, row)
-    ):
-        return False
+    if closed is not None:
+        is_same = open_versions(change.storage, kind, key).get(value, -1) == number
+        if not (is_same and _was_reopened_by_undo(change, row)):
+            return False
     change.close(kind, key, value)
     return True
 

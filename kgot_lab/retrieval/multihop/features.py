@@ -59,27 +59,21 @@ def document_names(document: Document) -> tuple[str, ...]:
     if document.title:
         return tuple(filter(is_distinctive, [remove_article(title_name(document.title))]))
     found = _SUBJECT.match(_skip_headings(document.text)[:_SUBJECT_WITHIN])
-    if (
-        not found
-        or not _BEGINS_WITH_NAME.match(found.group(1))
-        or len(found.group(1).split()) > _LONGEST_SUBJECT
-    ):
+    subject = found.group(1) if found else ""
+    if not _BEGINS_WITH_NAME.match(subject) or len(subject.split()) > _LONGEST_SUBJECT:
         return ()
-    name = remove_article(normalise_name(found.group(1)))
-    return (
-        tuple(dict.fromkeys(filter(is_distinctive, [name, *_shorter_names(name)])))
-        if is_distinctive(name)
-        else ()
-    )
+    name = remove_article(normalise_name(subject))
+    if not is_distinctive(name):
+        return ()
+    return tuple(dict.fromkeys(filter(is_distinctive, [name, *_shorter_names(name)])))
 
 
 def _skip_headings(text: str) -> str:
     """Remove headings and the list marker at the start of a text."""
     for _ in range(_MOST_HEADINGS):
         first, _, rest = text.partition("\n")
-        heading = first.lstrip().startswith("#") or (
-            len(first) <= _LONGEST_HEADING and not any(end in first for end in ".!?")
-        )
+        short = len(first) <= _LONGEST_HEADING and not any(end in first for end in ".!?")
+        heading = short or first.lstrip().startswith("#")
         if not (rest.strip() and heading):
             break
         text = rest
@@ -94,11 +88,8 @@ def _shorter_names(name: str) -> list[str]:
     if ranks and len(words) - ranks >= 2:
         words = words[ranks:]
         shorter.append(" ".join(words))
-    if (
-        3 <= len(words) <= 5
-        and not _JOINING.intersection(words)
-        and not any(letter.isdigit() for letter in name)
-    ):
+    plain = not _JOINING.intersection(words) and not any(letter.isdigit() for letter in name)
+    if plain and 3 <= len(words) <= 5:
         shorter.append(f"{words[0]} {words[-1]}")
     return shorter
 
@@ -132,10 +123,8 @@ class Mentions:
         self.named = named = [document_names(document) for document in documents]
         self.row_of = {document.id: row for row, document in enumerate(documents)}
         uses = Counter(name for row in range(len(documents)) for name in {*held[row], *named[row]})
-        leading = {
-            name: number
-            for number, name in enumerate(sorted(name for name, times in uses.items() if times > 1))
-        }
+        repeated = sorted(name for name, times in uses.items() if times > 1)
+        leading = {name: number for number, name in enumerate(repeated)}
         pairs = [
             (row, leading[name], name in named[row], held[row].get(name, ((), ())))
             for row in range(len(documents))
@@ -147,11 +136,8 @@ class Mentions:
         self.called = np.array([called for _, _, called, _ in pairs], bool)
         self.held = np.array([bool(places) for *_, (places, _) in pairs], bool)
         self.said_in = RaggedArray([places for *_, (places, _) in pairs])
-        stems = {
-            word: number
-            for number, word in enumerate(sorted({word for *_, (_, near) in pairs for word in near}))
-        }
-        self.stems = stems
+        words = sorted({word for *_, (_, near) in pairs for word in near})
+        self.stems = stems = {word: number for number, word in enumerate(words)}
         self.beside = RaggedArray([[stems[word] for word in sorted(near)] for *_, (_, near) in pairs])
         self.of_row = build_csr(self.row, self.name, len(documents))
         self.of_name = build_csr(self.name, self.row, len(self.names))
@@ -165,10 +151,8 @@ class Mentions:
         near: dict[str, set[str]] = {}
         for sentence in rough_sentences(document.text):
             words = [word.lower() for word in name_words(sentence)]
-            for name in {
-                *map(remove_article, capitalised_names(sentence)),
-                *self.titles.find_names(sentence),
-            }:
+            names = {*map(remove_article, capitalised_names(sentence)), *self.titles.find_names(sentence)}
+            for name in names:
                 places.setdefault(name, []).append(len(self.sentences))
                 near.setdefault(name, set()).update(_context_stems(words, name.split()))
             self.sentences.append((row, sentence))
@@ -177,20 +161,16 @@ class Mentions:
     def names_in_question(self, question: str) -> NDArray[np.bool_]:
         """Return, for each name, whether a question holds it as whole words."""
         words = normalise_name(question).split()
-        spans = {
-            " ".join(words[start:end])
-            for start in range(len(words))
-            for end in range(start + 1, len(words) + 1)
-        }
+        count = len(words)
+        spans = {" ".join(words[a:b]) for a in range(count) for b in range(a + 1, count + 1)}
         flags = np.zeros(len(self.names), bool)
         flags[[self._numbers[span] for span in spans if span in self._numbers]] = True
         return flags
 
     def sentence_range(self, row: int) -> tuple[int, int]:
         """Return the index of the first sentence of a document and the index after its last."""
-        return int(self.starts[row]), int(self.starts[row + 1]) if row + 1 < len(self.starts) else len(
-            self.sentences
-        )
+        last = row + 1 == len(self.starts)
+        return int(self.starts[row]), len(self.sentences) if last else int(self.starts[row + 1])
 
     def passage_pairs(self, row: int) -> Ints:
         """Return the pairs of a passage."""
@@ -323,21 +303,16 @@ class QuestionFeatures:
         self._cosines = (index.sentences @ vector).astype(np.float64)
         best = np.maximum.reduceat(self._cosines, mentions.starts)
         self.sentence = scale_by_range(best)
-        own = (
-            0.36 * self.likeness + 0.36 * self.sentence + 0.28 * self._by_words / (self._by_words.max() or 1)
-        )
+        own = 0.36 * self.likeness + 0.36 * self.sentence
+        own = own + 0.28 * self._by_words / (self._by_words.max() or 1)
         self.own = own / (own.max() or 1)
         asked = mentions.titles.find_names(question, cased=False)
         self.asked = np.zeros(index.size)
         self.asked[[mentions.row_of[id] for name in asked for id in mentions.titles[name]]] = 1.0
-        self._said = mentions.said_in.reduce(
-            self._scale_to_best(self._cosines, best), np.maximum, self.sentence[mentions.row]
-        )
-        self._near = np.minimum(
-            1.0,
-            mentions.beside.reduce(self._stem_flags(question, asked), np.add, np.zeros(len(mentions.row)))
-            / 2,
-        )
+        scaled = self._scale_to_best(self._cosines, best)
+        self._said = mentions.said_in.reduce(scaled, np.maximum, self.sentence[mentions.row])
+        flags, none = self._stem_flags(question, asked), np.zeros(len(mentions.row))
+        self._near = np.minimum(1.0, mentions.beside.reduce(flags, np.add, none) / 2)
         self._in_question = mentions.names_in_question(question)
         self.links = np.zeros((len(NAME_FEATURES), index.size))
         self._repeated = np.zeros(index.size)
@@ -350,18 +325,10 @@ class QuestionFeatures:
         """Return the features of all documents, shape (documents, FEATURES)."""
         to_title, from_text, shared = (self.links[kind] for kind in (_TO_TITLE, _FROM_TEXT, _SHARED))
         rest = (self._open, self._repeated, self._joined, self._meaning)
-        products = (
-            to_title * self._open,
-            from_text * self._open,
-            shared * self._open,
-            to_title * self.sentence,
-            from_text * self.sentence,
-        )
-        return np.stack(
-            [self.own, self.sentence, self.asked, *self.links, *rest, *products],
-            dtype=np.float32,
-            casting="same_kind",
-        ).T
+        products = [link * self._open for link in (to_title, from_text, shared)]
+        products += [link * self.sentence for link in (to_title, from_text)]
+        columns = [self.own, self.sentence, self.asked, *self.links, *rest, *products]
+        return np.stack(columns, dtype=np.float32, casting="same_kind").T
 
     def confidence(self, row: int) -> float:
         """Return the confidence in a passage, from 0 to 1, by its own words and its links.
@@ -375,9 +342,8 @@ class QuestionFeatures:
         """Choose a passage: follow its names, and mark what it says as answered."""
         index, confidence = self._index, self.confidence(row)
         similarity = index.passages @ index.passages[row]
-        joint_similarity = scale_by_range(
-            (self._likeness + similarity) / (np.linalg.norm(self._vector + index.passages[row]) or 1)
-        )
+        length = np.linalg.norm(self._vector + index.passages[row]) or 1
+        joint_similarity = scale_by_range((self._likeness + similarity) / length)
         edges = self._candidate_edges(row, confidence, joint_similarity)
         for kind, strength in enumerate(edges.strengths):
             np.maximum.at(self.links[kind], edges.rows, strength)
@@ -385,9 +351,8 @@ class QuestionFeatures:
         self._open = self._lexical_scores(self._held) / (self._by_words.max() or 1)
         start, end = index.mentions.sentence_range(row)
         answer_vector = index.sentences[start + int(np.argmax(self._cosines[start:end]))].astype(np.float64)
-        self._left = (
-            self._left - _ANSWERED_SHARE * max(0.0, float(self._left @ answer_vector)) * answer_vector
-        )
+        answered = _ANSWERED_SHARE * max(0.0, float(self._left @ answer_vector))
+        self._left = self._left - answered * answer_vector
         self._meaning = scale_by_range(
             np.maximum.reduceat(
                 (index.sentences @ self._left.astype(np.float32)).astype(np.float64), index.mentions.starts

@@ -37,6 +37,7 @@ _Floats = NDArray[np.float64]
 LEARNED_WEIGHTS = "weights.json"  # next to this file; written by benchmarks/standard_sets/fit_trail.py
 # control: trained in the same way without the name features
 WITHOUT_LINKS = "weights_without_links.json"
+_WEIGHTS = ("straight", "inner", "bias", "bent")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +57,8 @@ class Scorer:
         clues, units = len(FEATURES), len(self.bias)
         shapes = [part.shape for part in (self.straight, self.inner, self.bias, self.bent)]
         if shapes != [(clues,), (clues, units), (units,), (units,)]:
-            raise BadInput(
-                f"a scorer of {clues} clues has other shapes than {shapes}; fit it anew with benchmarks/standard_sets/fit_trail.py"
-            )
+            problem = f"a scorer of {clues} clues has other shapes than {shapes}"
+            raise BadInput(f"{problem}; fit it anew with benchmarks/standard_sets/fit_trail.py")
         if not all(np.isfinite(part).all() for part in (self.straight, self.inner, self.bias, self.bent)):
             raise BadInput("the weights of a scorer are finite numbers")
 
@@ -67,9 +67,8 @@ class Scorer:
 
         Computed in 32 bits, which takes a third of the time.
         """
-        straight, inner, bias, bent = (
-            part.astype(np.float32) for part in (self.straight, self.inner, self.bias, self.bent)
-        )
+        parts = (self.straight, self.inner, self.bias, self.bent)
+        straight, inner, bias, bent = (part.astype(np.float32) for part in parts)
         table = table.astype(np.float32, copy=False)
         bends = table @ inner
         bends += bias
@@ -81,12 +80,8 @@ class Scorer:
 
         Features that are not named get weight 0.
         """
-        return Scorer(
-            np.array([weights.get(clue, 0.0) for clue in FEATURES]),
-            np.zeros((len(FEATURES), 0)),
-            np.zeros(0),
-            np.zeros(0),
-        )
+        straight = np.array([weights.get(clue, 0.0) for clue in FEATURES])
+        return Scorer(straight, np.zeros((len(FEATURES), 0)), np.zeros(0), np.zeros(0))
 
     @property
     def fingerprint(self) -> str:
@@ -95,10 +90,8 @@ class Scorer:
 
     def as_json(self) -> dict[str, Json]:
         """Return the weights as JSON values, with the names of the features."""
-        numbers = {
-            name: np.round(getattr(self, name).astype(np.float64), 5).tolist()
-            for name in ("straight", "inner", "bias", "bent")
-        }
+        weights = {name: getattr(self, name).astype(np.float64) for name in _WEIGHTS}
+        numbers = {name: np.round(part, 5).tolist() for name, part in weights.items()}
         return {"clues": list(FEATURES), **numbers}
 
     @staticmethod
@@ -108,13 +101,10 @@ class Scorer:
         Raises BadInput for anything else, and for weights of other features.
         """
         if not isinstance(values, dict) or values.get("clues") != list(FEATURES):
-            raise BadInput(
-                "these weights are of other clues than there are now; fit them anew with benchmarks/standard_sets/fit_trail.py"
-            )
+            problem = "these weights are of other clues than there are now"
+            raise BadInput(f"{problem}; fit them anew with benchmarks/standard_sets/fit_trail.py")
         try:
-            return Scorer(
-                *(np.array(values[name], np.float64) for name in ("straight", "inner", "bias", "bent"))
-            )
+            return Scorer(*(np.array(values[name], np.float64) for name in _WEIGHTS))
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput(f"these are no weights of a scorer ({error!r})") from None
 
@@ -125,16 +115,14 @@ def load_scorer(weights: str = LEARNED_WEIGHTS) -> Scorer:
 
     It was trained on the dev split of the bundled sets that docs/recall.md names.
     """
-    return Scorer.of_json(
-        json.loads(resources.files(__package__).joinpath(weights).read_text(encoding="utf-8"))
-    )
+    file = resources.files(__package__).joinpath(weights)
+    return Scorer.of_json(json.loads(file.read_text(encoding="utf-8")))
 
 
 _HOPS = 5
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
-_SHOWN_FEATURES = [
-    NAME_FEATURES.index(kind) for kind in ("to its title, likely", "from its text, likely", "shared")
-]
+_SHOWN_NAMES = ("to its title, likely", "from its text, likely", "shared")
+_SHOWN_FEATURES = [NAME_FEATURES.index(kind) for kind in _SHOWN_NAMES]
 _ARROWS = (
     "--[holds]--> ({}) <--[is called]--",
     "--[is called]--> ({}) <--[holds]--",
@@ -159,21 +147,15 @@ def multihop(
     score = scorer or load_scorer()
     ids = [document.id for document in documents]
     index = build_index(documents, embedder)
-    labels = [
-        document.title or next(iter(index.mentions.named[row]), document.id)
-        for row, document in enumerate(documents)
-    ]
+    subjects = (next(iter(names), "") for names in index.mentions.named)
+    labels = [d.title or name or d.id for d, name in zip(documents, subjects, strict=True)]
 
     def step(ranking: Ranking) -> Ranking:
         question = ranking.query.text
         if not name_words(question):
             return Ranking(ranking.query, ())
-        features = QuestionFeatures(
-            index,
-            question,
-            normalise_rows(embedder.embed([question]), embedder.name)[0],
-            searched_words(question),
-        )
+        vector = normalise_rows(embedder.embed([question]), embedder.name)[0]
+        features = QuestionFeatures(index, question, vector, searched_words(question))
         chosen: list[int] = []
         best = _StrongestLinks(index)
         for _ in range(min(hops, len(ids))):
@@ -184,13 +166,11 @@ def multihop(
             best.update(chosen, features.choose(row))
         scores = score(features.table())
         scores[chosen] = scores.max() + np.arange(len(chosen), 0, -1)
-        return fused_ranking(
-            ranking.query, ids, scores, ((1.0, replace(best.ranking(ranking, ids, labels), system="linked")),)
-        )
+        linked = replace(best.ranking(ranking, ids, labels), system="linked")
+        return fused_ranking(ranking.query, ids, scores, ((1.0, linked),))
 
-    return Stage(
-        f"trail({', '.join([f'{hops} hops'] * (hops != _HOPS) + [f'weights {score.fingerprint}'])})", step
-    )
+    options = [f"{hops} hops"] * (hops != _HOPS) + [f"weights {score.fingerprint}"]
+    return Stage(f"trail({', '.join(options)})", step)
 
 
 def build_index(documents: list[Document], embedder: Embedder) -> MultihopIndex:
@@ -238,6 +218,5 @@ class _StrongestLinks:
             return f"{shown[self._from[row]]} {arrow} {shown[row]}"
 
         found = [ids[row] for row in rows]
-        return replace(
-            fused_ranking(earlier.query, found, self._strength[rows], ()), paths=LazyTexts(found, describe)
-        )
+        linked = fused_ranking(earlier.query, found, self._strength[rows], ())
+        return replace(linked, paths=LazyTexts(found, describe))

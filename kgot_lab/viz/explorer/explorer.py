@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -79,7 +79,7 @@ class Searches:
         self,
         lanes: Lanes,
         shelf: DocumentCollection,
-        queries: tuple[Query, ...],
+        queries: Sequence[Query],
         qrels: Qrels,
         systems: Systems,
     ) -> None:
@@ -129,9 +129,7 @@ class Searches:
     def _notes(
         self, searched: SearchResults, weights: Mapping[str, float], ranking: Ranking, mix: Mix
     ) -> list[str]:
-        notes = [
-            f"The {name} retriever could not search: {reason}" for name, reason in searched.failed.items()
-        ]
+        notes = [f"The {name} retriever could not search: {why}" for name, why in searched.failed.items()]
         if not ranking.hits:
             return [*notes, NOTHING_FOUND]
         empty = [name for name in weights if not searched.found[name].hits]
@@ -171,9 +169,8 @@ class Searches:
         """
         side, notes = self.search_mix(query, mix)
         sides = self._compare_sides(query, mix, request)
-        if sides and all(
-            isinstance(choice, Mapping) and "system" in choice for choice in (request["a"], request.get("b"))
-        ):
+        choices = request.get("a"), request.get("b")
+        if sides and all(isinstance(choice, Mapping) and "system" in choice for choice in choices):
             notes = [SLIDERS_UNUSED]
         previous = self._previous_ranking(query, request.get("before"))
         return {
@@ -207,16 +204,12 @@ class Searches:
         except BadInput:
             weights = {}
         found = self.search(query).found if query.text.strip() else {}
-        hit_counts = {name: len(ranking.hits) for name, ranking in found.items()}
-        return {
-            name: {"share": weights.get(name, 0.0), "found": hit_counts.get(name)}
-            for name in self.lanes.available
-        }
+        counts = {name: len(ranking.hits) for name, ranking in found.items()}
+        names = self.lanes.available
+        return {name: {"share": weights.get(name, 0.0), "found": counts.get(name)} for name in names}
 
     def _draw_pipeline(self, stage: Stage) -> Markup:
-        colours = {
-            retriever.name: RETRIEVER_COLOURS[name] for name, retriever in self.lanes.available.items()
-        }
+        colours = {lane.name: RETRIEVER_COLOURS[name] for name, lane in self.lanes.available.items()}
         return pipeline(stage, colours=colours).svg
 
     # --- two systems side by side ---
@@ -309,9 +302,8 @@ def explore(
     """
     lanes = as_lanes(lanes)
     known_queries = tuple(query if isinstance(query, Query) else Query(query) for query in queries)
-    duplicates = [
-        id for id, times in Counter(query.id for query in known_queries if query.id).items() if times > 1
-    ]
+    uses = Counter(query.id for query in known_queries if query.id)
+    duplicates = [id for id, count in uses.items() if count > 1]
     if duplicates:
         raise BadInput(
             f"{len(duplicates)} query ids occur more than once, for example {duplicates[0]!r}; ids must be unique"
@@ -328,9 +320,8 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     those that LIKE finds. There is no intent retriever. Questions of the test split are not shown. Raises
     what `load_dataset`, `minilm` and `fts5` raise.
     """
-    from kgot_lab.benchmark.recall.datasets import (
-        load_dataset,
-    )  # not needed by `explore` with one's own retrievers
+    # not needed by `explore` with one's own retrievers
+    from kgot_lab.benchmark.recall.datasets import load_dataset
     from kgot_lab.benchmark.recall.systems import systems
     from kgot_lab.embedding.vectors import minilm
     from kgot_lab.retrieval.dense import dense
@@ -346,13 +337,8 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
         text=strongest(bm25(documents), fts5(documents)),
         graph=boosted_neighbours(title_graph(documents), like(documents)),
     )
-    return explore(
-        lanes,
-        documents,
-        queries=dev_split.queries,
-        qrels=dev_split.qrels,
-        systems=systems(dev_split, vectors),
-    )
+    queries, qrels = dev_split.queries, dev_split.qrels
+    return explore(lanes, documents, queries=queries, qrels=qrels, systems=systems(dev_split, vectors))
 
 
 class Explorer:

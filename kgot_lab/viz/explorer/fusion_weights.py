@@ -241,11 +241,8 @@ class _RetrieverScores:
     @staticmethod
     def of(ranking: Ranking) -> _RetrieverScores:
         scores = ranking_scores(ranking)
-        return _RetrieverScores(
-            {id: place for place, id in enumerate(ranking.ids)},
-            scores.tolist(),
-            SCALES[_SCALE](scores).tolist(),
-        )
+        places = {id: place for place, id in enumerate(ranking.ids)}
+        return _RetrieverScores(places, scores.tolist(), SCALES[_SCALE](scores).tolist())
 
     def part(self, name: str, share: float, id: str) -> ScorePart:
         if id not in self.place:

@@ -25,6 +25,7 @@ SAME, UP, DOWN, NEW, GONE = "same", "up", "down", "new", "gone"
 SIGNS: Mapping[str, str] = {SAME: "=", UP: "▲", DOWN: "▼", NEW: "+", GONE: "−"}
 
 Piece = tuple[str, bool]  # some text, and whether it is marked
+Pieces = tuple[Piece, ...]
 Gold = Mapping[str, int]  # document id -> grade; above 0 is relevant
 
 
@@ -49,8 +50,8 @@ class ShownHit:
 
     rank: int
     id: str
-    title: tuple[Piece, ...]
-    snippet: tuple[Piece, ...]
+    title: Pieces
+    snippet: Pieces
     score: float
     gold: bool
     parts: tuple[ScorePart, ...] = ()
@@ -88,7 +89,7 @@ class DocumentCollection:
         """Return why a document is not among some hits."""
         return "not found" if id in self.documents else "not among the documents"
 
-    def pieces(self, id: str, query_words: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    def pieces(self, id: str, query_words: frozenset[str]) -> tuple[Pieces, Pieces]:
         """Return the title and a snippet of a document, with the wanted words marked."""
         document = self.documents.get(id)
         text = document.text if document else "(not among the documents of this explorer)"
@@ -96,9 +97,7 @@ class DocumentCollection:
 
 
 @lru_cache(1000)  # while a slider moves, the question and most hits are unchanged
-def _marked_pieces(
-    title: str, text: str, query_words: frozenset[str]
-) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+def _marked_pieces(title: str, text: str, query_words: frozenset[str]) -> tuple[Pieces, Pieces]:
     return mark_words(title, query_words), mark_words(excerpt(text, query_words), query_words)
 
 
@@ -123,7 +122,7 @@ def excerpt(text: str, query_words: Collection[str], length: int = _MAX_SNIPPET_
     return "… " * (best > 0) + snippet + " …" * (end < len(line))
 
 
-def mark_words(text: str, query_words: Collection[str]) -> tuple[Piece, ...]:
+def mark_words(text: str, query_words: Collection[str]) -> Pieces:
     """Split a text into pieces and mark those that are wanted words."""
     pieces: list[Piece] = []
     for piece in re.split(r"(\w+)", text):
@@ -190,9 +189,8 @@ def rank_changes(hits: Sequence[ShownHit], k: int, other: Ranking, *, is_first: 
         if not 1 <= rank <= k:
             changes.append(RankChange(GONE if is_first else NEW, 0, rank))
         else:
-            changes.append(
-                replace(rank_change(rank, hit.rank) if is_first else rank_change(hit.rank, rank), there=rank)
-            )
+            change = rank_change(rank, hit.rank) if is_first else rank_change(hit.rank, rank)
+            changes.append(replace(change, there=rank))
     return changes
 
 
@@ -206,16 +204,11 @@ def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentCollection)
         return "No gold is known for this question."
     rank_by_id = ranks(ranking)
     found = sorted(rank_by_id[id] for id in relevant if rank_by_id.get(id, k + 1) <= k)
-    positions = (
-        f", at {'ranks' if len(found) > 1 else 'rank'} {' and '.join(map(str, found))}" if found else ""
-    )
+    found_ranks = " and ".join(map(str, found))
+    positions = f", at {'ranks' if len(found) > 1 else 'rank'} {found_ranks}" if found else ""
     summary = f"{len(found)} of {len(relevant)} gold in the first {k}{positions} (recall@{k} = {len(found) / len(relevant):.2f})."
     locations = {id: f"rank {rank_by_id[id]}" if id in rank_by_id else shelf.missing(id) for id in relevant}
-    missed = [
-        f"“{shelf.title(id)}” ({location})"
-        for id, location in locations.items()
-        if rank_by_id.get(id, k + 1) > k
-    ]
+    missed = [f"“{shelf.title(id)}” ({locations[id]})" for id in relevant if rank_by_id.get(id, k + 1) > k]
     return summary + (f" Missed: {', '.join(missed)}." if missed else "")
 
 
@@ -241,12 +234,7 @@ _BAR_WIDTH, BAR_HEIGHT = 460.0, 13.0  # width of a score of 1, and height of a b
 _MAX_HITS_DRAWN = 10  # hits that are drawn
 _MAX_LINE_LENGTH = 112  # maximum characters of a line
 _INK, _MUTED = "#111111", "#555555"
-RETRIEVER_COLOURS: Mapping[str, str] = {
-    "embedding": "#56B4E9",
-    "text": "#E69F00",
-    "graph": "#009E73",
-    "intent": "#CC79A7",
-}
+RETRIEVER_COLOURS = {"embedding": "#56B4E9", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}
 GOLD = "#F0E442"
 
 
@@ -278,9 +266,8 @@ def hits_picture(
         parts.append(hit_markup)
         y += height
     if len(hits) > _MAX_HITS_DRAWN:
-        parts.append(
-            draw_text(f"and {len(hits) - _MAX_HITS_DRAWN} more", _MARGIN + INDENT, y + 4, 12, _MUTED)
-        )
+        more = f"and {len(hits) - _MAX_HITS_DRAWN} more"
+        parts.append(draw_text(more, _MARGIN + INDENT, y + 4, 12, _MUTED))
         y += 20
     return drawing(_describe_hits(question, hits, notes, stage), _WIDTH, y + 6, *parts)
 
@@ -339,23 +326,18 @@ def _draw_segment(retriever: str, x: float, y: float, width: float) -> Markup:
 
     Colour, hatching and letter identify the retriever.
     """
-    right, bottom = x + width, y + BAR_HEIGHT
-    parts = [
-        draw_rect(x, y, float(width), BAR_HEIGHT, RETRIEVER_COLOURS[retriever], stroke="#fff", stroke_width=1)
-    ]
+    right, bottom, colour = x + width, y + BAR_HEIGHT, RETRIEVER_COLOURS[retriever]
+    parts = [draw_rect(x, y, float(width), BAR_HEIGHT, colour, stroke="#fff", stroke_width=1)]
+    dots = _even_positions(x + 3, right - 3, 6)
     lines = {
         "text": [f"M{x:.1f} {y + part * BAR_HEIGHT / 4:.1f} H{right:.1f}" for part in (1, 3)],
         "graph": [f"M{at:.1f} {y:.1f} V{bottom:.1f}" for at in _even_positions(x + 3, right - 1, 6)],
-        "intent": [
-            f"M{at:.1f} {y + row:.1f} h1.6"
-            for row in (3.5, 9.5)
-            for at in _even_positions(x + 3, right - 3, 6)
-        ],
+        "intent": [f"M{at:.1f} {y + row:.1f} h1.6" for row in (3.5, 9.5) for at in dots],
     }.get(retriever, [])
     if lines:
         parts.append(draw_path(" ".join(lines), "#00000055", 1.4 if retriever == "intent" else 1))
     if width >= 26:
-        style: dict[str, Any] = {**WIDE_HALO, "stroke": RETRIEVER_COLOURS[retriever], "text_anchor": "middle"}
+        style: dict[str, Any] = {**WIDE_HALO, "stroke": colour, "text_anchor": "middle"}
         parts.append(draw_text(LETTERS[retriever], x + width / 2, y + 10.5, 11, _INK, bold=True, **style))
     return concat(parts)
 
@@ -394,10 +376,8 @@ def _wrap(text: str, length: int) -> list[str]:
 
 def _describe_hits(question: str, hits: Sequence[ShownHit], notes: Sequence[str], stage: Stage) -> str:
     """Describe the picture in words."""
-    hit_list = "; ".join(
-        f"{hit.rank}. {hit.name}{' (gold)' if hit.gold else ''}, {hit.score:.3f}"
-        for hit in hits[:_MAX_HITS_DRAWN]
-    )
+    shown = hits[:_MAX_HITS_DRAWN]
+    hit_list = "; ".join(f"{hit.rank}. {hit.name}{' (gold)' * hit.gold}, {hit.score:.3f}" for hit in shown)
     short_question = shorten(question, 300)
     return f"The hits of {shorten(stage.name, 300)} for “{short_question}”. {' '.join(notes)} {hit_list or 'No hits'}."
 

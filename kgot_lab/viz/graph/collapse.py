@@ -104,9 +104,8 @@ def collapse_graph(graph: PropertyGraph, most: int = MAX_NODES, *, marked: Colle
     if len(graph) <= most:
         nothing = Communities(np.zeros(len(graph), dtype=np.int32), (), "")
         return make_view(ViewedGraph(graph, nothing, most, marked), np.arange(len(graph)))
-    return _collapsed_view(
-        ViewedGraph(graph, find_communities(graph, most=min(most, MAX_COMMUNITIES)), most, marked)
-    )
+    division = find_communities(graph, most=min(most, MAX_COMMUNITIES))
+    return _collapsed_view(ViewedGraph(graph, division, most, marked))
 
 
 def close_community(view: View, community: str) -> View:
@@ -132,12 +131,9 @@ def reveal_nodes(view: View, ids: Iterable[str]) -> View:
     if len(shown) + collapsed_still <= view.whole.most:
         return make_view(view.whole, shown)
     capacity = max(view.whole.most - len(view.whole.ids), 0)
-    notes = [
-        f"{len(rows) - capacity:,} of the {format_count(len(rows), 'node')} asked for found no room."
-    ] * (len(rows) > capacity)
-    notes += [f"{format_count(len(shown) - max(capacity, len(rows)), 'node')} drawn before gave way."] * (
-        len(shown) > max(capacity, len(rows))
-    )
+    omitted, displaced = len(rows) - capacity, len(shown) - max(capacity, len(rows))
+    notes = [f"{omitted:,} of the {format_count(len(rows), 'node')} asked for found no room."] * (omitted > 0)
+    notes += [f"{format_count(displaced, 'node')} drawn before gave way."] * (displaced > 0)
     return make_view(view.whole, shown[:capacity], " ".join(notes))
 
 
@@ -159,18 +155,16 @@ def open_community(view: View, community: str) -> View:
     at_once = min(MAX_OPENED_NODES, max(view.whole.most - _MAX_NEIGHBOURS - 2, 1))
     whole = _divide_outside(view, number, rows)
     if len(rows) > at_once:
-        finer = split_community(
-            whole.division, rows, edge_ends(whole.graph), whole.labels[0], most=min(_MAX_PARTS, at_once)
-        )
+        ends, labels = edge_ends(whole.graph), whole.labels[0]
+        finer = split_community(whole.division, rows, ends, labels, most=min(_MAX_PARTS, at_once))
         if finer is not whole.division:
             note = f"Inside “{_community_name(view, community)}”: {format_count(len(finer) - len(whole.division), 'smaller group')}."
             return make_view(replace(whole, division=finer), np.arange(0), note)
     hidden = rows[view.at[rows] >= len(view.shown)]
     drawn = (hidden if len(hidden) else rows)[:at_once]
-    omission = (
-        f" {len(drawn)} of {format_count(len(rows), 'node')} are drawn; open it again for the next ones."
-        * (len(drawn) < len(rows))
-    )
+    nodes = format_count(len(rows), "node")
+    is_partial = len(drawn) < len(rows)
+    omission = f" {len(drawn)} of {nodes} are drawn; open it again for the next ones." * is_partial
     return make_view(whole, drawn, f"Inside “{_community_name(view, community)}”.{omission}")
 
 
@@ -192,19 +186,15 @@ def _divide_outside(view: View, number: int, rows: Ints) -> ViewedGraph:
     ends = edge_ends(whole.graph)
     crossing = ends[:, inside[ends[0]] != inside[ends[1]]]
     counts = np.bincount(division.of[crossing[~inside[crossing]]], minlength=len(division))
-    near = [
-        neighbour
-        for neighbour in np.argsort(-counts, kind="stable")[:_MAX_NEIGHBOURS].tolist()
-        if counts[neighbour] and division.kinds[neighbour] != EVERYTHING_ELSE
-    ]
+    nearest = np.argsort(-counts, kind="stable")[:_MAX_NEIGHBOURS].tolist()
+    near = [each for each in nearest if counts[each] and division.kinds[each] != EVERYTHING_ELSE]
     far = ~inside & ~np.isin(division.of, near)
     of, kinds = division.of.copy(), division.kinds
     if len(np.unique(of[far])) > 1:
         of[far], kinds = len(division), (*kinds, EVERYTHING_ELSE)
     outside = frozenset(np.unique(of[~inside]).tolist())
-    return replace(
-        whole, division=Communities(make_read_only(of), kinds, division.how), outer=view, outside=outside
-    )
+    divided = Communities(make_read_only(of), kinds, division.how)
+    return replace(whole, division=divided, outer=view, outside=outside)
 
 
 def _community_name(view: View, community: str) -> str:
@@ -221,9 +211,8 @@ def _collapsed_view(whole: ViewedGraph) -> View:
     """
     if len(whole.division) >= _FEW_COMMUNITIES:
         return make_view(whole, np.arange(0))
-    hubs = np.argsort(-whole.degree, kind="stable")[
-        : max(0, min(_MAX_HUBS, whole.most - len(whole.division)))
-    ]
+    most = max(0, min(_MAX_HUBS, whole.most - len(whole.division)))
+    hubs = np.argsort(-whole.degree, kind="stable")[:most]
     return make_view(whole, hubs[whole.degree[hubs] > 0])
 
 
@@ -247,10 +236,8 @@ def make_view(whole: ViewedGraph, shown: NDArray[np.integer[Any]], note: str = "
     most = _LINES_OF_FEW if whole.ids and len(names) <= _FEW_ITEMS else MAX_LINES
     selected = select_lines(graph, at, len(rows), names, whole.marked, most=most)
     outside = {whole.ids[number] for number in whole.outside}
-    groups = tuple(
-        describe_community(whole, number, hidden, selected.inside[item_of[number]])
-        for number in range(len(division))
-    )
+    inside = selected.inside[item_of]
+    groups = tuple(describe_community(whole, number, hidden, edges) for number, edges in enumerate(inside))
     return View(
         whole=whole,
         shown=make_read_only(rows),
@@ -269,9 +256,5 @@ def _super_node(group: Community) -> Node:
 
 
 def _view_note(whole: ViewedGraph, shown: int, note: str, left_out: str) -> str:
-    return " ".join(
-        filter(
-            None,
-            (describe_collapse(whole), note, describe_single_nodes(shown) if whole.ids else "", left_out),
-        )
-    )
+    single = describe_single_nodes(shown) if whole.ids else ""
+    return " ".join(filter(None, (describe_collapse(whole), note, single, left_out)))

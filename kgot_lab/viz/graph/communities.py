@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, make_read_only
+from kgot_lab.viz.graph.layout import Mask
 
 MAX_COMMUNITIES = 40
 COARSENING = 0.7  # factor of the resolution while there are too many communities
@@ -68,13 +69,8 @@ def partition_rows(links: Ints, labels: _Numbers, *, most: int = MAX_COMMUNITIES
         groups, method = _label_or_component(labels, links, is_isolated)
         method = f"{method}, not by the Louvain method: {missing}"
     groups, divided = _split_giant(_split_components(groups, links), labels, links, most)
-    return _renumber_by_size(
-        _merge_smallest(groups, links, most),
-        links,
-        is_isolated,
-        most,
-        method + ", and the largest by first label" * divided,
-    )
+    method += ", and the largest by first label" * divided
+    return _renumber_by_size(_merge_smallest(groups, links, most), links, is_isolated, most, method)
 
 
 def split_community(
@@ -99,9 +95,7 @@ def split_community(
 def first_labels(graph: PropertyGraph) -> tuple[_Numbers, tuple[str, ...]]:
     """Return the number of each node's first label, shape (nodes,), and the label names by number."""
     number: dict[str, int] = {}
-    codes = [
-        number.setdefault(labels[0] if labels else _NO_LABEL, len(number)) for labels in graph.node_labels
-    ]
+    codes = [number.setdefault(names[0] if names else _NO_LABEL, len(number)) for names in graph.node_labels]
     return np.array(codes, dtype=np.int64), tuple(number)
 
 
@@ -146,9 +140,8 @@ def _louvain_communities(links: Ints, is_isolated: NDArray[np.bool_], most: int)
     row = np.cumsum(~is_isolated) - 1
     one, other = row[links]
     size, count = int(row[-1]) + 1, links.shape[1]
-    network = csr_matrix(
-        (np.ones(2 * count), (np.concatenate([one, other]), np.concatenate([other, one]))), shape=(size, size)
-    )
+    ends = np.concatenate([one, other]), np.concatenate([other, one])
+    network = csr_matrix((np.ones(2 * count), ends), shape=(size, size))
     numbers, resolution = np.arange(size), 1.0
     while True:
         method = Louvain(
@@ -176,9 +169,7 @@ def _aggregate_network(network: Any, numbers: _Numbers) -> Any:
     return (member.T @ network @ member).tocsr()
 
 
-def _label_or_component(
-    labels: _Numbers, links: Ints, is_isolated: NDArray[np.bool_]
-) -> tuple[_Numbers, str]:
+def _label_or_component(labels: _Numbers, links: Ints, is_isolated: Mask) -> tuple[_Numbers, str]:
     """Divide nodes by label, or by connected component if all have the same label.
 
     In the second case, nodes without edges form one group.
@@ -242,9 +233,8 @@ def _merge_smallest(groups: _Numbers, links: Ints, most: int) -> _Numbers:
         if not shared[target]:
             del shared[target]  # it is now a whole component
             component_count += 1
-    return values[np.array([_find_root(into, group) for group in range(len(values))], dtype=np.int64)][
-        numbers
-    ]
+    roots = [_find_root(into, group) for group in range(len(values))]
+    return values[np.array(roots, dtype=np.int64)][numbers]
 
 
 def _find_root(into: Sequence[int], group: int) -> int:
@@ -253,9 +243,7 @@ def _find_root(into: Sequence[int], group: int) -> int:
     return group
 
 
-def _renumber_by_size(
-    groups: _Numbers, links: Ints, is_isolated: NDArray[np.bool_], most: int, method: str
-) -> Communities:
+def _renumber_by_size(groups: _Numbers, links: Ints, is_isolated: Mask, most: int, how: str) -> Communities:
     """Renumber the groups by size, ties by first node.
 
     If there are too many, the smallest ones that no edge leaves are gathered in the rest, the last group.
@@ -272,16 +260,12 @@ def _renumber_by_size(
     rank[order] = np.arange(len(order))
     is_edgeless = np.bincount(numbers, weights=~is_isolated, minlength=len(values)) == 0
     kinds = tuple(WITHOUT_EDGES if is_edgeless[group] else "" for group in order.tolist())
-    return Communities(
-        make_read_only(rank[numbers]), kinds + (THE_REST,) * (len(order) < len(values)), method
-    )
+    kinds += (THE_REST,) * (len(order) < len(values))
+    return Communities(make_read_only(rank[numbers]), kinds, how)
 
 
 def members_by_community(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list[Ints]:
     """Return the node rows of each community, by decreasing degree, ties by row."""
     order = np.lexsort((-np.asarray(degree), division.of)).astype(np.int32)
-    return (
-        np.split(order, np.cumsum(np.bincount(division.of, minlength=len(division)))[:-1])
-        if len(division)
-        else []
-    )
+    ends = np.cumsum(np.bincount(division.of, minlength=len(division)))[:-1]
+    return np.split(order, ends) if len(division) else []

@@ -23,6 +23,7 @@ from kgot_lab.viz.graph.communities import (
     first_labels,
     members_by_community,
 )
+from kgot_lab.viz.graph.layout import Mask
 from kgot_lab.viz.graph.marks import node_caption
 from kgot_lab.viz.static.markup import shorten
 
@@ -96,9 +97,8 @@ def select_lines(
     edges, crossing = np.flatnonzero(is_single), np.flatnonzero(~is_single & ~within)
     low, high = np.minimum(one[crossing], other[crossing]), np.maximum(one[crossing], other[crossing])
     codes, bundle_of, counts = np.unique(low * len(names) + high, return_inverse=True, return_counts=True)
-    ends = np.concatenate(
-        [np.stack([one[edges], other[edges]]), np.stack(np.divmod(codes, max(len(names), 1)))], axis=1
-    )
+    single_ends, bundle_ends = [one[edges], other[edges]], np.divmod(codes, max(len(names), 1))
+    ends = np.concatenate([np.stack(single_ends), np.stack(bundle_ends)], axis=1)
     sizes = np.concatenate([np.zeros(len(edges), dtype=np.int64), counts])
     priority = _line_priority(ends, sizes, singles) if ends.shape[1] > most else np.zeros(ends.shape[1])
     priority[np.searchsorted(edges, _marked_rows(graph, marked, item_of < singles))] = -2
@@ -108,12 +108,8 @@ def select_lines(
     drawn = np.isin(bundle_of, drawn_bundles)
     crossed = crossing[drawn]
     bundles = _build_bundles(graph, codes, bundle_of[drawn], (one < other)[crossed], crossed, names)
-    return DrawnLines(
-        make_read_only(drawn_edges.astype(np.int32)),
-        bundles,
-        np.bincount(one[within], minlength=len(names)),
-        left_out,
-    )
+    inside = np.bincount(one[within], minlength=len(names))
+    return DrawnLines(make_read_only(drawn_edges.astype(np.int32)), bundles, inside, left_out)
 
 
 def format_counts(named: Sequence[tuple[str, int]], total: int, noun: str) -> str:
@@ -150,9 +146,7 @@ def _pseudorandom(count: int) -> NodeNumbers:
     return (np.arange(count, dtype=np.int64) * 2_654_435_761) % 2**32
 
 
-def _marked_rows(
-    graph: PropertyGraph, marked: Collection[Identity], is_single: NDArray[np.bool_]
-) -> list[int]:
+def _marked_rows(graph: PropertyGraph, marked: Collection[Identity], is_single: Mask) -> list[int]:
     """Return the rows of the edges with these identities whose ends are drawn individually.
 
     At most as many as there can be lines are returned. Other identities are ignored.
@@ -162,18 +156,14 @@ def _marked_rows(
     for source, type, target, key in marked:
         if len(rows) == MAX_LINES:
             break
-        if (
-            source in graph
-            and target in graph
-            and is_single[graph.row(source)]
-            and is_single[graph.row(target)]
-        ):
-            out, row = graph.out_csr, graph.row(source)
+        if source not in graph or target not in graph:
+            continue
+        row, end = graph.row(source), graph.row(target)
+        if is_single[row] and is_single[end]:
+            out = graph.out_csr
             near = out.edges[out.indptr[row] : out.indptr[row + 1]]
-            near = near[
-                (graph.targets[near] == graph.row(target)) & (graph.type_codes[near] == types.get(type, -1))
-            ]
-            rows += [edge for edge in near.tolist() if graph.edge_keys[edge] == key]
+            is_match = (graph.targets[near] == end) & (graph.type_codes[near] == types.get(type, -1))
+            rows += [edge for edge in near[is_match].tolist() if graph.edge_keys[edge] == key]
     return rows
 
 
@@ -181,7 +171,7 @@ def _build_bundles(
     graph: PropertyGraph,
     codes: NodeNumbers,
     bundle_of: NodeNumbers,
-    forward: NDArray[np.bool_],
+    forward: Mask,
     rows: NodeNumbers,
     names: Sequence[str],
 ) -> tuple[EdgeBundle, ...]:
@@ -196,28 +186,17 @@ def _build_bundles(
     bundle = type_uses[order] // width
     rank = np.arange(len(order)) - np.searchsorted(bundle, bundle)
     top_types: dict[int, list[tuple[str, int]]] = {}
-    for use, count in zip(
-        type_uses[order[rank < _MAX_TYPES]].tolist(), counts[order[rank < _MAX_TYPES]].tolist(), strict=True
-    ):
+    top = order[rank < _MAX_TYPES]
+    for use, count in zip(type_uses[top].tolist(), counts[top].tolist(), strict=True):
         top_types.setdefault(use // width, []).append((type_names[use % width], count))
-    forward_counts, backward_counts, type_counts = (
-        np.bincount(which, minlength=len(codes))
-        for which in (bundle_of[forward], bundle_of[~forward], bundle)
-    )
-    ends = {
-        number: (names[codes[number] // len(names)], names[codes[number] % len(names)])
-        for number in top_types
-    }
-    return tuple(
-        EdgeBundle(
-            *ends[number],
-            int(forward_counts[number]),
-            int(backward_counts[number]),
-            tuple(types),
-            int(type_counts[number]),
-        )
-        for number, types in top_types.items()
-    )
+    groups = bundle_of[forward], bundle_of[~forward], bundle
+    forward_counts, backward_counts, type_counts = (np.bincount(one, minlength=len(codes)) for one in groups)
+    bundles = []
+    for number, types in top_types.items():
+        source, target = (names[end] for end in divmod(codes[number], len(names)))
+        sizes = int(forward_counts[number]), int(backward_counts[number])
+        bundles.append(EdgeBundle(source, target, *sizes, tuple(types), int(type_counts[number])))
+    return tuple(bundles)
 
 
 _MAX_LABELS, _MAX_EXAMPLES = 3, 2  # maximum labels and examples in a title
@@ -268,16 +247,14 @@ class ViewedGraph:
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """The ids of the communities, none of which is a node id."""
-        return tuple(
-            _unused_id(f"community {number + 1}", self.graph) for number in range(len(self.division))
-        )
+        names = (f"community {number + 1}" for number in range(len(self.division)))
+        return tuple(_unused_id(name, self.graph) for name in names)
 
     @cached_property
     def degree(self) -> NodeNumbers:
         """The degree of each node."""
-        return np.bincount(
-            np.concatenate([self.graph.sources, self.graph.targets]), minlength=len(self.graph)
-        )
+        ends = np.concatenate([self.graph.sources, self.graph.targets])
+        return np.bincount(ends, minlength=len(self.graph))
 
     @cached_property
     def members(self) -> list[Ints]:
@@ -303,11 +280,8 @@ class ViewedGraph:
     def share_inside(self) -> float:
         """The share of edges within a community."""
         of = self.division.of
-        return (
-            float((of[self.graph.sources] == of[self.graph.targets]).mean())
-            if len(self.graph.sources)
-            else 1.0
-        )
+        is_inside = of[self.graph.sources] == of[self.graph.targets]
+        return float(is_inside.mean()) if len(is_inside) else 1.0
 
     def number(self, community: str) -> int:
         """Return the number of a community.
@@ -321,45 +295,29 @@ class ViewedGraph:
         return self.ids.index(community)
 
 
-def describe_community(whole: ViewedGraph, number: int, hidden: NDArray[np.bool_], edges: int) -> Community:
+def describe_community(whole: ViewedGraph, number: int, hidden: Mask, edges: int) -> Community:
     """Describe a community by its hidden members, or by all members if none is hidden."""
     rows = whole.members[number]
     hidden_rows = rows[hidden[rows]]
     described = hidden_rows if len(hidden_rows) else rows
     codes, names = whole.labels
     counts = np.bincount(codes[described], minlength=len(names))
-    labels = tuple(
-        (names[code], int(counts[code]))
-        for code in np.argsort(-counts, kind="stable").tolist()
-        if counts[code]
-    )
-    size_text = (
-        f"{len(hidden_rows):,} more of {format_count(len(rows), 'node')}"
-        if 0 < len(hidden_rows) < len(rows)
-        else format_count(len(rows), "node")
-    )
+    order = np.argsort(-counts, kind="stable").tolist()
+    labels = tuple((names[code], int(counts[code])) for code in order if counts[code])
+    size_text = format_count(len(rows), "node")
+    if 0 < len(hidden_rows) < len(rows):
+        size_text = f"{len(hidden_rows):,} more of {size_text}"
     best = described[np.argsort(-whole.belonging[described], kind="stable")]
     captions = (shorten_name(node_caption(whole.graph.nodes[row])) for row in best.tolist())
     examples = ", ".join(islice(dict.fromkeys(captions), _MAX_EXAMPLES))
     kind = whole.division.kinds[number]
     labelled = any(whole.graph.node_labels[row] for row in described.tolist())
-    title = (
-        f"{size_text} {kind}".strip()
-        + f": {format_counts(labels[:_MAX_LABELS], len(labels), 'label')}" * labelled
-    )
-    inner_edges = int(edges) if len(hidden_rows) else 0
+    label_text = f": {format_counts(labels[:_MAX_LABELS], len(labels), 'label')}" * labelled
+    title = f"{size_text} {kind}".strip() + f"{label_text}; e.g. {examples}"
+    sizes = len(rows), len(hidden_rows), int(edges) if len(hidden_rows) else 0
     majority = _majority_note(labels, len(described), len(names)) * labelled
     name = f"{_NAMES.get(kind, examples)} ({format_count(len(described), 'node')}{majority})"
-    return Community(
-        whole.ids[number],
-        f"{title}; e.g. {examples}",
-        name,
-        kind,
-        len(rows),
-        len(hidden_rows),
-        inner_edges,
-        labels,
-    )
+    return Community(whole.ids[number], title, name, kind, *sizes, labels)
 
 
 def _majority_note(labels: Sequence[tuple[str, int]], count: int, kinds: int) -> str:

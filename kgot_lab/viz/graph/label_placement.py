@@ -43,9 +43,8 @@ def place_names(
     for number in range(count):
         distance = radius[number] + _GAP + halves[number]
         slanted = np.array([halves[number, 0] + 0.5 * radius[number], distance[1]])
-        offsets = np.where(
-            np.abs(_SIDES).sum(axis=1, keepdims=True) > 1, np.sign(_SIDES) * slanted, _SIDES * distance
-        )
+        is_corner = np.abs(_SIDES).sum(axis=1, keepdims=True) > 1
+        offsets = np.where(is_corner, np.sign(_SIDES) * slanted, _SIDES * distance)
         middles[number] = points[number] + offsets
     preferred = middles
     middles = np.clip(preferred, halves[:, None], np.maximum(limit - halves, halves)[:, None])
@@ -96,10 +95,9 @@ def place_edge_labels(
         near = ((sampled > options.min(axis=0) - half) & (sampled < options.max(axis=0) + half)).all(axis=-1)
         near[row] = False
         others = sampled[near]
-        crossed = (
-            (np.abs(options[:, :1] - others[:, 0]) < half[0])
-            & (np.abs(options[:, 1:] - others[:, 1]) < half[1])
-        ).sum(axis=1)
+        near_x = np.abs(options[:, :1] - others[:, 0]) < half[0]
+        near_y = np.abs(options[:, 1:] - others[:, 1]) < half[1]
+        crossed = (near_x & near_y).sum(axis=1)
         cost[number] += (
             _OVERLAP_COST * (on_obstacles > 0).sum(axis=1)
             + on_obstacles.sum(axis=1)
@@ -139,10 +137,8 @@ def _label_overlap_cost(middles: Points, halves: Points, chosen: NDArray[np.intp
     candidates, half = middles[number], halves[number]
     positions = middles[np.arange(len(middles)), chosen]
     # usually few of thousands
-    near = (
-        (positions > candidates.min(axis=0) - half - halves)
-        & (positions < candidates.max(axis=0) + half + halves)
-    ).all(axis=1)
+    low, high = candidates.min(axis=0) - half - halves, candidates.max(axis=0) + half + halves
+    near = ((positions > low) & (positions < high)).all(axis=1)
     near[number] = False
     depth = box_overlap(candidates[:, None], half, positions[near], halves[near])
     cost: Points = _OVERLAP_COST * (depth > 0).sum(axis=1) + depth.sum(axis=1)
@@ -169,11 +165,9 @@ def control_points(points: Points, radius: Points, ends: NodePairs, bounds: tupl
     found = np.empty((len(ends), 2))
     for number, base in enumerate(_parallel_bends(ends, 1.2 * min(bounds))):
         one, other = ends[number]
-        found[number] = (
-            _bent_control(points, radius, (int(one), int(other)), base, bounds)
-            if one != other
-            else points[one]
-        )
+        found[number] = points[one]
+        if one != other:
+            found[number] = _bent_control(points, radius, (int(one), int(other)), base, bounds)
     return found
 
 
@@ -209,13 +203,11 @@ def _bent_control(
     others, rims = points[is_other], radius[is_other]
     margin = (rims + _PREFERRED_CLEARANCE)[:, None]
     # all other nodes cost nothing
-    near = ((others > curves.min(axis=(0, 1)) - margin) & (others < curves.max(axis=(0, 1)) + margin)).all(
-        axis=1
-    )
+    low, high = curves.min(axis=(0, 1)) - margin, curves.max(axis=(0, 1)) + margin
+    near = ((others > low) & (others < high)).all(axis=1)
     x, y = others[near].T
-    clearance[:, near] = (
-        np.hypot(curves[..., :1] - x, curves[..., 1:] - y).min(axis=1, initial=np.inf) - rims[near]
-    )
+    distances = np.hypot(curves[..., :1] - x, curves[..., 1:] - y).min(axis=1, initial=np.inf)
+    clearance[:, near] = distances - rims[near]
     outside = (np.maximum(-curves, 0) + np.maximum(curves - np.array(bounds), 0)).max(axis=(1, 2))
     cost = (
         np.abs(bends - base) / 20

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Points = NDArray[np.float64]
 NodePairs = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+Size = tuple[float, float]  # width and height
 
 _FORCE_ROUNDS = 200
 _GRID_SIZE = 30  # grid positions per axis for a node that is added to a picture
@@ -46,9 +47,8 @@ def force_layout(
 def _add_missing_points(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Points:
     """Point each missing point at the grid point of least energy under the forces of `force_layout`."""
     points = points.copy()
-    grid = np.stack(
-        np.meshgrid(np.linspace(0, aspect, _GRID_SIZE), np.linspace(0, 1, _GRID_SIZE)), axis=-1
-    ).reshape(-1, 2)
+    axes = np.linspace(0, aspect, _GRID_SIZE), np.linspace(0, 1, _GRID_SIZE)
+    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
     missing = np.flatnonzero(np.isnan(points[:, 0])).tolist()
     while missing:
         placed = ~np.isnan(points[:, 0])
@@ -59,9 +59,8 @@ def _add_missing_points(points: Points, pairs: NodePairs, ideal: float, aspect: 
         near = np.unique(ends[(ends[:, 0] == node) & placed[ends[:, 1]], 1])
         distance_to_placed = np.linalg.norm(grid[:, None] - points[placed][None], axis=2) + 1e-3
         distance_to_neighbours = np.linalg.norm(grid[:, None] - points[near][None], axis=2)
-        energy = ((ideal / distance_to_placed) ** 2).sum(axis=1) + (
-            (distance_to_neighbours / ideal) ** 2
-        ).sum(axis=1)
+        energy = ((ideal / distance_to_placed) ** 2).sum(axis=1)
+        energy += ((distance_to_neighbours / ideal) ** 2).sum(axis=1)
         points[node] = grid[energy.argmin()]
     return points
 
@@ -98,9 +97,7 @@ def _fill_square(points: Points) -> Points:
     return filled
 
 
-def separate_boxes(
-    points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple[float, float]
-) -> Points:
+def separate_boxes(points: Points, size: Size, fixed: Mask, bounds: Size) -> Points:
     """Move all points that are not fixed until boxes of this size around them barely overlap.
 
     All points stay within (0, 0) and `bounds`.
@@ -118,9 +115,8 @@ def separate_boxes(
         sideways = overlap[:, 0] / box[0] < overlap[:, 1] / box[1]
         sign = np.where(apart == 0, np.where(one < other, -1, 1)[:, None], np.sign(apart))
         push = np.where(np.stack([sideways, ~sideways], axis=1), overlap * sign, 0)
-        moved = np.stack(
-            [np.bincount(one, weights=push[:, axis], minlength=len(points)) for axis in (0, 1)], axis=1
-        )
+        shifts = [np.bincount(one, push[:, axis], len(points)) for axis in (0, 1)]
+        moved = np.stack(shifts, axis=1)
         points = np.clip(points + 0.3 * moved * weight, 0, bounds)
     return points
 
@@ -220,7 +216,7 @@ def free_grid_positions(preferred: Points, occupied: Points) -> Points:
 # --- stretching: positions fill the drawing area, names and nodes keep their sizes ---
 
 
-def stretch_to_area(points: Points, before: Points, after: Points, area: tuple[float, float]) -> Points:
+def stretch_to_area(points: Points, before: Points, after: Points, area: Size) -> Points:
     """Move and scale the points, shape (n, 2), on each axis to span the area from edge to edge.
 
     `before` is how far each item extends left of and above its point, `after` right of and below, in the same
@@ -278,9 +274,8 @@ def segments_cross(a: Points, b: Points, c: Points, d: Points) -> Mask:
 
     Shapes broadcast to (..., 2). Segments that only touch do not cross.
     """
-    crosses: Mask = (_orientation(a, b, c) * _orientation(a, b, d) < 0) & (
-        _orientation(c, d, a) * _orientation(c, d, b) < 0
-    )
+    cd_apart = _orientation(a, b, c) * _orientation(a, b, d) < 0
+    crosses: Mask = cd_apart & (_orientation(c, d, a) * _orientation(c, d, b) < 0)
     return crosses
 
 
@@ -306,9 +301,8 @@ def box_overlap(middles: Points, halves: Points, others: Points, other_halves: P
 
 
 def _orientation(a: Points, b: Points, c: Points) -> Points:
-    side: Points = (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (
-        c[..., 0] - a[..., 0]
-    )
+    ab, ac = b - a, c - a
+    side: Points = ab[..., 0] * ac[..., 1] - ab[..., 1] * ac[..., 0]
     return side
 
 
@@ -353,12 +347,7 @@ class NodeExtents:
 
 
 def untangle_layout(
-    points: Points,
-    pairs: NodePairs,
-    extents: NodeExtents,
-    bounds: tuple[float, float],
-    label_sizes: Points,
-    fixed: Mask,
+    points: Points, pairs: NodePairs, extents: NodeExtents, bounds: Size, label_sizes: Points, fixed: Mask
 ) -> Points:
     """Move the points that are not `fixed` to reduce overlaps and crossings, by local search.
 
@@ -384,12 +373,7 @@ def untangle_layout(
 
 class _LayoutSearch:
     def __init__(
-        self,
-        points: Points,
-        pairs: NodePairs,
-        extents: NodeExtents,
-        bounds: tuple[float, float],
-        label_sizes: Points,
+        self, points: Points, pairs: NodePairs, extents: NodeExtents, bounds: Size, label_sizes: Points
     ) -> None:
         self.points, self.pairs, self.words = points.copy(), pairs, label_sizes
         self.radius, self.halves = extents.radius, extents.halves
@@ -401,14 +385,10 @@ class _LayoutSearch:
         self.high = np.maximum(self.high, self.low)
         self.points = np.clip(self.points, self.low, self.high)
         self.ideal = float(np.sqrt(bounds[0] * bounds[1] / max(len(points), 1)))
-        self.at: list[NDArray[np.intp]] = [
-            np.flatnonzero((pairs == node).any(axis=1)) for node in range(len(points))
-        ]
-        rings = [
-            (r * np.cos(a + r), r * np.sin(a + r))
-            for r in _RINGS
-            for a in np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False)
-        ]  # each ring is rotated a little
+        self.at = [np.flatnonzero((pairs == node).any(axis=1)) for node in range(len(points))]
+        angles = np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False)
+        # each ring is rotated a little
+        rings = [(r * np.cos(a + r), r * np.sin(a + r)) for r in _RINGS for a in angles]
         self.steps = np.array([(0.0, 0.0), *rings])
         self.anywhere = (quasirandom_points(_RANDOM_POSITIONS) + 1) / 2
 
@@ -420,9 +400,8 @@ class _LayoutSearch:
     def improve(self, node: int) -> bool:
         """Move a node to the best position found, and return whether it moved."""
         low, high = self.low[node], self.high[node]
-        candidates = np.concatenate(
-            [np.clip(self.points[node] + self.steps, low, high), low + self.anywhere * (high - low)]
-        )
+        around = np.clip(self.points[node] + self.steps, low, high)
+        candidates = np.concatenate([around, low + self.anywhere * (high - low)])
         costs = self.costs(node, candidates)
         best = int(costs.argmin())
         if costs[best] > costs[0] - 0.05:
@@ -450,14 +429,11 @@ class _LayoutSearch:
     def _foreign_line_cost(self, node: int, points: Points, foreign: Mask) -> Points:
         """Return the cost of other nodes' lines through the node or across its name."""
         starts, ends = self.points[self.pairs[foreign, 0]], self.points[self.pairs[foreign, 1]]
-        cost = _line_through_cost(distance_to_lines(points[:, None], starts, ends), self.radius[node]).sum(
-            axis=1
-        )
+        distances = distance_to_lines(points[:, None], starts, ends)
+        cost = _line_through_cost(distances, self.radius[node]).sum(axis=1)
         scale = self.name_halves[node]
-        on_name = (
-            distance_to_lines((points + self.name_down[node])[:, None] / scale, starts / scale, ends / scale)
-            < 1
-        )
+        names = (points + self.name_down[node])[:, None] / scale
+        on_name = distance_to_lines(names, starts / scale, ends / scale) < 1
         under: Points = cost + _UNDER_NAME_COST * on_name.sum(axis=1)
         return under
 
@@ -472,24 +448,18 @@ class _LayoutSearch:
         start, end = points[:, None], self.points[far]
         across, down = np.abs(start[..., 0] - end[:, 0]), np.abs(start[..., 1] - end[:, 1])
         length = np.hypot(across, down) + 1e-6
-        wide = np.minimum(
-            self.words[own, 0] / (across / length + 0.05), self.words[own, 1] / (down / length + 0.05)
-        )
+        words = self.words[own]
+        wide = np.minimum(words[:, 0] / (across / length + 0.05), words[:, 1] / (down / length + 0.05))
         need = self.radius[node] + self.radius[far] + 16 + wide
-        cost: Points = _LENGTH_COST * ((length / self.ideal) ** 2).sum(
-            axis=1
-        ) ** 0.75 + _SHORTNESS_COST * np.maximum(1 - length / need, 0).sum(axis=1)
+        cost: Points = _LENGTH_COST * ((length / self.ideal) ** 2).sum(axis=1) ** 0.75
+        cost += _SHORTNESS_COST * np.maximum(1 - length / need, 0).sum(axis=1)
         rows = np.arange(len(self.points))
         is_other = (rows != node) & (rows != far[:, None])  # for each line, the nodes that are not its ends
         distances = distance_to_lines(self.points, start[:, :, None], end[:, None])
         cost += (_line_through_cost(distances, self.radius) * is_other).sum(axis=(1, 2))
         scale = self.name_halves
-        on_name = (
-            distance_to_lines(
-                (self.points + self.name_down) / scale, start[:, :, None] / scale, end[:, None] / scale
-            )
-            < 1
-        )
+        names = (self.points + self.name_down) / scale
+        on_name = distance_to_lines(names, start[:, :, None] / scale, end[:, None] / scale) < 1
         cost += _UNDER_NAME_COST * (on_name & is_other).sum(axis=(1, 2))
         if (~own).any():
             c, d = self.points[self.pairs[~own, 0]], self.points[self.pairs[~own, 1]]

@@ -91,20 +91,15 @@ def draw_shape(look: NodeLook, centre: Point, radius: float, *, ghost: bool = Fa
     rotation = math.pi / 4 if look.corners == 4 else -math.pi / 2
     angles = [rotation + 2 * math.pi * corner / look.corners for corner in range(look.corners)]
     size = radius * (1.2 if look.corners <= 4 else 1.08)  # so that all shapes look equally large
-    return element(
-        "polygon",
-        points=_format_points([(x + size * math.cos(angle), y + size * math.sin(angle)) for angle in angles]),
-        fill=look.colour,
-        **rim,
-    )
+    points = [(x + size * math.cos(angle), y + size * math.sin(angle)) for angle in angles]
+    return element("polygon", points=_format_points(points), fill=look.colour, **rim)
 
 
 def draw_badge(mark: Style, centre: Point, radius: float) -> Markup:
     """Draw a ring around a node and a sign beside it."""
     (x, y), r = centre, radius
-    ring = draw_circle(
-        x, y, r + 5.0, stroke=mark.colour, stroke_width=mark.width, stroke_dasharray=mark.dashes
-    )
+    pen = {"stroke": mark.colour, "stroke_width": mark.width, "stroke_dasharray": mark.dashes}
+    ring = draw_circle(x, y, r + 5.0, "none", **pen)
     disc = draw_circle(x + r + 3, y - r - 3, 6.0, mark.ink)
     middle = {"text_anchor": "middle", "font_weight": "bold", "font_size": 11}
     sign = element("text", mark.sign, x=x + r + 3, y=y - r + 0.8, fill="#fff", **middle)
@@ -130,10 +125,8 @@ def edge_curve(
     first = _move_towards(start[0], control, start[1] + 1)
     last = _move_towards(end[0], control, end[1] + (3 if headed else 1))
     neck = _move_towards(last, control, 7) if headed else last
-    return Curve(
-        f"M{_format_point(first)} Q{_format_point(control)} {_format_point(neck)}",
-        _arrow_points(last, control),
-    )
+    path = f"M{_format_point(first)} Q{_format_point(control)} {_format_point(neck)}"
+    return Curve(path, _arrow_points(last, control))
 
 
 def loop_curve(centre: Point, radius: float, number: int, *, headed: bool = True) -> Curve:
@@ -151,18 +144,15 @@ def loop_curve(centre: Point, radius: float, number: int, *, headed: bool = True
 
 
 def _move_towards(start: Point, goal: Point, distance: float) -> Point:
-    length = math.hypot(goal[0] - start[0], goal[1] - start[1]) or 1.0
-    return start[0] + (goal[0] - start[0]) / length * distance, start[1] + (
-        goal[1] - start[1]
-    ) / length * distance
+    dx, dy = goal[0] - start[0], goal[1] - start[1]
+    length = math.hypot(dx, dy) or 1.0
+    return start[0] + dx / length * distance, start[1] + dy / length * distance
 
 
 def _arrow_points(tip: Point, origin: Point) -> str:
-    back = _move_towards(tip, origin, 9)
-    across = (back[1] - tip[1]) / 9 * 4, (tip[0] - back[0]) / 9 * 4
-    return _format_points(
-        [tip, (back[0] + across[0], back[1] + across[1]), (back[0] - across[0], back[1] - across[1])]
-    )
+    x, y = _move_towards(tip, origin, 9)
+    dx, dy = (y - tip[1]) / 9 * 4, (tip[0] - x) / 9 * 4
+    return _format_points([tip, (x + dx, y + dy), (x - dx, y - dy)])
 
 
 def _format_point(position: Point) -> str:
@@ -244,24 +234,18 @@ def find_support(run: Trace | Iterable[Event]) -> AnswerSupport:
         raise BadInput(
             "a picture of an answer needs a run that has one: give a finished run, as load_run returns it"
         )
-    graph = graph_after(events)
+    graph, question, answer = graph_after(events), started.question, answered.text
     by_fact = {fact_of(edge): edge for edge in graph.edges}
     read_facts = [by_fact[fact] for fact in answered.evidence if isinstance(fact, str) and fact in by_fact]
-    connected = _connected_facts(answered.text, read_facts, graph)
-    query_words = set(content_words(f"{started.question} {answered.text}"))
-    hub = _hub(connected, answered.text, graph)
+    connected = _connected_facts(answer, read_facts, graph)
+    query_words = set(content_words(f"{question} {answer}"))
+    hub = _hub(connected, answer, graph)
     telling = _add_connecting_facts(_minimal_cover(connected, query_words, graph), connected, hub)
     passages = [document for document in _returned_documents(events) if document.id in answered.passages]
+    beside = tuple(edge for edge in connected if edge not in telling)
+    quoted = tuple(_quotations(telling, passages, graph))
     return AnswerSupport(
-        started.question,
-        answered.text,
-        answered.forced,
-        telling,
-        tuple(edge for edge in connected if edge not in telling),
-        tuple(_find_quotations(telling, passages, graph)),
-        hub,
-        graph,
-        started.planning,
+        question, answer, answered.forced, telling, beside, quoted, hub, graph, started.planning
     )
 
 
@@ -312,9 +296,8 @@ def _minimal_cover(facts: Sequence[Edge], query_words: set[str], graph: Property
     """Select greedily the fewest facts that cover the wanted words, in their order."""
     chosen: list[Edge] = []
     uncovered = set(query_words)
-    while facts and (
-        covered_words := {edge.identity: uncovered & _edge_words(edge, graph) for edge in facts}
-    ):
+    while facts:
+        covered_words = {edge.identity: uncovered & _edge_words(edge, graph) for edge in facts}
         # the first of equals, since the loop lists the nearest first
         best = max(facts, key=lambda edge: len(covered_words[edge.identity]))
         if not covered_words[best.identity]:
@@ -339,9 +322,7 @@ def _returned_documents(events: Iterable[Event]) -> list[Document]:
     return [document for event in events if isinstance(event, ToolReturned) for document in event.sources]
 
 
-def _find_quotations(
-    facts: Iterable[Edge], passages: Sequence[Document], graph: PropertyGraph
-) -> Iterator[Quotation]:
+def _quotations(facts: Iterable[Edge], passages: list[Document], graph: PropertyGraph) -> Iterator[Quotation]:
     """Yield the sentences from which facts were taken, once each.
 
     If a fact has no sentence of its own, the first sentence that names both its ends is used.
@@ -402,9 +383,8 @@ def path_edges(graph: PropertyGraph, path: Sequence[str]) -> list[Edge]:
 
 
 def _edge_between(graph: PropertyGraph, one: str, other: str) -> Edge:
-    candidates = [
-        edge for edge in graph.neighbours(one, "both") if one != other and other in (edge.source, edge.target)
-    ]
+    edges = graph.neighbours(one, "both")
+    candidates = [edge for edge in edges if one != other and other in (edge.source, edge.target)]
     if not candidates:
         raise BadInput(f"no edge joins {one!r} and {other!r}, so they cannot be neighbours on a path")
     return min(candidates, key=lambda edge: edge.source != one)
@@ -438,9 +418,8 @@ class MarkedGraph:
     @property
     def touched(self) -> frozenset[str]:
         """The ids of marked nodes, and of the ends of marked edges."""
-        return frozenset(self.nodes) | {
-            end for source, _, target, _ in self.edges for end in (source, target)
-        }
+        ends = (end for source, _, target, _ in self.edges for end in (source, target))
+        return frozenset((*self.nodes, *ends))
 
 
 def mark_graph(graph: PropertyGraph, highlight: Highlight) -> MarkedGraph:
@@ -453,22 +432,14 @@ def mark_graph(graph: PropertyGraph, highlight: Highlight) -> MarkedGraph:
     if highlight is None or (not isinstance(highlight, Diff) and not highlight):
         return MarkedGraph(graph, {}, {}, "")
     if isinstance(highlight, Diff):
-        return MarkedGraph(
-            _add_removed(graph, highlight),
-            _node_marks(highlight),
-            _edge_marks(highlight),
-            f"{_LAST_WRITE} {highlight}.",
-        )
+        nodes, edges = _node_marks(highlight), _edge_marks(highlight)
+        return MarkedGraph(_add_removed(graph, highlight), nodes, edges, f"{_LAST_WRITE} {highlight}.")
     if isinstance(highlight, str):
         raise BadInput(f"a path is a list of node ids, such as [{highlight!r}, …]")
     names = [graph.node(id).text for id in highlight]
-    edges = path_edges(graph, highlight)
-    return MarkedGraph(
-        graph,
-        dict.fromkeys(highlight, "path"),
-        {edge.identity: "path" for edge in edges},
-        f"The path: {' – '.join(names)}.",
-    )
+    nodes = dict.fromkeys(highlight, "path")
+    edges = {edge.identity: "path" for edge in path_edges(graph, highlight)}
+    return MarkedGraph(graph, nodes, edges, f"The path: {' – '.join(names)}.")
 
 
 def _mark_answer(graph: PropertyGraph, run: Trace) -> MarkedGraph:
@@ -476,11 +447,9 @@ def _mark_answer(graph: PropertyGraph, run: Trace) -> MarkedGraph:
     support = find_support(run)
     identities = {edge.identity for edge in graph.edges}
     facts = [edge for edge in support.telling if edge.identity in identities]
-    nodes = (
-        {support.hub: "answer"}
-        if support.hub_is_answer and support.hub in graph
-        else _mark_answer_nodes(graph, support.answer)
-    )
+    nodes = _mark_answer_nodes(graph, support.answer)
+    if support.hub_is_answer and support.hub in graph:
+        nodes = {support.hub: "answer"}
     marks = f" Marked: {format_count(len(facts), 'fact')} that tell it." if facts else ""
     answer = support.answer.strip().rstrip(".")
     description = f"The answer: {answer}.{marks}" if answer else f"The answer is empty.{marks}"

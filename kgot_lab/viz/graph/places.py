@@ -50,13 +50,10 @@ def node_positions(
     is_fixed = ~np.isnan(fixed[:, 0])
     pairs = _edge_pairs(graph)
     if len(graph) <= _MAX_FORCE_NODES:
-        points = (
-            separate_boxes(
-                force_layout(fixed, pairs, aspect=aspect, seed=seed), NODE_BOX, is_fixed, (1.0, 1.0)
-            )
-            if len(graph)
-            else fixed
-        )
+        points = fixed
+        if len(graph):
+            square = force_layout(fixed, pairs, aspect=aspect, seed=seed)
+            points = separate_boxes(square, NODE_BOX, is_fixed, (1.0, 1.0))
     elif is_fixed.any():
         points = _place_near_neighbours(fixed, pairs)
     else:
@@ -94,15 +91,12 @@ def view_positions(
     # their positions belong to another layout of their community
     points[~is_fixed & np.isin(community_of, displaced)] = np.nan
     if np.isnan(points).any():
-        items = np.concatenate(
-            [points, middles[[whole.number(node.id) for node in view.nodes[len(points) :]]]]
-        )
-        points = _place_near_neighbours(items, _distinct_pairs(view.at[_edge_pairs(graph)], len(items)))[
-            : len(points)
-        ]
-    return _positions_by_id(whole.ids, middles) | _positions_by_id(
-        ids, np.where(is_fixed[:, None], points, np.clip(points, 0, 1))
-    )
+        numbers = [whole.number(node.id) for node in view.nodes[len(points) :]]
+        items = np.concatenate([points, middles[numbers]])
+        pairs = _distinct_pairs(view.at[_edge_pairs(graph)], len(items))
+        points = _place_near_neighbours(items, pairs)[: len(points)]
+    places = np.where(is_fixed[:, None], points, np.clip(points, 0, 1))
+    return _positions_by_id(whole.ids, middles) | _positions_by_id(ids, places)
 
 
 def _fill_missing_centres(middles: Points, fixed: Points) -> Points:
@@ -147,9 +141,8 @@ def _layout_in_discs(
     for number, rows in enumerate(groups):
         group_of[rows], rank_in_group[rows] = number, np.arange(len(rows))
     shares = np.array([len(rows) for rows in groups], dtype=float)
-    middles, radii = pack_discs(
-        shares, _strongest_links(group_of[pairs], len(groups)), aspect=aspect, seed=seed
-    )
+    links = _strongest_links(group_of[pairs], len(groups))
+    middles, radii = pack_discs(shares, links, aspect=aspect, seed=seed)
     reach = np.stack([radii / aspect, radii], axis=1)
     if len(groups) == 1:
         reach[0] = 0.48  # a single group need not be round
@@ -182,9 +175,8 @@ def _layout_in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Poi
         division = partition_rows(pairs.T.astype(np.int32), np.zeros(count, dtype=np.int64))
         if len(division) > 1:
             groups = members_by_community(division, np.bincount(pairs.ravel(), minlength=count))
-            return _clear_centre(
-                hole, square_to_disc(_layout_in_discs(pairs, groups, aspect=1, seed=seed).points)
-            )
+            layout = _layout_in_discs(pairs, groups, aspect=1, seed=seed)
+            return _clear_centre(hole, square_to_disc(layout.points))
     return quasirandom_points(count, hole) if count > MAX_NODES else sunflower_points(count, hole)
 
 
@@ -204,9 +196,8 @@ def _rotate_discs(
     toward = toward / np.maximum(np.hypot(*toward.T)[:, None], 1e-9)
     x, y = offsets[ends[:, 0]].T
     along, across = x * toward[:, 0] + y * toward[:, 1], x * toward[:, 1] - y * toward[:, 0]
-    sums = (
-        np.bincount(group_of[ends[:, 0]], weights=part, minlength=len(middles)) for part in (across, along)
-    )
+    starts, count = group_of[ends[:, 0]], len(middles)
+    sums = (np.bincount(starts, weights=part, minlength=count) for part in (across, along))
     # the rotation with the largest sum of products, as in a Procrustes fit in the plane
     angle = np.arctan2(*sums)[group_of]
     cosine, sine = np.cos(angle), np.sin(angle)
@@ -216,9 +207,8 @@ def _rotate_discs(
 
 def _strongest_links(ends: NDArray[np.int64], size: int) -> NodePairs:
     """Return pairs of communities: each with the few others with which it shares most edges."""
-    links, counts = np.unique(
-        np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1) @ np.array([size, 1]), return_counts=True
-    )
+    codes = np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1) @ np.array([size, 1])
+    links, counts = np.unique(codes, return_counts=True)
     pairs = np.stack(np.divmod(links, size), axis=1).astype(np.intp)
     both = np.concatenate([pairs[:, 0], pairs[:, 1]])
     order = np.lexsort((-np.tile(counts, 2), both))
@@ -241,10 +231,8 @@ def _place_near_neighbours(fixed: Points, pairs: NodePairs) -> Points:
         if len(links):
             count = np.bincount(links[:, 0], minlength=len(points))
             rows = np.flatnonzero(count)
-            sums = (
-                np.bincount(links[:, 0], weights=points[links[:, 1], axis], minlength=len(points))
-                for axis in (0, 1)
-            )
+            starts, ends_placed = links[:, 0], points[links[:, 1]]
+            sums = (np.bincount(starts, ends_placed[:, axis], len(points)) for axis in (0, 1))
             preferred = np.stack([total[rows] / count[rows] for total in sums], axis=1)
         else:
             rows = _component_heads(missing, ends)
@@ -259,9 +247,8 @@ def _component_heads(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
     There is at least one in each connected component.
     """
     rank = np.empty(len(missing), dtype=np.intp)
-    rank[np.lexsort((-np.arange(len(missing)), np.bincount(ends[:, 0], minlength=len(missing))))] = np.arange(
-        len(missing)
-    )
+    order = np.lexsort((-np.arange(len(missing)), np.bincount(ends[:, 0], minlength=len(missing))))
+    rank[order] = np.arange(len(missing))
     above = np.full(len(missing), -1)
     np.maximum.at(above, ends[:, 0], rank[ends[:, 1]])
     return np.flatnonzero(missing & (rank > above))

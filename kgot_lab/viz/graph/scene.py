@@ -89,17 +89,14 @@ class DrawingPlan:
 
     def fractions(self) -> dict[str, Point]:
         """Return the positions of the nodes as fractions of the area."""
-        return {
-            id: (node.place[0] / self.area[0], node.place[1] / self.area[1])
-            for id, node in self.nodes.items()
-        }
+        width, height = self.area
+        return {id: (node.place[0] / width, node.place[1] / height) for id, node in self.nodes.items()}
 
     @property
     def silent(self) -> int:
         """The number of names and edge labels without room."""
-        return sum(not node.named for node in self.nodes.values()) + sum(
-            not edge.worded for edge in self.edges.values()
-        )
+        unnamed = sum(not node.named for node in self.nodes.values())
+        return unnamed + sum(not edge.worded for edge in self.edges.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +137,8 @@ class Scene:
     @cached_property
     def lines(self) -> tuple[Edge, ...]:
         """The edges, and one for each bundle, with its caption as type."""
-        bundled = (
-            Edge(each.source, self.bundle_caption(each), each.target, key=" bundle") for each in self.bundles
-        )
+        caption = self.bundle_caption
+        bundled = (Edge(each.source, caption(each), each.target, key=" bundle") for each in self.bundles)
         return (*self.edges, *bundled)
 
     @cached_property
@@ -216,21 +212,13 @@ def select_scene(graph: PropertyGraph, highlight: Highlight, limit: int, labels:
     """
     marks = mark_graph(graph, highlight)
     whole, touched = marks.graph, marks.touched
-    degree = (
-        np.bincount(whole.sources, minlength=len(whole)) + np.bincount(whole.targets, minlength=len(whole))
-    ).tolist()
-    best = sorted(
-        range(len(whole)),
-        key=lambda row: (whole.ids[row] not in marks.nodes, whole.ids[row] not in touched, -degree[row], row),
-    )
-    part = whole.subgraph(whole.ids[row] for row in best[:limit])
+    degree = np.bincount(np.concatenate([whole.sources, whole.targets]), minlength=len(whole)).tolist()
+    ids, rows = whole.ids, range(len(whole))
+    best = sorted(rows, key=lambda row: (ids[row] not in marks.nodes, ids[row] not in touched, -degree[row]))
+    part = whole.subgraph(ids[row] for row in best[:limit])
     marked_first = sorted(part.edges, key=lambda edge: edge.identity not in marks.edges)
-    return Scene(
-        nodes=tuple(part.nodes),
-        edges=tuple(marked_first[: EDGES_PER_NODE * limit]),
-        marked=marks,
-        labels=tuple(dict.fromkeys((*labels, *marks.labels))),
-    )
+    edges = tuple(marked_first[: EDGES_PER_NODE * limit])
+    return Scene(tuple(part.nodes), edges, marks, tuple(dict.fromkeys((*labels, *marks.labels))))
 
 
 def view_scene(view: View, marks: MarkedGraph) -> Scene:
@@ -280,24 +268,17 @@ class _Draft:
         self.scene, self.area = scene, area
         self.nodes, self.edges = nodes, edges = scene.nodes, scene.lines
         row = {node.id: number for number, node in enumerate(nodes)}
-        self.ends: NodePairs = np.array(
-            [(row[edge.source], row[edge.target]) for edge in edges], dtype=np.intp
-        ).reshape(-1, 2)
+        ends = [(row[edge.source], row[edge.target]) for edge in edges]
+        self.ends: NodePairs = np.array(ends, dtype=np.intp).reshape(-1, 2)
         is_large = len(nodes) > MANY_NODES
-        self.name_size, self.word_size, wide, lines = (
-            (10.0, 9.0, 96.0, 3) if is_large else (12.0, 10.5, 132.0, 4)
-        )
+        sizes = (10.0, 9.0, 96.0, 3) if is_large else (12.0, 10.5, 132.0, 4)
+        self.name_size, self.word_size, wide, lines = sizes
         degree = np.bincount(self.ends.ravel(), minlength=len(nodes))
-        by_degree = np.minimum(
-            (3.5 if is_large else 6.0) + (1.3 if is_large else 2.1) * np.sqrt(degree),
-            11.0 if is_large else 17.0,
-        )
-        self.radius: Points = np.array(
-            [
-                scene.sizes[node.id] / 2 if node.id in scene.sizes else by_degree[row[node.id]]
-                for node in nodes
-            ]
-        )
+        least, growth, most = (3.5, 1.3, 11.0) if is_large else (6.0, 2.1, 17.0)
+        by_degree = np.minimum(least + growth * np.sqrt(degree), most)
+        diameters = scene.sizes
+        radii = [diameters[id] / 2 if id in diameters else by_degree[number] for id, number in row.items()]
+        self.radius: Points = np.array(radii)
         self.names = [balance_lines(scene.caption(node), wide, self.name_size, lines) for node in nodes]
         self.word_wide = 0.8 * wide
         self.words = [balance_lines(scene.words(edge), self.word_wide, self.word_size, 3) for edge in edges]
@@ -306,14 +287,14 @@ class _Draft:
         self.name_halves[:, 0] += signed / 2
         self.word_halves = _half_sizes(self.words, self.word_size)
         self.loops = self.ends[:, 0] == self.ends[:, 1]
+        self.straight = self.ends[~self.loops]
         self.points: Points = np.empty((len(nodes), 2))
 
     def lay_out(self, positions: Mapping[str, Point], *, seed: int) -> None:
         """Compute the position of each node."""
         area = np.array(self.area)
-        start = np.array(
-            [positions.get(node.id, (np.nan, np.nan)) for node in self.nodes], dtype=float
-        ).reshape(-1, 2)
+        placed = [positions.get(node.id, (np.nan, np.nan)) for node in self.nodes]
+        start = np.array(placed, dtype=float).reshape(-1, 2)
         fixed = np.isfinite(start).all(axis=1)
         start[~fixed] = np.nan
         pairs, label_sizes = self._connected_pairs()
@@ -329,9 +310,7 @@ class _Draft:
 
     def place_labels(self) -> None:
         """Compute the positions of names and edge labels, and the curve of each edge."""
-        self.name_at = place_names(
-            self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area
-        )
+        self.name_at = place_names(self.points, self.radius, self.name_halves, self.straight, self.area)
         self.controls = control_points(self.points, self.radius, self.ends, self.area)
         self.word_at = np.zeros((len(self.edges), 2))
         self.notes: list[str] = []
@@ -342,9 +321,8 @@ class _Draft:
                 self._number_labels(rows)
             elif wide != 1:
                 for row in rows.tolist():
-                    self.words[row] = balance_lines(
-                        self.scene.words(self.edges[row]), wide * self.word_wide, self.word_size, 4
-                    )
+                    text = self.scene.words(self.edges[row])
+                    self.words[row] = balance_lines(text, wide * self.word_wide, self.word_size, 4)
             self.word_halves = _half_sizes(self.words, self.word_size)
             if len(rows):
                 self._place_edge_labels(rows)
@@ -365,16 +343,10 @@ class _Draft:
         centres = np.concatenate([self.points, self.name_at.middles[shown], self.word_at[has_label]])
         half_sizes = np.concatenate([discs, self.name_halves[shown], self.word_halves[has_label]])
         start, end = self.points[self.ends[:, 0]], self.points[self.ends[:, 1]]
-        up = np.stack(
-            [np.zeros(len(start)), self.loops * _LOOP_HEIGHT * self.radius[self.ends[:, 0]]], axis=1
-        )
-        placed = place_edge_labels(
-            (start - up, self.controls - up, end - up),
-            self.word_halves,
-            rows,
-            (centres, half_sizes),
-            self.area,
-        )
+        rise = self.loops * _LOOP_HEIGHT * self.radius[self.ends[:, 0]]
+        up = np.stack([np.zeros(len(start)), rise], axis=1)
+        curves = (start - up, self.controls - up, end - up)
+        placed = place_edge_labels(curves, self.word_halves, rows, (centres, half_sizes), self.area)
         self.word_at[rows], self.silent[rows] = placed.middles, placed.clash
 
     def plan(self) -> DrawingPlan:
@@ -383,16 +355,13 @@ class _Draft:
         for number, node in enumerate(self.nodes):
             (x, y), (a, b) = self.points[number].tolist(), self.name_at.middles[number].tolist()
             named = not self.name_at.clash[number] or node.id in self.scene.marked.nodes
-            nodes[node.id] = NodePlan(
-                (x, y), float(self.radius[number]), self.names[number], (a - x, b - y), named
-            )
+            radius, lines = float(self.radius[number]), self.names[number]
+            nodes[node.id] = NodePlan((x, y), radius, lines, (a - x, b - y), named)
         edges = {}
         for number, edge in enumerate(self.edges):
-            control, at = self.controls[number].tolist(), self.word_at[number].tolist()
+            (x, y), (a, b) = self.controls[number].tolist(), self.word_at[number].tolist()
             worded = not self.silent[number] or edge.identity in self.scene.marked.edges
-            edges[edge.identity] = EdgePlan(
-                (control[0], control[1]), self.words[number], (at[0], at[1]), worded
-            )
+            edges[edge.identity] = EdgePlan((x, y), self.words[number], (a, b), worded)
         return DrawingPlan(self.area, self.name_size, self.word_size, nodes, edges, tuple(self.notes))
 
     # --- inputs of the steps ---
@@ -408,9 +377,8 @@ class _Draft:
                 wide, tall = label_sizes.get((min(one, other), max(one, other)), (0.0, 0.0))
                 label_sizes[min(one, other), max(one, other)] = (max(wide, 2 * half), tall + 2 * high)
         pairs = sorted(label_sizes)
-        return np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array(
-            [label_sizes[pair] for pair in pairs]
-        ).reshape(-1, 2)
+        sizes = np.array([label_sizes[pair] for pair in pairs]).reshape(-1, 2)
+        return np.array(pairs, dtype=np.intp).reshape(-1, 2), sizes
 
     def _extents_with_name_below(self) -> tuple[Points, Points]:
         """Return how far each node extends with its name below it.
@@ -418,21 +386,15 @@ class _Draft:
         Returns two arrays: left and up, then right and down.
         """
         side = np.maximum(self.radius, self.name_halves[:, 0]) + 1
-        up = (
-            self.radius
-            * np.where(np.isin(np.arange(len(self.nodes)), self.ends[self.loops, 0]), 1 + 2 * _LOOP_HEIGHT, 1)
-            + 1
-        )
-        return np.stack([side, up], axis=1), np.stack(
-            [side, self.radius + 2 * self.name_halves[:, 1] + 4], axis=1
-        )
+        has_loop = np.isin(np.arange(len(self.nodes)), self.ends[self.loops, 0])
+        up = self.radius * np.where(has_loop, 1 + 2 * _LOOP_HEIGHT, 1) + 1
+        down = self.radius + 2 * self.name_halves[:, 1] + 4
+        return np.stack([side, up], axis=1), np.stack([side, down], axis=1)
 
     def _extents_with_placed_name(self) -> tuple[Points, Points]:
         """Return how far each node extends with its name where it would be placed now."""
-        at = (
-            place_names(self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area).middles
-            - self.points
-        )
+        names = place_names(self.points, self.radius, self.name_halves, self.straight, self.area)
+        at = names.middles - self.points
         up = self._extents_with_name_below()[0][:, 1]
         disc = np.stack([self.radius, self.radius], axis=1) + 1
         before = np.maximum(disc, self.name_halves - at)
@@ -443,6 +405,5 @@ class _Draft:
 def _half_sizes(texts: Sequence[Sequence[str]], size: float) -> Points:
     """Return half the width and height of multi-line texts, shape (n, 2)."""
     wide = [max((line_width(line, size) for line in lines), default=0.0) / 2 for lines in texts]
-    return np.array(
-        [(half, len(lines) * size * _LEADING / 2) for half, lines in zip(wide, texts, strict=True)]
-    ).reshape(-1, 2)
+    halves = [(half, len(lines) * size * _LEADING / 2) for half, lines in zip(wide, texts, strict=True)]
+    return np.array(halves).reshape(-1, 2)

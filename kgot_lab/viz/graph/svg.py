@@ -74,10 +74,8 @@ class Picture(StaticPicture):
         marked = self.scene.marked
         text = {node.id: node.text for node in marked.graph.nodes}
         rows = [(mark, "node", text[id]) for id, mark in marked.nodes.items()]
-        rows += [
-            (mark, "edge", f"{text[one]} – {type} – {text[other]}")
-            for (one, type, other, _), mark in marked.edges.items()
-        ]
+        edge_marks = marked.edges.items()
+        rows += [(mark, "edge", f"{text[a]} – {type} – {text[b]}") for (a, type, b, _), mark in edge_marks]
         columns, name = ("mark", "of a", "which"), marked.said.rstrip(".")
         marks = [Sheet(columns, tuple(rows[:limit]), len(rows), name)] if rows else []
         return Table((*marks, *table(marked.graph, limit=limit).sheets))
@@ -108,29 +106,19 @@ def svg(
     picture, keep their colours and shapes. Without `arrows` lines have no arrow heads.
     """
     scene = select_scene(graph, highlight, limit, labels)
-    renderer = _SvgRenderer(scene, width, height, arrows=arrows)
-    plan = renderer.make_plan(positions or {})
-    parts = [
-        renderer.draw_background(),
-        renderer.draw_legend(),
-        *renderer.draw_graph(plan),
-        renderer.draw_note(plan),
-    ]
+    canvas = _SvgRenderer(scene, width, height, arrows=arrows)
+    plan = canvas.make_plan(positions or {})
+    parts = [canvas.draw_background(), canvas.draw_legend(), *canvas.draw_graph(plan), canvas.draw_note(plan)]
     drawing = svg_root(scene.title, width, height, *parts, desc=_describe_scene(scene))
     all_positions = {**plan.fractions(), **(positions or {})}
-    return Picture(
-        add_picture_key(drawing),
-        f"{scene.title}. {_describe_scene(scene)}",
-        all_positions,
-        replace(scene, plan=plan),
-    )
+    alt = f"{scene.title}. {_describe_scene(scene)}"
+    return Picture(add_picture_key(drawing), alt, all_positions, replace(scene, plan=plan))
 
 
 def _describe_scene(scene: Scene) -> str:
     """Describe the picture in words, for readers who cannot see it."""
-    facts = (
-        f"{shorten(e.source, 40)} {shorten(e.type, 40)} {shorten(e.target, 40)}" for e in scene.edges[:20]
-    )
+    edges = scene.edges[:20]
+    facts = (f"{shorten(e.source, 40)} {shorten(e.type, 40)} {shorten(e.target, 40)}" for e in edges)
     change = f"{scene.marked.said} " * bool(scene.marked.said)
     omission = f"; and {len(scene.edges) - 20} more" if len(scene.edges) > 20 else ""
     return f"{change}{scene.left_out(NODE_PREFERENCE)} Edges: {'; '.join(facts) or 'none'}{omission}."
@@ -166,10 +154,7 @@ class _SvgRenderer:
     def draw_graph(self, plan: DrawingPlan) -> list[Markup]:
         """Draw lines, then nodes, then text, so that text stays readable."""
         lines = [self._draw_edge(edge, plan) for edge in self.scene.edges]
-        words = [
-            self._draw_edge_label(edge, plan.edges[edge.identity], plan.word_size)
-            for edge in self.scene.edges
-        ]
+        words = [self._draw_edge_label(e, plan.edges[e.identity], plan.word_size) for e in self.scene.edges]
         nodes = [self._draw_node(node, plan) for node in self.scene.nodes]
         moved = {"transform": f"translate({_MARGIN:.0f} {self.top:.0f})"}
         return [element("g", *filter(None, part), **moved) for part in (lines, words, nodes) if any(part)]
@@ -203,10 +188,8 @@ class _SvgRenderer:
     def _draw_node(self, node: Node, plan: DrawingPlan) -> Markup:
         mark, planned = self.scene.marked.nodes.get(node.id), plan.nodes[node.id]
         tooltip = element("title", _node_tooltip(node, mark or "", self.most))
-        parts = [
-            tooltip,
-            draw_shape(self.scene.look(node), planned.place, planned.radius, ghost=mark == "removed"),
-        ]
+        ghost = mark == "removed"
+        parts = [tooltip, draw_shape(self.scene.look(node), planned.place, planned.radius, ghost=ghost)]
         if mark:
             parts.append(draw_badge(MARKS[mark], planned.place, planned.radius))
         if planned.named:

@@ -58,12 +58,8 @@ class TextMatches:
         Raises IndexError if there is none.
         """
         nodes, edges = self.graph.nodes, self.graph.edges
-        for rows, things in (
-            (self.named, nodes),
-            (self.typed, edges),
-            (self.nodes, nodes),
-            (self.edges, edges),
-        ):
+        sections = ((self.named, nodes), (self.typed, edges), (self.nodes, nodes), (self.edges, edges))
+        for rows, things in sections:
             if number < len(rows):
                 found: Node | Edge = things[rows[number]]
                 return found
@@ -111,10 +107,8 @@ def short_name(node: Node) -> str:
 
 def format_path(graph: PropertyGraph, way: Sequence[str], edges: Iterable[Edge]) -> str:
     """Format a path with node names and edge directions: A — knows → B ← knows — C."""
-    steps = (
-        f"{_format_step(edge, start)}{short_name(graph.node(end))}"
-        for edge, start, end in zip(edges, way, way[1:], strict=False)
-    )
+    hops = zip(edges, way, way[1:], strict=False)
+    steps = (f"{_format_step(edge, start)}{short_name(graph.node(end))}" for edge, start, end in hops)
     return "".join([short_name(graph.node(way[0])), *steps])
 
 
@@ -219,15 +213,10 @@ class GraphView(LiveOutput):
             )
         node = self.graph.node(self.picked)
         labels = ("labels", ", ".join(node.labels))
-        rows = (
-            ("id", node.id),
-            labels,
-            *((name, format_cell(value)) for name, value in node.properties.items()),
-        )
+        properties = ((name, format_cell(value)) for name, value in node.properties.items())
+        rows = (("id", node.id), labels, *properties)
         edges = self.graph.neighbours(self.picked, "both")
-        lines = tuple(
-            (edge.source, edge.type, edge.target, format_properties(edge.properties)) for edge in edges
-        )
+        lines = tuple((e.source, e.type, e.target, format_properties(e.properties)) for e in edges)
         about = sheet(("property", "value"), rows, node.text)
         return Table((about, sheet(("source", "type", "target", "properties"), lines, "Its edges")))
 
@@ -295,9 +284,8 @@ class GraphView(LiveOutput):
         if isinstance(match, Node):
             self.picked = match.id
             return self._show_view(reveal_nodes(self.view, [match.id]), note) | {"pick": match.id}
-        shown = self._show_view(
-            reveal_nodes(self._view_with_priority([match]), [match.source, match.target]), note
-        )
+        view = reveal_nodes(self._view_with_priority([match]), [match.source, match.target])
+        shown = self._show_view(view, note)
         drawn = [edge.identity for edge in self.view.edges]
         if match.identity in drawn:
             return shown | {"edge": drawn.index(match.identity)}
@@ -311,16 +299,13 @@ class GraphView(LiveOutput):
         path = shortest_path(self.graph, start, end)
         if not path:
             names = f"{self._short_name(start)} to {self._short_name(end)}"
-            return {
-                "said": f"No path leads from {names}: they are in parts of the graph that are not joined."
-            }
+            note = f"No path leads from {names}: they are in parts of the graph that are not joined."
+            return {"said": note}
         self.picked = end
         links = path_edges(self.graph, path)
         note = f"Path: {format_path(self.graph, path, links)}"
-        return self._show_view(reveal_nodes(self._view_with_priority(links), path), note) | {
-            "pick": end,
-            "way": path,
-        }
+        view = reveal_nodes(self._view_with_priority(links), path)
+        return self._show_view(view, note) | {"pick": end, "way": path}
 
     def _view_with_priority(self, edges: Iterable[Edge]) -> View:
         """Return the view in which some edges are drawn before others, besides those that are marked."""

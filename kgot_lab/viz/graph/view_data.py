@@ -77,10 +77,8 @@ def scene_data(scene: Scene, view: View) -> dict[str, Json]:
         item["group"] = view.community_of(item["id"]) if is_single else ""
         if plan:
             item |= _node_plan_data(plan.nodes[item["id"]])
-    edges = [
-        *(_edge_data(edge, marks) for edge in scene.edges),
-        *(_bundle_data(scene, each) for each in scene.bundles),
-    ]
+    bundles = (_bundle_data(scene, each) for each in scene.bundles)
+    edges = [*(_edge_data(edge, marks) for edge in scene.edges), *bundles]
     for item, edge in zip(edges, scene.lines, strict=True):
         if plan and edge.identity in plan.edges:
             item |= _edge_plan_data(plan.edges[edge.identity], plan.area)
@@ -111,9 +109,8 @@ def _type_sizes(plan: DrawingPlan) -> dict[str, Json]:
 
 def _node_data(scene: Scene, node: Node) -> dict[str, Json]:
     hover = [f"id: {shorten(node.id, _MAX_LINE_LENGTH)}", f"types: {', '.join(node.labels) or 'none'}"]
-    return _item_data(scene, node, scene.caption(node), [*hover, *_property_lines(node.properties)]) | {
-        "kind": node.labels[0] if node.labels else ""
-    }
+    data = _item_data(scene, node, scene.caption(node), [*hover, *_property_lines(node.properties)])
+    return data | {"kind": node.labels[0] if node.labels else ""}
 
 
 def _group_data(scene: Scene, node: Node) -> dict[str, Json]:
@@ -136,22 +133,15 @@ def _group_data(scene: Scene, node: Node) -> dict[str, Json]:
 
 def _item_data(scene: Scene, node: Node, text: str, hover: list[str]) -> dict[str, Json]:
     (x, y), look = scene.places.get(node.id, (0.5, 0.5)), scene.look(node)
-    texts = {
-        "id": node.id,
-        "text": shorten(text, _MAX_LINE_LENGTH),
-        "caption": shorten(text, MAX_CAPTION_LENGTH),
-        "hover": hover,
-    }
+    short, caption = shorten(text, _MAX_LINE_LENGTH), shorten(text, MAX_CAPTION_LENGTH)
+    texts = {"id": node.id, "text": short, "caption": caption, "hover": hover}
     return texts | {"colour": look.colour, "corners": look.corners, "x": round(x, 4), "y": round(y, 4)}
 
 
 def _edge_data(edge: Edge, marks: MarkedGraph) -> dict[str, Json]:
     hover = [*([f"key: {edge.key}"] if edge.key else []), *_property_lines(edge.properties)]
-    texts = {
-        "type": shorten(edge.type, _MAX_LINE_LENGTH),
-        "caption": shorten(edge.type, MAX_CAPTION_LENGTH),
-        "hover": hover,
-    }
+    type, caption = shorten(edge.type, _MAX_LINE_LENGTH), shorten(edge.type, MAX_CAPTION_LENGTH)
+    texts = {"type": type, "caption": caption, "hover": hover}
     return {"source": edge.source, "target": edge.target, "mark": marks.edges.get(edge.identity, "")} | texts
 
 

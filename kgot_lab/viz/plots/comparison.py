@@ -66,39 +66,30 @@ def answer_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plo
     sets, systems = _checked_sets(findings, on, findings.sets), list(findings.plan["systems"])
     if not findings.answers:
         return empty_plot(_NO_ANSWERS)
-    lines = {
-        _closed_book_system(findings): "model alone",
-        _gold_system(findings): "ceiling: the gold sentences",
-    }
+    names = _closed_book_system(findings), _gold_system(findings)
+    lines = dict(zip(names, ("model alone", "ceiling: the gold sentences"), strict=True))
     with _panels(sets, 0.95 + 0.25 * len(systems)) as (figure, panels):
         for axes, set in zip(panels, sets, strict=False):
             rows = _rows_by_system(findings, set)
             for position, system in enumerate(systems):
                 if row := rows.get(system):
-                    axes.errorbar(
-                        [row.f1.mean],
-                        [position],
-                        xerr=error_bar(row.f1),
-                        **_marker_style(_system_pen(findings, system)),
-                    )
+                    style = _marker_style(_system_pen(findings, system))
+                    axes.errorbar([row.f1.mean], [position], xerr=error_bar(row.f1), **style)
             for name, label in lines.items():
                 if row := rows.get(name):
                     pen = _system_pen(findings, name)
                     style = {"color": pen.colour, "linewidth": 0.9, "linestyle": pen.dashes, "zorder": 1}
                     axes.axvline(row.f1.mean, label=label, **style)
             axes.set(title=set, xlim=_LIMITS, ylim=(len(systems) - 0.4, -0.6), xlabel="F1, 95 % interval")
-            axes.set_yticks(
-                range(len(systems)), [_label_with_count(system, rows.get(system)) for system in systems]
-            )
+            labels = [_label_with_count(system, rows.get(system)) for system in systems]
+            axes.set_yticks(range(len(systems)), labels)
             for label, system in zip(axes.get_yticklabels(), systems, strict=True):
                 label.set_color(INK if system in rows else FAINT)
             axes.grid(axis="y", visible=False)
         place_legend_below(figure)
         measured = [row for row in findings.system_scores if row.on in sets]
         text = _describe_scores(findings, measured, lambda row: format_decimal(row.f1.mean))
-        return plot(
-            figure, f"F1 of each system with 95 % intervals. {text}", list(map(_number_row, measured))
-        )
+        return plot(figure, f"F1 of each system with 95 % intervals. {text}", [*map(_number_row, measured)])
 
 
 def evidence_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plot:
@@ -116,24 +107,20 @@ def evidence_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> P
         for axes, set in zip(panels, sets, strict=False):
             for row in (row for row in measured if row.on == set):
                 style = _marker_style(_system_pen(findings, row.system)) | {"elinewidth": 0.9}
-                label = _system_label(findings, row.system)
-                axes.errorbar(
-                    [row.evidence_tokens], [row.f1.mean], yerr=error_bar(row.f1), label=label, **style
-                )
+                label, error = _system_label(findings, row.system), error_bar(row.f1)
+                axes.errorbar([row.evidence_tokens], [row.f1.mean], yerr=error, label=label, **style)
             axes.set_xscale("symlog", linthresh=_LINEAR_TOKENS, linscale=0.5)
             axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
             axes.minorticks_off()
             axes.set(title=set, xlim=(-4, 1.6 * max(largest, _LINEAR_TOKENS)), ylim=_LIMITS)
             axes.set(xlabel="evidence, median tokens", ylabel="F1, 95 % interval")
         place_legend_below(figure)
-        text = _describe_scores(
-            findings,
-            measured,
-            lambda row: f"{row.evidence_tokens:,.0f} tokens for {format_decimal(row.f1.mean)}",
-        )
-        return plot(
-            figure, f"F1 against the evidence it was read from. {text}", list(map(_number_row, measured))
-        )
+
+        def describe(row: SystemScores) -> str:
+            return f"{row.evidence_tokens:,.0f} tokens for {format_decimal(row.f1.mean)}"
+
+        text = f"F1 against the evidence it was read from. {_describe_scores(findings, measured, describe)}"
+        return plot(figure, text, list(map(_number_row, measured)))
 
 
 def likelihood_trust(findings: ComparisonResults, systems: Sequence[str] = (), *, on: str = "") -> Plot:
@@ -162,16 +149,13 @@ def likelihood_trust(findings: ComparisonResults, systems: Sequence[str] = (), *
             count.bar(middles, [row.n for row in bins], width=width, **style)
             risk.plot(*zip(*curve, strict=True), markevery=max(1, len(curve) // 8), **pen.line)
             numbers += [
-                {"system": system, "likelihood": row.sure, "share right": row.right, "n": row.n}
-                for row in bins
+                {"system": system, "likelihood": r.sure, "share right": r.right, "n": r.n} for r in bins
             ]
             numbers += [{"system": system, "coverage": share, "share wrong": wrong} for share, wrong in curve]
         right.set(xlabel="likelihood of the answer", ylabel="share right", xlim=_LIMITS, ylim=_LIMITS)
         count.set(xlabel="likelihood of the answer", ylabel="answers", xlim=_LIMITS)
-        risk.set(
-            xlabel="coverage: the surest answers kept", ylabel="risk: share wrong of them", xlim=(0, 1.03)
-        )
-        risk.set_ylim(*_LIMITS)
+        risk.set(xlabel="coverage: the surest answers kept", ylabel="risk: share wrong of them")
+        risk.set(xlim=(0, 1.03), ylim=_LIMITS)
         use_integer_ticks(count.yaxis)
         place_legend_below(figure)
         missing = [system for system in chosen if system not in answers]
@@ -214,15 +198,10 @@ def paired_differences(findings: ComparisonResults, *, on: Sequence[str] = ()) -
         limit = max(abs(end) for row in numbers for end in (row["low"], row["high"]))
         axes.set_xlim(-1.08 * limit - 0.02, 1.08 * limit + 0.02)
         names = {row: f"{row[0]} − {row[1]} on {row[2]}" for row in rows}
-        descriptions = "; ".join(
-            f"{names[row]} {_format_difference(found[row].difference)}" for row in rows if row in found
-        )
-        missing = [names[row] for row in rows if row not in found]
-        return plot(
-            figure,
-            f"Differences of F1 on the same questions: {descriptions}.{_format_missing(missing)}",
-            numbers,
-        )
+        differences = {names[row]: found[row].difference for row in rows if row in found}
+        descriptions = "; ".join(f"{name} {_format_difference(each)}" for name, each in differences.items())
+        missing = _format_missing([names[row] for row in rows if row not in found])
+        return plot(figure, f"Differences of F1 on the same questions: {descriptions}.{missing}", numbers)
 
 
 def stages_lost(
@@ -243,28 +222,21 @@ def stages_lost(
         return empty_plot("no trace says yet where answers were lost")
     missing = [name for name in chosen if name not in counted]
     ends = {
-        system: ", ".join(f"{counts[stage]} {stage}" for stage in LOSSES if counts[stage])
-        for system, counts in counted.items()
+        name: ", ".join(f"{counts[stage]} {stage}" for stage in LOSSES if counts[stage])
+        for name, counts in counted.items()
     }
     summary = "; ".join(f"{system} {end}" for system, end in ends.items())
     missing_note = f" Not known yet: {', '.join(missing)}." if missing else ""
-    rows = [
-        {"system": name, **{stage: counts[stage] for stage in LOSSES}} for name, counts in counted.items()
-    ]
+    rows = [{"system": name, **{each: counts[each] for each in LOSSES}} for name, counts in counted.items()]
     bars = [
         (name, f"{counts.total()} of {len(findings.results_on(name, on))} known")
         for name, counts in counted.items()
     ]
-    return bar_plot(
-        (8.6, 1.5, 0.36),
-        {stage: [counts[stage] for counts in counted.values()] for stage in LOSSES},
-        dict(zip(LOSSES, _STAGE_PENS, strict=True)),
-        bars=bars,
-        labels=(f"answers on {on}",),
-        description=f"Where answers were lost, on {on}: {summary}.{missing_note}",
-        rows=rows,
-        axis_scale=1.2,
-    )
+    parts = {stage: [counts[stage] for counts in counted.values()] for stage in LOSSES}
+    pens = dict(zip(LOSSES, _STAGE_PENS, strict=True))
+    text = f"Where answers were lost, on {on}: {summary}.{missing_note}"
+    size, labels = (8.6, 1.5, 0.36), (f"answers on {on}",)
+    return bar_plot(size, parts, pens, bars=bars, labels=labels, description=text, rows=rows, axis_scale=1.2)
 
 
 # --- parts ---
@@ -321,10 +293,8 @@ def _marker_style(pen: Pen) -> dict[str, Any]:
 
 
 def _system_label(findings: ComparisonResults, system: str) -> str:
-    role = " (model alone)" * (system == _closed_book_system(findings)) + " (ceiling)" * (
-        system == _gold_system(findings)
-    )
-    return short_label(system) + role
+    role = " (model alone)" * (system == _closed_book_system(findings))
+    return short_label(system) + role + " (ceiling)" * (system == _gold_system(findings))
 
 
 def _label_with_count(system: str, row: SystemScores | None) -> str:

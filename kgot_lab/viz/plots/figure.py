@@ -42,12 +42,8 @@ class Pen:
     @property
     def line(self) -> dict[str, Any]:
         """Matplotlib options of a line."""
-        return {
-            "color": self.colour,
-            "linestyle": self.dashes,
-            "marker": self.marker,
-            "markersize": 11 if self.marker == "*" else 5.5,
-        }
+        size = 11 if self.marker == "*" else 5.5
+        return {"color": self.colour, "linestyle": self.dashes, "marker": self.marker, "markersize": size}
 
     @property
     def fill(self) -> dict[str, Any]:
@@ -110,9 +106,8 @@ class Plot:
         unset_metadata = ("Creator", "Producer", "CreationDate") if path.suffix == ".pdf" else ("Software",)
         with _style():
             buffer = io.BytesIO()
-            self.figure.savefig(
-                buffer, format=path.suffix[1:], dpi=200, metadata=dict.fromkeys(unset_metadata)
-            )
+            metadata = dict.fromkeys(unset_metadata)
+            self.figure.savefig(buffer, format=path.suffix[1:], dpi=200, metadata=metadata)
         return write_atomically(path, buffer.getvalue(), "the plot")
 
     def _repr_svg_(self) -> str:
@@ -154,12 +149,10 @@ def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
     """
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    description = printable_line(alt)
-    svg = _clean_svg(text.getvalue()).replace(
-        "<svg", f'<svg role="img" aria-label="{escape_value(description)}"', 1
-    )
+    label = escape_value(printable_line(alt))
+    svg = _clean_svg(text.getvalue()).replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
     rows = tuple({name: _round_value(value) for name, value in row.items()} for row in numbers)
-    return Plot(Markup(svg), description, rows, figure)
+    return Plot(Markup(svg), printable_line(alt), rows, figure)
 
 
 def empty_plot(reason: str) -> Plot:
@@ -293,16 +286,11 @@ def _clean_svg(svg: str) -> str:
     for node in root.iter():
         node.tag, node.tail = _local_name(node.tag), None
         node.text = node.text if node.tag == "text" else None
-        values = {
-            _local_name(name): value for name, value in node.attrib.items() if name != "id" or value in used
-        }
+        kept = ((name, value) for name, value in node.attrib.items() if name != "id" or value in used)
+        values = {_local_name(name): value for name, value in kept}
         node.attrib.clear()
-        node.attrib.update(
-            {
-                name: _round_coordinates(value) if name in _COORDINATES else value
-                for name, value in values.items()
-            }
-        )
+        for name, value in values.items():
+            node.set(name, _round_coordinates(value) if name in _COORDINATES else value)
         if node.get("transform", "").startswith("rotate(-0 "):
             del node.attrib["transform"]
     root.set("style", "stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto")

@@ -35,10 +35,8 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
     A line marks the time `at`. Nodes that never expire are only counted.
     """
     all_nodes = list(nodes)
-    ending = sorted(
-        ((each.expires_at, each) for each in all_nodes if each.expires_at is not None),
-        key=lambda pair: (pair[0], pair[1].node.id),
-    )
+    dated = ((each.expires_at, each) for each in all_nodes if each.expires_at is not None)
+    ending = sorted(dated, key=lambda pair: (pair[0], pair[1].node.id))
     shown = ending[:limit]
     if not shown:
         return empty_plot("none of these nodes expires")
@@ -59,11 +57,8 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
         axes.grid(axis="y", visible=False)
         place_legend_below(figure)
         for end, each in shown:
-            row = {
-                "node": display_name(each.node),
-                "type": each.node.labels[0],
-                "created": format_time(each.created_at),
-            }
+            name, created = display_name(each.node), format_time(each.created_at)
+            row = {"node": name, "type": each.node.labels[0], "created": created}
             rows.append(row | {"expires": format_time(end), "days left": (end - at) / _DAY})
         live_count = sum(end > at for end, _ in ending)
         summary = f"{live_count} of {len(all_nodes)} nodes are live at {format_time(at)} and expire later, {len(all_nodes) - len(ending)} never"
@@ -86,10 +81,8 @@ def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
         return empty_plot(f"no claim{scope} is decided on yet")
     values, accepted = ([each.confidence for each in judged], [float(each.accepted) for each in judged])
     bins, curve = reliability(values, accepted), isotonic(zip(values, accepted, strict=True))
-    xs = [
-        min(values) + (max(values) - min(values)) * step / (_CURVE_POINTS - 1)
-        for step in range(_CURVE_POINTS)
-    ]
+    low, width = min(values), max(values) - min(values)
+    xs = [low + width * step / (_CURVE_POINTS - 1) for step in range(_CURVE_POINTS)]
     with new_figure(8.4, 4.0, columns=2) as (figure, (share, count)):
         draw_diagonal(share, "as sure as right")
         dots = line_pen(0).line | {"linestyle": "none", "label": "accepted, claims in tenths"}
@@ -108,9 +101,8 @@ def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
             {"confidence": row.sure, "share accepted": row.right, "isotonic": curve(row.sure), "n": row.n}
             for row in bins
         ]
-        return plot(
-            figure, f"How often claims were accepted{scope}, {len(judged)} in all: {summary}.", numbers
-        )
+        text = f"How often claims were accepted{scope}, {len(judged)} in all: {summary}."
+        return plot(figure, text, numbers)
 
 
 # Simulated reader of news: precision and recall of briefings against the rate of each kind of error.

@@ -14,14 +14,7 @@ from kgot_lab.benchmark.questions.batch import RESULTS_FILE, load_traces
 from kgot_lab.benchmark.questions.question_result import QuestionResult, group_by_level, read_results
 from kgot_lab.benchmark.questions.report import build_ledger
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.grading import (
-    CORRECT,
-    INCORRECT,
-    NOT_ATTEMPTED,
-    UNCLEAR,
-    GradedScores,
-    graded_scores,
-)
+from kgot_lab.evaluation.grading import CORRECT, INCORRECT, NOT_ATTEMPTED, UNCLEAR, graded_scores
 from kgot_lab.evaluation.significance import proportion
 from kgot_lab.evaluation.tables import format_decimal
 from kgot_lab.io.files import write_atomically
@@ -91,9 +84,8 @@ def outcomes_by_level(results: Results) -> Plot:
     groups = results_by_level(results)
     if not groups:
         return empty_plot(_NO_ANSWER)
-    return _plot_outcomes(
-        groups, lambda result: result.end, _PENS, f"How the questions ended{_level_note(groups)}"
-    )
+    title = f"How the questions ended{_level_note(groups)}"
+    return _plot_outcomes(groups, lambda result: result.end, _PENS, title)
 
 
 def steps_of_people(results: Results) -> Plot:
@@ -125,9 +117,8 @@ def graded_success(results: Results) -> Plot:
     rows = [result for result in results if result.grade]
     if not rows:
         return empty_plot("no grades: no model graded these answers")
-    types = {
-        kind: [row for row in rows if row.type == kind] for kind in sorted({row.type for row in rows} - {""})
-    }
+    kinds = sorted({row.type for row in rows} - {""})
+    types = {kind: [row for row in rows if row.type == kind] for kind in kinds}
     groups = {**(types if len(types) > 1 else {}), "all": rows}
     return _plot_shares(groups, "share graded correct", "Share of answers that a model graded correct")
 
@@ -164,30 +155,22 @@ def _plot_shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, tit
     close_calls = {name: sum(row.end == "close call" for row in rows) for name, rows in groups.items()}
     counts = {name: f"{correct[name]} of {len(rows)}" for name, rows in groups.items()}
     with new_figure(7.2, 1.05 + 0.42 * len(groups)) as (figure, [axes]):
-        axes.barh(
-            range(len(groups)),
-            [estimate.mean for estimate in estimates.values()],
-            height=0.68,
-            **_CORRECT_PEN.fill,
-        )
+        means = [each.mean for each in estimates.values()]
+        axes.barh(range(len(groups)), means, height=0.68, **_CORRECT_PEN.fill)
         for position, estimate in enumerate(estimates.values()):
             axes.errorbar([estimate.mean], [position], xerr=error_bar(estimate), color="#222222", capsize=3)
-        labels = [
-            count + f", {close_calls[name]} close" * bool(close_calls[name]) for name, count in counts.items()
-        ]
+        labels = [counts[name] + f", {n} close" * bool(n) for name, n in close_calls.items()]
         label_bars(axes, [estimate.high for estimate in estimates.values()], labels)
         axes.set(xlim=(0, 1.3), ylim=(len(groups) - 0.4, -0.6), xlabel=f"{label}, 95 % interval")
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
         axes.set_yticks(range(len(groups)), list(groups))
         axes.grid(axis="y", visible=False)
-        summary = "; ".join(
-            f"{name} {format_decimal(estimate.mean)} ({counts[name]})" for name, estimate in estimates.items()
-        )
+        shares = (f"{name} {format_decimal(each.mean)} ({counts[name]})" for name, each in estimates.items())
         numbers = [
             {"group": name, "questions": each.n, "correct": each.mean, "low": each.low, "high": each.high, "close calls": close_calls[name]}
             for name, each in estimates.items()
         ]  # fmt: skip
-        return plot(figure, f"{title}: {summary}.", numbers)
+        return plot(figure, f"{title}: {'; '.join(shares)}.", numbers)
 
 
 def _plot_outcomes(
@@ -197,16 +180,14 @@ def _plot_outcomes(
     title: str,
 ) -> Plot:
     def describe(counts: Mapping[str, Counter[str]]) -> str:
-        kinds = {
-            name: ", ".join(f"{n} {kind}" for kind, n in counter.items()) for name, counter in counts.items()
-        }
+        kinds = {name: ", ".join(f"{n} {kind}" for kind, n in row.items()) for name, row in counts.items()}
         return f"{title}. {'; '.join(f'{name}: {counter}' for name, counter in kinds.items())}."
 
     return _plot_by_kind(groups, classify, pens, ("questions", title), describe)
 
 
 def _format_measures(rows: Sequence[QuestionResult]) -> str:
-    scores: GradedScores = graded_scores(row.grade for row in rows)
+    scores = graded_scores(row.grade for row in rows)
     measures = {
         "correct": scores.correct, "not attempted": scores.not_attempted, "incorrect": scores.incorrect,
         "correct given attempted": scores.correct_given_attempted, "F": scores.f1,
@@ -235,13 +216,16 @@ def tool_category(tool: str) -> str:
     return next((name for name, words in CATEGORIES.items() if re.search(words, tool.lower())), OTHER)
 
 
+def _categories(tools: Iterable[str]) -> set[str]:
+    return set(map(tool_category, tools))
+
+
 def tool_coverage(result: QuestionResult) -> float | None:
     """Return the share of the tool kinds used by a person that the run used, 0 to 1.
 
     Returns None if the question lists no tools.
     """
-    human_kinds = {tool_category(tool) for tool in result.human_tools}
-    run_kinds = {tool_category(tool) for tool in result.tools}
+    human_kinds, run_kinds = _categories(result.human_tools), _categories(result.tools)
     return len(human_kinds & run_kinds) / len(human_kinds) if human_kinds else None
 
 
@@ -271,13 +255,9 @@ def tool_choice_flow(results: Iterable[QuestionResult]) -> Plot:
             f"{left}: {flows[left, 'correct']} correct, {flows[left, 'not correct']} not"
             for left in COVERAGES
         )
-        heading = (
-            f"Whether the answer is correct, by how many of a person's kinds of tools were used. {summary}."
-        )
-        numbers = [
-            {"tools": left, "answer": right, "questions": n} for (left, right), n in sorted(flows.items())
-        ]
-        return plot(figure, heading, numbers)
+        alt = f"Whether the answer is correct, by how many of a person's kinds of tools were used. {summary}."
+        numbers = [{"tools": left, "answer": end, "questions": n} for (left, end), n in sorted(flows.items())]
+        return plot(figure, alt, numbers)
 
 
 def tool_usage(results: Iterable[QuestionResult]) -> Plot:
@@ -310,32 +290,18 @@ def category_success(results: Iterable[QuestionResult]) -> Plot:
     rows = _results_with_tools(results)
     if not rows:
         return empty_plot(_NO_TOOLS)
-    kinds = Counter(
-        (kind, bool(row.correct))
-        for row in rows
-        for kind in {tool_category(tool) for tool in row.human_tools}
-    )
+    kinds = Counter((kind, bool(row.correct)) for row in rows for kind in _categories(row.human_tools))
     totals = {kind: kinds[kind, True] + kinds[kind, False] for kind, _ in kinds}
     names = sorted(totals, key=lambda kind: (-totals[kind], kind))
-    parts = {
-        outcome: [kinds[name, is_correct] for name in names]
-        for outcome, is_correct in (("correct", True), ("not correct", False))
-    }
+    right, wrong = ([kinds[name, is_correct] for name in names] for is_correct in (True, False))
     labels = [f"{kinds[name, True]} of {totals[name]}" for name in names]
-    summary = ", ".join(f"{name} {word}" for name, word in zip(names, labels, strict=True))
-    numbers = [
-        {"kind of tool": name, **{outcome: lengths[place] for outcome, lengths in parts.items()}}
-        for place, name in enumerate(names)
-    ]
-    return bar_plot(
-        (7.6, 1.15, 0.42),
-        parts,
-        {"correct": _CORRECT, "not correct": _NOT},
-        bars=list(zip(names, labels, strict=True)),
-        labels=("questions",),
-        description=f"Correct answers by the kinds of tools a person used: {summary}.",
-        rows=numbers,
-    )
+    bars = list(zip(names, labels, strict=True))
+    summary = ", ".join(f"{name} {label}" for name, label in bars)
+    outcomes = zip(names, right, wrong, strict=True)
+    numbers = [{"kind of tool": name, "correct": a, "not correct": b} for name, a, b in outcomes]
+    parts, pens = {"correct": right, "not correct": wrong}, {"correct": _CORRECT, "not correct": _NOT}
+    text, labels = f"Correct answers by the kinds of tools a person used: {summary}.", ["questions"]
+    return bar_plot((7.6, 1.15, 0.42), parts, pens, bars=bars, labels=labels, description=text, rows=numbers)
 
 
 # --- parts ---
@@ -456,18 +422,13 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
     """
     results = list(read_results(folder / RESULTS_FILE).values())
     if not results:
-        raise BadInput(
-            f"there are no question results in {folder}: name the folder of a run, as its --folder was"
-        )
+        raise BadInput(f"there are no question results in {folder}: name the --folder of a run")
     ledger, plots_folder = build_ledger(load_traces(folder)), folder / "plots"
     for name, draw in TEN_PLOTS.items():
         plot_drawn = draw(results, ledger)
         content = {"plot": name, "told": plot_drawn.alt, "numbers": list(plot_drawn.numbers)}
-        write_atomically(
-            plots_folder / f"{name}.json",
-            json.dumps(content, indent=1, ensure_ascii=False) + "\n",
-            "the numbers of the plot",
-        )
+        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        write_atomically(plots_folder / f"{name}.json", text, "the numbers of the plot")
         yield plot_drawn.save(plots_folder / f"{name}.{kind}"), plot_drawn
 
 
@@ -486,6 +447,5 @@ def _plot_by_kind(
         for name, group in groups.items()
     ]
     bars = [(name, str(len(group))) for name, group in groups.items()]
-    return bar_plot(
-        (8.0, 1.15, 0.42), parts, pens, bars=bars, labels=labels, description=describe(counts), rows=rows
-    )
+    text = describe(counts)
+    return bar_plot((8.0, 1.15, 0.42), parts, pens, bars=bars, labels=labels, description=text, rows=rows)

@@ -62,14 +62,10 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
         for number, (name, points) in enumerate(recall_by_system.items()):
             is_highlighted = name in (report.plan.baseline, challenger(report))
             pen = _system_pen(name, report, list(recall_by_system))
-            style = {
-                "markevery": (number % 4, 4),
-                "linewidth": 2.2 if is_highlighted else 1.2,
-                "zorder": 2 + is_highlighted,
-            }
-            axes.plot(
-                ks, [point.mean for point in points], label=_system_label(name, report), **pen.line, **style
-            )
+            width = 2.2 if is_highlighted else 1.2
+            style = {"markevery": (number % 4, 4), "linewidth": width, "zorder": 2 + is_highlighted}
+            means = [point.mean for point in points]
+            axes.plot(ks, means, label=_system_label(name, report), **pen.line, **style)
             if is_highlighted or len(recall_by_system) <= _MAX_BANDS:
                 low, high = [point.low for point in points], [point.high for point in points]
                 axes.fill_between(ks, low, high, color=pen.colour, alpha=0.14, linewidth=0)
@@ -77,16 +73,9 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
         axes.set(xlabel="k", ylabel="recall@k", xlim=(1, depth), xticks=[1, *range(5, depth + 1, 5)])
         place_legend_outside(axes)
         rows = [
-            {
-                "system": name,
-                "k": k,
-                "recall": estimate.mean,
-                "low": estimate.low,
-                "high": estimate.high,
-                "questions": estimate.n,
-            }
+            {"system": name, "k": k, "recall": e.mean, "low": e.low, "high": e.high, "questions": e.n}
             for name, points in recall_by_system.items()
-            for k, estimate in zip(ks, points, strict=True)
+            for k, e in zip(ks, points, strict=True)
         ]
         return plot(figure, _format_recall(report, recall_by_system, depth), rows)
 
@@ -100,13 +89,10 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
     """
     first, second = first or report.plan.baseline, second or challenger(report)
     measure = measure or report.plan.primary
-    first_values, second_values = (
-        report.scores[name].per_query(measure) for name in _checked_systems(report, (first, second))
-    )
-    pairs = Counter((round(first_values[query], 4), round(second_values[query], 4)) for query in first_values)
-    wins, ties, losses = wins_ties_losses(
-        [second_values[query] - first_values[query] for query in first_values]
-    )
+    systems = _checked_systems(report, (first, second))
+    across, up = (report.scores[name].per_query(measure) for name in systems)
+    pairs = Counter((round(across[query], 4), round(up[query], 4)) for query in across)
+    wins, ties, losses = wins_ties_losses([up[query] - across[query] for query in across])
     # a fine-grained measure has many pairs: then only the size shows the count
     largest, has_few_values = (max(pairs.values()), len(pairs) <= 25)
     with new_figure(5.2, 5.2) as (figure, [axes]):
@@ -118,22 +104,18 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
             axes.scatter([x], [y], s=size, color=colour, alpha=0.55, edgecolor=INK, linewidths=0.5, zorder=2)
             if has_few_values:
                 axes.text(x, y, str(count), ha="center", va="center", fontsize=9, zorder=3)
-        axes.set(
-            xlim=(-0.16, 1.16), ylim=(-0.16, 1.24), aspect="equal", xticks=SHARE_TICKS, yticks=SHARE_TICKS
-        )
-        axes.set(
-            xlabel=f"{measure}, {_system_label(first, report)}",
-            ylabel=f"{measure}, {_system_label(second, report)}",
-        )
+        axes.set(xlim=(-0.16, 1.16), ylim=(-0.16, 1.24), aspect="equal")
+        axes.set(xticks=SHARE_TICKS, yticks=SHARE_TICKS)
+        axes.set_xlabel(f"{measure}, {_system_label(first, report)}")
+        axes.set_ylabel(f"{measure}, {_system_label(second, report)}")
         axes.text(-0.12, 1.2, f"{short_label(second)} better: {wins}", fontsize=9, va="top")
         axes.text(1.12, -0.12, f"{short_label(first)} better: {losses}", fontsize=9, ha="right")
         sizes = "" if has_few_values else "; the area of a mark counts questions"
-        axes.set_title(f"{ties} of {len(first_values)} questions the same{sizes}", fontsize=9, color=MUTED)
+        same = f"{ties} of {len(across)}"
+        axes.set_title(f"{same} questions the same{sizes}", fontsize=9, color=MUTED)
         text = f"Questions of {report.dataset.name} by {measure}, {first} across and {second} up: {second} is better in {wins}, "
         rows = [{"across": x, "up": y, "questions": count} for (x, y), count in sorted(pairs.items())]
-        return plot(
-            figure, f"{text}{first} in {losses}, and {ties} of {len(first_values)} are the same.", rows
-        )
+        return plot(figure, f"{text}{first} in {losses}, and {same} are the same.", rows)
 
 
 def pace(report: Report) -> Plot:
@@ -153,12 +135,9 @@ def pace(report: Report) -> Plot:
                 axes.plot(x, [row.mean], "o", markersize=4, color=FAINT, zorder=1)
                 continue
             pen, label = _system_pen(run.system, report, shown), _system_label(run.system, report)
-            style: dict[str, Any] = {
-                "color": pen.colour,
-                "fmt": pen.marker,
-                "markersize": 13 if pen.marker == "*" else 7,
-            }
-            style |= {"markeredgecolor": INK, "markeredgewidth": 0.5, "elinewidth": 0.8, "capsize": 2}
+            style: dict[str, Any] = {"color": pen.colour, "fmt": pen.marker, "elinewidth": 0.8, "capsize": 2}
+            size = 13 if pen.marker == "*" else 7
+            style |= {"markersize": size, "markeredgecolor": INK, "markeredgewidth": 0.5}
             error_bar = [[row.mean - row.low], [row.high - row.mean]]
             axes.errorbar(x, [row.mean], yerr=error_bar, label=label, **style)
         axes.set(xscale="log", xlabel="median milliseconds of a query")
@@ -216,9 +195,8 @@ def _recall_by_k(runs: Sequence[Run], report: Report, ks: Sequence[int]) -> dict
     scores = [score(run, qrels, [f"recall@{k}" for k in ks]) for run in runs]
     values = [list(by_query.values()) for run_scores in scores for by_query in run_scores.values.values()]
     estimates = intervals(np.array(values), rounds=report.plan.rounds, seed=report.plan.seed)
-    return {
-        run.system: estimates[number * len(ks) : (number + 1) * len(ks)] for number, run in enumerate(runs)
-    }
+    size = len(ks)
+    return {run.system: estimates[n * size : (n + 1) * size] for n, run in enumerate(runs)}
 
 
 def _system_pen(name: str, report: Report, drawn: Sequence[str]) -> Pen:
@@ -280,15 +258,11 @@ def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
             errors = [[row.mean - row.low for row in found], [row.high - row.mean for row in found]]
             style = {"fmt": "o", "color": _ALL_COLOUR, "markersize": 5, "capsize": 2, "label": "all"}
             axes.errorbar([row.mean for row in found], positions, xerr=errors, **style)
-            split = (
-                [report.row(system, part="locked").mean for system in systems]
-                if "locked" in report.parts
-                else []
-            )
-            if split:
-                axes.plot(
-                    split, positions, "D", color=_TEST_COLOUR, markersize=4, fillstyle="none", label="locked"
-                )
+            split = []
+            if "locked" in report.parts:
+                split = [report.row(system, part="locked").mean for system in systems]
+                style = {"color": _TEST_COLOUR, "markersize": 4, "fillstyle": "none", "label": "locked"}
+                axes.plot(split, positions, "D", **style)
             axes.axvline(report.row(report.plan.baseline).mean, **_GUIDE_STYLE)
             axes.set(title=name, xlabel=report.plan.primary, yticks=positions)
             axes.set_yticklabels(map(short_label, systems) if axes is panels[0] else [""] * len(systems))
@@ -309,21 +283,15 @@ def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.
     """
     cells = list(next(iter(shares.values()), {}))
     if not cells or any(list(row) != cells for row in shares.values()):
-        raise BadInput(
-            "the shares of each system are by cell, for one system or more, and the cells of all are the same"
-        )
+        raise BadInput("give the shares of one system or more by cell; the cells of all are the same")
     with new_figure(8.4, 4) as (figure, [axes]):
         for number, (system, row) in enumerate(shares.items()):
-            axes.plot(
-                range(len(cells)), list(row.values()), label=short_label(system), **line_pen(number).line
-            )
+            axes.plot(range(len(cells)), [*row.values()], label=short_label(system), **line_pen(number).line)
         axes.axhline(chance, **_GUIDE_STYLE)
         axes.set(ylabel="share of right answers", ylim=(-0.04, 1.04), xticks=range(len(cells)))
         axes.set_xticklabels(cells)
         place_legend_outside(axes)
-        rows = [
-            {"system": name} | {cell: round(row[cell], 3) for cell in cells} for name, row in shares.items()
-        ]
+        rows = [{"system": name} | {c: round(row[c], 3) for c in cells} for name, row in shares.items()]
         text = f"Share of right answers of {len(shares)} systems in {len(cells)} cells; chance is {chance:g}."
         return plot(figure, text, rows)
 
@@ -337,9 +305,8 @@ def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
     last = len(data.documents)
     dots: Counter[tuple[int, int]] = Counter()
     for query in data.queries:
-        dots.update(
-            zip(_gold_ranks(across, query, data, last), _gold_ranks(up, query, data, last), strict=True)
-        )
+        xs, ys = (_gold_ranks(retriever, query, data, last) for retriever in (across, up))
+        dots.update(zip(xs, ys, strict=True))
     with new_figure(5.6, 5) as (figure, [axes]):
         points = sorted(dots)
         sizes = [25 * dots[point] for point in points]
@@ -412,9 +379,8 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
             label = f"{name} ({BAND_RANGES[name]}): {counts[name]:,}"
             axes.scatter([], [], s=36, label=label, **_mark_style(BAND_PENS[name], hollow=False))
         if vetoed:
-            axes.scatter(
-                [], [], s=36, label=f"hollow: vetoed, {vetoed:,}", **_mark_style(Pen(MUTED), hollow=True)
-            )
+            style = _mark_style(Pen(MUTED), hollow=True)
+            axes.scatter([], [], s=36, label=f"hollow: vetoed, {vetoed:,}", **style)
         place_legend_outside(axes, gap=0.06)
         if len(points) > _MAX_SINGLE_MARKS:
             axes.get_legend().set_title("the area of a mark counts pairs", {"size": 9})

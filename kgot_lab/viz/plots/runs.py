@@ -29,6 +29,7 @@ from kgot_lab.viz.plots.figure import (
 )
 
 Runs: TypeAlias = Trace | Iterable[Event] | Iterable[Trace] | Mapping[str, Trace | Iterable[Event]]
+_Rows: TypeAlias = Sequence[Mapping[str, Json]]
 
 BALLOTS = {  # in order along a bar
     "RETRIEVE": Pen("#56B4E9"),
@@ -68,21 +69,12 @@ def ballots(what: Runs) -> Plot:
     votes = [(name, event) for name, events in runs.items() for event in events if isinstance(event, Voted)]
     held_votes = [(name, vote) for name, vote in votes if vote.ballots_cast]
     if not held_votes:
-        return empty_plot(
-            f"there is no vote in {_format_runs(runs)}"
-            if not votes
-            else f"no ballot was asked for in {_format_runs(runs)}"
-        )
-    rows = [
-        {
-            "run": name,
-            "step": vote.step,
-            "choice": vote.choice,
-            **_ballot_counts(vote),
-            "agreement": vote.agreement,
-        }
-        for name, vote in held_votes
-    ]
+        missing = "no ballot was asked for" if votes else "there is no vote"
+        return empty_plot(f"{missing} in {_format_runs(runs)}")
+    rows = []
+    for name, vote in held_votes:
+        outcome = {"run": name, "step": vote.step, "choice": vote.choice}
+        rows.append(outcome | _ballot_counts(vote) | {"agreement": vote.agreement})
     agreed = sum(vote.agreement for _, vote in held_votes) / len(held_votes)
     unpolled_count = len(votes) - len(held_votes)
     unpolled = f", {unpolled_count} turns went on without a vote" * bool(unpolled_count)
@@ -91,8 +83,7 @@ def ballots(what: Runs) -> Plot:
     if len(runs) > 1:
         return _plot_vote_outcomes([vote for _, vote in held_votes], text, rows)
     bars = [f"after step {vote.step}" if vote.step else "at the start" for _, vote in held_votes]
-    labels = [f"{vote.choice}, {vote.agreement:.0%} agreed" for _, vote in held_votes]
-    return _plot_ballots(bars, [vote for _, vote in held_votes], labels, text, rows)
+    return _plot_ballots(bars, [vote for _, vote in held_votes], text, rows)
 
 
 def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
@@ -118,27 +109,15 @@ def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
 # --- ballots ---
 
 
-def _plot_ballots(
-    bars: Sequence[str],
-    votes: Sequence[Voted],
-    labels: Sequence[str],
-    description: str,
-    rows: Sequence[Mapping[str, Json]],
-) -> Plot:
-    """Draw a bar of ballots for each vote, with a label after it."""
+def _plot_ballots(names: Sequence[str], votes: Sequence[Voted], description: str, rows: _Rows) -> Plot:
+    """Draw a bar of ballots for each vote, with its outcome after it."""
     parts = {part: [_ballot_counts(vote)[part] for vote in votes] for part in BALLOTS}
-    return bar_plot(
-        (7.6, 1.05, 0.38),
-        parts,
-        BALLOTS,
-        bars=list(zip(bars, labels, strict=True)),
-        labels=("ballots",),
-        description=description,
-        rows=rows,
-    )
+    outcomes = (f"{vote.choice}, {vote.agreement:.0%} agreed" for vote in votes)
+    size, bars = (7.6, 1.05, 0.38), list(zip(names, outcomes, strict=True))
+    return bar_plot(size, parts, BALLOTS, bars=bars, labels=("ballots",), description=description, rows=rows)
 
 
-def _plot_vote_outcomes(votes: Sequence[Voted], description: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
+def _plot_vote_outcomes(votes: Sequence[Voted], description: str, rows: _Rows) -> Plot:
     """Draw the distinct outcomes of votes, the most frequent first."""
     by_outcome: dict[tuple[Any, ...], list[Voted]] = {}
     for vote in votes:
@@ -147,9 +126,7 @@ def _plot_vote_outcomes(votes: Sequence[Voted], description: str, rows: Sequence
     outcomes = sorted(by_outcome, key=lambda kind: (-len(by_outcome[kind]), kind))
     bars = [f"{len(by_outcome[kind])} vote{'s' * (len(by_outcome[kind]) != 1)}" for kind in outcomes]
     chosen = [by_outcome[kind][-1] for kind in outcomes]
-    return _plot_ballots(
-        bars, chosen, [f"{vote.choice}, {vote.agreement:.0%} agreed" for vote in chosen], description, rows
-    )
+    return _plot_ballots(bars, chosen, description, rows)
 
 
 def _ballot_counts(vote: Voted) -> dict[str, int]:
@@ -176,9 +153,7 @@ def _graph_sizes(events: Iterable[Event], nodes: int, edges: int) -> list[dict[s
     return rows
 
 
-def _plot_growth(
-    sizes: Sequence[Mapping[str, Json]], description: str, rows: Sequence[Mapping[str, Json]]
-) -> Plot:
+def _plot_growth(sizes: _Rows, description: str, rows: _Rows) -> Plot:
     """Plot nodes and edges after each write of one run.
 
     A dotted line marks the end of a step. A cross before a write marks that something was refused.
@@ -197,20 +172,14 @@ def _plot_growth(
             if following["step"] != row["step"]:
                 axes.axvline(row["write"] + 0.5, color=MUTED, linewidth=0.8, linestyle=":")
         tick_step = len(writes) // MAX_TICKS + 1
-        axes.set_xticks(
-            writes[::tick_step],
-            ["start", *(f"{row['write']}\nstep {row['step']}" for row in written[1:])][::tick_step],
-        )
+        names = ["start", *(f"{row['write']}\nstep {row['step']}" for row in written[1:])]
+        axes.set_xticks(writes[::tick_step], names[::tick_step])
         axes.set(ylabel="in the graph", ylim=(0, None), xlim=(-0.2, writes[-1] + 0.6), xlabel="write")
         place_legend_below(figure)
         return plot(figure, description, rows)
 
 
-def _plot_growths(
-    sizes_by_run: Mapping[str, Sequence[Mapping[str, Json]]],
-    description: str,
-    rows: Sequence[Mapping[str, Json]],
-) -> Plot:
+def _plot_growths(sizes_by_run: Mapping[str, _Rows], description: str, rows: _Rows) -> Plot:
     """Plot nodes and edges after each step, with a line for each run.
 
     If there are many runs, their lines are pale and another shows the median.
@@ -235,7 +204,7 @@ def _plot_growths(
         return plot(figure, description, rows)
 
 
-def _sizes_by_step(sizes: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
+def _sizes_by_step(sizes: _Rows) -> list[Mapping[str, Json]]:
     """Return the size at the end of each step, starting at step 0."""
     return [[row for row in sizes if row["step"] <= step][-1] for step in range(sizes[-1]["step"] + 1)]
 

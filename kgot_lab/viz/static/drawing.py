@@ -104,9 +104,8 @@ def draw_lines(
     The line spacing is 1.3 times `size`, or `leading` pixels.
     """
     step = leading or 1.3 * size
-    return concat(
-        draw_text(line, x, y + step * number, size, colour, bold=bold) for number, line in enumerate(lines)
-    )
+    numbered = enumerate(lines)
+    return concat(draw_text(line, x, y + step * n, size, colour, bold=bold) for n, line in numbered)
 
 
 def draw_rect(x: float, y: float, width: float, height: float, fill: str = "none", **look: object) -> Markup:
@@ -162,9 +161,8 @@ def fit_lines(text: str, width: float, size: float, max_lines: int) -> tuple[lis
     # space for the ellipsis
     last = next(wrap_lines(lines[max_lines - 1], width - 1.4 * size, size), "")
     shown = [*lines[: max_lines - 1], last]
-    return [*shown[:-1], f"{last} …"], sum(
-        len("".join(part.split())) * sign for part, sign in ((text, 1), (" ".join(shown), -1))
-    )
+    omitted = len("".join(text.split())) - len("".join(" ".join(shown).split()))
+    return [*shown[:-1], f"{last} …"], omitted
 
 
 @lru_cache(maxsize=4096)  # each step of a run has the same names again
@@ -190,15 +188,12 @@ def _max_character_width(character: str, size: float) -> float:
 
     It is finer than the average by which texts are measured, for lines that fill a box.
     """
-    correction = (
-        0.4
-        if character in WIDE_CHARACTERS
-        else -0.24
-        if character in NARROW_CHARACTERS
-        else 0.18
-        if character.isupper()
-        else 0.0
-    )
+    if character in WIDE_CHARACTERS:
+        correction = 0.4
+    elif character in NARROW_CHARACTERS:
+        correction = -0.24
+    else:
+        correction = 0.18 if character.isupper() else 0.0
     return text_width(character, size) + size * correction
 
 

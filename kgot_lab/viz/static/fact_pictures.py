@@ -10,14 +10,7 @@ from typing import Any
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
 from kgot_lab.domains.investment.reach import PathHop
 from kgot_lab.domains.investment.view import display_name
-from kgot_lab.memory.claims.certificate import (
-    FACT_STATES,
-    Certificate,
-    CertifiedFact,
-    FactState,
-    Ruling,
-    hedge_answer,
-)
+from kgot_lab.memory.claims.certificate import FACT_STATES, Certificate, CertifiedFact, Ruling, hedge_answer
 from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Edge
@@ -54,9 +47,8 @@ class LinkLook:
     double: bool = False
 
 
-LINK_LOOKS: Mapping[
-    FactState, LinkLook
-] = {  # Okabe and Ito, dark enough for text; sign and line encode the same in grey
+# Okabe and Ito, dark enough for text; sign and line encode the same in grey
+LINK_LOOKS: Mapping[str, LinkLook] = {
     "holds": LinkLook("✓", 4.0, "#00614A"),
     "one source": LinkLook("1", 1.6, "#005A8C"),
     "contested": LinkLook("≠", 1.6, "#9C4400", double=True),
@@ -84,22 +76,12 @@ def certificate_picture(certificate: Certificate, *, question: str = "", answer:
     """
     verdict, certificate = _verdict_text(certificate, answer), certificate.redacted(answer)
     y, elements = 18.0, []
-    parts = (
-        _heading_pieces(question),
-        _path_pieces(certificate.facts),
-        _verdict_pieces(certificate, verdict),
-        _legend_pieces(certificate),
-    )
-    for piece in chain(*parts):
+    heading, path = _heading_pieces(question), _path_pieces(certificate.facts)
+    for piece in chain(heading, path, _verdict_pieces(certificate, verdict), _legend_pieces(certificate)):
         elements.append(element("g", piece.markup, transform=f"translate(0 {y:.1f})"))
         y += piece.height
-    return drawing(
-        describe_certificate(certificate, question),
-        _WIDTH,
-        y + 8,
-        *elements,
-        sheets=[_fact_sheet(certificate)],
-    )
+    text = describe_certificate(certificate, question)
+    return drawing(text, _WIDTH, y + 8, *elements, sheets=[_fact_sheet(certificate)])
 
 
 def describe_certificate(certificate: Certificate, question: str = "") -> str:
@@ -145,9 +127,7 @@ def _name_box(name: str, *, first: bool = False) -> _Piece:
     """
     lines = fit_lines(name, _BOX_WIDTH - 24, _NAME_SIZE * 1.08, 2)[0] or ["?"]
     height, gap = 1.3 * _NAME_SIZE * len(lines) + 14, 18.0 if first else 0.0
-    look: dict[str, Any] = (
-        {"stroke_width": 1.2, "stroke_dasharray": "4 4"} if name == "?" else {"stroke_width": 2.0}
-    )
+    look = {"stroke_width": 1.2, "stroke_dasharray": "4 4"} if name == "?" else {"stroke_width": 2.0}
     rim = draw_rect(_EDGE, gap, _BOX_WIDTH, height, "#FFFFFF", rx=7, stroke=_INK, **look)
     name_lines = draw_lines(lines, _EDGE + 12, gap + 7 + _NAME_SIZE, _NAME_SIZE, _INK, bold=True)
     return _Piece(concat([rim, name_lines]), height + gap)
@@ -158,11 +138,7 @@ def _fact_link(fact: CertifiedFact) -> _Piece:
     look, text_width = LINK_LOOKS[fact.state], _WIDTH - _TEXT_X - _EDGE
     relation_lines = fit_lines(_format_relation(fact), text_width, _RELATION_SIZE * 1.08, 2)[0]
     state_lines = fit_lines(_describe_state(fact), text_width, _SMALL_SIZE * 1.08, 3)[0]
-    quotes = [
-        line
-        for quote in _format_sources(fact)
-        for line in fit_lines(quote, text_width, _SMALL_SIZE, _MAX_QUOTE_LINES)[0]
-    ]
+    quotes = _fit_texts(_format_sources(fact), text_width, _SMALL_SIZE, _MAX_QUOTE_LINES)
     y, parts = 22.0, []
     for lines, size, colour, bold in (
         (relation_lines, _RELATION_SIZE, _INK, False), (state_lines, _SMALL_SIZE, look.colour, True), (quotes, _SMALL_SIZE, _FAINT, False),
@@ -171,19 +147,16 @@ def _fact_link(fact: CertifiedFact) -> _Piece:
         y += 1.3 * size * len(lines) + (3 if lines else 0)
     height = max(y, 66.0)
     xs = (_LINE_X - 3, _LINE_X + 3) if look.double else (_LINE_X,)
-    stroke = {
-        "stroke": look.colour,
-        "stroke_width": look.width,
-        "stroke_dasharray": look.dashes,
-        "fill": "none",
-    }
-    lines = [element("path", d=f"M{x:.1f} 0 V{height - 10:.1f}", **stroke) for x in xs]
-    head = element(
-        "polygon",
-        points=f"{_LINE_X},{height - 1:.1f} {_LINE_X - 6},{height - 11:.1f} {_LINE_X + 6},{height - 11:.1f}",
-        fill=look.colour,
-    )
+    stroke = {"stroke": look.colour, "stroke_width": look.width, "stroke_dasharray": look.dashes}
+    lines = [element("path", d=f"M{x:.1f} 0 V{height - 10:.1f}", **stroke, fill="none") for x in xs]
+    points = f"{_LINE_X},{height - 1:.1f} {_LINE_X - 6},{height - 11:.1f} {_LINE_X + 6},{height - 11:.1f}"
+    head = element("polygon", points=points, fill=look.colour)
     return _Piece(concat([*lines, head, _draw_sign(look, _LINE_X, height / 2 - 4), *parts]), height)
+
+
+def _fit_texts(texts: Sequence[str], width: float, size: float, max_lines: int) -> list[str]:
+    """Return the first lines of each text."""
+    return [line for text in texts for line in fit_lines(text, width, size, max_lines)[0]]
 
 
 def _verdict_pieces(certificate: Certificate, text: str) -> Iterator[_Piece]:
@@ -333,6 +306,10 @@ def fact_graph(selection: FactSelection) -> FactGraph:
     return FactGraph(markup, canvas.width, canvas.height, tuple(drawn))
 
 
+def _other_end(edge: Edge, id: str) -> str:
+    return edge.target if edge.source == id else edge.source
+
+
 def _node_columns(selection: FactSelection) -> dict[str, int]:
     """Return the column of each node: its signed distance in facts from the hub, which is 0.
 
@@ -349,7 +326,7 @@ def _node_columns(selection: FactSelection) -> dict[str, int]:
             for edge in selection.facts:
                 if node not in (edge.source, edge.target):
                     continue
-                other = edge.target if edge.source == node else edge.source
+                other = _other_end(edge, node)
                 if other not in columns:
                     direction = 1 if columns[node] > 0 or (columns[node] == 0 and edge.source == node) else -1
                     columns[other] = columns[node] + direction
@@ -363,13 +340,10 @@ class _FactCanvas:
     def __init__(self, selection: FactSelection, sides: Mapping[str, int], drawn: Sequence[Edge]) -> None:
         self.selection, self.node_columns, self.drawn = selection, sides, drawn
         strong = {end for edge in selection.telling for end in (edge.source, edge.target)}
-        self.boxes = {
-            id: self._box(id, id in strong)
-            for id in sorted(sides, key=lambda id: (id != selection.hub, id not in strong))
-        }
-        self.columns = {
-            side: [id for id in self.boxes if sides[id] == side] for side in sorted(set(sides.values()))
-        }
+        order = sorted(sides, key=lambda id: (id != selection.hub, id not in strong))
+        self.boxes = {id: self._box(id, id in strong) for id in order}
+        numbers = sorted(set(sides.values()))
+        self.columns = {number: [id for id in self.boxes if sides[id] == number] for number in numbers}
         self._order_columns()
         self.height = max(self._column_height(ids) for ids in self.columns.values())
         # the gaps before each column except the first
@@ -379,47 +353,27 @@ class _FactCanvas:
     def _box(self, id: str, strong: bool) -> _Box:
         is_hub = id == self.selection.hub
         size = 19.0 if is_hub else 15.0 if strong else 13.0
-        lines, _ = fit_lines(
-            self.selection.names[id], _MAX_CAPTION_WIDTH, size * (1.08 if strong else 1.0), _MAX_CAPTION_LINES
-        )
+        name, scale = self.selection.names[id], 1.08 if strong else 1.0
+        lines, _ = fit_lines(name, _MAX_CAPTION_WIDTH, size * scale, _MAX_CAPTION_LINES)
         degree = max(len(self._edges_at(id, out)) for out in (-1, 1))
-        height = max(
-            size * 1.3 * len(lines) + (18 if is_hub else 12),
-            degree * (_LINE_GAP if not is_hub else _HEAD + 4) + 4,
-        )
-        return _Box(
-            lines or [""],
-            size,
-            strong,
-            width=max(line_width(line, size, bold=strong) for line in lines or [""]),
-            height=height,
-        )
+        text_height = size * 1.3 * len(lines) + (18 if is_hub else 12)
+        height = max(text_height, degree * (_HEAD + 4 if is_hub else _LINE_GAP) + 4)
+        width = max(line_width(line, size, bold=strong) for line in lines or [""])
+        return _Box(lines or [""], size, strong, width=width, height=height)
 
     def _edges_at(self, id: str, direction: int) -> list[Edge]:
         """Return the drawn lines on one side of a box."""
-        ends = (
-            (edge, edge.target if edge.source == id else edge.source)
-            for edge in self.drawn
-            if id in (edge.source, edge.target)
-        )
+        ends = ((edge, _other_end(edge, id)) for edge in self.drawn if id in (edge.source, edge.target))
         return [edge for edge, other in ends if self.node_columns[other] == self.node_columns[id] + direction]
 
     def _order_columns(self) -> None:
         """Order the boxes of outer columns like those that they link to, so that few lines cross."""
-        for side in sorted(self.columns, key=abs):
-            inner = self.columns.get(side - 1 if side > 0 else side + 1, []) if abs(side) > 1 else []
-            if inner:
-                self.columns[side].sort(
-                    key=lambda id: min(map(inner.index, self._inner_neighbours(id)), default=len(inner))
-                )
+        for side in sorted((side for side in self.columns if abs(side) > 1), key=abs):
+            inner = self.columns[side - 1 if side > 0 else side + 1]
+            self.columns[side].sort(key=lambda id: min(map(inner.index, self._inner_neighbours(id))))
 
     def _inner_neighbours(self, id: str) -> list[str]:
-        ends = {
-            end
-            for edge in self.drawn
-            if id in (edge.source, edge.target)
-            for end in (edge.source, edge.target)
-        }
+        ends = {_other_end(edge, id) for edge in self.drawn if id in (edge.source, edge.target)}
         return [end for end in ends if abs(self.node_columns[end]) < abs(self.node_columns[id])]
 
     def _column_height(self, ids: Sequence[str]) -> float:
@@ -427,19 +381,10 @@ class _FactCanvas:
 
     def _gap_width(self, side: int) -> float:
         """Return the width of the gap before a column: its longest caption and the bend of its lines."""
-        own = [
-            edge
-            for edge in self.drawn
-            if {self.node_columns[edge.source], self.node_columns[edge.target]} == {side - 1, side}
-        ]
-        return (
-            max(
-                (line_width(self._edge_caption(edge), _LINE_CAPTION_SIZE, bold=True) for edge in own),
-                default=0.0,
-            )
-            + 20
-            + _BEND
-        )
+        at = self.node_columns
+        edges = (e for e in self.drawn if {at[e.source], at[e.target]} == {side - 1, side})
+        widths = (line_width(self._edge_caption(edge), _LINE_CAPTION_SIZE, bold=True) for edge in edges)
+        return max(widths, default=0.0) + 20 + _BEND
 
     def _place_boxes(self) -> float:
         x = 0.0
@@ -466,12 +411,7 @@ class _FactCanvas:
         """
         box = self.boxes[id]
         edges = self._edges_at(id, direction)
-        edges.sort(
-            key=lambda other_edge: (
-                self.boxes[other_edge.target if other_edge.source == id else other_edge.source].y,
-                self.drawn.index(other_edge),
-            )
-        )
+        edges.sort(key=lambda each: (self.boxes[_other_end(each, id)].y, self.drawn.index(each)))
         # space for captions where lines begin
         step = _LINE_GAP if abs(self.node_columns[id] + direction) < abs(self.node_columns[id]) else _HEAD + 4
         y = box.y + (edges.index(edge) - (len(edges) - 1) / 2) * step
@@ -492,12 +432,8 @@ class _FactCanvas:
         path = f"M{start:.1f} {y0:.1f} H{turn:.1f} C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {end:.1f} {y1:.1f}"
         colour, ink = (_STRONG_COLOUR, STRONG_INK) if is_strong else (_FAINT_LINE, FAINT_INK)
         tip, back, y = (x0, start, y0) if edge.target == outer else (x1, end, y1)
-        look = {
-            "font_size": _LINE_CAPTION_SIZE,
-            "fill": ink,
-            "text_anchor": "middle",
-            "font_weight": "bold" if is_strong else None,
-        }
+        weight = "bold" if is_strong else None
+        look = {"font_size": _LINE_CAPTION_SIZE, "fill": ink, "text_anchor": "middle", "font_weight": weight}
         text = f"{self.selection.names[edge.source]} – {edge.type} – {self.selection.names[edge.target]}"
         return element(
             "g", element("title", text),
@@ -512,23 +448,14 @@ class _FactCanvas:
         The answer is filled. A node without a supporting fact has a pale rim.
         """
         box, is_answer = self.boxes[id], id == self.selection.hub and self.selection.is_answer
-        fill, rim = (
-            (_STRONG_COLOUR, _STRONG_COLOUR)
-            if is_answer
-            else (TINT, _STRONG_COLOUR)
-            if box.strong
-            else ("#FFFFFF", _FAINT_LINE)
-        )
+        fill = _STRONG_COLOUR if is_answer else TINT if box.strong else "#FFFFFF"
+        rim = _STRONG_COLOUR if is_answer or box.strong else _FAINT_LINE
         ink = "#FFFFFF" if is_answer else "#111111" if box.strong else FAINT_INK
         look: dict[str, Any] = {"rx": 8, "stroke": rim, "stroke_width": 2.0 if box.strong else 1.0}
         frame = draw_rect(box.x, box.y - box.height / 2, box.width, box.height, fill, **look)
         first = box.y - (len(box.lines) - 1) * box.size * 0.65 + box.size * 0.35
-        look = {
-            "font_size": box.size,
-            "fill": ink,
-            "text_anchor": "middle",
-            "font_weight": "bold" if box.strong else None,
-        }
+        weight = "bold" if box.strong else None
+        look = {"font_size": box.size, "fill": ink, "text_anchor": "middle", "font_weight": weight}
         middle = box.x + box.width / 2
         lines = (
             element("text", line, x=middle, y=first + number * box.size * 1.3, **look)
@@ -555,11 +482,7 @@ def briefing_picture(briefing: Briefing) -> Drawing:
     summary = fit_lines(briefing.summary, text_width, _BODY_SIZE * 1.08, _MAX_TEXT_LINES)[0]
     graph_top = 52.0 + 1.3 * _BODY_SIZE * len(summary)
     notes_top = graph_top + graph.height + 34
-    notes = [
-        line
-        for note in _briefing_notes(briefing, graph)
-        for line in fit_lines(note, text_width - 32, _NOTE_SIZE + 1, _MAX_TEXT_LINES)[0]
-    ]
+    notes = _fit_texts(_briefing_notes(briefing, graph), text_width - 32, _NOTE_SIZE + 1, _MAX_TEXT_LINES)
     height = notes_top + 19 * len(notes) + 22
     return drawing(
         f"{title}: {shorten(briefing.summary, 300)}. {'. '.join(_format_path(each.path) for each in briefing.reached)}.",
@@ -592,15 +515,9 @@ def _format_asset(briefing: Briefing, symbol: str) -> str:
 
 def _briefing_notes(briefing: Briefing, graph: FactGraph) -> list[str]:
     """Return the notes under the paths: evidence, freshness and the disclaimer."""
-    lines = [
-        f"From: {display_name(node)}{_format_origin(node.properties)}"
-        for node in briefing.evidence[:_MAX_EVIDENCE]
-    ]
-    lines += (
-        [f"and {len(briefing.evidence) - _MAX_EVIDENCE} more"]
-        if len(briefing.evidence) > _MAX_EVIDENCE
-        else []
-    )
+    shown, more = briefing.evidence[:_MAX_EVIDENCE], len(briefing.evidence) - _MAX_EVIDENCE
+    lines = [f"From: {display_name(node)}{_format_origin(node.properties)}" for node in shown]
+    lines += [f"and {more} more"] * (more > 0)
     hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}
     if len(hops) > len(graph.drawn):
         lines.append(f"Not drawn: {format_count(len(hops) - len(graph.drawn), 'hop')}; the table lists all.")
@@ -623,7 +540,5 @@ def _format_path(path: Sequence[PathHop]) -> str:
 
 
 def _hop_sheet(briefing: Briefing) -> Sheet:
-    rows = (
-        (each.symbol, hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path
-    )
+    rows = ((r.symbol, hop.source.id, hop.by, hop.target.id) for r in briefing.reached for hop in r.path)
     return sheet(("reaches", "from", "edge", "to"), rows, "Hops of the briefing")

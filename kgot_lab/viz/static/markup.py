@@ -88,9 +88,8 @@ def add_picture_key(svg: Markup) -> Markup:
 
     The same picture has the same key in every run.
     """
-    return Markup(
-        svg.replace("<svg ", f'<svg data-picture="{hashlib.sha256(svg.encode()).hexdigest()[:12]}" ', 1)
-    )
+    key = hashlib.sha256(svg.encode()).hexdigest()[:12]
+    return Markup(svg.replace("<svg ", f'<svg data-picture="{key}" ', 1))
 
 
 def bullet_list(lines: Iterable[object], **attributes: object) -> Markup:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 from kgot_lab.retrieval.stage import Stage
@@ -43,9 +44,8 @@ class StageBox:
     @property
     def width(self) -> float:
         """The width of the drawing."""
-        return max(
-            56.0, *(text_width(line, size) + 22 for line, size in zip(self.lines, (13, 11), strict=False))
-        )
+        lines = zip(self.lines, (13, 11), strict=False)
+        return max(56.0, *(text_width(line, size) + 22 for line, size in lines))
 
 
 @dataclass(frozen=True)
@@ -116,22 +116,17 @@ def _parse_call(function: str, inner: str) -> PipelinePart:
     branches, arguments = _split_outside_parentheses(inner, "; "), _split_outside_parentheses(inner, ", ")
     # fitted on one half of the questions for the other, so a question takes one of the branches
     if len(branches) > 1:
-        return Fan(
-            tuple(("", half, _parse_expression(half)) for half in branches),
-            StageBox(function, "one way for each question", "join"),
-        )
+        halves = tuple(("", half, _parse_expression(half)) for half in branches)
+        return Fan(halves, StageBox(function, "one way for each question", "join"))
     if function in _FUSIONS:
-        retrievers = tuple(
-            _parse_retriever(argument) for argument in arguments if not re.match(r"\w+=", argument)
-        )
-        options = ", ".join(argument for argument in arguments if re.match(r"\w+=", argument))
-        return (
-            Fan(retrievers, StageBox(function, options, "join")) if retrievers else StageBox(function, inner)
-        )
+        options = [argument for argument in arguments if re.match(r"\w+=", argument)]
+        retrievers = tuple(_parse_retriever(each) for each in arguments if each not in options)
+        if retrievers:
+            return Fan(retrievers, StageBox(function, ", ".join(options), "join"))
+        return StageBox(function, inner)
     if function in STAGE_FUNCTIONS:
-        return _flatten_series(
-            [_parse_expression(arguments[0]), StageBox(function, ", ".join(arguments[1:]))]
-        )
+        stage = StageBox(function, ", ".join(arguments[1:]))
+        return _flatten_series([_parse_expression(arguments[0]), stage])
     return StageBox(function, inner)
 
 
@@ -143,9 +138,8 @@ def _parse_retriever(argument: str) -> tuple[str, str, PipelinePart]:
 
 
 def _flatten_series(parts: Sequence[PipelinePart]) -> Series:
-    return Series(
-        tuple(inner for part in parts for inner in (part.parts if isinstance(part, Series) else (part,)))
-    )
+    inner = (part.parts if isinstance(part, Series) else (part,) for part in parts)
+    return Series(tuple(chain.from_iterable(inner)))
 
 
 def _boxes(part: PipelinePart) -> Iterator[StageBox]:
@@ -254,10 +248,8 @@ def _table_rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
                 return after
             case Fan():
                 ends = [(walk(lane, after), weight) for weight, _, lane in part.lanes]
-                return walk(
-                    part.join,
-                    ", ".join(f"{end} (weight {weight})" if weight else end for end, weight in ends),
-                )
+                names = (f"{end} (weight {weight})" if weight else end for end, weight in ends)
+                return walk(part.join, ", ".join(names))
 
     walk(_full_pipeline(stage), "")
     return rows
@@ -319,10 +311,8 @@ class _PipelineCanvas:
 
 
 def _draw_box(box: StageBox, x: float, y: float) -> Markup:
-    look = {"end": ("#FFFFFF", 15, 1.0), "join": ("#E8F1F8", 4, 2.0), "keep": ("#F4F4F4", 4, 1.0)}.get(
-        box.kind, ("#FFFFFF", 4, 1.2)
-    )
-    fill, corner, rim = look
+    looks = {"end": ("#FFFFFF", 15, 1.0), "join": ("#E8F1F8", 4, 2.0), "keep": ("#F4F4F4", 4, 1.0)}
+    fill, corner, rim = looks.get(box.kind, ("#FFFFFF", 4, 1.2))
     edge: dict[str, Any] = {"rx": corner, "stroke": _INK if rim > 1 else "#888888", "stroke_width": rim}
     frame = draw_rect(x, y - _HEIGHT / 2, box.width, _HEIGHT, fill, **edge)
     middle, lines = x + box.width / 2, box.lines
@@ -349,9 +339,8 @@ def _draw_arrow(source: ArrowStart, x: float, y: float) -> Markup:
         # on the side away from the bend
         label_offset = 12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
         halo: dict[str, Any] = {"stroke": "#fff", "stroke_width": 3, "paint_order": "stroke"}
-        parts.append(
-            draw_text(_format_weight(source.label), source.x + 7, source.y + label_offset, 12, _INK, **halo)
-        )
+        x, y = source.x + 7, source.y + label_offset
+        parts.append(draw_text(_format_weight(source.label), x, y, 12, _INK, **halo))
     return concat(parts)
 
 

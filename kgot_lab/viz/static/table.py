@@ -90,19 +90,14 @@ def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
     """
     if isinstance(what, PropertyGraph):
         nodes = (
-            (node.id, ", ".join(node.labels), format_properties(node.properties))
-            for node in islice(what.nodes, limit)
+            (n.id, ", ".join(n.labels), format_properties(n.properties)) for n in islice(what.nodes, limit)
         )
         edges = (
-            (edge.source, edge.type, edge.target, format_properties(edge.properties))
-            for edge in islice(what.edges, limit)
+            (e.source, e.type, e.target, format_properties(e.properties)) for e in islice(what.edges, limit)
         )
-        return Table(
-            (
-                sheet(("id", "labels", "properties"), nodes, "Nodes", len(what)),
-                sheet(("source", "type", "target", "properties"), edges, "Edges", len(what.edges)),
-            )
-        )
+        node_sheet = sheet(("id", "labels", "properties"), nodes, "Nodes", len(what))
+        edge_sheet = sheet(("source", "type", "target", "properties"), edges, "Edges", len(what.edges))
+        return Table((node_sheet, edge_sheet))
     rows = list(what)
     return Table((_rows_sheet(rows[:limit], len(rows)),))
 

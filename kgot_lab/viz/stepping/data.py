@@ -53,13 +53,10 @@ def run_facts(events: Sequence[Event], number: Callable[[str], int]) -> dict[str
     The evidence is given by indices into the facts. `number` maps each text to its number. A fact that the
     graph began with is present since event 0. A fact that an answer names but no edge says has no edge.
     """
-    edge_origins = _edges_with_origin(events)
+    origins = _edges_with_origin(events).values()
     found = SupportFinder(state_after(events))
     passages = _Passages(events, number)
-    facts = {
-        fact_of(edge): _fact_data(edge, at, passages.sentences(found.find(edge)))
-        for edge, at in edge_origins.values()
-    }
+    facts = {fact_of(e): _fact_data(e, at, passages.sentences(found.find(e))) for e, at in origins}
     answer = next((event for event in events if isinstance(event, Answered)), None)
     evidence = list(map(str, answer.evidence)) if answer else []
     for index, text in enumerate(evidence):
@@ -67,11 +64,8 @@ def run_facts(events: Sequence[Event], number: Callable[[str], int]) -> dict[str
         fact = facts.setdefault(text, {"text": text, "edge": None, "since": -1, "said": []})
         fact["said"] = fact["said"] or passages.sentences(supports)
     fact_index = {text: index for index, text in enumerate(facts)}
-    return {
-        "facts": list(facts.values()),
-        "evidence": [fact_index[text] for text in evidence],
-        "passages": passages.used,
-    }
+    indices = [fact_index[text] for text in evidence]
+    return {"facts": list(facts.values()), "evidence": indices, "passages": passages.used}
 
 
 def _edges_with_origin(events: Sequence[Event]) -> dict[tuple[str, str, str, str], tuple[Edge, int]]:
@@ -86,9 +80,8 @@ def _edges_with_origin(events: Sequence[Event]) -> dict[tuple[str, str, str, str
 
 
 def _fact_data(edge: Edge, since: int, sentences: list[Json]) -> dict[str, Json]:
-    extra = (
-        {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_sentence_node(edge.target) else {}
-    )
+    is_sentence = edge.type == SAYS_SENTENCE and is_sentence_node(edge.target)
+    extra = {"sentence_of": edge.source} if is_sentence else {}
     ends = [edge.source, edge.type, edge.target]
     return {"text": fact_of(edge), "edge": ends, "since": since, "said": sentences, **extra}
 
@@ -112,13 +105,10 @@ class _Passages:
 
         The index is -1 if no passage that was read is its source.
         """
+        number, index = self._number, self._passage_index
         return [
-            {
-                "sentence": self._number(support.sentence),
-                "passage": self._passage_index(support.source),
-                "source": support.source,
-            }
-            for support in supports
+            {"sentence": number(each.sentence), "passage": index(each.source), "source": each.source}
+            for each in supports
         ]
 
     def _passage_index(self, source: str) -> int:
@@ -145,9 +135,8 @@ def run_positions(*graphs: PropertyGraph, known: Mapping[str, Point] | None = No
     """
     positions = dict(svg(graphs[-1], limit=MAX_RUN_NODES, positions=known).positions)
     edges = {edge.identity: edge for graph in graphs for edge in graph.edges}
-    whole_graph = PropertyGraph.of(
-        {node.id: node for graph in graphs for node in graph.nodes}.values(), edges.values()
-    )
+    nodes = {node.id: node for graph in graphs for node in graph.nodes}
+    whole_graph = PropertyGraph.of(nodes.values(), edges.values())
     drawn_ids = [id for id in whole_graph.ids if id in positions]
     missing = [id for id in whole_graph.ids if id not in positions][: max(0, MAX_RUN_NODES - len(drawn_ids))]
     if not missing:
@@ -179,10 +168,8 @@ class RunGraphs:
 
     def data(self) -> dict[str, Json]:
         """Return all graphs, and the nodes and edges that they consist of."""
-        return {
-            "graphs": self.graphs,
-            **{kind: [json.loads(item) for item in items] for kind, items in self._parts.items()},
-        }
+        parts = {kind: [json.loads(item) for item in items] for kind, items in self._parts.items()}
+        return {"graphs": self.graphs, **parts}
 
     def _part_number(self, kind: str, item: Json) -> int:
         return self._parts[kind].setdefault(json.dumps(item, default=str), len(self._parts[kind]))
@@ -196,10 +183,9 @@ class RunGraphs:
 
         What it removed is drawn too, if it has a position.
         """
-        nodes = tuple(node for node in diff.removed_nodes if node.id in self.positions)
-        edges = tuple(
-            edge for edge in diff.removed_edges if {edge.source, edge.target} <= self.positions.keys()
-        )
+        drawn = self.positions.keys()
+        nodes = tuple(node for node in diff.removed_nodes if node.id in drawn)
+        edges = tuple(edge for edge in diff.removed_edges if {edge.source, edge.target} <= drawn)
         return replace(diff, removed_nodes=nodes, removed_edges=edges)
 
 
@@ -265,7 +251,10 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Point
     gained = replace(difference, removed_nodes=(), removed_edges=())
     ends = [graphs.add(original, lost), graphs.add(fork.graph, gained)]
     keys = comparable_texts(events), comparable_texts(fork.events)
-    pairs = align_runs(events, fork.events)
+    pairs = []
+    for index, other in align_runs(events, fork.events):
+        is_same = None not in (index, other) and keys[0][index or 0] == keys[1][other or 0]
+        pairs.append([index, other, is_same])
     return {
         **run_data(fork.events, positions, events, by_hand=fork.first_difference),
         "ends": {"of": ends, **graphs.data()},
@@ -275,14 +264,7 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Point
         "avoided": fork.avoided,
         "asked": fork.asked,
         "stopped": fork.stopped,
-        "pairs": [
-            [
-                index,
-                fork_index,
-                None not in (index, fork_index) and keys[0][index or 0] == keys[1][fork_index or 0],
-            ]
-            for index, fork_index in pairs
-        ],
+        "pairs": pairs,
     }
 
 
@@ -333,9 +315,8 @@ def _repairs_markup(events: Sequence[Event], number: int) -> Iterator[Markup]:
     if not repairs:
         return
     tries = "once" if len(repairs) == 1 else f"{len(repairs)} times"
-    parts: list[Markup] = [
-        element("p", element("b", "Repaired", class_="kind"), f" {tries} before it was run or given up")
-    ]
+    head = element("b", "Repaired", class_="kind")
+    parts = [element("p", head, f" {tries} before it was run or given up")]
     for repair in repairs:
         parts += [preformatted(repair.statement), element("p", "refused: ", repair.error, class_="refusal")]
     parts.append(element("p", "mended, and then:"))
@@ -415,9 +396,8 @@ def _describe_change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:
 
 def _diff_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Markup]:
     """Yield a line diff of two texts: unchanged, removed and added lines."""
-    for tag, low, high, other_low, other_high in SequenceMatcher(
-        None, old, new, autojunk=False
-    ).get_opcodes():
+    changes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    for tag, low, high, other_low, other_high in changes:
         if tag == "equal":
             yield from (element("li", f"  {line}") for line in old[low:high])
         else:
@@ -431,10 +411,8 @@ def _diff_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Markup]:
 
 def step_lines(events: Iterable[Event]) -> list[str]:
     """Summarize each step of a run in one line: votes, calls, writes and reads."""
-    return [
-        f"{step_name(step)}: {_format_step(list(group))}"
-        for step, group in groupby(events, key=lambda event: event.step)
-    ]
+    steps = groupby(events, key=lambda event: event.step)
+    return [f"{step_name(step)}: {_format_step(list(group))}" for step, group in steps]
 
 
 def step_name(step: int) -> str:
@@ -444,13 +422,10 @@ def step_name(step: int) -> str:
 
 def _format_step(events: Sequence[Event]) -> str:
     replies = sum(isinstance(event, Asked) for event in events)
-    parts = [
-        _format_event(event) for event in events if isinstance(event, Chose | Wrote | Read | Voted | Forced)
-    ]
-    return (
-        "; ".join([*parts, *([format_count(replies, "reply", "replies")] if replies else [])])
-        or "nothing yet"
-    )
+    parts = [_format_event(e) for e in events if isinstance(e, Chose | Wrote | Read | Voted | Forced)]
+    if replies:
+        parts.append(format_count(replies, "reply", "replies"))
+    return "; ".join(parts) or "nothing yet"
 
 
 def _format_event(event: Event) -> str:

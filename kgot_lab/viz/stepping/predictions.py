@@ -79,16 +79,13 @@ def multiple_choice(
     """
     texts = [truth]
     for other in sorted(set(others), key=stable_hash):
-        if (
-            len(texts) <= MAX_DISTRACTORS
-            and canonical_answer(other)
-            and all(f1(other, text) < _MIN_SIMILARITY for text in texts)
-        ):
+        if len(texts) > MAX_DISTRACTORS or not canonical_answer(other):
+            continue
+        if all(f1(other, text) < _MIN_SIMILARITY for text in texts):
             texts.append(other)
     order = sorted(texts, key=lambda text: stable_hash((event_range, text, truth)))
-    shown = [
-        text if len(text) <= _MAX_CHOICE_LENGTH else f"{text[: _MAX_CHOICE_LENGTH - 1]}…" for text in order
-    ]
+    limit = _MAX_CHOICE_LENGTH
+    shown = [text if len(text) <= limit else f"{text[: limit - 1]}…" for text in order]
     choices = tuple((str(number), text) for number, text in enumerate(shown, start=1))
     return Prediction(kind, *event_range, question, intro, choices, str(order.index(truth) + 1))
 
@@ -111,16 +108,9 @@ def predictions(events: Sequence[Event]) -> list[Prediction]:
     not asked about: a search for the question itself, a vote that was not held, a statement that is built for
     the model when it writes.
     """
-    questions = [
-        *_tool_questions(events),
-        *_fact_questions(events),
-        *_vote_questions(events),
-        *_statement_questions(events),
-        *_answer_question(events),
-    ]
-    return sorted(
-        questions, key=lambda prediction: (prediction.before, QUESTION_KINDS.index(prediction.kind))
-    )
+    parts = (_tool_questions, _fact_questions, _vote_questions, _statement_questions, _answer_question)
+    questions = (question for find_questions in parts for question in find_questions(events))
+    return sorted(questions, key=lambda each: (each.before, QUESTION_KINDS.index(each.kind)))
 
 
 # --- tools ---
@@ -163,9 +153,8 @@ def _fact_questions(events: Sequence[Event]) -> Iterator[Prediction]:
     written: list[tuple[str, str]] = []  # facts with their sentences, since the last write
     for at, event in enumerate(events):
         if isinstance(event, Asked) and event.prompt.messages[0].text == EXTRACTION_SYSTEM:
-            written += [
-                (str(triple), event.prompt.messages[-1].text) for triple in parse_triples(event.reply)
-            ]
+            text = event.prompt.messages[-1].text
+            written += [(str(triple), text) for triple in parse_triples(event.reply)]
         elif isinstance(event, Refused) and event.writing and written:
             dropped = set(event.statement.splitlines())
             wrote = at + 1 if isinstance(events[min(at + 1, len(events) - 1)], Wrote) else at
@@ -180,12 +169,9 @@ def _selection_questions(
     written: Sequence[tuple[str, str]], dropped: set[str], event_range: tuple[int, int]
 ) -> Iterator[Prediction]:
     first, write_event = event_range
-    dropped_facts = sorted((pair for pair in dict(written).items() if pair[0] in dropped), key=stable_hash)[
-        :_MAX_DROPPED_FACTS
-    ]
-    kept_facts = sorted((pair for pair in dict(written).items() if pair[0] not in dropped), key=stable_hash)[
-        :1
-    ]
+    facts = sorted(dict(written).items(), key=stable_hash)
+    dropped_facts = [pair for pair in facts if pair[0] in dropped][:_MAX_DROPPED_FACTS]
+    kept_facts = [pair for pair in facts if pair[0] not in dropped][:1]
     intro = "A fact is kept if its sentence says it: all words of what stands last, and one of what stands first. The model wrote:"
     for fact, sentence in sorted([*dropped_facts, *kept_facts], key=lambda pair: written.index(pair)):
         is_kept = fact not in dropped
@@ -219,15 +205,9 @@ def _vote_questions(events: Sequence[Event]) -> Iterator[Prediction]:
             intro = "INSERT: facts are missing, so more are fetched. RETRIEVE: the graph gives the answer, so it is read. "
             if event.possible > 1:
                 intro += f"At most {event.possible} ballots; RETRIEVE wins with more ballots than INSERT. "
-            yield Prediction(
-                "vote",
-                start,
-                at,
-                "How will the vote go?",
-                intro.strip(),
-                _VOTES[: 4 if event.possible > 1 else 2],
-                _vote_outcome(event),
-            )
+            choices = _VOTES[: 4 if event.possible > 1 else 2]
+            asks, outcome = "How will the vote go?", _vote_outcome(event)
+            yield Prediction("vote", start, at, asks, intro.strip(), choices, outcome)
             start = -1
 
 
@@ -248,27 +228,20 @@ _WRITE = (
 
 def _statement_questions(events: Sequence[Event]) -> Iterator[Prediction]:
     """Yield a question for each statement of a model when it is first run on a graph."""
-    is_built_for_model = any(
-        isinstance(event, Started) and event.limits.get("writing", "statements") != "statements"
-        for event in events
-    )
+    limits = next((event.limits for event in events if isinstance(event, Started)), {})
+    is_built_for_model = limits.get("writing", "statements") != "statements"
     seen_statements: set[str] = set()  # statements whose outcome on this graph the reader has seen
-    is_writing = (
-        True  # whether the last requested statement writes; ballots, reads and answers from rows do not
-    )
+    # whether the last requested statement writes; ballots, reads and answers from rows do not
+    is_writing = True
     for at, event in enumerate(events):
         if isinstance(event, Asked) and event.role.split(",")[0] != "mend":
             is_writing = event.role.split(",")[0] == "write"
         elif isinstance(event, Failed | Repaired | Refused | Read | Wrote):
-            if (
-                event.statement not in seen_statements
-                and (outcome := _outcome(event))
-                and not (is_built_for_model and is_writing)
-            ):
+            is_shown = event.statement not in seen_statements and not (is_built_for_model and is_writing)
+            if is_shown and (outcome := _outcome(event)):
                 seen_statements.add(event.statement)
-                yield _statement_question(
-                    event.statement, (_outcome_event(events, at), at), outcome, is_writing=is_writing
-                )
+                event_range = (_outcome_event(events, at), at)
+                yield _statement_question(event.statement, event_range, outcome, is_writing=is_writing)
             if isinstance(event, Wrote):
                 seen_statements.clear()
 
@@ -296,13 +269,10 @@ def _outcome_event(events: Sequence[Event], at: int) -> int:
 def _statement_question(
     statement: str, event_range: tuple[int, int], outcome: str, *, is_writing: bool
 ) -> Prediction:
-    question = (
-        "What will this statement do to the graph?" if is_writing else "How many rows will this read find?"
-    )
+    asks = "What will this statement do to the graph?" if is_writing else "How many rows will this read find?"
     intro = "It is about to be run:" if is_writing else "The statement is about to be run on the graph:"
-    return Prediction(
-        "statement", *event_range, question, intro, _WRITE if is_writing else _READ, outcome, statement
-    )
+    choices = _WRITE if is_writing else _READ
+    return Prediction("statement", *event_range, asks, intro, choices, outcome, statement)
 
 
 # --- the answer ---
@@ -310,10 +280,8 @@ def _statement_question(
 
 def _answer_question(events: Sequence[Event]) -> Iterator[Prediction]:
     end = next((at for at, event in enumerate(events) if isinstance(event, Answered)), None)
-    before = next(
-        (at for at, event in enumerate(events) if any(_is_model_call(event, role) for role in _ANSWER_ROLES)),
-        end,
-    )
+    roles = ((at, event) for at, event in enumerate(events) if isinstance(event, Asked))
+    before = next((at for at, event in roles if event.role.split(",")[0] in _ANSWER_ROLES), end)
     if end is None or before is None:
         return
     truth, intro = events[end].text, "What was read is turned into a short answer."  # type: ignore[attr-defined]
@@ -321,20 +289,15 @@ def _answer_question(events: Sequence[Event]) -> Iterator[Prediction]:
         others = ["no" if canonical_answer(truth) == "yes" else "yes"]
     else:
         parsed = [event.text for event in events[:end] if isinstance(event, Parsed) and event.text]
-        ids = sorted(
-            graph_after(events[:before]).ids,
-            key=lambda id: (_has_digit(id) != _has_digit(truth), abs(len(id) - len(truth)), stable_hash(id)),
-        )
+
+        def distance(id: str) -> tuple[bool, int, str]:
+            return _has_digit(id) != _has_digit(truth), abs(len(id) - len(truth)), stable_hash(id)
+
+        ids = sorted(graph_after(events[:before]).ids, key=distance)
         others = [*parsed, *ids[: 2 * MAX_DISTRACTORS]]
     question = events[0].question if isinstance(events[0], Started) else ""
-    yield multiple_choice(
-        "answer",
-        (before, end),
-        "What will the answer be?",
-        f"The question was: {question} {intro}",
-        truth,
-        others,
-    )
+    asks, intro = "What will the answer be?", f"The question was: {question} {intro}"
+    yield multiple_choice("answer", (before, end), asks, intro, truth, others)
 
 
 def _has_digit(text: str) -> bool:

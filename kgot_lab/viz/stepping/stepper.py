@@ -56,9 +56,8 @@ class Stepper(LiveOutput):
         self.events, self.forks, self.at = run.events, list(forks), len(run.events) - 1
         self._live_parts, self._store = live, store
         graph = graph_after(self.events)
-        self._positions = run_positions(
-            *(graph for fork in forks for graph in _layout_graphs(fork.events)), *_layout_graphs(self.events)
-        )
+        fork_graphs = (graph for fork in forks for graph in _layout_graphs(fork.events))
+        self._positions = run_positions(*fork_graphs, *_layout_graphs(self.events))
         data = {
             "view": "stepper",
             "question": self.question,
@@ -98,12 +97,10 @@ class Stepper(LiveOutput):
 
         Each table has at most `limit` rows.
         """
-        forks = (
-            _event_sheet(f"Fork {number}", fork.events, limit) for number, fork in enumerate(self.forks, 1)
-        )
-        return Table(
-            (_event_sheet("The run", self.events, limit), *forks, *self.picture.table(limit=limit).sheets)
-        )
+        named = ((f"Fork {number}", fork.events) for number, fork in enumerate(self.forks, 1))
+        runs = (("The run", self.events), *named)
+        sheets = (_event_sheet(name, events, limit) for name, events in runs)
+        return Table((*sheets, *self.picture.table(limit=limit).sheets))
 
     def __repr__(self) -> str:
         forks = f", {len(self.forks)} fork" + "s" * (len(self.forks) != 1) if self.forks else ""
@@ -113,9 +110,8 @@ class Stepper(LiveOutput):
         match message:
             case {"at": int(at)} if 0 <= at < len(self.events):
                 self.at = at
-            case {"forks": int(seen)} if (
-                0 <= seen < len(self.forks)
-            ):  # a reopened page only has the forks that its cell stored
+            # a reopened page only has the forks that its cell stored
+            case {"forks": int(seen)} if 0 <= seen < len(self.forks):
                 return {"forks": self.live.data["forks"][seen:], "number": seen + 1}
             case {"fork": int(at), "change": str(change)}:
                 return self._fork_from_browser(at, change)
@@ -160,9 +156,8 @@ def stepper(
     started = events[0]
     if forks is None:
         forks = load_forks(run, bundled_path("traces")) if live.planning is None and run.run else ()
-    return Stepper(
-        run, tuple(forks), live, store or (lambda: open_for(started.dialect, *started.readers)), height=height
-    )
+    open_store = store or (lambda: open_for(started.dialect, *started.readers))
+    return Stepper(run, tuple(forks), live, open_store, height=height)
 
 
 def _layout_graphs(events: Sequence[Event]) -> list[PropertyGraph]:
@@ -190,14 +185,8 @@ def _event_sheet(name: str, events: Sequence[Event], limit: int) -> Sheet:
 
 def _event_text(event: Event) -> str:
     """Return the text that was asked, replied, run or found at an event, or ""."""
-    return next(
-        (
-            str(getattr(event, name))
-            for name in ("question", "reply", "mended", "statement", "code", "text")
-            if hasattr(event, name)
-        ),
-        "",
-    )
+    names = ("question", "reply", "mended", "statement", "code", "text")
+    return next((str(getattr(event, name)) for name in names if hasattr(event, name)), "")
 
 
 # --- the static picture ---
@@ -208,8 +197,7 @@ def run_picture(
 ) -> Picture:
     """Draw a run in one picture: question, steps, answer, forks and the final graph."""
     events = run.events
-    is_answered = any(isinstance(event, Answered) for event in events)
-    highlight = run if is_answered else None
+    highlight = run if any(isinstance(event, Answered) for event in events) else None
     graph_picture = svg(
         graph,
         highlight=highlight,
@@ -222,9 +210,8 @@ def run_picture(
     tops = [10 + _LINE_HEIGHT * (number + 1) for number in range(len(lines))]
     texts = (_draw_line(line, float(y)) for line, y in zip(lines, tops, strict=True))
     top = tops[-1] + 14
-    graph_svg = graph_picture.svg.replace(f' data-picture="{picture_key(graph_picture.svg)}"', "", 1).replace(
-        "<svg ", f'<svg y="{top}" ', 1
-    )
+    key = f' data-picture="{picture_key(graph_picture.svg)}"'
+    graph_svg = graph_picture.svg.replace(key, "", 1).replace("<svg ", f'<svg y="{top}" ', 1)
     title = f"A run of {len(events)} events: {replay.start_event(events).question}"
     description = f"{' '.join(line.text for line in lines)} {graph_picture.alt}"
     height = top + GRAPH_HEIGHT
@@ -242,31 +229,25 @@ class SummaryLine:
     indent: float = 0.0
 
 
+def _strong_lines(text: str) -> Iterator[SummaryLine]:
+    lines = textwrap.wrap(shorten(text, 3 * MAX_STRONG_LENGTH), MAX_STRONG_LENGTH)
+    return (SummaryLine(line, strong=True) for line in lines)
+
+
 def _summary_lines(events: Sequence[Event]) -> Iterator[SummaryLine]:
     """Yield the question, the steps, and how the run ended."""
-    yield from (
-        SummaryLine(line, strong=True)
-        for line in textwrap.wrap(
-            shorten(replay.start_event(events).question, 3 * MAX_STRONG_LENGTH), MAX_STRONG_LENGTH
-        )
-    )
+    yield from _strong_lines(replay.start_event(events).question)
     steps = step_lines(events)
     for step in steps[:MAX_STEPS_SHOWN]:
         for number, line in enumerate(textwrap.wrap(step, _MAX_LINE_LENGTH)[:3]):
             yield SummaryLine(line, indent=18.0 * (number > 0))
     if len(steps) > MAX_STEPS_SHOWN:
         yield SummaryLine(f"… and {len(steps) - MAX_STEPS_SHOWN} more steps")
-    answer = next((event for event in events if isinstance(event, Answered)), None)
-    guess_note = f" (a guess: {answer.guess_reason})" if answer and answer.forced else ""
-    ending = (
-        f"Answer: {answer.text}{guess_note}"
-        if answer
-        else f"The run stops at event {len(events) - 1}, before an answer."
-    )
-    yield from (
-        SummaryLine(line, strong=True)
-        for line in textwrap.wrap(shorten(ending, 3 * MAX_STRONG_LENGTH), MAX_STRONG_LENGTH)
-    )
+    ending = f"The run stops at event {len(events) - 1}, before an answer."
+    if answer := next((event for event in events if isinstance(event, Answered)), None):
+        guess_note = f" (a guess: {answer.guess_reason})" if answer.forced else ""
+        ending = f"Answer: {answer.text}{guess_note}"
+    yield from _strong_lines(ending)
 
 
 def _fork_lines(run: Trace, forks: Sequence[Fork]) -> Iterator[SummaryLine]:
@@ -279,10 +260,8 @@ def _fork_lines(run: Trace, forks: Sequence[Fork]) -> Iterator[SummaryLine]:
         calls = f"{fork.avoided} calls answered from this run, {fork.asked} asked anew"
         ending = f"answer: {fork.answer}" if fork.answer else f"it stopped: {fork.stopped}"
         summary = f"Fork {number}: event {fork.first_difference} changed by hand; {calls}; {shorten(ending, 2 * _MAX_LINE_LENGTH)}"
-        yield from (
-            SummaryLine(line, indent=18.0 * (index > 0))
-            for index, line in enumerate(textwrap.wrap(summary, _MAX_LINE_LENGTH))
-        )
+        for index, line in enumerate(textwrap.wrap(summary, _MAX_LINE_LENGTH)):
+            yield SummaryLine(line, indent=18.0 * (index > 0))
 
 
 def _draw_line(line: SummaryLine, y: float) -> Markup:

@@ -34,9 +34,7 @@ def test_gold_briefings_and_silences_are_of_users_and_items_that_there_are_and_n
 def test_what_gold_says_of_an_item_fits_the_vocabulary_and_stands_in_its_text(item):
     facts = MONTH.facts[item.id]
     nodes = {ref: facts.node(ref) for ref in facts.things}
-    edges = [
-        Edge(nodes[edge.source].id, edge.type, nodes[edge.target].id, edge.properties) for edge in facts.edges
-    ]
+    edges = [Edge(nodes[e.source].id, e.type, nodes[e.target].id, e.properties) for e in facts.edges]
     assert find_faults(INVESTMENT_WITH_COMPANIES, nodes.values(), edges) == ()
     calls = [facts.things[ref] for ref in facts.said if facts.things[ref].get("type") == "signal"]
     assert all(f"{call['strength']:g}" in item.text for call in calls), (

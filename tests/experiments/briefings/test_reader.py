@@ -22,10 +22,8 @@ def read(errors: ReadingErrors) -> dict[str, SaidFacts]:
 
 def test_without_errors_it_says_what_gold_says():
     assert read(ReadingErrors()) == MONTH.facts
-    assert (
-        SimulatedReader(MONTH).name
-        == "simulated:missed=0,invented=0,wrong_type=0,wrong_name=0,wrong_date=0,seed=0"
-    )
+    expected = "simulated:missed=0,invented=0,wrong_type=0,wrong_name=0,wrong_date=0,seed=0"
+    assert SimulatedReader(MONTH).name == expected
 
 
 def test_each_kind_of_error_is_what_it_is_called():
@@ -37,16 +35,11 @@ def test_each_kind_of_error_is_what_it_is_called():
         len(facts.said) == len(MONTH.facts[id].said) + 1 for id, facts in everything["invented"].items()
     )
     swapped = everything["wrong_type"]
-    assert (
-        swapped["n02"].things["n02/signal"]["type"] == "observation"
-        and "action" not in swapped["n02"].things["n02/signal"]
-    )
+    assert swapped["n02"].things["n02/signal"]["type"] == "observation"
+    assert "action" not in swapped["n02"].things["n02/signal"]
     for id, ref in (("n01", "n01/event"), ("n09", "n09/rumour"), ("n58", "n58/pattern")):
-        assert swapped[id].things[ref]["is"] == "Insight" and swapped[id].things[ref]["action"] in (
-            "buy",
-            "sell",
-            "hold",
-        )
+        assert swapped[id].things[ref]["is"] == "Insight"
+        assert swapped[id].things[ref]["action"] in ("buy", "sell", "hold")
         assert {edge.type for edge in swapped[id].edges} == {"about"}
     named = everything["wrong_name"]
     assert [edge.target for edge in named["n02"].edges] == ["Asset:LNFD-31", "n01/event"], (
@@ -57,9 +50,8 @@ def test_each_kind_of_error_is_what_it_is_called():
     )
     dated, of_gold = everything["wrong_date"], MONTH.facts["n10"]
     assert dated["n10"].expires["n10/signal"][11:] == of_gold.expires["n10/signal"][11:] != ""
-    assert (
-        dated["n10"].expires != of_gold.expires and dated["n01"].things["n01/event"]["date"] != "2026-03-02"
-    )
+    assert dated["n10"].expires != of_gold.expires
+    assert dated["n01"].things["n01/event"]["date"] != "2026-03-02"
 
 
 FIRST, SECOND = MONTH.items[:2]

@@ -36,10 +36,6 @@ def test_every_item_can_be_said_so_and_names_only_things_it_lists(id):
         *(end for link in told["links"] for end in (link["source"], link["target"])),
         *(n for i in told["insights"] for n in i["about"] if n not in i["earlier"]),
     ]
-    used += [
-        name for event in told["events"] for name in (*event["affects"], *filter(None, [event["issuer"]]))
-    ]
+    used += [name for e in told["events"] for name in (*e["affects"], *filter(None, [e["issuer"]]))]
     assert set(used) <= names
-    assert all(
-        0 < number <= len(told["events"]) for insight in told["insights"] for number in insight["because"]
-    )
+    assert all(0 < number <= len(told["events"]) for i in told["insights"] for number in i["because"])

@@ -30,9 +30,8 @@ MONTH = load_month()
 def part(*ids: str):
     """The month with a few of its items, and the gold of these."""
     briefings = tuple(each for each in MONTH.briefings if each.item in ids)
-    return replace(
-        MONTH, items=tuple(item for item in MONTH.items if item.id in ids), changes=(), briefings=briefings
-    )
+    items = tuple(item for item in MONTH.items if item.id in ids)
+    return replace(MONTH, items=items, changes=(), briefings=briefings)
 
 
 def kinds(month, llm=None, **options):
@@ -56,18 +55,10 @@ def test_the_month_runs_through_the_monitor_that_users_run():
     month = part("n01", "n02", "n07")
     with MonthPlay(month, SimulatedReader(month)) as play:
         events = list(play.events())
-        assert [type(each) for each in events[:5]] == [
-            TickStarted,
-            NewsGathered,
-            ItemWritten,
-            TickEnded,
-            TickStarted,
-        ]
-        assert [facts.item for facts in play.places.journal.facts()] == [
-            "n01",
-            "n02",
-            "n07",
-        ] and play.places.journal.prompt_counts().replied == 3
+        expected = [TickStarted, NewsGathered, ItemWritten, TickEnded, TickStarted]
+        assert [type(each) for each in events[:5]] == expected
+        assert [facts.item for facts in play.places.journal.facts()] == ["n01", "n02", "n07"]
+        assert play.places.journal.prompt_counts().replied == 3
         (entry,) = play.places.accounts.outbox()
         assert (entry.user, entry.sent_at) == ("teo", play.told[0].at) and play.told[0].items == {"n02"}
         supplies = [
@@ -92,10 +83,8 @@ def test_each_way_to_be_wrong_has_its_name():
 
     assert kind(told()) == TOLD_RIGHT
     assert kind(told(), told()) == "told again"
-    assert (
-        kind(told(paths={"LNFD": "-about-> Company:Lanternfold Devices <-issued_by- Asset:LNFD"}))
-        == "other paths"
-    )
+    paths = {"LNFD": "-about-> Company:Lanternfold Devices <-issued_by- Asset:LNFD"}
+    assert kind(told(paths=paths)) == "other paths"
     assert kind(told(at=told().at + timedelta(days=2))) == "too late"
     assert kind(told(at=told().at - timedelta(hours=1))) == "too early"
     assert kind(told(action="sell")) == "another action"
@@ -110,10 +99,8 @@ def test_a_point_joins_seeds_and_counts_a_month():
     good, none = score_month(MONTH, [told()]), score_month(MONTH, [])
     point = briefing_point(0.1, [good, none])
     assert point.kinds == {"not told": 39.5, TOLD_RIGHT: 0.5}
-    assert (
-        point.recall.mean == pytest.approx(1 / 80)
-        and point.recall.low < point.recall.mean < point.recall.high
-    )
+    assert point.recall.mean == pytest.approx(1 / 80)
+    assert point.recall.low < point.recall.mean < point.recall.high
     assert point.precision.mean == 1 and point.precision.n == 1
     twice = [JudgedBriefing("teo", item, "buy", TOLD_RIGHT) for item in ("n02", "n10", "n10")]
     assert briefing_point(0.0, [MonthScore(tuple(twice))] * 5).recall == proportion(2, 2), (
@@ -123,13 +110,8 @@ def test_a_point_joins_seeds_and_counts_a_month():
 
 def rates(play):
     events = play.places.graph.view().nodes("MarketEvent")
-    return sorted(
-        {
-            each.node.properties["summary"]
-            for each in events
-            if each.node.properties["type"] == "rate_decision"
-        }
-    )
+    calls = [each.node.properties for each in events if each.node.properties["type"] == "rate_decision"]
+    return sorted({properties["summary"] for properties in calls})
 
 
 def owned(play):

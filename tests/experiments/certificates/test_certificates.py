@@ -56,14 +56,10 @@ def test_the_real_sets_give_a_hundred_questions_with_a_contradiction_for_fifty()
         change: [case for case in cases if case.change == change]
         for change in ("whole", "without", "contradicted")
     }
-    assert {change: len(some) for change, some in by_change.items()} == {
-        "whole": 100,
-        "without": 100,
-        "contradicted": 50,
-    }
-    assert {case.set for case in cases} == {"2wiki", "musique-498"} and len(
-        {case.key for case in cases}
-    ) == 250
+    expected = {"whole": 100, "without": 100, "contradicted": 50}
+    assert {change: len(some) for change, some in by_change.items()} == expected
+    assert {case.set for case in cases} == {"2wiki", "musique-498"}
+    assert len({case.key for case in cases}) == 250
     assert all(case.hidden in case.question.gold for case in by_change["without"])
     texts = {document.text for tried in sets.values() for document in tried.questions.documents}
     assert not any(
@@ -81,9 +77,8 @@ def folder(tmp_path_factory):
     first = trial(place).answers()
     assert next(first).change == "whole"
     first.close()
-    assert len(certified_cases(place)) == 1 and [case.key for case in trial(place).missing()] == [
-        case.key for case in CASES[1:]
-    ]
+    assert len(certified_cases(place)) == 1
+    assert [case.key for case in trial(place).missing()] == [case.key for case in CASES[1:]]
     assert [row.change for row in trial(place).answers()] == [case.change for case in CASES[1:]]
     assert list(trial(place).answers()) == []
     return place
@@ -113,12 +108,8 @@ def test_the_tables_say_that_they_are_of_a_simulation_and_count_pairs(folder):
     assert titles and all(title.startswith("Simulated model: ") for title in titles)
     alarms = {(row.change, row.alarm, row.questions): row for row in alarm_rows(rows)}
     missing = alarms["without", "certificate: a fact is missing", "all"]
-    assert (missing.recall.mean, missing.recall.n, missing.untouched.mean, missing.precision.mean) == (
-        1.0,
-        2,
-        0.0,
-        1.0,
-    )
+    expected = (1.0, 2, 0.0, 1.0)
+    assert (missing.recall.mean, missing.recall.n, missing.untouched.mean, missing.precision.mean) == expected
     assert missing.recall.low < 1
     figures = certificate_figures(rows, model)
     assert json.loads(json.dumps(figures)) == figures and figures["cases"] == 5

@@ -86,9 +86,8 @@ def test_a_model_that_errs_at_a_rate_leaves_as_many_solved_as_the_formula_says(
     rate, world, limits, found, assured, exact
 ):
     setting = LoopSetting("paths", limits, exact)
-    curve = competence_curve(
-        world.gold, tools(world, found), rate, setting, [0.3], competence=Competence(assured=assured)
-    )
+    competence = Competence(assured=assured)
+    curve = competence_curve(world.gold, tools(world, found), rate, setting, [0.3], competence=competence)
     (point,) = curve.points
     measured = proportion(round(point.solved.mean * point.solved.n), point.solved.n, confidence=0.999)
     assert measured.low <= point.exact <= measured.high
@@ -130,10 +129,8 @@ def test_hops_and_questions_of_each_are_those_of_the_gold():
         Simulated(pair)(comparison_prompt(pair.chains[0].question)).text
         == "Who is the teacher of X?\nWhen was #1 born?"
     )
-    assert (
-        Simulated(pair, Competence(split=1))(comparison_prompt(pair.chains[0].question)).text
-        == "Who is the teacher of X?"
-    )
+    expected = "Who is the teacher of X?"
+    assert Simulated(pair, Competence(split=1))(comparison_prompt(pair.chains[0].question)).text == expected
 
 
 def test_a_misreading_stands_in_the_text_and_is_wrong():
@@ -144,9 +141,8 @@ def test_a_misreading_stands_in_the_text_and_is_wrong():
     assert not any(rejection_reason(chain.question, name, text) for name in found)
     choice = comparing_world(2).gold.chains[0]
     sentences = "\n".join(f"[{step.title}] {step.sentence}" for step in choice.steps)
-    assert misread_names(comparing_world(2).gold, choice.question, sentences, choice.answer) == [
-        step.fact.subject for step in choice.steps if step.fact.subject != choice.answer
-    ]
+    expected = [step.fact.subject for step in choice.steps if step.fact.subject != choice.answer]
+    assert misread_names(comparing_world(2).gold, choice.question, sentences, choice.answer) == expected
 
 
 def test_a_question_without_gold_is_an_error_in_mode_paths_too():

@@ -48,9 +48,7 @@ def test_a_majority_of_ballots_errs_as_often_as_the_binomial_says(votes, rate):
         reply = model(Prompt(start, compact_schema(Vote), 0.7, seed)).text
         return parse(reply, Vote).choice == "RETRIEVE"
 
-    wrong = sum(
-        sum(errs(turn * votes + number) for number in range(votes)) > votes / 2 for turn in range(turns)
-    )
+    wrong = sum(sum(errs(t * votes + number) for number in range(votes)) > votes / 2 for t in range(turns))
     measured = proportion(wrong, turns, confidence=0.999)
     assert measured.low <= majority_errs(votes, rate) <= measured.high
 

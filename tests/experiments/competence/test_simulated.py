@@ -41,11 +41,7 @@ def of(kind: type, events: list[Event]) -> list:
 
 
 def graph_of(events: list[Event]) -> set[Triple]:
-    return {
-        Triple(edge.source, edge.type, edge.target)
-        for wrote in of(Wrote, events)
-        for edge in wrote.diff.added_edges
-    }
+    return {Triple(e.source, e.type, e.target) for wrote in of(Wrote, events) for e in wrote.diff.added_edges}
 
 
 # ---------------------------------------------------------------------------------------------------

@@ -24,9 +24,8 @@ def test_every_step_stands_on_the_page_of_its_subject_and_on_no_other():
     for chain in world.gold.chains:
         assert chain.answer == chain.steps[-1].fact.object
         for step in chain.steps:
-            assert [page.title for page in world.documents if step.sentence in page.text] == [
-                step.fact.subject
-            ]
+            expected = [step.fact.subject]
+            assert [page.title for page in world.documents if step.sentence in page.text] == expected
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -47,14 +46,10 @@ def test_decomposed_questions_become_chains_whose_sentences_stand_in_their_passa
         "What company published Journal of Psychotherapy Integration?",
         "Who was the first president of #1?",
     )
-    assert (
-        world.gold.chains[0].resolved[1]
-        == "Who was the first president of American Psychological Association?"
-    )
-    assert (
-        first[1].after == (0,)
-        and first[1].fact.subject == first[0].fact.object == "American Psychological Association"
-    )
+    expected = "Who was the first president of American Psychological Association?"
+    assert world.gold.chains[0].resolved[1] == expected
+    assert first[1].after == (0,)
+    assert first[1].fact.subject == first[0].fact.object == "American Psychological Association"
 
 
 def test_triples_become_chains_that_rest_on_whoever_gave_their_subject():

@@ -193,15 +193,11 @@ def test_the_tables_pair_the_arms_and_leave_out_who_has_no_partner():
     ]
     measured = measured_answers(questions, replies, WORDS)
     cited = {row[0].text: [cell.text for cell in row[1:]] for row in citations_grid(measured).rows}
-    assert cited["citation precision"] == ["3", "1.000 [1.000, 1.000]"] and cited["false citations"][
-        1
-    ].startswith(".000")
+    assert cited["citation precision"] == ["3", "1.000 [1.000, 1.000]"]
+    assert cited["false citations"][1].startswith(".000")
     said = {row[0].text: [cell.text for cell in row[1:]] for row in words_grid(measured).rows}
-    assert (
-        said["words of names"][0] == "2"
-        and said["words of names"][3].startswith("+1.000")
-        and said["words of names"][4] == "2/0/0"
-    )
+    assert said["words of names"][0] == "2" and said["words of names"][3].startswith("+1.000")
+    assert said["words of names"][4] == "2/0/0"
     assert said["says it does not know"][:2] == ["0", "–"]
 
 
@@ -218,9 +214,8 @@ def test_each_question_is_asked_with_the_graph_and_without_and_never_twice(tmp_p
     llm = Scripted("Take Job queue [Source: cookbook:Job queue] and magic [Source: cookbook:Magic].")
     path = tmp_path / "replies.jsonl"
     first = list(ExpertAnswers(two, llm, path).replies())
-    assert [(each.id, each.arm) for each in first] == [
-        (each.id, arm) for each in two for arm in ("graph", "plain")
-    ]
+    expected = [(each.id, arm) for each in two for arm in ("graph", "plain")]
+    assert [(each.id, each.arm) for each in first] == expected
     assert kept_replies(path) == first and len(llm.prompts) == 4
     assert list(ExpertAnswers(two, llm, path).replies()) == [] and len(llm.prompts) == 4
     assert first[0].false and first[0].told and first[0].tokens == (10, 5) and first[0].seconds == 0.5
@@ -230,13 +225,8 @@ def test_each_question_is_asked_with_the_graph_and_without_and_never_twice(tmp_p
 
 
 def test_the_command_derives_its_table_from_the_replies_on_file_and_says_what_makes_them(tmp_path, two):
-    command = [
-        sys.executable,
-        ROOT / "benchmarks" / "experts" / "expert_answers.py",
-        "--table",
-        "--folder",
-        tmp_path,
-    ]
+    script = ROOT / "benchmarks" / "experts" / "expert_answers.py"
+    command = [sys.executable, script, "--table", "--folder", tmp_path]
     none = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
     assert none.returncode == 2 and "--model local --split dev makes it" in none.stderr
     list(ExpertAnswers(two, Scripted("Yes."), tmp_path / "develop_local.jsonl").replies())
@@ -282,10 +272,8 @@ def test_a_node_that_is_not_in_the_graph_is_told():
 
 
 def test_a_question_that_the_graph_does_not_answer_is_measured_by_its_refusal_alone():
-    assert set(answer_measures(NOTHING, replace(REPLY, cited=("t:other",)), WORDS)) == {
-        "words said",
-        "says it does not know",
-    }
+    expected = {"words said", "says it does not know"}
+    assert set(answer_measures(NOTHING, replace(REPLY, cited=("t:other",)), WORDS)) == expected
 
 
 def test_an_answer_that_cites_nothing_has_no_precision_and_a_recall_of_0():
@@ -306,10 +294,8 @@ def test_both_arms_have_the_same_persona_and_playbooks_and_only_one_the_graph(tm
     assert graph.split("\n\n")[:2] == plain.split("\n\n")[:2] and replies[0].playbooks == replies[1].playbooks
     assert "[Knowledge Graph Context]" in graph and "[Source:" in graph
     assert not any(word in plain.casefold() for word in ("graph", "cite", "[source"))
-    assert (
-        llm.prompts[0].max_tokens == llm.prompts[1].max_tokens
-        and llm.prompts[1].messages[-1].text == two[0].question
-    )
+    assert llm.prompts[0].max_tokens == llm.prompts[1].max_tokens
+    assert llm.prompts[1].messages[-1].text == two[0].question
 
 
 def test_no_question_says_the_name_of_its_gold_or_four_words_of_a_description_in_a_row():
@@ -340,11 +326,8 @@ def test_no_reply_is_begun_once_the_minutes_are_over(tmp_path, two):
 )
 def test_replies_of_another_model_expert_or_question_are_not_mixed(tmp_path, two, change, why):
     path = tmp_path / "replies.jsonl"
-    (first,) = list(
-        ExpertAnswers(
-            two, Scripted("Yes.", 1), tmp_path / "first.jsonl", clock=iter((0.0, 0.0, 9e9)).__next__
-        ).replies(1)
-    )
+    clock = iter((0.0, 0.0, 9e9)).__next__
+    (first,) = list(ExpertAnswers(two, Scripted("Yes.", 1), tmp_path / "first.jsonl", clock=clock).replies(1))
     keep_reply(path, replace(first, **change))
     with pytest.raises(BadInput, match=why):
         list(ExpertAnswers(two, Scripted("Yes."), path).replies())
@@ -352,10 +335,8 @@ def test_replies_of_another_model_expert_or_question_are_not_mixed(tmp_path, two
 
 def test_the_report_says_whose_replies_they_are():
     told = answers_report("develop", [ASKED], [REPLY], WORDS)
-    assert (
-        "1 questions, 1 replies with the graph and 0 without; model scripted" in told
-        and "citation recall" in told
-    )
+    assert "1 questions, 1 replies with the graph and 0 without; model scripted" in told
+    assert "citation recall" in told
 
 
 def test_one_reply_has_a_mean_and_no_interval():

@@ -44,10 +44,8 @@ def test_a_fact_of_one_source_says_so_and_passes_unless_the_rules_are_stricter(m
     assert certificate.facts[0].sole_sources == ("book",)
     assert certificate.ruling == "passes"
     strict = certify(memory, [LONDON], rules=CertificateRules(one_source="hedged"))
-    assert (
-        hedge_answer("London", strict)
-        == "London (not certain: Ada – lives_in – London rests on one source (book))"
-    )
+    expected = "London (not certain: Ada – lives_in – London rests on one source (book))"
+    assert hedge_answer("London", strict) == expected
 
 
 def test_a_fact_that_nobody_claims_is_missing_and_the_answer_is_withheld(memory):
@@ -79,10 +77,8 @@ def test_two_objects_of_a_relation_with_one_contest_each_other_and_of_one_with_m
     memory.declare("lives_in", "single")
     certificate = certify(memory, [LONDON])
     assert states(certificate) == ["contested"] and certificate.facts[0].rivals == (PARIS,)
-    assert (
-        hedge_answer("London", certificate)
-        == "London (not certain: Ada – lives_in – London is contested: others say Paris)"
-    )
+    expected = "London (not certain: Ada – lives_in – London is contested: others say Paris)"
+    assert hedge_answer("London", certificate) == expected
 
 
 # --- what is withheld ---
@@ -98,11 +94,8 @@ def test_a_withheld_answer_is_not_told_by_its_facts_reasons_sources_or_rivals(me
             said("Ada knows Bob", "page"),
         ]
     )
-    strict = certify(
-        memory,
-        [fact("Ada knows Bob"), LONDON, fact("London rules Ada")],
-        rules=CertificateRules(contested="withheld"),
-    )
+    rules = CertificateRules(contested="withheld")
+    strict = certify(memory, [fact("Ada knows Bob"), LONDON, fact("London rules Ada")], rules=rules)
     assert states(strict) == ["one source", "contested", "missing"]
     parts = certificate_to_json("Where is Ada?", answer, strict)
     assert parts["answer"] is None
@@ -111,34 +104,23 @@ def test_a_withheld_answer_is_not_told_by_its_facts_reasons_sources_or_rivals(me
         parts["told"]
         == "No answer is given: Ada – lives_in – ? is contested: others say ?; nothing says: ? – rules – Ada."
     )
-    assert [(each["subject"], each["object"]) for each in parts["facts"]] == [
-        ("Ada", "Bob"),
-        ("Ada", "?"),
-        ("?", "Ada"),
-    ]
+    expected = [("Ada", "Bob"), ("Ada", "?"), ("?", "Ada")]
+    assert [(each["subject"], each["object"]) for each in parts["facts"]] == expected
 
 
 def test_of_a_withheld_answer_in_more_words_than_its_fact_the_fact_is_not_told_either(memory):
-    assert (
-        hedge_answer("London, England", certify(memory, [LONDON]))
-        == "No answer is given: nothing says: Ada – lives_in – ?."
-    )
+    expected = "No answer is given: nothing says: Ada – lives_in – ?."
+    assert hedge_answer("London, England", certify(memory, [LONDON])) == expected
 
 
 def test_what_an_answer_shares_no_words_with_stays_in_the_reasons_of_one_that_is_withheld(memory):
     question = fact("Is_Ada_or_Bob_older is_answered_by Bob")
-    assert (
-        hedge_answer("Bob", certify(memory, [question]))
-        == "No answer is given: nothing says: Is_Ada_or_Bob_older – is_answered_by – ?."
-    )
-    assert (
-        hedge_answer("Lond", certify(memory, [LONDON]))
-        == "No answer is given: nothing says: Ada – lives_in – London."
-    )
-    assert (
-        hedge_answer("†", certify(memory, [fact("Ada sign †")]))
-        == "No answer is given: nothing says: Ada – sign – ?."
-    )
+    expected = "No answer is given: nothing says: Is_Ada_or_Bob_older – is_answered_by – ?."
+    assert hedge_answer("Bob", certify(memory, [question])) == expected
+    expected = "No answer is given: nothing says: Ada – lives_in – London."
+    assert hedge_answer("Lond", certify(memory, [LONDON])) == expected
+    expected = "No answer is given: nothing says: Ada – sign – ?."
+    assert hedge_answer("†", certify(memory, [fact("Ada sign †")])) == expected
     passing = certify(memory, [LONDON], rules=CertificateRules(missing="hedged"))
     assert passing.redacted("London") is passing
     assert hedge_answer("London", passing).startswith("London (not certain: nothing says: Ada")
@@ -152,11 +134,8 @@ def test_an_open_end_is_filled_with_what_holds_and_the_next_fact_begins_there(me
         [said("film directed_by Jo", "d1"), said("Jo born_in Cork", "d2"), said("Cork in Ireland", "d3")]
     )
     certificate = certify(memory, [OpenFact("directed_by", "film"), OpenFact("born_in"), OpenFact("in")])
-    assert [each.fact for each in certificate.facts] == [
-        fact("film directed_by Jo"),
-        fact("Jo born_in Cork"),
-        fact("Cork in Ireland"),
-    ]
+    found = [each.fact for each in certificate.facts]
+    assert found == [fact("film directed_by Jo"), fact("Jo born_in Cork"), fact("Cork in Ireland")]
     memory.retract_source("d2")
     broken = certify(memory, [OpenFact("directed_by", "film"), OpenFact("born_in"), OpenFact("in")])
     assert states(broken) == ["one source", "missing", "missing"]
@@ -221,11 +200,8 @@ def test_a_fact_derived_from_two_sources_rests_on_either(memory):
 
 
 def test_merged_names_are_one_thing_and_their_sources_count_together(memory):
-    memory.learn(
-        make_claims(
-            "Ada lives_in London @book", "Countess lives_in London @page", "Ada lives_in Paris @letter"
-        )
-    )
+    claimed = ("Ada lives_in London @book", "Countess lives_in London @page", "Ada lives_in Paris @letter")
+    memory.learn(make_claims(*claimed))
     memory.merge("Ada", "Countess")
     assert states(certify(memory, [fact("Countess lives_in London")])) == ["holds"]
     memory.declare("lives_in", "single")

@@ -59,13 +59,8 @@ def test_the_log_names_what_was_retracted_but_not_what_was_erased_since(memory):
     memory.undo(memory.retract_source("book").change)
     memory.retract_fact(fact("Ada born_in London"))
     memory.retract_source("atlas")
-    assert [each.of for each in memory.log()] == [
-        (),
-        ("book",),
-        (),
-        (str(fact("Ada born_in London")),),
-        ("atlas",),
-    ]
+    found = [each.of for each in memory.log()]
+    assert found == [(), ("book",), (), (str(fact("Ada born_in London")),), ("atlas",)]
     memory.erase_source("atlas")
     assert memory.log()[4].of == ()
 
@@ -168,9 +163,8 @@ def test_undoing_a_lesson_is_not_in_the_way_of_learning_it_again(memory):
 def test_a_text_of_a_million_letters_is_an_object_like_any_other(memory):
     long = Triple("Ada", "wrote", "notes " * 170_000)
     memory.learn(Claim(long, "book"))
-    assert (
-        memory.facts("Ada") == (long,) and memory.holds(long) and memory.facts(object=long.object) == (long,)
-    )
+    assert memory.facts("Ada") == (long,) and memory.holds(long)
+    assert memory.facts(object=long.object) == (long,)
     assert memory.retract_fact(long).facts == (long,)
 
 
@@ -215,9 +209,7 @@ def test_what_holds_is_what_repeated_derivation_reaches_and_every_retraction_is_
             gone = {source, *(each[0] for each in changes)}
             left = [each for each in claims if each.source not in gone]
             assert set(memory.facts()) == oracle(left)
-            assert all(
-                memory.holds(each) == (each in oracle(left)) for each in {claim.fact for claim in claims}
-            )
+            assert all(memory.holds(each) == (each in oracle(left)) for each in {c.fact for c in claims})
             states.append(memory.graph_hash(claims=True))
             changes.append((source, fallen.change))
         for state, (_, change) in zip(reversed(states[:-1]), reversed(changes), strict=True):

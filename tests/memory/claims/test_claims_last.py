@@ -29,15 +29,8 @@ def learn_with_canary(claims: Claims) -> None:
     """A canary in every place that an erasure has to reach, and facts that are to stay."""
     ledger = ReviewLedger(claims)
     claims.learn([said("Ada born_in London", f"{i}") for i in range(50)])
-    claims.learn(
-        said(
-            f"{CANARY} born_in London",
-            "secret",
-            said_by=CANARY,
-            span=Span(0, 9, f"said {CANARY} again"),
-            valid_from=year(2000),
-        )
-    )
+    span = Span(0, 9, f"said {CANARY} again")
+    claims.learn(said(f"{CANARY} born_in London", "secret", said_by=CANARY, span=span, valid_from=year(2000)))
     claims.learn(
         inferred(f"Ada knows {CANARY}", f"{CANARY} born_in London", "Ada born_in London", source="notes")
     )
@@ -69,19 +62,10 @@ def test_an_erased_source_leaves_no_byte_in_the_file_or_the_tables(place):
 
 def test_an_erased_fact_takes_what_rests_on_it_alone_and_its_answers_with_it(place):
     with place.opened() as claims:
-        claims.learn(
-            [
-                said(f"{CANARY} in London", "1"),
-                said(f"{CANARY} in London", "2"),
-                said("London in England", "1"),
-            ]
-        )
-        claims.learn(
-            [
-                inferred(f"{CANARY} in England", f"{CANARY} in London", "London in England"),
-                said("x is y", "1"),
-            ]
-        )
+        twice = [said(f"{CANARY} in London", source) for source in ("1", "2")]
+        claims.learn([*twice, said("London in England", "1")])
+        derived = inferred(f"{CANARY} in England", f"{CANARY} in London", "London in England")
+        claims.learn([derived, said("x is y", "1")])
         claims.merge(CANARY, "bird")
         claims.note_answer("q1", f"{CANARY}!", [fact(f"{CANARY} in England")])
         claims.note_answer("q2", "England.", [fact("London in England")])
@@ -142,9 +126,8 @@ def test_two_processes_that_write_a_thousand_times_each_lose_nothing(place):
     ]
     assert [writer.wait() for writer in writers] == [0, 0]
     with place.opened() as claims:
-        assert {each.subject for each in claims.facts()} == {
-            f"{source}-{i}" for source in ("one", "two") for i in range(1000)
-        }
+        found = {each.subject for each in claims.facts()}
+        assert found == {f"{source}-{i}" for source in ("one", "two") for i in range(1000)}
         assert [each.id for each in claims.log()] == list(range(1, 2001))
 
 

@@ -108,9 +108,8 @@ def test_what_took_the_place_of_another_is_told_with_the_day_and_the_earlier_one
     agent.run("Ada lives in Paris.")
     told = agent.run("Where does Ada live?").context.split("\n\n")[1]
     assert told == "[Known Relationships]\n- Ada lives_in Paris (0.90; changed on 2026-05-01)"
-    assert made.build_context(["ada"], at=datetime(2026, 2, 1, tzinfo=UTC)).splitlines()[1:] == [
-        "- Ada lives_in London (0.90)"
-    ]
+    at = datetime(2026, 2, 1, tzinfo=UTC)
+    assert made.build_context(["ada"], at=at).splitlines()[1:] == ["- Ada lives_in London (0.90)"]
     assert memory.facts() == (LONDON, PARIS)  # nothing was deleted
     made.forget("chat/turn 2")
     assert made.build_context(["ada"]) == "[Known Relationships]\n- Ada lives_in London (0.90)"
@@ -163,10 +162,8 @@ def test_a_conversation_in_a_file_goes_on_where_it_was_and_two_may_share_it(tmp_
         talking(one, noting("Ada lives_in London"), session="monday")[0].run("Ada lives in London.")
         agent, _ = talking(other, noting("Ada knows Charles"), session="tuesday")
         assert "Ada lives_in London (0.90)" in agent.run("Ada knows Charles.").context
-        assert {claim.source for each in one.facts() for claim in one.supports_of(each)} == {
-            "monday/turn 1",
-            "tuesday/turn 1",
-        }
+        expected = {"monday/turn 1", "tuesday/turn 1"}
+        assert {claim.source for each in one.facts() for claim in one.supports_of(each)} == expected
 
 
 def test_relations_go_by_their_aliases_with_their_times(memory):
@@ -183,11 +180,8 @@ def test_the_same_fact_in_two_periods_is_two_claims(memory):
         json.dumps([each for span in spans for each in json.loads(noting("Ada lives_in London", **span))]),
     )
     agent.run("Ada lived in London from 2010 to 2012, and from 2015 to 2018.")
-    assert [memory.as_of(valid=year(each)).holds(LONDON) for each in (2011, 2014, 2016)] == [
-        True,
-        False,
-        True,
-    ]
+    expected = [True, False, True]
+    assert [memory.as_of(valid=year(each)).holds(LONDON) for each in (2011, 2014, 2016)] == expected
 
 
 def test_forgetting_a_turn_reaches_the_conversation_and_the_things_noted(memory):
@@ -208,13 +202,8 @@ def test_what_is_known_of_a_thing_is_what_holds_and_when_it_changed_is_told_wher
     memory, clock
 ):
     memory.declare("lives_in", "single")
-    replies = [
-        noting("Ada lives_in London"),
-        noting("Ada knows Charles"),
-        noting("Ada lives_in Paris"),
-        "[]",
-        "[]",
-    ]
+    noted = map(noting, ("Ada lives_in London", "Ada knows Charles", "Ada lives_in Paris"))
+    replies = [*noted, "[]", "[]"]
     agent, _ = talking(memory, *replies, session="monday")
 
     def known(message):
@@ -225,10 +214,8 @@ def test_what_is_known_of_a_thing_is_what_holds_and_when_it_changed_is_told_wher
     clock.time = datetime(2026, 5, 1, tzinfo=UTC)
     agent.run("Ada lives in Paris.")
     assert known("What is new?") == "[Known Entities]\n- Ada: lives_in Paris; knows Charles"
-    assert (
-        known("Where does Ada live?")
-        == "[Known Entities]\n- Ada: lives_in Paris (changed on 2026-05-01); knows Charles"
-    )
+    expected = "[Known Entities]\n- Ada: lives_in Paris (changed on 2026-05-01); knows Charles"
+    assert known("Where does Ada live?") == expected
 
 
 def test_what_another_session_learnt_or_took_back_is_known_of_a_thing_at_once(memory, clock):
@@ -242,9 +229,8 @@ def test_what_another_session_learnt_or_took_back_is_known_of_a_thing_at_once(me
     clock.time += timedelta(days=2)
     assert agent.run("What is new?").context == "[Known Entities]\n- Ada: lives_in Paris; knows Charles"
     memory.merge("Ada Lovelace", "Ada")
-    assert (
-        agent.run("What is new?").context == "[Known Entities]\n- Ada Lovelace: lives_in Paris; knows Charles"
-    )
+    expected = "[Known Entities]\n- Ada Lovelace: lives_in Paris; knows Charles"
+    assert agent.run("What is new?").context == expected
     memory.retract_source("chat/turn 1")
     clock.time = year(2029)
     assert agent.run("What is new?").context == "[Known Entities]\n- Ada Lovelace: lives_in Paris"
@@ -281,10 +267,8 @@ def test_copies_go_even_where_the_file_cannot_be_emptied_yet(memory):
 
 def test_a_text_that_is_too_long_for_a_prompt_is_kept_and_not_told(memory):
     memory.learn([Claim(Triple("Ada", "wrote", "notes " * 170_000), "book"), Claim(LONDON, "book")])
-    assert (
-        ClaimMemory(memory, session="chat").build_context()
-        == "[Known Relationships]\n- Ada lives_in London (1.00)"
-    )
+    expected = "[Known Relationships]\n- Ada lives_in London (1.00)"
+    assert ClaimMemory(memory, session="chat").build_context() == expected
 
 
 def test_without_keywords_the_newest_are_told_and_no_more_than_there_is_room_for(memory):
@@ -366,12 +350,7 @@ def test_whatever_a_model_sends_the_turn_is_answered_and_only_what_the_message_n
         for _ in sent:
             result = agent.run(TEXT)
             assert result.text == "Noted."
-            assert {event.kind for event in result.events} <= {
-                "learnt",
-                "to review",
-                "refused",
-                "extraction failed",
-            }
+            assert {e.kind for e in result.events} <= {"learnt", "to review", "refused", "extraction failed"}
         for claim in (
             claim for number in range(len(sent)) for claim in claims.from_source(f"chat/turn {number + 1}")
         ):

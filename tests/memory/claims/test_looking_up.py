@@ -129,11 +129,8 @@ def test_of_a_word_in_very_many_facts_the_newest_are_looked_at_and_older_ones_wh
     for number in range(20):
         memory.learn(Claim(fact(f"Ada saw Town{number}"), f"s{number}", confidence=0.9 if number else 1.0))
     made = ClaimMemory(memory, session="chat", max_context_triples=3)
-    assert [line.split()[3] for line in made.build_context(["saw"]).splitlines()[1:]] == [
-        "Town19",
-        "Town18",
-        "Town17",
-    ]
+    expected = ["Town19", "Town18", "Town17"]
+    assert [line.split()[3] for line in made.build_context(["saw"]).splitlines()[1:]] == expected
     for number in range(2, 20):
         memory.retract_source(f"s{number}")
     assert [line.split()[3] for line in made.build_context(["saw"]).splitlines()[1:]] == ["Town0", "Town1"]

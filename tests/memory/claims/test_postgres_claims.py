@@ -27,9 +27,8 @@ def test_a_schema_that_holds_no_claims_is_refused_untouched(postgres):
     postgres.asked(f"CREATE SCHEMA {schema}", f"CREATE TABLE {schema}.facts (id TEXT)")
     with pytest.raises(BadInput, match="holds no claims, so it was not touched; give another namespace"):
         postgres.opened()
-    assert postgres.asked(f"SELECT tablename FROM pg_tables WHERE schemaname = '{postgres.namespace}'") == [
-        ("facts",)
-    ]
+    found = postgres.asked(f"SELECT tablename FROM pg_tables WHERE schemaname = '{postgres.namespace}'")
+    assert found == [("facts",)]
     postgres.asked(f"DROP SCHEMA {schema} CASCADE")
     Postgres(postgres.conninfo, namespace=postgres.namespace).close()
     with pytest.raises(BadInput, match="holds no claims"):
@@ -53,9 +52,8 @@ def test_claims_of_a_newer_version_and_damaged_ones_are_told(postgres):
     ):
         claims.facts()
     postgres.asked(f"""COMMENT ON SCHEMA "{postgres.namespace}" IS 'claims of kgot_lab, version 99'""")
-    with pytest.raises(
-        BadInput, match=r"newer version of this package .format 99, known is 2., so it was not touched"
-    ):
+    message = r"newer version of this package .format 99, known is 2., so it was not touched"
+    with pytest.raises(BadInput, match=message):
         postgres.opened()
 
 
@@ -91,9 +89,8 @@ def test_a_wrong_password_is_one_error_without_it(postgres):
     try:
         postgres.asked("CREATE ROLE guarded LOGIN PASSWORD 'right'", "SELECT pg_reload_conf()")
         address = f"postgresql://guarded:wrong-secret@/kgot_lab?host={postgres.data}&port=5432"
-        with pytest.raises(
-            StoreUnavailable, match='password authentication failed for user "guarded"'
-        ) as told:
+        message = 'password authentication failed for user "guarded"'
+        with pytest.raises(StoreUnavailable, match=message) as told:
             until(lambda: not _enters(address), "the server asks for passwords")
             open_claims(address)
         assert "secret" not in str(told.value)
@@ -237,13 +234,8 @@ def told(memory):
     yield memory.undo(fallen.change)
     yield memory.erase_source("d2")
     yield memory.declare("r", "single"), memory.current("n1", "r"), memory.changes_of("n2", "s")
-    yield (
-        memory.facts(),
-        memory.log(),
-        memory.declared(),
-        memory.suggested_cardinalities(),
-        memory.propose_merges(),
-    )
+    facts, log, declared = memory.facts(), memory.log(), memory.declared()
+    yield facts, log, declared, memory.suggested_cardinalities(), memory.propose_merges()
     yield (
         [memory.history(claim.id) for each in memory.facts() for claim in memory.supports_of(each)],
         memory.graph_hash(claims=True),

@@ -120,11 +120,8 @@ def test_an_override_that_says_nothing_or_too_much_is_refused(memory, wrong):
 def test_decisions_calibrate_a_relation_and_few_of_them_are_pooled(memory):
     ledger = ReviewLedger(memory)
     for i in range(8):
-        for relation, confidence, good in (
-            ("born_in", 0.6, True),
-            ("lives_in", 0.4, i < 2),
-            ("lives_in", 0.6, i < 6),
-        ):
+        decided = (("born_in", 0.6, True), ("lives_in", 0.4, i < 2), ("lives_in", 0.6, i < 6))
+        for relation, confidence, good in decided:
             claim = said(f"p{i} {relation} t{confidence}", confidence=confidence)
             memory.learn(claim)
             (ledger.accept if good else ledger.reject)(claim.id)
