@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.answering_server import answering_server
-from support.command_line import FIRST, QUESTION, REST, asking, replies
+from support.command_line import ASK, FIRST, QUESTION, REST, asking, replies
 from support.openai_server import openai_server
 
 from kgot_lab.graph import PropertyGraph
@@ -253,7 +253,7 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
 def test_a_page_that_cannot_be_used_is_refused_by_file_and_field(kgot_lab, page, says):
     Path("lab.yaml").write_text(page)
     ran = (
-        kgot_lab("ask", QUESTION, "--documents", "my papers", "--config", "lab.yaml", "--model", "openai:m")
+        kgot_lab(*ASK, "--config", "lab.yaml", "--model", "openai:m")
         if "model:" not in page
         else kgot_lab("ask", QUESTION, "--config", "lab.yaml")
     )
@@ -274,7 +274,7 @@ def test_a_page_that_cannot_be_used_is_refused_by_file_and_field(kgot_lab, page,
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_is_sent(kgot_lab, words, says):
-    ran = kgot_lab("ask", QUESTION, "--documents", "my papers", *words)
+    ran = kgot_lab(*ASK, *words)
     assert ran.code == 1 and says in ran.err and not list(Path("runs").glob("*")), ran.err
 
 
@@ -370,14 +370,7 @@ def test_nothing_is_wiped_before_everything_that_can_be_refused_is_refused(kgot_
         ["--model", "openai:m"],
         ["--tool", "nothing", "--model", "http://127.0.0.1:1/v1#m"],
     ):
-        ran = kgot_lab(
-            "ask",
-            QUESTION,
-            "--documents",
-            "my papers",
-            *"--store in_memory --at graph.log --wipe".split(),
-            *words,
-        )
+        ran = kgot_lab(*ASK, *"--store in_memory --at graph.log --wipe".split(), *words)
         assert ran.code == 1
     with open_store("graph.log") as store:
         assert store.graph() == GRAPH

@@ -50,15 +50,12 @@ def asked(path, world: World, number: int = 0, **more) -> Trace:
     """A question of a world, asked with a memory."""
     with PlainFacts() as store:
         question, model = world.gold.chains[number].question, more.pop("model", Simulated(world.gold))
-        return lab.ask(
-            question,
-            looking(world),
-            model,
-            preset=more.pop("limits", PATHS),
-            store=store,
-            memory=path,
-            **more,
-        )
+        return asked_in(store, question, looking(world), model, path, **more)
+
+
+def asked_in(store, question: str, tool, model, path, limits=PATHS, **more) -> Trace:
+    """A question asked with a memory, its graph in this store."""
+    return lab.ask(question, tool, model, preset=limits, store=store, memory=path, **more)
 
 
 def of(kind: type[Event], run: Trace) -> list[Event]:
@@ -133,14 +130,8 @@ def test_a_sentence_is_a_claim_of_its_document_at_its_place_and_a_fact_read_from
 
 def test_a_memory_is_the_graph_that_the_run_left(tmp_path):
     with PlainFacts() as store:
-        lab.ask(
-            TWO.gold.chains[0].question,
-            looking(TWO),
-            Simulated(TWO.gold),
-            preset=PATHS,
-            store=store,
-            memory=tmp_path / "memory.db",
-        )
+        question = TWO.gold.chains[0].question
+        asked_in(store, question, looking(TWO), Simulated(TWO.gold), tmp_path / "memory.db")
         left = {(edge.type, s) for edge in store.graph().edges for s in supports_of(edge.properties)}
         with open_claims(tmp_path / "memory.db") as claims:
             graph = initial_graph(claims, "").graph
@@ -157,14 +148,7 @@ def test_another_question_begins_with_what_the_first_one_taught(tmp_path):
 def test_a_memory_answers_without_documents(tmp_path):
     first = asked(tmp_path / "memory.db", ONE)
     with PlainFacts() as store:
-        run = lab.ask(
-            first.question,
-            None,
-            Simulated(ONE.gold),
-            preset=PATHS,
-            store=store,
-            memory=tmp_path / "memory.db",
-        )
+        run = asked_in(store, first.question, None, Simulated(ONE.gold), tmp_path / "memory.db")
     assert run.answer == first.answer
     with pytest.raises(BadInput, match="nothing to take facts from"):
         lab.ask(first.question, None, Scripted(_never), memory=tmp_path / "empty.db")
@@ -432,14 +416,7 @@ def test_a_store_that_holds_a_graph_beside_a_memory_and_a_time_before_there_is_o
     with PlainFacts() as store:
         store.write(store.dialect.add([(Triple("a", "b", "c"), {})]))
         with pytest.raises(BadInput, match="holds a graph"):
-            lab.ask(
-                "Who?",
-                looking(ONE),
-                Scripted(_never),
-                preset=PATHS,
-                store=store,
-                memory=tmp_path / "memory.db",
-            )
+            asked_in(store, "Who?", looking(ONE), Scripted(_never), tmp_path / "memory.db")
     with (
         pytest.raises(BadInput, match="no memory at"),
         open_memory_session(tmp_path / "none.db", "Who?", at=datetime.now(UTC)),
