@@ -67,9 +67,8 @@ def test_paths_that_share_hops_share_boxes_and_all_hops_are_drawn(market):
     briefing = told(market, EQUITIES)
     shown = texts(briefing_picture(briefing).svg)
     assert {"LNTN (held), 0.44", "ORCH (watched), 0.44"} <= set(shown)
-    assert shown.count("Equities") == shown.count("Technology") == 1 and not any(
-        "Not drawn" in line for line in shown
-    )
+    assert shown.count("Equities") == shown.count("Technology") == 1
+    assert not any("Not drawn" in line for line in shown)
 
 
 def test_a_hop_that_has_no_place_between_columns_is_counted_and_stands_in_the_table(market):
@@ -117,11 +116,8 @@ def test_lifelines_show_what_expires_next_and_count_what_does_not(market):
         f"2 of {len(nodes)} nodes are live at 2026-02-06 and expire later, {len(nodes) - 2} never"
     )
     later = lifelines(nodes, at=NOW + timedelta(days=20), limit=1)
-    assert (
-        len(later.numbers) == 1
-        and later.numbers[0]["days left"] == -6
-        and later.alt.startswith(f"1 of {len(nodes)}")
-    )
+    assert len(later.numbers) == 1 and later.numbers[0]["days left"] == -6
+    assert later.alt.startswith(f"1 of {len(nodes)}")
     assert "none of these nodes expires" in lifelines(market.view().nodes("Company"), at=NOW).alt
 
 

@@ -105,11 +105,8 @@ def test_how_sure_and_how_right_answers_are_is_told_of_those_that_have_a_likelih
     assert "rag, n 5" in words(drawn) and "rag .790 likely and .600 right (n 5)" in drawn.alt
     assert "Without a likelihood so far: follow-few." in drawn.alt
     bins = [row for row in drawn.numbers if "likelihood" in row]
-    assert sum(row["n"] for row in bins) == 5 and drawn.numbers[-1] == {
-        "system": "rag",
-        "coverage": 1.0,
-        "share wrong": 0.4,
-    }
+    assert sum(row["n"] for row in bins) == 5
+    assert drawn.numbers[-1] == {"system": "rag", "coverage": 1.0, "share wrong": 0.4}
     assert {row["system"] for row in plots.likelihood_trust(SOME).numbers} == {"closed-book", "rag"}
     assert "rag, n 2" in words(plots.likelihood_trust(SOME, ["rag"], on="second"))
 
@@ -117,11 +114,8 @@ def test_how_sure_and_how_right_answers_are_is_told_of_those_that_have_a_likelih
 def test_a_difference_has_its_interval_and_one_that_is_not_there_yet_its_line():
     drawn = plots.paired_differences(SOME)
     [row] = drawn.numbers
-    assert (
-        row["difference"] == pytest.approx(0.46)
-        and row["low"] <= 0.46 <= row["high"]
-        and row["questions"] == 5
-    )
+    assert row["difference"] == pytest.approx(0.46) and row["low"] <= 0.46 <= row["high"]
+    assert row["questions"] == 5
     assert {"rag − closed-book, n 5", "follow-few − rag", "not answered yet"} <= set(words(drawn))
     by_set = plots.paired_differences(
         findings(closed_book=[(0.0, None)] * 4, rag=[(1.0, None)] * 4), on=["first", "second"]
@@ -135,10 +129,8 @@ def test_a_bar_has_the_stages_that_are_known_and_says_of_how_many():
     drawn = plots.stages_lost(SOME, STAGES)
     # gold has answered no question of the second set
     assert {"4 of 5 known", "1 of 2 known"} - set(words(drawn)) == {"1 of 2 known"}
-    assert (
-        "rag 3 right, 1 nearly right" in drawn.alt
-        and "Not known yet: closed-book, follow-few, loop, gold." in drawn.alt
-    )
+    assert "rag 3 right, 1 nearly right" in drawn.alt
+    assert "Not known yet: closed-book, follow-few, loop, gold." in drawn.alt
     assert "1 of 2 known" in words(plots.stages_lost(SOME, STAGES, ["rag"], on="second"))
 
 

@@ -111,10 +111,8 @@ def test_a_question_from_the_browser_is_answered_in_pieces_after_the_steps(talk)
     assert "".join(each["piece"] for each in pieces).startswith("Use it [Source: graph:cache]\nor")
     (turn,) = last["turns"]
     assert (last["first"], last["wrong"], last["ended"]) == (0, "", True)
-    assert (
-        turn["answer"].count("data-card=") == 1
-        and "<s>graph:The &lt;b&gt;moon&lt;/b&gt;</s>" in turn["answer"]
-    )
+    assert turn["answer"].count("data-card=") == 1
+    assert "<s>graph:The &lt;b&gt;moon&lt;/b&gt;</s>" in turn["answer"]
     assert [title for title, _ in turn["steps"]] == TITLES and len(turn["cards"]) == 1
     assert talk.turns[0].question == QUESTION and view.live.data["turns"] == last["turns"]
 
@@ -177,10 +175,8 @@ def test_an_answer_without_a_search_has_its_question_and_itself(talk):
     next(events)
     events.close()
     (turn,) = show_talk(talk).live.data["turns"]
-    assert [title for title, _ in turn["steps"]] == [
-        "Question",
-        "Answer and its citations",
-    ] and "broken off" in turn["answer"]
+    assert [title for title, _ in turn["steps"]] == ["Question", "Answer and its citations"]
+    assert "broken off" in turn["answer"]
 
 
 # --- parts ---

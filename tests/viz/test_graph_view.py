@@ -71,10 +71,8 @@ def view(shown):
 def test_a_search_looks_through_nodes_that_are_not_drawn_and_through_properties(view):
     assert "n123" not in drawn(view)
     answer = tell(view, find="z123z", turn=0)
-    assert (
-        answer["pick"] == view.picked == "n123"
-        and answer["said"] == "1 of 1 that hold “z123z”: Name 123 (code: z123z)"
-    )
+    assert answer["pick"] == view.picked == "n123"
+    assert answer["said"] == "1 of 1 that hold “z123z”: Name 123 (code: z123z)"
     assert "n123" in drawn(view)
     assert tell(view, find="nothing like it") == {
         "said": "Nothing holds “nothing like it”: no name, no relation, no property"
@@ -123,10 +121,8 @@ def test_a_path_keeps_the_arrows_of_its_edges_and_goes_with_them_where_it_can():
 def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_which(view, islands):
     answer = tell(view, find="BRIDGE", turn=1)
     edge = answer["graph"]["edges"][answer["edge"]]
-    assert (edge["source"], edge["type"], edge["target"]) == ("n50", "bridge", "n100") and {
-        "n50",
-        "n100",
-    } <= drawn(view)
+    assert (edge["source"], edge["type"], edge["target"]) == ("n50", "bridge", "n100")
+    assert {"n50", "n100"} <= drawn(view)
     assert answer["said"] == "2 of 6 that hold “BRIDGE”: Name 50 — bridge → Name 100" and view.picked == ""
     story = "The engine was never built, though Babbage asked for money again and again, until the minister had enough of it."
     told = [Edge("ada", "wrote", "notes", {"sentence": story}), Edge("engine", "built of", "brass")]
@@ -143,9 +139,8 @@ def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_
         .describe(0)
         .endswith("(sentence: …ey again and again, until the minister had enough of it.)")
     )
-    assert "ada" in find_text(small, "built").describe(1) and find_text(small, "built").describe(0).endswith(
-        "engine — built of → brass"
-    )
+    assert "ada" in find_text(small, "built").describe(1)
+    assert find_text(small, "built").describe(0).endswith("engine — built of → brass")
 
 
 def test_an_edge_for_which_no_line_is_drawn_is_told_and_its_source_is_picked(view, islands, monkeypatch):
@@ -164,10 +159,8 @@ def test_groups_open_and_close_and_the_object_shown_again_is_as_the_reader_left_
     group = max(view.view.communities, key=lambda community: -community.hidden).id
     before = drawn(view)
     answer = tell(view, open=group)
-    assert (
-        drawn(view) == {node["id"] for node in answer["graph"]["nodes"]} != before
-        and answer["graph"]["inside"]
-    )
+    assert drawn(view) == {node["id"] for node in answer["graph"]["nodes"]} != before
+    assert answer["graph"]["inside"]
     assert answer["graph"]["note"].startswith("Inside “far 1, far 2 (2 nodes)”. ")
     tell(view, close="")
     assert drawn(view) == before and not view.live.data["inside"]
@@ -288,9 +281,8 @@ def test_what_was_searched_and_the_way_that_was_asked_for_have_their_lines_in_a_
     walked = view._handle_message({"path": ["Person 7", "Person 333"]})
     drawn = {frozenset((edge["source"], edge["target"])) for edge in walked["graph"]["edges"]}
     assert {frozenset(step) for step in pairwise(walked["way"])} <= drawn
-    assert "1 of" in (said := view._handle_message({"find": "person 7"})["said"]) and said.endswith(
-        ": Person 7"
-    )
+    assert "1 of" in (said := view._handle_message({"find": "person 7"})["said"])
+    assert said.endswith(": Person 7")
 
 
 def test_a_node_without_a_name_can_be_picked():

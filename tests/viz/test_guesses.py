@@ -15,11 +15,8 @@ def test_a_contest_is_shown_as_a_guess_whose_picture_asks_and_tells_nothing_of_t
     shown = lab.show(CONTEST)
     assert isinstance(shown, GuessFirst) and "nothing guessed yet" in repr(shown)
     picture = shown.live.picture
-    assert (
-        "rag: over passages" in picture.alt
-        and "hotpotqa" in picture.alt
-        and picture.svg.count("<circle") == 4
-    )
+    assert "rag: over passages" in picture.alt and "hotpotqa" in picture.alt
+    assert picture.svg.count("<circle") == 4
     assert "is first" not in picture.svg and "<b>" not in picture.svg and "by how much?" in picture.svg
 
 
@@ -55,11 +52,8 @@ def test_a_contest_with_a_question_of_its_own_asks_it_and_keeps_a_score():
         Contest({"graph": "only the graph", "both": "both"}, rounds, asks="Who gave the right answer?")
     )
     picture = shown.live.picture
-    assert (
-        "who gave the right answer?" in picture.alt
-        and "by how much" not in picture.svg
-        and picture.svg.count("<circle") == 4
-    )
+    assert "who gave the right answer?" in picture.alt and "by how much" not in picture.svg
+    assert picture.svg.count("<circle") == 4
     # it goes on in a second line
     assert "RAG: x" not in picture.svg and f">{long}<" not in picture.svg and "guitarist" in picture.svg
     assert shown.score() == "nothing guessed yet"

@@ -123,9 +123,8 @@ def test_a_community_keeps_its_place_whatever_is_opened_closed_or_looked_for():
         opened(reveal_nodes(view, ["n5"]), "community 1"),
     ):
         placed = view_positions(step)
-        assert all(known.get(id, place) == place for id, place in placed.items()) and {
-            node.id for node in step.nodes
-        } <= set(placed)
+        assert all(known.get(id, place) == place for id, place in placed.items())
+        assert {node.id for node in step.nodes} <= set(placed)
         known |= placed
     assert view_positions(close_community(opened(view, "community 3"), "community 3")) == first
 
@@ -152,9 +151,8 @@ def test_discs_lie_apart_and_inside(sizes, aspect):
     )
     apart = distances(middles) + 9 * np.eye(len(sizes))
     assert (apart >= radii[:, None] + radii).all() and (radii > 0.01).all()
-    assert (middles - radii[:, None] >= -1e-9).all() and (
-        middles + radii[:, None] <= (aspect + 1e-9, 1 + 1e-9)
-    ).all()
+    assert (middles - radii[:, None] >= -1e-9).all()
+    assert (middles + radii[:, None] <= (aspect + 1e-9, 1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize("spiral", [sunflower_points, quasirandom_points])

@@ -170,10 +170,8 @@ def test_words_that_leaked_into_a_skeleton_are_named(compared):
 @pytest.mark.parametrize("delta", [-0.2, 0.02, 0.1, 0.4])
 def test_the_band_of_the_delta_is_said_in_words_and_framed_in_the_gauge(delta):
     view = structure(TextPair("a text", "another text", 0.4, 0.4 + delta, ("x", "y")))
-    assert (
-        view.pair.band == BANDS[[-0.2, 0.02, 0.1, 0.4].index(delta)]
-        and f"in the {view.pair.band} band" in view.alt
-    )
+    assert view.pair.band == BANDS[[-0.2, 0.02, 0.1, 0.4].index(delta)]
+    assert f"in the {view.pair.band} band" in view.alt
     bold = [
         text.text for text in ET.fromstring(view.svg).iter(f"{SVG}text") if text.get("font-weight") == "bold"
     ]
@@ -264,9 +262,8 @@ def test_long_texts_are_cut_with_a_count_and_stand_whole_in_the_tables(compared,
     assert len(long) > 5000 and float(ET.fromstring(view.svg).get("height")) < 2500
     assert any(re.match(r"… and \d+ more rows that are not drawn", text) for text in drawn(view))
     assert sheet(view, "The texts").rows == ((long, DAM),) and long in view.table().html
-    assert len(sheet(view, "Texts, ").rows) == 75 and whole([long])[-60:] in whole(
-        [sheet(view, "The texts").text.replace("  ", "")]
-    )
+    assert len(sheet(view, "Texts, ").rows) == 75
+    assert whole([long])[-60:] in whole([sheet(view, "The texts").text.replace("  ", "")])
     said = next(text for text in drawn(structure(compared(long, DAM))) if "more characters" in text)
     assert 0 < int(re.sub(r"\D", "", said)) < len(whole([long]))
 
@@ -275,10 +272,8 @@ def test_what_is_shown_and_what_is_counted_make_up_the_text():
     text = "a river of words " * 60
     lines, left_out = fit_lines(text, COLUMN, FONT, 5)
     assert len(lines) == 5 and lines[-1].endswith(" …")
-    assert len(whole(lines)) - 1 + left_out == len(whole([text])) and fit_lines("short", COLUMN, FONT, 5) == (
-        ["short"],
-        0,
-    )
+    assert len(whole(lines)) - 1 + left_out == len(whole([text]))
+    assert fit_lines("short", COLUMN, FONT, 5) == (["short"], 0)
 
 
 @every("text", [DAM, "W" * 300, CHINESE * 20, "well-known " * 30, "  spaced \n out  ", "", "m" + " mm" * 90])
@@ -308,10 +303,8 @@ def test_hostile_texts_stay_texts(compared, aligner):
         "th",
         "td",
     }
-    assert (
-        all(letter.isprintable() or letter == "\n" for letter in repr(view) + repr(view.table()))
-        and "<script>" in view.alt
-    )
+    assert all(letter.isprintable() or letter == "\n" for letter in repr(view) + repr(view.table()))
+    assert "<script>" in view.alt
     named = {name for node in ET.fromstring(view.svg).iter() for name in node.attrib}
     assert not named & {"href", "src", "onclick"} and "url(" not in view.svg
 

@@ -75,9 +75,8 @@ def test_the_table_of_a_path_names_its_nodes_and_edges_in_order():
 def test_a_stepper_has_a_row_for_each_event_of_each_run_and_the_graph():
     found = sheets(stepper(RUN, forks=[FORK]))
     (marks,) = set(found) - {"The run", "Fork 1", "Nodes", "Edges"}
-    assert marks.startswith("The answer: La Nina contributed") and all(
-        mark == "evidence" for mark, *_ in found[marks]
-    )
+    assert marks.startswith("The answer: La Nina contributed")
+    assert all(mark == "evidence" for mark, *_ in found[marks])
     assert len(found["The run"]) == len(RUN.events) and len(found["Fork 1"]) == len(FORK.events)
     assert found["The run"][0] == (
         "0",
@@ -115,6 +114,5 @@ def test_a_table_of_texts_says_the_same_in_markdown_and_latex_and_is_harmless_th
         "| Ada | 1815 |",
     ]
     assert r"\begin{tabular}{ll}" in made.latex and r"Ada & 1815 \\" in made.latex
-    assert "<script" not in made.markdown.replace(
-        "\\<", ""
-    ) and "\u202e" not in made.markdown + made.latex + repr(made)
+    assert "<script" not in made.markdown.replace("\\<", "")
+    assert "\u202e" not in made.markdown + made.latex + repr(made)

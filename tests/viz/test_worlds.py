@@ -40,10 +40,8 @@ def test_each_sees_its_own_and_who_knows_is_shown_by_which_way(beside):
     assert "The Crypt" in odo.svg and "The Crypt" not in ilse.svg
     assert "The path: Brother Odo – The Crypt." in odo.alt and "path" not in ilse.alt
     page = beside._repr_html_()
-    assert (
-        page.count("<img") == 2
-        and "Brother Odo – GUARDS – The Crypt (a type that others do not follow)" in page
-    )
+    assert page.count("<img") == 2
+    assert "Brother Odo – GUARDS – The Crypt (a type that others do not follow)" in page
 
 
 def test_a_picture_tells_nothing_that_its_npc_may_not_know(beside):
@@ -93,9 +91,8 @@ def test_what_someone_sees_is_shown_by_the_front_door():
 def test_the_same_words_stand_in_the_table(beside):
     told = repr(beside)
     assert "Who knows of The Crypt?: 2 rows" in told and "Ilse Marrow" in told
-    assert (
-        beside.table().sheets[0].rows[0][3:5] == ("no", "") and beside.table().sheets[0].rows[1][3] == "yes"
-    )
+    assert beside.table().sheets[0].rows[0][3:5] == ("no", "")
+    assert beside.table().sheets[0].rows[1][3] == "yes"
 
 
 def test_labels_of_an_earlier_picture_keep_their_looks():

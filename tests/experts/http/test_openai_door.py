@@ -68,9 +68,8 @@ def test_an_answer_comes_whole_with_annotations_and_usage(client):
     (annotation,) = choice.message.annotations
     cited = annotation.url_citation
     assert choice.message.content[cited.start_index : cited.end_index] == "[Source: cookbook:Prompt caching]"
-    assert cited.title == "Prompt caching" and cited.url.endswith(
-        "pages/node.html#cookbook/technique%3Aprompt_caching"
-    )
+    assert cited.title == "Prompt caching"
+    assert cited.url.endswith("pages/node.html#cookbook/technique%3Aprompt_caching")
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
     assert answer.usage.completion_tokens == len(CITING.split())
 
