@@ -50,21 +50,11 @@ def on_disk(page, watch, folder, shown):
     script, digest = page_script()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
     both = element("meta", name="color-scheme", content="light dark")
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        both,
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-    )
+    rules = element("meta", http_equiv="Content-Security-Policy", content=policy)
+    head = element("head", element("meta", charset="utf-8"), both, rules)
     inside = placeholder({**shown.live.data, "stands_for": ""})
-    body = element(
-        "body",
-        element("style", Markup(style())),
-        element("button", "before"),
-        inside,
-        element("button", "after"),
-        script,
-    )
+    before, after = element("button", "before"), element("button", "after")
+    body = element("body", element("style", Markup(style())), before, inside, after, script)
     (folder / "page.html").write_text(
         f"<!DOCTYPE html>{element('html', head, body, lang='en')}", encoding="utf-8"
     )

@@ -246,11 +246,8 @@ def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_s
         Lanes(text=bm25(documents)), documents, queries=["machine"], systems={evil: bm25(documents)}
     )
     script, digest = live.page_script()
-    policy = element(
-        "meta",
-        http_equiv="Content-Security-Policy",
-        content=f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}",
-    )
+    rules = f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
+    policy = element("meta", http_equiv="Content-Security-Policy", content=rules)
     head = f"<!DOCTYPE html><meta charset='utf-8'>{policy}{element('style', Markup(live.style()))}"
     (tmp_path / "page.html").write_text(
         f"{head}{live.placeholder({**explorer.live.data, 'stands_for': ''})}{script}", encoding="utf-8"

@@ -16,13 +16,8 @@ from kgot_lab.viz.external_requests import references
 
 EVIL = '<img src=x onerror="alert(1)">'
 TEXT = "A letter of 1840 says that Ada lives in London, near the park."
-LONDON = said(
-    "Ada lives_in London",
-    "letter",
-    confidence=0.5,
-    span=Span(27, 46, "Ada lives in London"),
-    said_by="Charles",
-)
+span = Span(27, 46, "Ada lives in London")
+LONDON = said("Ada lives_in London", "letter", confidence=0.5, span=span, said_by="Charles")
 PARIS = said("Ada lives_in Paris", "novel")
 KNOWS = said("Ada knows Mary", "novel", confidence=0.4)
 
@@ -30,15 +25,8 @@ KNOWS = said("Ada knows Mary", "novel", confidence=0.4)
 @pytest.fixture
 def claims():
     with Claims(SQLiteClaims()) as memory:
-        memory.learn(
-            [
-                LONDON,
-                PARIS,
-                KNOWS,
-                inferred("Ada lives_in England", "Ada lives_in London"),
-                inferred("x is y", "a is b", confidence=0.2),
-            ]
-        )
+        england = inferred("Ada lives_in England", "Ada lives_in London")
+        memory.learn([LONDON, PARIS, KNOWS, england, inferred("x is y", "a is b", confidence=0.2)])
         yield memory
 
 
@@ -92,10 +80,8 @@ def test_decisions_go_to_the_ledger_with_who_and_can_be_taken_back(claims):
 
 def test_an_override_gives_another_object_or_another_confidence_and_nonsense_is_said(claims):
     view = views.review(claims, by="Grace")
-    assert (
-        "another confidence or another object"
-        in asked(view, decide="override", object="Rome", confidence=0.3)["wrong"]
-    )
+    wrong = asked(view, decide="override", object="Rome", confidence=0.3)["wrong"]
+    assert "another confidence or another object" in wrong
     assert "from 0 to 1" in asked(view, decide="override", confidence=7)["wrong"]
     assert "from 0 to 1" in asked(view, decide="override", confidence=None)["wrong"]
     shown = asked(view, decide="override", object="Rome")
@@ -149,13 +135,8 @@ def test_without_a_browser_the_queue_and_the_log_stand_there_as_tables_and_no_te
 def test_a_browser_that_says_nonsense_changes_nothing(claims):
     view = views.review(claims, by="Grace")
     changes = len(claims.log())
-    for message in (
-        {"decide": "burn"},
-        {"move": "x"},
-        {},
-        {"decide": "accept", "claim": 3},
-        {"decide": "accept", "claim": "no such"},
-    ):
+    messages = ({"decide": "burn"}, {"move": "x"}, {}, {"decide": "accept", "claim": 3})
+    for message in (*messages, {"decide": "accept", "claim": "no such"}):
         asked(view, **message)
     assert len(claims.log()) == changes
 
@@ -212,19 +193,10 @@ def test_a_report_of_nothing_or_of_another_memory_is_refused(claims):
 def moving():
     with Claims(SQLiteClaims()) as memory:
         memory.declare("lives_in", "single")
-        memory.learn(
-            [
-                said("Ada lives_in London", valid_from=year(1990)),
-                said("Ada lives_in Paris", valid_from=year(2000)),
-            ]
-        )
-        memory.learn(
-            [
-                said("Ada knows Bob", valid_from=year(1995), valid_until=year(2005)),
-                said("Ada is human"),
-                said("Eve is human"),
-            ]
-        )
+        homes = {"London": 1990, "Paris": 2000}
+        memory.learn([said(f"Ada lives_in {home}", valid_from=year(since)) for home, since in homes.items()])
+        knew = said("Ada knows Bob", valid_from=year(1995), valid_until=year(2005))
+        memory.learn([knew, said("Ada is human"), said("Eve is human")])
         yield memory
 
 
@@ -245,18 +217,12 @@ def test_each_time_of_a_change_has_its_graph_and_says_what_began_and_ended(movin
 
 def test_names_narrow_it_and_times_are_bounded_with_all_changes_told(moving):
     narrow = views.over_time(moving, about="Bob")
-    assert [each.name for each in narrow.moments] == [
-        "before the first change",
-        "from 1995-01-01",
-        "from 2005-01-01",
-    ]
+    names = [each.name for each in narrow.moments]
+    assert names == ["before the first change", "from 1995-01-01", "from 2005-01-01"]
     assert narrow.at == narrow.live.data["start"] == 1  # the first moment with facts
     few = views.over_time(moving, most=2)
-    assert [each.name for each in few.moments] == [
-        "before the first change",
-        "from 1990-01-01",
-        "from 2005-01-01",
-    ]
+    names = [each.name for each in few.moments]
+    assert names == ["before the first change", "from 1990-01-01", "from 2005-01-01"]
     assert few.note == "2 of 4 times at which something changes" and few.moments[2].began == (
         fact("Ada lives_in Paris"),
     )

@@ -60,12 +60,8 @@ CLIQUE = of_columns(300, np.argwhere(np.triu(np.ones((300, 300)), 1)))
 
 def edges_of(view):
     """All edges of the graph, counted by what is drawn of them."""
-    return (
-        len(view.edges)
-        + sum(bundle.count for bundle in view.bundles)
-        + sum(each.edges for each in view.communities)
-        + view.left_out
-    )
+    bundled = sum(bundle.count for bundle in view.bundles)
+    return len(view.edges) + bundled + sum(each.edges for each in view.communities) + view.left_out
 
 
 def opened(view, community):
@@ -219,12 +215,8 @@ def test_a_bundle_says_how_many_edges_go_which_way_and_of_which_types():
 
 def test_every_node_is_drawn_or_in_a_community_and_every_edge_is_counted_once():
     view = collapse_graph(MIDDLE)
-    for step in (
-        view,
-        opened(view, "community 2"),
-        reveal_nodes(view, ["n5", "n77"]),
-        opened(reveal_nodes(view, ["n5", "n77"]), "community 1"),
-    ):
+    nodes = reveal_nodes(view, ["n5", "n77"])
+    for step in (view, opened(view, "community 2"), nodes, opened(nodes, "community 1")):
         assert edges_of(step) == 9_000
         assert {step.drawn_as(id) for id in MIDDLE.ids} == drawn(step)
         assert sum(each.hidden for each in step.communities) + len(step.shown) == 2400
@@ -304,11 +296,8 @@ def test_a_look_into_a_community_shows_few_things_and_leads_down_to_every_node_a
         assert not any({bundle.source, bundle.target} <= outside for bundle in inner.bundles)
         assert leave_community(inner) is view
         seen |= set(inner.shown.tolist())
-        waiting += [
-            (inner, each.id)
-            for each in inner.communities
-            if each.hidden and each.id not in outside and len(inner.shown) == 0
-        ]
+        groups = [each for each in inner.communities if each.hidden and each.id not in outside]
+        waiting += [(inner, each.id) for each in groups if len(inner.shown) == 0]
         if 0 < len(inner.shown) < len(rows):
             again = open_community(inner, id)
             assert not set(again.shown.tolist()) & set(inner.shown.tolist()), "the next ones"

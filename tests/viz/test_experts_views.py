@@ -58,11 +58,8 @@ def graph_with(words=""):
 
 @pytest.fixture
 def talk():
-    return lab.expert(
-        graph_with(EVIL),
-        model=Scripted([ANSWER, "Second."]),
-        persona={"name": EVIL[:90].replace("\x00", ""), "greeting": "Ask."},
-    )
+    persona = {"name": EVIL[:90].replace("\x00", ""), "greeting": "Ask."}
+    return lab.expert(graph_with(EVIL), model=Scripted([ANSWER, "Second."]), persona=persona)
 
 
 class Heard:
@@ -184,11 +181,8 @@ def test_an_answer_without_a_search_has_its_question_and_itself(talk):
 
 def test_a_card_names_type_description_edges_and_limitations_and_has_a_picture():
     known = lab.expert(graph_with(), model=Scripted([])).known
-    card = node_card(
-        known,
-        CitableNode("graph", "cache", "Prompt caching", "technique"),
-        lambda picture: picture._repr_svg_(),
-    )
+    node = CitableNode("graph", "cache", "Prompt caching", "technique")
+    card = node_card(known, node, lambda picture: picture._repr_svg_())
     for words in (
         "technique, graph:cache",
         "Keep the beginning",

@@ -160,11 +160,10 @@ def test_gold_is_said_in_words_with_what_is_missed_and_where_it_stands():
 def test_a_hit_says_how_it_moved_since_the_sliders_were_set():
     first = {"text": 1, "graph": 0, "intent": 0, "embedding": 0}
     only = {"text": 0, "graph": 0, "intent": 1, "embedding": 0}
-    explorer = explore(
-        Lanes(text=const("a", loom=3, byron=2, engine=1), intent=const("b", engine=3, loom=2, babbage=1)),
-        DOCUMENTS,
-        queries=["x"],
+    retrievers = Lanes(
+        text=const("a", loom=3, byron=2, engine=1), intent=const("b", engine=3, loom=2, babbage=1)
     )
+    explorer = explore(retrievers, DOCUMENTS, queries=["x"])
     before = {"weights": first, "off": [], "k": 10}
     moved = {hit["id"]: hit["moved"] for hit in asked(explorer, weights=only, before=before)["hits"]}
     assert (moved["engine"]["text"], moved["engine"]["there"]) == ("▲ up 2", 3)
@@ -185,12 +184,8 @@ def test_the_words_of_the_question_are_marked_and_nothing_else():
     snippet = next(hit["snippet"] for hit in asked(SMALL)["hits"] if hit["id"] == "engine")
     assert [text for text, is_marked in snippet if is_marked] == ["machine", "designed"]
     assert "".join(text for text, _ in snippet) == DOCUMENTS[1].text
-    assert mark_words("The machine-made Machine", {"machine"}) == (
-        ("The ", False),
-        ("machine", True),
-        ("-made ", False),
-        ("Machine", True),
-    )
+    pieces = (("The ", False), ("machine", True), ("-made ", False), ("Machine", True))
+    assert mark_words("The machine-made Machine", {"machine"}) == pieces
 
 
 def test_an_excerpt_holds_the_words_of_the_question_and_is_cut_between_words():
@@ -339,14 +334,8 @@ def test_nonsense_from_a_browser_is_told_and_changes_nothing(nonsense):
 
 def test_what_the_reader_did_is_known_in_python():
     explorer = SMALL.but()
-    answer = explorer.handle_message(
-        wish(
-            explorer,
-            question="loom cards",
-            k=3,
-            weights={"embedding": 0, "text": 0.5, "graph": 0, "intent": 0},
-        )
-    )
+    weights = {"embedding": 0, "text": 0.5, "graph": 0, "intent": 0}
+    answer = explorer.handle_message(wish(explorer, question="loom cards", k=3, weights=weights))
     assert answer["n"] == 1
     assert explorer.question.text == "loom cards"
     assert explorer.ranking.ids == WORDS.search("loom cards").ids[:3]
@@ -379,21 +368,15 @@ def test_the_picture_says_what_is_shown_without_a_browser(real):
 
 def test_texts_stay_texts():
     evil = [Document("e", f"{EVIL} machine", EVIL), Document(EVIL, "a machine")]
-    explorer = explore(
-        Lanes(text=bm25(evil), graph=const(EVIL, e=1)),
-        evil,
-        queries=[f"machine {EVIL}"],
-        systems={EVIL: bm25(evil)},
-    )
+    lanes = Lanes(text=bm25(evil), graph=const(EVIL, e=1))
+    explorer = explore(lanes, evil, queries=[f"machine {EVIL}"], systems={EVIL: bm25(evil)})
     for drawing in (explorer.picture.svg, explorer._data()["first"]["pipeline"]):
         tags = {node.tag.removeprefix(SVG) for node in ET.fromstring(drawing).iter()}
         assert not tags & {"script", "img"} and references(drawing) == ()
     place = live.placeholder(explorer._data())
     assert "<script>alert" not in place and place.count("</script>") == 1
-    assert (
-        b64decode(explorer.picture._repr_html_().split("base64,")[1].split('"')[0]).decode()
-        == explorer.picture.svg
-    )
+    content = explorer.picture._repr_html_().split("base64,")[1].split('"')[0]
+    assert b64decode(content).decode() == explorer.picture.svg
 
 
 def test_no_locked_question_is_shown(real):
@@ -417,12 +400,8 @@ def test_a_question_that_finds_nothing_is_answered_in_words():
 
 
 def test_more_hits_than_documents_are_asked_for_without_harm():
-    answer = asked(
-        explore(
-            Lanes(text=const("all", **{document.id: 1.0 for document in DOCUMENTS})), DOCUMENTS, queries=["x"]
-        ),
-        k=50,
-    )
+    everything = const("all", **{document.id: 1.0 for document in DOCUMENTS})
+    answer = asked(explore(Lanes(text=everything), DOCUMENTS, queries=["x"]), k=50)
     assert len(answer["hits"]) == 5
     assert answer["notes"] == ["k is 50, and there are 5 hits: that is every document."]
 

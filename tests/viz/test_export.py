@@ -230,11 +230,8 @@ def test_a_node_with_an_empty_name_is_drawn_and_called_so(tmp_path):
 
 def test_pointing_at_a_node_tells_its_facts_as_text(opened, tmp_path):
     page = opened(export(EVIL_GRAPH, tmp_path / "graph.html"))
-    (id,) = (
-        node["id"]
-        for node in data_in((tmp_path / "graph.html").read_text(encoding="utf-8"))["nodes"]
-        if node["id"] != "Ada"
-    )
+    nodes = data_in((tmp_path / "graph.html").read_text(encoding="utf-8"))["nodes"]
+    (id,) = (node["id"] for node in nodes if node["id"] != "Ada")
     x, y = on_screen(page, id)
     page.mouse.move(x - 50, y - 50)
     page.mouse.move(x, y, steps=4)

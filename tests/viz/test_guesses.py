@@ -25,12 +25,8 @@ def test_what_the_browser_says_is_heard_and_nonsense_is_passed_over():
     widget = shown.live.widget()
     assert widget.data["rounds"][0]["first"] == ["rag"] and widget.data["view"] == "guesses"
     good = {"on": "hotpotqa", "system": "alone", "by": 0.1}
-    bad = [
-        {"on": "third", "system": "rag", "by": 0},
-        {"on": "hotpotqa", "system": "who", "by": 0},
-        {"on": "<b>2wiki</b>"},
-        7,
-    ]
+    bad = [{"on": "third", "system": "rag", "by": 0}, {"on": "hotpotqa", "system": "who", "by": 0}]
+    bad += [{"on": "<b>2wiki</b>"}, 7]
     widget._handle_custom_msg(
         {"guesses": [*bad, good, {"on": "<b>2wiki</b>", "system": "rag", "by": None}]}, []
     )

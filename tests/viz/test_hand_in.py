@@ -138,11 +138,8 @@ def sealed_up(content):
     return json.dumps({**content, "digest": content_digest(content)})
 
 
-GOOD = {
-    "handed in": 1,
-    "name": "Ada",
-    "attempts": [{"exercise": "00.1", "answer": "x", "right": True, "tries": 1}],
-}
+ATTEMPT = {"exercise": "00.1", "answer": "x", "right": True, "tries": 1}
+GOOD = {"handed in": 1, "name": "Ada", "attempts": [ATTEMPT]}
 BAD = {
     "cut": sealed_up(GOOD)[:40],
     "changed": sealed_up(GOOD).replace("Ada", "Ida"),

@@ -117,11 +117,8 @@ def test_a_community_keeps_its_place_whatever_is_opened_closed_or_looked_for():
     first = view_positions(view)
     assert set(first) >= {each.id for each in view.communities}
     known = dict(first)
-    for step in (
-        opened(view, "community 2"),
-        reveal_nodes(view, ["n5", "n77"]),
-        opened(reveal_nodes(view, ["n5"]), "community 1"),
-    ):
+    nodes = reveal_nodes(view, ["n5", "n77"]), reveal_nodes(view, ["n5"])
+    for step in (opened(view, "community 2"), nodes[0], opened(nodes[1], "community 1")):
         placed = view_positions(step)
         assert all(known.get(id, place) == place for id, place in placed.items())
         assert {node.id for node in step.nodes} <= set(placed)

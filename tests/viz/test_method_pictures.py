@@ -61,14 +61,8 @@ def test_a_search_shows_the_seed_the_edge_followed_and_what_each_lane_gave():
     found = intent_search(tiny(), QUESTION)
     drawn = search_picture(found)
     shown = texts(drawn.svg)
-    for said in (
-        QUESTION,
-        "cost of input",
-        "2. prompt cache",
-        "reduces",
-        "1 seed.",
-        f"graph × {format_decimal(found.weights.graph)}",
-    ):
+    weight = f"graph × {format_decimal(found.weights.graph)}"
+    for said in (QUESTION, "cost of input", "2. prompt cache", "reduces", "1 seed.", weight):
         assert said in shown
     assert "Intent: cost_optimization, 0.3. Purpose: goal." in shown
     assert "prompt cache, .263 of which graph .231, intent .032" in drawn.alt
@@ -78,17 +72,10 @@ def test_a_search_shows_the_seed_the_edge_followed_and_what_each_lane_gave():
 def test_the_parts_of_a_bar_are_as_long_as_what_the_lanes_gave(graph):
     found = intent_search(graph, "stop the model from making stuff up")
     drawn = search_picture(found, limit=5).svg
-    bars = [
-        (float(bar.get("width")), bar.get("fill"))
-        for bar in parts(drawn, "rect")
-        if bar.get("height") == "14"
-    ]
-    given = [
-        each
-        for node in found.nodes[:5]
-        for each in (node.embedding, node.text, node.graph, node.intent)
-        if each > 0
-    ]
+    rects = [bar for bar in parts(drawn, "rect") if bar.get("height") == "14"]
+    bars = [(float(bar.get("width")), bar.get("fill")) for bar in rects]
+    scores = ((node.embedding, node.text, node.graph, node.intent) for node in found.nodes[:5])
+    given = [each for row in scores for each in row if each > 0]
     assert len(bars) == len(given) and len({colour for _, colour in bars}) > 1
     assert [wide / bars[0][0] for wide, _ in bars] == pytest.approx(
         [each / given[0] for each in given], rel=5e-3
@@ -148,11 +135,8 @@ def test_every_node_lies_within_the_picture(graph):
     for node, kind in (("tool:embedding_model", "dependants"), ("technique:prompt_caching", "arrows")):
         svg = impact_picture(impact_analysis(graph, node, follow=kind)).svg
         _, _, width, height = map(float, ET.fromstring(svg).get("viewBox").split())
-        (moved,) = (
-            group
-            for group in parts(svg, "g")
-            if (group.get("transform") or "").startswith("translate") and len(group) > 3
-        )
+        groups = [group for group in parts(svg, "g") if len(group) > 3]
+        (moved,) = (group for group in groups if (group.get("transform") or "").startswith("translate"))
         left, top = map(float, re.findall(r"-?[\d.]+", moved.get("transform")))
         dots = [dot for dot in moved.iter(f"{SVG}circle") if dot.get("stroke-width")]
         places = [(float(dot.get("cx")) + left, float(dot.get("cy")) + top) for dot in dots]
@@ -182,11 +166,8 @@ def test_a_profile_shows_both_nodes_at_their_values_between_what_0_and_1_mean(gr
 
 
 def test_what_only_one_has_what_neither_has_and_what_is_no_number_from_0_to_1_is_told():
-    nodes = [
-        Node("a", (), {"learning_curve": 0.2, "pricing_tier": "cheap"}),
-        Node("b", (), {"learning_curve": 7}),
-        Node("c"),
-    ]
+    one, other = {"learning_curve": 0.2, "pricing_tier": "cheap"}, {"learning_curve": 7}
+    nodes = [Node("a", (), one), Node("b", (), other), Node("c")]
     given = PropertyGraph.of(nodes)
     profile = dimension_profile(given, "a", "b")
     assert [(row.dimension, row.first, row.second, row.gap) for row in profile.dimensions] == [

@@ -129,14 +129,8 @@ def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_th
         "from kgot_lab.io.files import bundled_path; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
         "sys.stdout.write(plots.ballots(load_run(bundled_path('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
-    there = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=600,
-    ).stdout
+    command, options = [sys.executable, "-c", code], {"check": True, "text": True, "encoding": "utf-8"}
+    there = subprocess.run(command, capture_output=True, timeout=600, **options).stdout
     assert there == voted.svg
 
 
@@ -156,17 +150,8 @@ def test_whatever_a_name_says_it_stays_text():
     made = toy({EVIL: "acb", "_hidden": "ab", "$x$ and $y$": "ba"})
     for drawn in (plots.recall_curves(made), plots.scatter(made, second="$x$ and $y$"), plots.pace(made)):
         root = ET.fromstring(drawn.svg)
-        assert {node.tag for node in root.iter()} <= {
-            "svg",
-            "g",
-            "path",
-            "defs",
-            "use",
-            "text",
-            "clipPath",
-            "rect",
-            "pattern",
-        }
+        drawn_tags = {node.tag for node in root.iter()}
+        assert drawn_tags <= {"svg", "g", "path", "defs", "use", "text", "clipPath", "rect", "pattern"}
         assert not {
             name for node in root.iter() for name in node.attrib if name.startswith("on") or name == "src"
         }
@@ -243,11 +228,9 @@ def test_pace_leaves_untimed_runs_out_and_says_so(report_on_musique):
     drawn = plots.pace(report_on_musique)
     assert {row["system"] for row in drawn.numbers} == {run.system for run in report_on_musique.runs}
     assert "5 of 5 systems" in drawn.alt
+    never = Latency(float("nan"), float("nan"))
     bare = replace(
-        report_on_musique,
-        runs=tuple(
-            replace(run, latency=Latency(float("nan"), float("nan"))) for run in report_on_musique.runs
-        ),
+        report_on_musique, runs=tuple(replace(run, latency=never) for run in report_on_musique.runs)
     )
     assert plots.pace(bare).alt == "Nothing to draw: no run of the report on musique holds times"
 

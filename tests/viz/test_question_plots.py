@@ -80,13 +80,8 @@ GRADED = [
 
 
 def asked(role: str, cost: float = 0.01) -> Asked:
-    return Asked(
-        role=role,
-        model="m",
-        prompt=Prompt((Message("user", role),)),
-        reply="x",
-        usage=Usage(900, 100, 2.0, cost),
-    )
+    prompt = Prompt((Message("user", role),))
+    return Asked(role=role, model="m", prompt=prompt, reply="x", usage=Usage(900, 100, 2.0, cost))
 
 
 def test_a_close_call_is_shown_and_not_counted_as_success():
@@ -134,10 +129,8 @@ def test_tools_are_matched_followed_to_success_and_counted_once_a_question():
     }  # fmt: skip
     flows = {(row["tools"], row["answer"]): row["questions"] for row in tool_choice_flow(RUN).numbers}
     assert flows == {("all of them", "correct"): 2, ("half", "not correct"): 1, ("less", "not correct"): 2}
-    assert {row["tool"]: row["questions"] for row in tool_usage(RUN).numbers} == {
-        "search": 4,
-        "python": 1,
-    }
+    uses = {row["tool"]: row["questions"] for row in tool_usage(RUN).numbers}
+    assert uses == {"search": 4, "python": 1}
     kinds = {
         row["kind of tool"]: (row["correct"], row["not correct"]) for row in category_success(RUN).numbers
     }

@@ -47,11 +47,8 @@ from kgot_lab.viz.stepping.data import MAX_RUN_NODES, preceding_repairs, run_pos
 from kgot_lab.viz.stepping.stepper import stepper
 
 TRACES = sorted(bundled_path("traces").glob("*.jsonl"))
-QUICK = {
-    "hotpotqa_demo",
-    "same_question_cypher_embedded",
-    "winter_storm",
-}  # the others are in the extended tier
+# the others are in the extended tier
+QUICK = {"hotpotqa_demo", "same_question_cypher_embedded", "winter_storm"}
 RUNS = [
     pytest.param(path, id=path.stem, marks=[pytest.mark.extended] * (path.stem not in QUICK))
     for path in TRACES
@@ -283,11 +280,8 @@ def test_no_text_of_a_run_becomes_markup():
 
 def test_no_text_of_a_fork_becomes_markup():
     events = evil_events()
-    changed = [
-        *events[:1],
-        Asked(role=EVIL, model=EVIL, prompt=events[1].prompt, reply="other" + EVIL),
-        *events[2:],
-    ]
+    asked = Asked(role=EVIL, model=EVIL, prompt=events[1].prompt, reply="other" + EVIL)
+    changed = [*events[:1], asked, *events[2:]]
     made = Fork(tuple(changed), graph_after(changed), 1, 0, 1, EVIL)
     (fork,) = stepper(events, forks=[made]).live.data["forks"]
     tags = Tags(fork["change"]["lines"])
@@ -403,11 +397,8 @@ def test_a_statement_that_does_not_run_is_refused_in_words_and_makes_no_fork():
 
 
 def test_a_fork_with_a_model_and_a_tool_goes_on_to_an_answer(mended):
-    llm = scripted(
-        write={"statements": ['add("Ada Lovelace", "born in", "Paris")']},
-        vote=votes("R", "R", "R"),
-        parse={"answer": "Paris"},
-    )
+    statements = ['add("Ada Lovelace", "born in", "Paris")']
+    llm = scripted(write={"statements": statements}, vote=votes("R", "R", "R"), parse={"answer": "Paris"})
     view = stepper(mended, live=Resources([TOOL], llm))
     made = view.fork(of(ToolReturned, mended), "Ada Lovelace was born in Paris.")
     assert view.live.data["model"] and made.answer == "Paris" == view.live.data["forks"][0]["answer"]
@@ -427,18 +418,11 @@ def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
     def broken(query: str) -> str:
         raise ZeroDivisionError("the tool is broken")
 
-    read = {
-        "forced": {"statement": "result = []"},
-        "reread": {"statement": "result = []"},
-        "guess": {"answer": "?"},
-    }
+    nothing = {"statement": "result = []"}
+    read = {"forced": nothing, "reread": nothing, "guess": {"answer": "?"}}
     llm = scripted(tools=call("Paris"), vote=votes("I"), **read)
-    view = stepper(
-        mended,
-        live=Resources(
-            [TextTool("search", TOOL.description, {"query": "what to look for"}, broken, finds="query")], llm
-        ),
-    )
+    tool = TextTool("search", TOOL.description, {"query": "what to look for"}, broken, finds="query")
+    view = stepper(mended, live=Resources([tool], llm))
     tools = next(
         number for number, event in enumerate(mended) if isinstance(event, Asked) and event.role == "tools"
     )
@@ -473,17 +457,8 @@ def test_every_kind_of_event_has_a_caption_of_its_own():
 def test_the_picture_of_a_hostile_run_is_sound_and_fetches_nothing():
     picture = stepper(evil_events()).picture
     root = ET.fromstring(picture.svg)
-    assert {node.tag.split("}")[1] for node in root.iter()} <= {
-        "svg",
-        "title",
-        "desc",
-        "rect",
-        "text",
-        "g",
-        "path",
-        "polygon",
-        "circle",
-    }
+    drawn_tags = {node.tag.split("}")[1] for node in root.iter()}
+    assert drawn_tags <= {"svg", "title", "desc", "rect", "text", "g", "path", "polygon", "circle"}
     names = {name for node in root.iter() for name in node.attrib}
     assert not [name for name in names if "href" in name or name.startswith("on")]
     assert "url(" not in picture.svg

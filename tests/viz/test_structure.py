@@ -52,13 +52,8 @@ def aligner(model):
 @pytest.fixture(scope="module")
 def compared(model):
     def made(one, other, verifier=None):
-        return compare_texts(
-            one,
-            other,
-            make_skeletons([one, other], LinguisticSkeletons(), cache=False),
-            model,
-            verifier=verifier,
-        )
+        skeletons = make_skeletons([one, other], LinguisticSkeletons(), cache=False)
+        return compare_texts(one, other, skeletons, model, verifier=verifier)
 
     return made
 
@@ -204,10 +199,8 @@ def test_the_headline_says_whether_there_is_an_edge_and_who_objects(skeleton, sa
 
 
 def test_a_threshold_that_is_just_reached_is_reached():
-    assert (
-        "Both thresholds given are reached"
-        in structure(TextPair("a", "b", 0.25, 0.3), thresholds=Thresholds(0.3, 0.05)).alt
-    )
+    view = structure(TextPair("a", "b", 0.25, 0.3), thresholds=Thresholds(0.3, 0.05))
+    assert "Both thresholds given are reached" in view.alt
     missed = structure(TextPair("a", "b", 0.25, 0.299999), thresholds=Thresholds(0.3, 0.05)).alt
     assert "the skeletons are not alike enough" in missed and "the delta is too small" in missed
 
@@ -229,10 +222,8 @@ def test_where_a_new_verdict_differs_from_the_kept_one_both_are_told(found, mode
     graph, _, edges = found
     vetoed = edges.vetoed[0]
     lenient = Aligner(model, limits=Cutoffs(partners=0, turned=9, same=9, consistency=0, score=0, denial=9))
-    assert (
-        f"The edge itself keeps another verdict: {vetoed.properties['veto']}"
-        in structure(vetoed, graph, aligner=lenient).alt
-    )
+    verdict = f"The edge itself keeps another verdict: {vetoed.properties['veto']}"
+    assert verdict in structure(vetoed, graph, aligner=lenient).alt
 
 
 def test_of_several_edges_the_largest_delta_is_shown_first_and_another_by_choice(found):
@@ -293,16 +284,8 @@ def test_hostile_texts_stay_texts(compared, aligner):
         f"{SVG}{name}" for name in ("svg", "title", "desc", "g", "rect", "path", "text", "circle")
     }
     tables = ET.fromstring(f"<div>{view.table().html}</div>")
-    assert {node.tag for node in tables.iter()} <= {
-        "div",
-        "table",
-        "caption",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-    }
+    tags = {node.tag for node in tables.iter()}
+    assert tags <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td"}
     assert all(letter.isprintable() or letter == "\n" for letter in repr(view) + repr(view.table()))
     assert "<script>" in view.alt
     named = {name for node in ET.fromstring(view.svg).iter() for name in node.attrib}
