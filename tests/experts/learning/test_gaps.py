@@ -154,11 +154,10 @@ def test_false_citations_alone_are_of_the_model_and_propose_nothing():
 
 
 def test_gaps_that_share_a_word_nobody_knows_are_one_region():
-    texts = ["zeppelins for retrieval", "which zeppelin serves an agent?", "zeppelins and prompts"]
-    texts += ["a quokka for metrics"]
-    report = gap_report(COOKBOOK, [asked(COOKBOOK, text) for text in texts])
+    texts = ("zeppelins for retrieval", "which zeppelin serves an agent?", "zeppelins and prompts")
+    report = gap_report(COOKBOOK, [asked(COOKBOOK, text) for text in (*texts, "a quokka for metrics")])
     first = report.regions[0]
-    assert len(report.gaps) == 4 and first.questions == texts[:3] and "zeppelins" in first.words
+    assert len(report.gaps) == 4 and first.questions == texts and "zeppelins" in first.words
 
 
 def test_a_pattern_is_told_where_the_questions_of_a_topic_fail_more_than_chance_explains():
