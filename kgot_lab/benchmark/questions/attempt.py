@@ -94,11 +94,12 @@ def _prompt(text: str) -> Prompt:
 
 def _call_model(llm: LLM, question: Question, found: Result | None, reading: OneCall) -> Steps[str]:
     """Call the model once and return the answer in its reply."""
-    reply = yield from _ask(llm, reading.prompt(question.text, found), "answer")
+    reply = yield from _request_reply(llm, reading.prompt(question.text, found), "answer")
     return reading.answer(reply)
 
 
-def _ask(llm: LLM, prompt: Prompt, role: str) -> Steps[str]:
+def _request_reply(llm: LLM, prompt: Prompt, role: str) -> Steps[str]:
+    """Call the model, record the call as an event, and return the text of the reply."""
     reply = llm(prompt)
     usage, logprob = reply.usage, reply.logprob
     yield Asked(role=role, model=llm.name, prompt=prompt, reply=reply.text, usage=usage, logprob=logprob)
@@ -183,7 +184,7 @@ def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> 
     def walk(llm: LLM) -> Iterator[Event]:
         yield Started(question=question.text, preset="grading", planning=llm.name)
         golds = " or ".join((question.answer, *question.aliases))
-        reply = yield from _ask(llm, grading_prompt(question.text, golds, predicted), "grade")
+        reply = yield from _request_reply(llm, grading_prompt(question.text, golds, predicted), "grade")
         yield Answered(text=parse_grade(reply).grade, forced=False)
 
     yield from run_or_replay(walk, grader, path, {"question": question.id})

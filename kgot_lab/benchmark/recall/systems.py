@@ -199,7 +199,7 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
     def graph_pagerank(graph: PropertyGraph) -> Stage:
         return parts.convex >> pagerank(graph, first_hits(5), parts.seeds)
 
-    def interleaved(graph: PropertyGraph, walk: Walk = INTERLEAVED_WALK) -> Stage:
+    def walk_graph(graph: PropertyGraph, walk: Walk = INTERLEAVED_WALK) -> Stage:
         return traverse(graph, parts.convex, walk=walk, through_hubs=False)
 
     made: dict[str, Callable[[], Stage]] = {
@@ -222,7 +222,7 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         "weighted, six": lambda: _equal_weights(list(parts.six_retrievers.values())),
         "convex + boost": lambda: parts.convex >> boost(parts.titles, 0.2),
         "neighbours": lambda: parts.neighbours,
-        "neighbours, turns": lambda: interleaved(parts.titles),
+        "neighbours, turns": lambda: walk_graph(parts.titles),
         "pass-through": lambda: traverse(parts.names, parts.convex, walk=Walk(rest=True)),
         "pass-through, turns": lambda: traverse(parts.names, parts.convex, walk=INTERLEAVED_WALK),
         "pagerank, titles": lambda: parts.pagerank,
@@ -252,9 +252,9 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
             parts.with_sentences >> follow(*parts.inputs, graph=parts.triple_name_graph)
         )
     if dataset.isomorphic:
-        made["neighbours, turns + delta"] = lambda: interleaved(parts.delta, INTERLEAVED_DELTA_WALK)
+        made["neighbours, turns + delta"] = lambda: walk_graph(parts.delta, INTERLEAVED_DELTA_WALK)
         made["pagerank, titles + delta"] = lambda: graph_pagerank(parts.delta)
-        made["control: delta shuffled"] = lambda: interleaved(parts.delta_shuffled, INTERLEAVED_DELTA_WALK)
+        made["control: delta shuffled"] = lambda: walk_graph(parts.delta_shuffled, INTERLEAVED_DELTA_WALK)
     built: dict[str, Callable[[], Stage]] = {
         name: BundledSystem(name, build, None if name in _WITHOUT_VECTORS else given, VERSION)
         for name, build in made.items()
