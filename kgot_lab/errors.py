@@ -52,14 +52,10 @@ class UnknownName(BadInput):
     def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = ""):
         self.name, self.known = name, sorted(known)
         suggestions = [meant] if meant else get_close_matches(str(name)[:_MAX_SHOWN], self.known, n=1)
-        known = ("; " if any("," in known_name for known_name in self.known) else ", ").join(
-            self.known
-        ) or "none"
-        super().__init__(
-            f"unknown {what} {short_repr(name)}"
-            + (f"; did you mean {suggestions[0]!r}?" if suggestions else ".")
-            + f" Known: {known}"
-        )
+        separator = "; " if any("," in known_name for known_name in self.known) else ", "
+        suggestion = f"; did you mean {suggestions[0]!r}?" if suggestions else "."
+        known = separator.join(self.known) or "none"
+        super().__init__(f"unknown {what} {short_repr(name)}{suggestion} Known: {known}")
 
 
 class UnsupportedQuestion(BadInput):
@@ -74,9 +70,8 @@ class AlreadyDecided(BadInput):
 
     def __init__(self, fact: object, became: str):
         self.fact, self.became = fact, became
-        super().__init__(
-            f"{'the claim' if fact is None else short_repr(str(fact))} no longer waits. {became}"
-        )
+        claim = "the claim" if fact is None else short_repr(str(fact))
+        super().__init__(f"{claim} no longer waits. {became}")
 
 
 class RefusedEnvelope(BadInput):

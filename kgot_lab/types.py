@@ -98,26 +98,26 @@ class Diff:
     removed_edges: tuple[Edge, ...] = ()
     changed_edges: tuple[tuple[Edge, Edge], ...] = ()
 
+    @property
+    def written_nodes(self) -> tuple[Node, ...]:
+        """The added nodes, and the changed ones as they are now."""
+        return (*self.added_nodes, *(after for _, after in self.changed_nodes))
+
+    @property
+    def written_edges(self) -> tuple[Edge, ...]:
+        """The added edges, and the changed ones as they are now."""
+        return (*self.added_edges, *(after for _, after in self.changed_edges))
+
     def __bool__(self) -> bool:
-        return any(
-            (
-                self.added_nodes,
-                self.removed_nodes,
-                self.changed_nodes,
-                self.added_edges,
-                self.removed_edges,
-                self.changed_edges,
-            )
-        )
+        return any(vars(self).values())
 
     def __str__(self) -> str:
         parts = (
             ("+{} nodes", self.added_nodes), ("-{} nodes", self.removed_nodes), ("~{} nodes", self.changed_nodes),
             ("+{} edges", self.added_edges), ("-{} edges", self.removed_edges), ("~{} edges", self.changed_edges),
         )  # fmt: skip
-        return (
-            ", ".join(template.format(len(items)) for template, items in parts if items) or "nothing changed"
-        )
+        changes = [template.format(len(items)) for template, items in parts if items]
+        return ", ".join(changes) or "nothing changed"
 
 
 Rows = tuple[Json, ...]

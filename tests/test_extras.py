@@ -23,9 +23,12 @@ def named_in(source: str) -> list[str]:
     and pip commands.
     """
     found = re.findall(r"kgot_lab\[([a-z,]+)\]", source)
-    named = re.search(r"NotInstalled|need_packages|\bextra\b", source)  # most modules need not be parsed
+    named = re.search(r"NotInstalled|require_packages|\bextra\b", source)  # most modules need not be parsed
     for node in ast.walk(ast.parse(source if named else "")):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"NotInstalled", "need_packages"}:
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {
+            "NotInstalled",
+            "require_packages",
+        }:
             found += [node.args[0].value] if node.args and isinstance(node.args[0], ast.Constant) else []
         if isinstance(node, ast.keyword) and node.arg == "extra" and isinstance(node.value, ast.Constant):
             found.append(node.value.value)

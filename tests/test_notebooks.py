@@ -159,9 +159,7 @@ def test_the_minutes_that_a_notebook_states_are_those_of_its_words_cells_and_exe
 @each_notebook
 def test_each_exercise_has_a_name_in_order_a_hint_and_one_solution(path):
     asked = list(exercise_cells(path))
-    assert [each.name for each in asked] == [
-        f"{path.name[:2]}.{number}" for number in range(1, len(asked) + 1)
-    ]
+    assert [each.name for each in asked] == [f"{path.name[:2]}.{i}" for i in range(1, len(asked) + 1)]
     assert all(each.hint for each in asked) and {each.name for each in asked} <= set(SOLVED)
     assert not [each.name for each in asked if SOLVED[each.name].strip("\"'") in each.hint.split()]
 

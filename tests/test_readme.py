@@ -127,9 +127,8 @@ def test_every_extra_that_a_page_names_exists():
 def test_the_readme_is_short_and_shows_what_it_is_before_anything_else():
     assert len(README) <= 6_000
     first = README.splitlines()[:12]
-    assert any(line.startswith("![") for line in first) and {"make run", "make test"} <= {
-        line.split("  ")[0] for line in first
-    }
+    assert any(line.startswith("![") for line in first)
+    assert {"make run", "make test"} <= {line.split("  ")[0] for line in first}
 
 
 def test_every_package_stands_in_the_architecture_and_every_path_there_exists():
@@ -137,9 +136,7 @@ def test_every_package_stands_in_the_architecture_and_every_path_there_exists():
     packages = {path.parent.name for path in (ROOT / "kgot_lab").glob("*/__init__.py")} - {"experiments"}
     assert packages and [name for name in packages if f"`{name}`" not in page] == []
     paths = re.findall(r"`([\w./-]+/[\w./-]+)`", page)
-    assert [
-        path for path in paths if not any((root / path).exists() for root in (ROOT, ROOT / "kgot_lab"))
-    ] == []
+    assert [p for p in paths if not any((root / p).exists() for root in (ROOT, ROOT / "kgot_lab"))] == []
 
 
 def test_the_picture_of_the_layers_is_that_of_the_contract():

@@ -72,6 +72,5 @@ def test_a_worker_that_went_away_is_no_reason_to_install_anything():
     class FutureCancelledError(Exception):
         """As dask.distributed has one."""
 
-    assert "went away" in str(job_error(FutureCancelledError("already forgotten"))) and "install" in str(
-        job_error(TypeError("x"))
-    )
+    assert "went away" in str(job_error(FutureCancelledError("already forgotten")))
+    assert "install" in str(job_error(TypeError("x")))

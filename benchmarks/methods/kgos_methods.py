@@ -29,11 +29,11 @@ READ_FROM = (
     "centrality",
     "diversity",
     "name_order",
-    "substrings",
+    "substring_retriever",
     "text",
-    "goals",
-    "of_name_word",
-    "of_stem",
+    "goal_retriever",
+    "rows_by_name_word",
+    "rows_by_stem",
 )
 
 

@@ -81,13 +81,9 @@ class CellProgress:
     def text(self) -> str:
         """The text shown in the cell."""
         before = self._count - len(self._lines)
-        return "\n".join(
-            [
-                *([self._head] if self._head else []),
-                *([f"({before} events before)"] if before > 1 else []),
-                *self._lines,
-            ]
-        )
+        head = [self._head] if self._head else []
+        earlier = [f"({before} events before)"] if before > 1 else []
+        return "\n".join([*head, *earlier, *self._lines])
 
     def _show(self, state: str) -> None:
         from IPython.display import display
@@ -131,9 +127,8 @@ class CellBar:
             return
         self._shown_at = now
         full = _BAR * done // max(1, total)
-        self._show(
-            f"{self._what}: [{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,}, {now - self._began:.0f} s"
-        )
+        bar = f"{'#' * full}{'.' * (_BAR - full)}"
+        self._show(f"{self._what}: [{bar}] {done:,} of {total:,}, {now - self._began:.0f} s")
 
     def _show(self, text: str) -> None:
         from IPython.display import display
@@ -186,12 +181,8 @@ def ask(
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
     with open_memory_session(memory, question) if memory is not None else nullcontext() as session:
-        if (
-            documents is None
-            and not attachments
-            and not _has_graph(store)
-            and not (session and session.begun.facts)
-        ):
+        has_facts = bool(session and session.begun.facts) or _has_graph(store)
+        if documents is None and not attachments and not has_facts:
             alternatives = (
                 "attachments=[FILE], an open store that holds a graph, or a memory that holds facts"
             )
@@ -200,18 +191,13 @@ def ask(
             )
         # first, since without a model an index is useless
         llm = connect(model) if isinstance(model, str) else model
-        require_parts(
-            llm,
-            ("name", "__call__"),
-            "a model is a text such as local or openai:MODEL, or what connect(…) gives",
-        )
+        requirement = "a model is a text such as local or openai:MODEL, or what connect(…) gives"
+        require_parts(llm, ("name", "__call__"), requirement)
         limits = limits_for(llm.name, preset)
         names = [Path(file).name for file in attachments]
-        before = (
-            None
-            if trace is None or not Path(trace).exists()
-            else _load_interrupted(trace, question, limits if preset != "auto" else None, names)
-        )
+        before = None
+        if trace is not None and Path(trace).exists():
+            before = _load_interrupted(trace, question, limits if preset != "auto" else None, names)
         if isinstance(llm, Recorded):
             llm.rewind(recorded_prompts(trace, llm.name) if trace is not None and before else ())
         tools = _tools(documents, attachments, follow=limits.reading == "paths")
@@ -235,23 +221,15 @@ def _run(
     before: Trace | None,
 ) -> Trace:
     """Run a question to its answer, on file if a trace is named, from where it was interrupted before."""
+    head = _progress_heading(llm, limits)
     if trace is not None and before and before.events:
-        return _run_on_file(
-            resume(trace, store, Resources(tools, llm)), trace, _progress_heading(llm, limits)
-        )
-    events = think(question, llm, store, tools, limits, attachments=names)
+        return _run_on_file(resume(trace, store, Resources(tools, llm)), trace, head)
+    events, metadata = think(question, llm, store, tools, limits, attachments=names), model_metadata(llm)
     if trace is not None:
-        recorded = (
-            append_events(events, trace) if before else record(events, trace, metadata=model_metadata(llm))
-        )
-        return _run_on_file(recorded, trace, _progress_heading(llm, limits))
+        recorded = append_events(events, trace) if before else record(events, trace, metadata=metadata)
+        return _run_on_file(recorded, trace, head)
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    return Trace(
-        uuid4().hex[:12],
-        created,
-        tuple(display_progress(events, _progress_heading(llm, limits))),
-        model_metadata(llm),
-    )
+    return Trace(uuid4().hex[:12], created, tuple(display_progress(events, head)), metadata)
 
 
 def _load_interrupted(trace: str | Path, question: str, limits: Limits | None, names: Sequence[str]) -> Trace:
@@ -263,25 +241,21 @@ def _load_interrupted(trace: str | Path, question: str, limits: Limits | None, n
     try:
         run = load_run(trace)
     except TraceError as error:
-        raise TraceError(
-            f"{trace} exists already and no run can go on there: {error}; name another file"
-        ) from None
+        problem = f"{trace} exists already and no run can go on there: {error}"
+        raise TraceError(f"{problem}; name another file") from None
     if not run.events:
         return run
     start, advice = start_event(run.events), "name another file for this one"
-    if start.question != replace_surrogates(question.strip()) or start.attachments != tuple(
-        map(replace_surrogates, names)
-    ):
+    asked = replace_surrogates(question.strip()), tuple(map(replace_surrogates, names))
+    if (start.question, start.attachments) != asked:
         described = " about ".join(filter(None, (repr(start.question), ", ".join(start.attachments))))
         raise TraceError(f"{trace} holds the run of another question, {described}: {advice}")
     if run.finished:
-        raise TraceError(
-            f"{trace} holds a run that has its answer: load_run({str(trace)!r}) gives it; {advice}"
-        )
+        advice = f"load_run({str(trace)!r}) gives it; {advice}"
+        raise TraceError(f"{trace} holds a run that has its answer: {advice}")
     if limits is not None and start.limits != json.loads(json.dumps(limits.as_json())):
-        raise TraceError(
-            f"{trace} holds a run with other limits (preset {start.preset!r}): go on with those, or {advice}"
-        )
+        problem = f"{trace} holds a run with other limits (preset {start.preset!r})"
+        raise TraceError(f"{problem}: go on with those, or {advice}")
     return run
 
 
@@ -316,11 +290,8 @@ def _store(store: str | Path | Store, before: Trace | None) -> Iterator[Store]:
         with closing(reopen_store(store) if before and before.events else empty_store(store)) as opened:
             yield opened
         return
-    require_parts(
-        store,
-        ("write", "read", "schema"),
-        "a store is a name, an address, a file, or what open_store(…) gives",
-    )
+    requirement = "a store is a name, an address, a file, or what open_store(…) gives"
+    require_parts(store, ("write", "read", "schema"), requirement)
     yield store
 
 
@@ -336,18 +307,13 @@ def _run_on_file(events: Iterator[Event], trace: str | Path, head: str) -> Trace
     except TraceError:
         raise  # of the file itself
     except (LabError, KeyboardInterrupt) as error:
-        call = (
-            "the same call with a model that can answer" if isinstance(error, ReplayMiss) else "the same call"
-        )
-        error.add_note(f"Everything so far is in {trace}; {call} goes on with it.")
+        model = " with a model that can answer" if isinstance(error, ReplayMiss) else ""
+        error.add_note(f"Everything so far is in {trace}; the same call{model} goes on with it.")
         raise
     return load_run(trace)
 
 
 def _progress_heading(llm: LLM, limits: Limits) -> str:
     """Return the cost estimate of a run with a small model, or "" for other models."""
-    return (
-        f"estimate, for 2 turns: {forecast(limits, steps=2)}"
-        if llm.name.split(":")[0] in SMALL_MODELS
-        else ""
-    )
+    is_small = llm.name.split(":")[0] in SMALL_MODELS
+    return f"estimate, for 2 turns: {forecast(limits, steps=2)}" if is_small else ""

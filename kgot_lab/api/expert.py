@@ -54,27 +54,17 @@ def expert(
         graph = load_graph(str(knows)) if isinstance(knows, str | Path) else as_graph(knows)
         if not len(graph):
             raise BadInput("the graph is empty: there is nothing that an expert could know")
-        config = {
-            "name": "Expert",
-            "kg_db_id": _GRAPH_NAME,
-            "persona": {"name": "Expert", "instructions": _DEFAULT_INSTRUCTIONS},
-        }
+        persona_config = {"name": "Expert", "instructions": _DEFAULT_INSTRUCTIONS}
+        config = {"name": "Expert", "kg_db_id": _GRAPH_NAME, "persona": persona_config}
         graphs = {_GRAPH_NAME: lambda: graph}
     llm = connect(model) if isinstance(model, str) else model
-    require_parts(
-        llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives"
-    )
-    service = ExpertService(
-        open_experts(),
-        GraphFolder(None, graphs),
-        ExpertModels({llm.name: lambda: llm}, llm.name),
-        embedder=_embedder(),
-    )
+    requirement = "a model is a text such as local or openai:MODEL, or what connect(…) gives"
+    require_parts(llm, ("name", "__call__"), requirement)
+    models, folder = ExpertModels({llm.name: lambda: llm}, llm.name), GraphFolder(None, graphs)
+    service = ExpertService(open_experts(), folder, models, embedder=_embedder())
     weakref.finalize(service.tables, service.tables.storage.close)  # optional, since all of it is in memory
-    return ExpertTalk(
-        service,
-        service.create(merge_patch(merge_patch(config, {"persona": _persona(persona)}), settings or {})).id,
-    )
+    config = merge_patch(merge_patch(config, {"persona": _persona(persona)}), settings or {})
+    return ExpertTalk(service, service.create(config).id)
 
 
 def _path_exists(path: str) -> bool:

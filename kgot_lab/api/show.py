@@ -12,6 +12,7 @@ from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.errors import BadInput, describe_value, require_count, require_options
 from kgot_lab.evaluation.reports import Contest, Report
+from kgot_lab.evaluation.tables import Grid
 from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import is_data_frame, is_networkx, looks_like_triple
@@ -58,16 +59,12 @@ def report_table(report: Report) -> Table:
 
     An asterisk marks the best value.
     """
-    sheets = [
-        Sheet(
-            grid.columns,
-            tuple(tuple(cell.text + "*" * cell.bold for cell in row) for row in grid.rows),
-            len(grid.rows),
-            grid.title,
-        )
-        for grid in report.grids()
-    ]
-    return Table(tuple(sheets))
+
+    def sheet(grid: Grid) -> Sheet:
+        rows = tuple(tuple(cell.text + "*" * cell.bold for cell in row) for row in grid.rows)
+        return Sheet(grid.columns, rows, len(rows), grid.title)
+
+    return Table(tuple(map(sheet, report.grids())))
 
 
 def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
@@ -77,13 +74,10 @@ def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
     """
     require_count(limit, 1, "limit")
     rows = [tuple(map(format_cell, row)) for row in found.rows()]
-    answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), printable_line(found.title))
-    return Table(
-        (
-            answer,
-            Sheet(("why",), tuple((printable_line(line),) for line in found.why), len(found.why), "Why"),
-        )[: 1 + bool(found.why)]
-    )
+    sheets = [Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), printable_line(found.title))]
+    if reasons := tuple((printable_line(line),) for line in found.why):
+        sheets.append(Sheet(("why",), reasons, len(reasons), "Why"))
+    return Table(tuple(sheets))
 
 
 def _show_fork(fork: Fork) -> object:

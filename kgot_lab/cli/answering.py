@@ -70,14 +70,8 @@ def _answer_with_memory(
     documents = Path(configuration.documents) if configuration.documents else None
     choice, tool_choice = configuration.store, configuration.tools
     has_graph = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
-    if not (
-        documents
-        or attached
-        or has_graph
-        or tool_choice.web
-        or tool_choice.mirror
-        or tool_choice.names != "auto"
-    ):
+    uses_tools = tool_choice.web or tool_choice.mirror or tool_choice.names != "auto"
+    if not (documents or attached or has_graph or uses_tools):
         alternatives = "begin with a graph (--graph FILE, or --memory FILE where facts hold in it), or allow more tools (--web, --tool NAME)"
         raise BadInput(
             f"there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE, {alternatives}"
@@ -99,11 +93,10 @@ def _answer_with_memory(
     limits = configuration.limits_for(terminal.actual_model_name(configuration.model, configuration.models))
     passages = terminal.read_folder(documents) if documents else []
     graph = question_setup.initial_graph(choice)
-    planning = terminal.connect_model(
-        configuration.model, spending, outputs.tape, models=configuration.models
-    )
+    registry = configuration.models
+    planning = terminal.connect_model(configuration.model, spending, outputs.tape, models=registry)
     executor = configuration.execution_model
-    execution = terminal.connect_model(executor, spending, models=configuration.models) if executor else None
+    execution = terminal.connect_model(executor, spending, models=registry) if executor else None
     inputs = question_setup.collect_tool_inputs(configuration, passages, attached, planning, limits, spending)
     question_setup.check_prices(configuration, planning, execution, inputs.vision)
     # nothing to fetch with: the graph is asked as it is
@@ -121,17 +114,11 @@ def _answer_with_memory(
         configuration = configuration.with_flags({"store.namespace": namespace})
     yaml_text = question_setup.print_configuration(configuration, limits)
     question_setup.print_forecast(planning, limits)
-    task = QuestionTask(
-        question, Resources(tools, planning, execution), limits, {"configuration": yaml_text}, attached
-    )
-    run_task(
-        task,
-        store,
-        ResumeCommand("resume", path, _resume_arguments(configuration, attached, outputs)),
-        Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=target),
-        configuration,
-        memory,
-    )
+    live = Resources(tools, planning, execution)
+    task = QuestionTask(question, live, limits, {"configuration": yaml_text}, attached)
+    resume_command = ResumeCommand("resume", path, _resume_arguments(configuration, attached, outputs))
+    outputs = Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=target)
+    run_task(task, store, resume_command, outputs, configuration, memory)
 
 
 def _resume_arguments(
@@ -168,21 +155,12 @@ def run_task(
             task.question, task.live.planning, opened, task.live.tools, task.limits, execution=task.live.execution,
             attachments=[file.name for file in task.attached],
         )  # fmt: skip
-        recorded = record(
-            events, outputs.trace, metadata={**model_metadata(task.live.planning), **task.about}
-        )
+        metadata = {**model_metadata(task.live.planning), **task.about}
+        recorded = record(events, outputs.trace, metadata=metadata)
         if configuration is not None:
             recorded = output_files.with_snapshots(recorded, configuration.snapshots, outputs.trace)
         certify = configuration is not None and configuration.certify
-        shown = show_run(
-            recorded,
-            outputs.trace,
-            resume_command,
-            html=outputs.html,
-            as_json=outputs.as_json,
-            memory=memory,
-            certify=certify,
-        )
+        shown = show_run(recorded, outputs, resume_command, memory=memory, certify=certify)
         if configuration is not None:
             _save_final_graph(opened, configuration.store, outputs, shown)
 
@@ -191,10 +169,8 @@ def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, event
     """Save the graph if requested, and report if the store holds another graph than the run made."""
     target = outputs.saved
     if target is not None and outputs.trace is not None:
-        with regenerate_hint(
-            outputs.trace,
-            command_line("resume", outputs.trace, save_graph=target.free_path if target.is_changed else None),
-        ):
+        free_path = target.free_path if target.is_changed else None
+        with regenerate_hint(outputs.trace, command_line("resume", outputs.trace, save_graph=free_path)):
             output_files.save_graph(store.graph(), events, target)
     question_setup.print_store_differences(store, choice, events)
 
@@ -247,9 +223,10 @@ def _resume_with_memory(
         "max_seconds": configuration.budget.seconds, "max_dollars": configuration.budget.dollars,
     }  # fmt: skip
     if run.finished:
-        unused = " and ".join(
+        flags = [
             f"--{option.replace('_', '-')}" for option, value in given_options.items() if value is not None
-        )
+        ]
+        unused = " and ".join(flags)
         terminal.say(f"this run has its answer; nothing is left to do{unused and f', and {unused} not used'}")
         certificate = certificate_of_run(run) if configuration.certify else None
         learnt = None if memory is None else memory.learn(run)
@@ -266,22 +243,17 @@ def _resume_with_memory(
         return
     # then the head of the trace says how the models were named
     has_configuration = "configuration" in run.about
-    executor = execution or (
-        configuration.execution_model
-        if has_configuration
-        else begun.execution
-        if begun.execution != begun.planning
-        else None
-    )
+    executor = execution or (begun.execution if begun.execution != begun.planning else None)
+    if has_configuration:
+        executor = execution or configuration.execution_model
     if outputs.tape is not None and executor:
         raise BadInput(_ONE_MODEL_PER_TAPE)
     connect = terminal.connect_model if model or has_configuration else terminal.reconnect_model
     name = model or (configuration.model if has_configuration else begun.planning)
     planning = connect(name, spending, outputs.tape, trace=trace, models=configuration.models)
     connect = terminal.connect_model if execution or has_configuration else terminal.reconnect_model
-    execution_llm = (
-        connect(executor, spending, trace=trace, models=configuration.models) if executor else None
-    )
+    registry = configuration.models
+    execution_llm = connect(executor, spending, trace=trace, models=registry) if executor else None
     resume_command = ResumeCommand(
         "resume", trace,
         {
@@ -299,16 +271,11 @@ def _resume_with_memory(
     tools = tools if memory is None else memory.tools(tools)
     saved = output_files.resumed_save_target(choice, begun.start)
     output_files.check_snapshots(configuration.snapshots, begins=False)
-    location = (
-        (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None)
-        if choice.kind or choice.at
-        else None
-    )
-    opened = (
-        reopen_store(*location, unsafe=choice.unsafe, namespace=choice.namespace)
-        if location
-        else terminal.open_replay_store(begun, choice.unsafe)
-    )
+    location = (choice.kind, choice.at) if choice.kind else (choice.at, None) if choice.at else None
+    if location is None:
+        opened = terminal.open_replay_store(begun, choice.unsafe)
+    else:
+        opened = reopen_store(*location, unsafe=choice.unsafe, namespace=choice.namespace)
     with closing(opened) as store:
         question_setup.print_namespace(store)
         try:
@@ -317,21 +284,13 @@ def _resume_with_memory(
             if location is None or not store.schema().nodes:
                 raise
             elsewhere = "--namespace NEW" if getattr(store, "namespace", "") else "--at ANOTHER"
-            raise BadInput(
-                f"{error}. {elsewhere} goes on with the run elsewhere, and leaves this graph as it is"
-            ) from error
+            advice = f"{elsewhere} goes on with the run elsewhere, and leaves this graph as it is"
+            raise BadInput(f"{error}. {advice}") from error
         recorded = output_files.with_snapshots(events, configuration.snapshots, trace)
+        outputs = replace(outputs, trace=trace, saved=saved)
         certify = configuration.certify
-        shown = show_run(
-            recorded,
-            trace,
-            resume_command,
-            html=outputs.html,
-            as_json=outputs.as_json,
-            memory=memory,
-            certify=certify,
-        )
-        _save_final_graph(store, choice, replace(outputs, trace=trace, saved=saved), shown)
+        shown = show_run(recorded, outputs, resume_command, memory=memory, certify=certify)
+        _save_final_graph(store, choice, outputs, shown)
 
 
 # Grow a graph from documents with output to file and screen, for new and resumed extractions.
@@ -388,23 +347,18 @@ def extract_graph(
             output_files.save_graph(grown, done, target)
         return
     spending = question_setup.shared_spending(configuration, done)
-    llm = terminal.connect_model(
-        model, spending, trace=path if is_resumed else None, models=configuration.models
-    )
+    earlier = path if is_resumed else None
+    llm = terminal.connect_model(model, spending, trace=earlier, models=configuration.models)
     question_setup.check_prices(configuration, llm)
     yaml_text = question_setup.print_configuration(configuration, limits)
-    forecast = forecast_extraction(
-        limits, [document.text for document in unread], rate=question_setup.model_rate(llm)
-    )
+    texts = [document.text for document in unread]
+    forecast = forecast_extraction(limits, texts, rate=question_setup.model_rate(llm))
     terminal.say(f"estimate, for {'what is left of the' if done else 'all'} documents: {forecast}")
     with InMemory() as store:
         events = extract(passages, llm, store, limits, done=done)
         started_at = time.perf_counter()
-        recorded = (
-            append_events(events, path)
-            if is_resumed
-            else record(events, path, metadata={**model_metadata(llm), "configuration": yaml_text})
-        )
+        metadata = {**model_metadata(llm), "configuration": yaml_text}
+        recorded = append_events(events, path) if is_resumed else record(events, path, metadata=metadata)
         with resume_hint(path, resume_command):
             for event in recorded:
                 terminal.show_event(event, started_at)
@@ -415,11 +369,9 @@ def extract_graph(
 
 def _with_free_output(resume_command: ResumeCommand, target: output_files.SavedGraph) -> ResumeCommand:
     """Return the resume command, with another output file if the path is now taken."""
-    return (
-        replace(resume_command, options={**resume_command.options, "out": target.free_path})
-        if target.is_changed
-        else resume_command
-    )
+    if not target.is_changed:
+        return resume_command
+    return replace(resume_command, options={**resume_command.options, "out": target.free_path})
 
 
 def _contains_graph(graph: PropertyGraph, part: PropertyGraph) -> bool:

@@ -235,21 +235,11 @@ def demo(
         return
     live = Resources(terminal.make_tools(hotpotqa().documents, []), llm)
     for number, question in enumerate(demo_questions()[: 1 + more], start=1):
-        path = (
-            first
-            if first and number == 1
-            else trace.with_stem(f"{trace.stem}_{number}")
-            if trace
-            else terminal.new_trace_path()
-        )
+        later = trace.with_stem(f"{trace.stem}_{number}") if trace else terminal.new_trace_path()
+        path = first if first and number == 1 else later
+        task = QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO_DOCUMENTS})
         html = path.with_suffix(".html")
-        resume_command = ResumeCommand("resume", path, {"html": html})
-        run_task(
-            QuestionTask(question.text, live, LOCAL, {"documents": terminal.DEMO_DOCUMENTS}),
-            InMemory(),
-            resume_command,
-            Outputs(path, html=html),
-        )
+        run_task(task, InMemory(), ResumeCommand("resume", path, {"html": html}), Outputs(path, html=html))
         typer.echo(f"gold answer: {question.answer}\n")
     if not more:
         typer.echo("Two more: kgot-lab demo --more 2. Your own: kgot-lab ask QUESTION --documents DIR")
@@ -274,24 +264,11 @@ def extract(
 
     if is_resumed and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
-    configuration = question_setup.restrict_configuration(
-        "extract", read_configuration(config), EXTRACTION_FIELDS
-    ).with_flags(
-        {
-            **options.configuration_flags(models),
-            "preset": preset,
-            "documents": documents,
-            "limits": parse_limits(settings or [], {}),
-        }
-    )
-    resume_options = {
-        **vars(models),
-        "preset": preset,
-        "set": settings,
-        "out": out,
-        "trace": trace,
-        "config": config,
-    }
+    page = question_setup.restrict_configuration("extract", read_configuration(config), EXTRACTION_FIELDS)
+    flags = {"preset": preset, "documents": documents, "limits": parse_limits(settings or [], {})}
+    configuration = page.with_flags({**options.configuration_flags(models), **flags})
+    given = {"preset": preset, "set": settings, "out": out, "trace": trace, "config": config}
+    resume_options = {**vars(models), **given}
     extract_graph(documents, configuration, out, trace, resume_options, is_resumed=is_resumed)
 
 
@@ -316,14 +293,9 @@ def resume(
     flags = options.configuration_flags(sources, models, store, results)
     run, _ = terminal.load_question_run(trace)
     configuration = traced_configuration(run.about).with_flags(flags)
-    resume_run(
-        trace,
-        configuration,
-        sources.attach or [],
-        Outputs(trace, results.tape, results.html, results.as_json),
-        model=models.model,
-        execution=models.execution,
-    )
+    outputs = Outputs(trace, results.tape, results.html, results.as_json)
+    models_given = {"model": models.model, "execution": models.execution}
+    resume_run(trace, configuration, sources.attach or [], outputs, **models_given)
 
 
 @app.command()
@@ -358,10 +330,8 @@ def verify(trace: Path = argument("a run on file")) -> None:
         difference = verify_run(run.events, store)
     if difference is not None:
         raise LabError(str(difference))
-    typer.echo(
-        f"{len(run.events)} events, every one the same"
-        + ("" if run.finished else "; the run was stopped before its answer")
-    )
+    stopped = "" if run.finished else "; the run was stopped before its answer"
+    typer.echo(f"{len(run.events)} events, every one the same{stopped}")
 
 
 app.add_typer(benchmarks, name="bench")

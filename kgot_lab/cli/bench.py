@@ -22,7 +22,6 @@ from kgot_lab.text.cleaning import format_count, printable_line
 if TYPE_CHECKING:
     from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice, PendingQuestion
     from kgot_lab.benchmark.comparison.plan import Design
-    from kgot_lab.benchmark.recall.bench import BenchmarkProgress
     from kgot_lab.benchmark.recall.growth import GrowthRow
     from kgot_lab.evaluation.reports import Report
     from kgot_lab.evaluation.tables import Grid
@@ -147,9 +146,8 @@ def _answer_missing(
     from kgot_lab.benchmark.questions.batch import lock_folder
 
     with lock_folder(folder):
-        run = ComparisonRun(
-            design, folder, model_options.connect(), model_options.unsafe, model_options.reuse or ()
-        )
+        reuse = model_options.reuse or ()
+        run = ComparisonRun(design, folder, model_options.connect(), model_options.unsafe, reuse)
         run.keep_plan()
         terminal.say(_forecast(design, folder, requested.chosen))
         try:
@@ -157,9 +155,8 @@ def _answer_missing(
                 failed = _answer_all(run, requested, len(missing_answers(design, folder, requested.chosen)))
         finally:
             if model_options.reuse:
-                terminal.say(
-                    f"{format_count(run.reused, 'reply', 'replies')} taken from file instead of asking again"
-                )
+                taken = format_count(run.reused, "reply", "replies")
+                terminal.say(f"{taken} taken from file instead of asking again")
         remaining = len(missing_answers(design, folder, requested.chosen)) - len(failed)
         if remaining < requested.total:
             _show_results(folder)
@@ -179,21 +176,15 @@ def _answer_all(run: ComparisonRun, requested: _RequestedAnswers, missing: int) 
     with terminal.progress_bar("answers") as progress:
 
         def report(due: PendingQuestion, event: Event) -> None:
-            progress(
-                done,
-                requested.total,
-                f"{due.set} {printable_line(due.question.id)}, {due.system}, step {event.step}",
-            )
+            what = f"{due.set} {printable_line(due.question.id)}, {due.system}, step {event.step}"
+            progress(done, requested.total, what)
 
         for due, result in run.answer_missing(requested.chosen, requested.minutes, report):
             done += 1
             if result.error:
                 failed.append(due)
-            outcome = (
-                result.error
-                or f"{result.end}, {short_repr(result.predicted)}; right is {short_repr(result.gold)}"
-            )
-            terminal.say(f"{due.set} {due.question.id}, {due.system}: {outcome}")
+            answered = f"{result.end}, {short_repr(result.predicted)}; right is {short_repr(result.gold)}"
+            terminal.say(f"{due.set} {due.question.id}, {due.system}: {result.error or answered}")
     return failed
 
 
@@ -216,15 +207,12 @@ def _show_results(folder: Path) -> None:
     if stages := collect_losses(folder, findings):
         save_losses(folder, stages)
         grids.append(losses_grid(findings, stages))
-    write_atomically(
-        folder / "results.md", "\n\n".join(grid.markdown for grid in grids) + "\n", "the results"
-    )
+    write_atomically(folder / "results.md", "\n\n".join(g.markdown for g in grids) + "\n", "the results")
     write_atomically(folder / "results.json", json.dumps(findings.as_json(), indent=1) + "\n", "the results")
     typer.echo("\n\n".join(grid.text for grid in grids))
     note = f"; {folder}/lost.json from traces, which may go then" if stages else ""
-    typer.echo(
-        f"\nwritten: {folder}/results.md and results.json, from plan.json and a result for each answer{note}"
-    )
+    files = f"{folder}/results.md and results.json, from plan.json and a result for each answer"
+    typer.echo(f"\nwritten: {files}{note}")
 
 
 _T = TypeVar("_T")
@@ -291,9 +279,7 @@ def bench(
     is_restricted = measure.only or measure.develop or measure.plan or measure.dask
     if variant.families:
         if is_restricted or variant.scale or variant.sizes:
-            raise BadInput(
-                "--families has its own systems and plan; it goes with --folder, --embedder, --table"
-            )
+            raise BadInput("--families has its own systems and plan: it takes --folder, --embedder, --table")
         typer.echo(_compare_families(folder, names or [], embedder, variant.table))
         return
     if variant.table:
@@ -302,9 +288,8 @@ def bench(
     if variant.scale:
         if names or is_restricted or embedder:
             inapplicable = "data sets, --only, --develop, --plan, --dask and --embedder"
-            raise BadInput(
-                f"--scale makes its own passages, and measures this computer; leave out {inapplicable}"
-            )
+            message = "--scale makes its own passages, and measures this computer"
+            raise BadInput(f"{message}; leave out {inapplicable}")
         sizes = variant.sizes
         if sizes and min(sizes) < _MIN_PASSAGES:
             raise BadInput(f"--size takes {_MIN_PASSAGES} passages or more, not {min(sizes)}")
@@ -316,12 +301,8 @@ def bench(
         return
     if variant.sizes:
         raise BadInput("--size goes with --scale")
-    reports = _report_stop(
-        folder,
-        lambda: run_reports(
-            folder, names or [], measure.only or [], measure.develop, measure.plan, measure.dask, embedder
-        ),
-    )
+    chosen = measure.only or [], measure.develop, measure.plan, measure.dask
+    reports = _report_stop(folder, lambda: run_reports(folder, names or [], *chosen, embedder))
     for report in reports:
         typer.echo(f"{report}\n")
     for line in format_reruns(reports):
@@ -386,20 +367,15 @@ def run_reports(
     from kgot_lab.evaluation.results import Plan
     from kgot_lab.io.dask_workers import dask_client
 
-    plan_given = Plan.load(plan) if plan else None
-
+    chosen: dict[str, Any] = {"names": names or DATASETS, "only": only, "develop": develop}
+    chosen["plan"] = Plan.load(plan) if plan else None
     with terminal.progress_bar("the benchmark") as progress, terminal.progress_bar("vectors") as embedding:
-        vectors = embedder_by_name(
-            embedder or "minilm",
-            progress=lambda done, total: _show_embedding_progress(embedding, done, total),
-        )
+
+        def show_embedding(done: int, total: int) -> None:
+            embedding(done, total, "computing vectors, once")
+
+        vectors = embedder_by_name(embedder or "minilm", progress=show_embedding)
         with dask_client(dask) if dask else nullcontext() as client:
-            chosen: dict[str, Any] = {
-                "names": names or DATASETS,
-                "only": only,
-                "develop": develop,
-                "plan": plan_given,
-            }
             reports = run_benchmark(folder, vectors, progress=progress, client=client, **chosen)
     write_reports(reports, folder)
     return reports
@@ -411,11 +387,8 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
     from kgot_lab.viz.html import write_recall_page
 
     full_sets = [report for report in reports if report.dataset.name != _STEP_QUESTIONS]
-    complete = [
-        report
-        for report in full_sets
-        if all({claim.better, claim.worse} <= set(report.scores) for claim in PUBLISHED_CLAIMS)
-    ]
+    claimed = {system for claim in PUBLISHED_CLAIMS for system in (claim.better, claim.worse)}
+    complete = [report for report in full_sets if claimed <= set(report.scores)]
     claims = [judge_claims(complete).markdown()] if complete else []
     heads = [report.csv().split("\n", 1) for report in reports]
     for ending, text in {
@@ -468,10 +441,6 @@ def _report_stop(folder: Path, work: Callable[[], _T]) -> _T:
             f"\nStopped. Everything so far is in {folder}; the same command goes on from there.{_earlier_report_note(folder)}"
         )
         raise typer.Exit(terminal.INTERRUPTED) from None
-
-
-def _show_embedding_progress(progress: BenchmarkProgress, done: int, total: int) -> None:
-    progress(done, total, "computing vectors, once")
 
 
 class _BenchmarkGroup(TyperGroup):

@@ -177,9 +177,8 @@ def traced_configuration(about: Mapping[str, Any]) -> Configuration:
     store = recorded.store.model_copy(update={"wipe": False, "graph": None})
     if recorded.store.graph is not None and recorded.store.keep:
         store = store.model_copy(update={"at": recorded.store.graph})
-    elif (
-        recorded.store.graph is not None and "://" in recorded.store.graph
-    ):  # the namespace is the one the graph was read from
+    elif recorded.store.graph is not None and "://" in recorded.store.graph:
+        # the namespace is the one the graph was read from
         store = store.model_copy(update={"namespace": None})
     return recorded.model_copy(update={"store": store.model_copy(update={"keep": False}), "limits": {}})
 
@@ -191,9 +190,8 @@ def _validate(data: Mapping[str, Any], source: str) -> Configuration:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(step) for step in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise BadInput(
-                f"{source}: there is no field {field!r}; there are: {', '.join(_field_names())}"
-            ) from None
+            fields = ", ".join(_field_names())
+            raise BadInput(f"{source}: there is no field {field!r}; there are: {fields}") from None
         raise BadInput(f"{source}: {': '.join(field_problem(error))}") from None
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -43,11 +43,9 @@ def proposals_location(store: str | None) -> str:
     location = experts_location(store)
     if "://" in location or location == ":memory:":
         return location
-    return (
-        location.removesuffix(".db") + ".proposals.db"
-        if location.endswith(".db")
-        else f"{location}.proposals"
-    )
+    if not location.endswith(".db"):
+        return f"{location}.proposals"
+    return location.removesuffix(".db") + ".proposals.db"
 
 
 def open_service(
@@ -78,9 +76,8 @@ def open_service(
     def say(text: str) -> None:
         terminal.say(omit_quotes(text))  # what is printed is the log of the server
 
-    makers = {
-        name: (lambda name=name: connect(name, models=registry, say=say)) for name in (model, *registry)
-    }
+    names = (model, *registry)
+    makers = {name: (lambda name=name: connect(name, models=registry, say=say)) for name in names}
     try:
         embedder = query_embedder() if searching else None
     except NotInstalled as error:
@@ -123,23 +120,16 @@ def list_experts(
 
     if market is None:
         stored = open_service(None, store, searching=False).tables.experts()
-        rows = [
-            {
-                "id": expert.id,
-                "name": expert.name,
-                "description": expert.description,
-                "graphs": list(expert.graphs),
-            }
-            for expert in stored
-        ]
+        fields = ("id", "name", "description")
+        rows = [{name: getattr(e, name) for name in fields} | {"graphs": list(e.graphs)} for e in stored]
         print_rows(rows, as_json, lambda row: f"{row['id']}: {row['name']} ({', '.join(row['graphs'])})")
         return
     rows = [expert.to_json() for expert in list_marketplace(market)]
-    print_rows(
-        rows,
-        as_json,
-        lambda row: f"{row['name']}: {_format_scores(row['scores'])}  {row['description']}".rstrip(),
-    )
+
+    def line(row: dict[str, Any]) -> str:
+        return f"{row['name']}: {_format_scores(row['scores'])}  {row['description']}".rstrip()
+
+    print_rows(rows, as_json, line)
     terminal.say(format_count(len(rows), "expert"))
 
 
@@ -226,10 +216,8 @@ def list_tokens(store: str | None = EXPERT_STORE, as_json: bool = options.AS_JSO
     from kgot_lab.experts.http.tokens import valid_tokens
 
     with _existing_tables(store) as tables:
-        rows = [
-            {"tenant": token.tenant, "role": token.role, "made": token.made.isoformat(timespec="seconds")}
-            for token in valid_tokens(tables)
-        ]
+        tokens = valid_tokens(tables)
+        rows = [vars(token) | {"made": token.made.isoformat(timespec="seconds")} for token in tokens]
     print_rows(rows, as_json, lambda row: f"{row['tenant']}  {row['role']}  {row['made']}")
     terminal.say(format_count(len(rows), "token"))
 
@@ -258,9 +246,8 @@ def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
 
     location = experts_location(store)
     if "://" not in location and not Path(location).is_file():
-        raise BadInput(
-            f"no experts are kept in {location}: name the --store that kgot-lab serve is started with"
-        )
+        advice = "name the --store that kgot-lab serve is started with"
+        raise BadInput(f"no experts are kept in {location}: {advice}")
     tables = open_experts(location)
     try:
         yield tables

@@ -40,11 +40,8 @@ def export(
         if stored.note:
             say(f"note: {source}: {stored.note}")
     else:
-        graph = (
-            read_graph(source)
-            if source.suffix.lower() in {".graphml", ".ttl", ".csv", ".tsv"}
-            else read_snapshot(source)
-        )
+        named = source.suffix.lower() in {".graphml", ".ttl", ".csv", ".tsv"}
+        graph = read_graph(source) if named else read_snapshot(source)
     typer.echo(f"{graph}: {write_export(graph, out, title=source.stem)}")
 
 
@@ -136,6 +133,5 @@ def show_marks(
             say(f"the table is in {as_csv}")
         say(NO_CHEATING_PROTECTION)
     if damaged:
-        raise BadInput(
-            f"{format_count(damaged, 'file')} of {len(handed) + damaged} could not be taken into account"
-        )
+        count = f"{format_count(damaged, 'file')} of {len(handed) + damaged}"
+        raise BadInput(f"{count} could not be taken into account")

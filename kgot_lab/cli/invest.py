@@ -89,9 +89,8 @@ def run_monitor(
         llm = terminal.connect_model(reader.model or "local", budget, reader.tape, models=registry)
         monitor = Monitor(places, llm, lambda: read_news_file(source), deliver)
         failed = False
-        for event in (
-            monitor.tick(places.journal.next_tick(every)) if once else run_scheduled(monitor, every, ending)
-        ):
+        ticks = run_scheduled(monitor, every, ending)
+        for event in monitor.tick(places.journal.next_tick(every)) if once else ticks:
             terminal.say(str(event))
             failed |= isinstance(event, StageFailed)
             if ending.is_requested():
@@ -101,9 +100,8 @@ def run_monitor(
         raise typer.Exit(1)
 
 
-@investments.command(
-    "hold", context_settings={"ignore_unknown_options": True}
-)  # -3 shares are parsed as a number and rejected
+# -3 shares are parsed as a number and rejected
+@investments.command("hold", context_settings={"ignore_unknown_options": True})
 def record_position(
     context: typer.Context,
     user: str = argument("who holds it; new users get an account"),
@@ -120,15 +118,11 @@ def record_position(
                 places.accounts.set_profile(user)
             places.accounts.set_position(user, symbol, shares, cost)
         known_symbols = places.graph.view().symbols_meant(symbol)
-        if symbol.strip().upper() not in known_symbols:
-            others = (
-                f"it is the ticker of who issued {' and '.join(known_symbols)}"
-                if known_symbols
-                else "a signal reaches it once news has named it"
-            )
-            terminal.say(
-                f"Noted; no asset in the graph has the symbol {symbol.strip().upper()} now: {others}."
-            )
+        if (ticker := symbol.strip().upper()) not in known_symbols:
+            others = "a signal reaches it once news has named it"
+            if known_symbols:
+                others = f"it is the ticker of who issued {' and '.join(known_symbols)}"
+            terminal.say(f"Noted; no asset in the graph has the symbol {ticker} now: {others}.")
 
 
 @investments.command("brief")
@@ -142,25 +136,15 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
         )
     with open_places(context.obj) as places:
         rows: list[dict[str, Any]] = [
-            {
-                "user": entry.user,
-                "sent_at": entry.sent_at.isoformat() if entry.sent_at else None,
-                **entry.body,
-            }
-            for entry in places.accounts.outbox()
+            {"user": e.user, "sent_at": e.sent_at.isoformat() if e.sent_at else None, **e.body}
+            for e in places.accounts.outbox()
         ]
     if as_json:
         print_rows(rows, True, str)
         return
     for row in rows:
-        typer.echo(
-            "\n".join(
-                map(
-                    printable_line,
-                    f"{row['user']}, {'sent' if row['sent_at'] else 'not sent'}: {row['text']}\n".split("\n"),
-                )
-            )
-        )
+        text = f"{row['user']}, {'sent' if row['sent_at'] else 'not sent'}: {row['text']}\n"
+        typer.echo("\n".join(map(printable_line, text.split("\n"))))
 
 
 @contextmanager

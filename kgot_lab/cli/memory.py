@@ -22,7 +22,7 @@ from kgot_lab.types import Triple
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.persistence import MemorySession
-    from kgot_lab.memory.claims.claim import ChangeEffect, Claim
+    from kgot_lab.memory.claims.claim import ChangeEffect, Claim, RecordedAnswer
     from kgot_lab.memory.claims.claims import Claims
 
 BY_COMMAND = "command line"
@@ -63,10 +63,8 @@ def question_memory(
 
 def print_initial_graph(memory: MemorySession, where: str | None) -> None:
     """Say how much of the memory the question begins with."""
-    terminal.say(
-        f"memory {where}: the question begins with {memory.begun}"
-        + (", and nothing is learnt" if memory.looks_only else "")
-    )
+    ending = ", and nothing is learnt" if memory.looks_only else ""
+    terminal.say(f"memory {where}: the question begins with {memory.begun}{ending}")
 
 
 def parse_time(text: str) -> datetime:
@@ -109,19 +107,11 @@ def list_facts(
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims.as_of(at, at if at is not None else claims.now())
         name = None if about is None else decode_argument(about, "the name")
-        facts = (
-            beliefs.facts()
-            if name is None
-            else dict.fromkeys((*beliefs.facts(name), *beliefs.facts(object=name)))
-        )
-        found = beliefs.claims_of(facts)
+        facts = beliefs.facts() if name is None else (*beliefs.facts(name), *beliefs.facts(object=name))
+        found = beliefs.claims_of(dict.fromkeys(facts))
     rows = [
-        {
-            "id": fact_id(fact),
-            **fact_to_json(fact),
-            "confidence": round(combined_confidence(by), 3),
-            "sources": _source_names(by),
-        }
+        {"id": fact_id(fact), **fact_to_json(fact), "confidence": round(combined_confidence(by), 3)}
+        | {"sources": _source_names(by)}
         for fact, by in found.items()
     ]
 
@@ -155,26 +145,16 @@ def explain_fact(
         answers = claims.answers_on(triple)
         is_recorded = bool(rows) or triple in claims.recorded_facts()
     if as_json:
-        answer_rows = [
-            {"question": answer.id, "answer": answer.text, "at": answer.at.isoformat()} for answer in answers
-        ]
-        typer.echo(
-            json.dumps({**fact_to_json(triple), "holds": bool(rows), "claims": rows, "answers": answer_rows})
-        )
+        answer_rows = list(map(_answer_to_json, answers))
+        result = {"holds": bool(rows), "claims": rows, "answers": answer_rows}
+        typer.echo(json.dumps(fact_to_json(triple) | result))
         return
-    typer.echo(
-        printable_line(
-            f"{triple}"
-            + ("" if rows else "   (does not hold)" if is_recorded else "   (nothing is known of it)")
-        )
-    )
+    state = "" if rows else "   (does not hold)" if is_recorded else "   (nothing is known of it)"
+    typer.echo(printable_line(f"{triple}{state}"))
     for row in rows:
         reader = f", read by {row['said_by']}" if row["said_by"] else ""
-        typer.echo(
-            printable_line(
-                f"  {row['source']} “{row['sentence']}” ({row['confidence']:.2f}{reader}, known since {row['since'][:16]})"
-            )
-        )
+        known = f"{row['confidence']:.2f}{reader}, known since {row['since'][:16]}"
+        typer.echo(printable_line(f"  {row['source']} “{row['sentence']}” ({known})"))
     for answer in answers:
         typer.echo(printable_line(f"  an answer rests on it: {answer.id} {answer.text}"))
 
@@ -193,9 +173,8 @@ def retract_claims(
         if source is not None:
             effects = claims.retract_source(_find_source(claims, source), by=BY_COMMAND)
         else:
-            effects = claims.retract_fact(
-                _require_recorded(claims, _find_fact(claims, fact or "")), by=BY_COMMAND
-            )
+            triple = _require_recorded(claims, _find_fact(claims, fact or ""))
+            effects = claims.retract_fact(triple, by=BY_COMMAND)
     if effects.change is None:
         terminal.say("nothing was changed: it is retracted already")
     _print_effects(effects, as_json)
@@ -218,24 +197,15 @@ def list_changes(context: typer.Context, as_json: bool = options.AS_JSON) -> Non
     """List every change with its number, time, author and kind."""
     with opened_memory(context) as claims:
         rows = [
-            {
-                "change": change.id,
-                "at": change.at.isoformat(),
-                "by": change.by,
-                "action": change.action,
-                "of": list(change.of),
-                "undoes": change.undoes,
-                "erased": change.erased,
-            }
+            {"change": change.id, "at": change.at.isoformat(), "by": change.by, "action": change.action}
+            | {"of": list(change.of), "undoes": change.undoes, "erased": change.erased}
             for change in claims.log()
         ]
 
     def line(row: dict[str, Any]) -> str:
-        more = (
-            f": {'; '.join(row['of'])}" * bool(row["of"])
-            + f" of change {row['undoes']}" * bool(row["undoes"])
-            + f" ({row['erased']} erased since)" * bool(row["erased"])
-        )
+        more = f": {'; '.join(row['of'])}" if row["of"] else ""
+        more += f" of change {row['undoes']}" * bool(row["undoes"])
+        more += f" ({row['erased']} erased since)" * bool(row["erased"])
         return f"{row['change']:>6}  {row['at'][:19].replace('T', ' ')}  {row['action']}{more}  {row['by']}"
 
     print_rows(rows, as_json, line)
@@ -256,24 +226,17 @@ def erase_claims(
         triple = None if fact is None else _require_recorded(claims, _find_fact(claims, fact))
         source_name = "" if source is None else _find_source(claims, source)
         description = f"the fact {triple}" if triple is not None else f"the source {source_name}"
-        runs = _learning_runs(
-            claims, claims.from_source(source_name) if triple is None else claims.claims_on(triple)
-        )
-        if not yes and not typer.confirm(
-            printable_line(f"Erase {description} from {mask_secrets(context.obj)} for good?"), err=True
-        ):
+        erased_claims = claims.from_source(source_name) if triple is None else claims.claims_on(triple)
+        runs = _learning_runs(claims, erased_claims)
+        question = f"Erase {description} from {mask_secrets(context.obj)} for good?"
+        if not yes and not typer.confirm(printable_line(question), err=True):
             raise BadInput("nothing was erased")
+        by = BY_COMMAND
         erased = (
-            claims.erase_source(source_name, by=BY_COMMAND)
-            if triple is None
-            else claims.erase_fact(triple, by=BY_COMMAND)
+            claims.erase_source(source_name, by=by) if triple is None else claims.erase_fact(triple, by=by)
         )
-    result = {
-        "change": erased.change,
-        "facts": erased.facts,
-        "claims": erased.claims,
-        "answers": erased.answers,
-        "runs": runs,
+    result = {name: getattr(erased, name) for name in ("change", "facts", "claims", "answers")} | {
+        "runs": runs
     }
     summary = f"erased: {format_count(erased.facts, 'fact')}, {format_count(erased.claims, 'claim')}, {format_count(erased.answers, 'answer')}"
     typer.echo(json.dumps(result) if as_json else summary)
@@ -308,17 +271,13 @@ def _find_fact(claims: Claims, text: str) -> Triple:
     parts = [part.strip() for part in text.split("|")]
     if len(parts) == 3 and all(parts):
         return Triple(parts[0], parts[1], parts[2])
-    found = (
-        [fact for fact in claims.recorded_facts() if fact_id(fact).startswith(text)]
-        if _ID_PREFIX.fullmatch(text)
-        else []
-    )
+    found = []
+    if _ID_PREFIX.fullmatch(text):
+        found = [fact for fact in claims.recorded_facts() if fact_id(fact).startswith(text)]
     if len(found) != 1:
-        many = (
-            f"{len(found)} facts have an id that begins with {text}"
-            if found
-            else f"no fact is called {text!r}"
-        )
+        many = f"{len(found)} facts have an id that begins with {text}"
+        if not found:
+            many = f"no fact is called {text!r}"
         raise BadInput(
             f'{many}: name one as "SUBJECT | RELATION | OBJECT", or by more characters of the id that `facts` shows'
         )
@@ -350,13 +309,11 @@ def _find_source(claims: Claims, text: str) -> str:
         return name
     passages = [source for source in known if source.startswith(f"{name}#")]
     suggestions = passages or get_close_matches(name, known, n=3)
-    advice = (
-        f"; its passages are sources: {', '.join(suggestions)}"
-        if passages
-        else f"; near it is {' or '.join(suggestions)}"
-        if suggestions
-        else ""
-    )
+    advice = ""
+    if passages:
+        advice = f"; its passages are sources: {', '.join(suggestions)}"
+    elif suggestions:
+        advice = f"; near it is {' or '.join(suggestions)}"
     raise BadInput(
         f"nothing was learnt from {name!r}, so nothing was changed{advice}. `kgot-lab memory FILE facts` names the sources"
     )
@@ -372,16 +329,12 @@ def _print_effects(effects: ChangeEffect, as_json: bool) -> None:
 
 def effects_to_json(effects: ChangeEffect) -> dict[str, Any]:
     """Convert the effects of a change to plain JSON values."""
-    answers = [
-        {"question": answer.id, "answer": answer.text, "at": answer.at.isoformat()}
-        for answer in effects.answers
-    ]
-    return {
-        "change": effects.change,
-        "fallen": [*map(fact_to_json, effects.facts)],
-        "risen": [*map(fact_to_json, effects.risen)],
-        "answers": answers,
-    }
+    facts = {"fallen": [*map(fact_to_json, effects.facts)], "risen": [*map(fact_to_json, effects.risen)]}
+    return {"change": effects.change, **facts, "answers": list(map(_answer_to_json, effects.answers))}
+
+
+def _answer_to_json(answer: RecordedAnswer) -> dict[str, str]:
+    return {"question": answer.id, "answer": answer.text, "at": answer.at.isoformat()}
 
 
 def effect_lines(effects: ChangeEffect) -> Iterator[str]:
@@ -390,9 +343,7 @@ def effect_lines(effects: ChangeEffect) -> Iterator[str]:
     yield f"{number}{effects}"
     for what, facts in (("fell", effects.facts), ("holds", effects.risen)):
         yield from (printable_line(f"  {what}: {fact}") for fact in facts)
-    yield from (
-        printable_line(f"  an answer rested on it: {answer.id} {answer.text}") for answer in effects.answers
-    )
+    yield from (printable_line(f"  an answer rested on it: {a.id} {a.text}") for a in effects.answers)
 
 
 def fact_to_json(fact: Triple) -> dict[str, str]:
@@ -457,15 +408,11 @@ def list_answers(
     with opened_memory(context) as claims, claims.storage.reading():
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims.as_of(at, at) if at is not None else claims
-        recorded = [
-            (answer, facts)
-            for answer, facts in claims.recorded_answers().items()
-            if at is None or answer.at <= at
-        ]
+        answers = claims.recorded_answers().items()
+        recorded = [(answer, facts) for answer, facts in answers if at is None or answer.at <= at]
         rows = [
-            certificate_to_json(answer.id, answer.text, certify(beliefs, facts, at=at))
-            | {"at": answer.at.isoformat()}
-            for answer, facts in recorded
+            certificate_to_json(a.id, a.text, certify(beliefs, facts, at=at)) | {"at": a.at.isoformat()}
+            for a, facts in recorded
         ]
     if as_json:
         typer.echo(json.dumps(rows))
@@ -473,8 +420,6 @@ def list_answers(
     for row in rows:
         for line in terminal.certificate_lines(row):
             typer.echo(printable_line(line))
-    counts = [
-        f"{sum(row['ruling'] == ruling for row in rows)} {ruling}"
-        for ruling in ("passes", "hedged", "withheld")
-    ]
+    rulings = [row["ruling"] for row in rows]
+    counts = [f"{rulings.count(ruling)} {ruling}" for ruling in ("passes", "hedged", "withheld")]
     terminal.say(f"{format_count(len(rows), 'answer')}: {', '.join(counts)}")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,9 +65,8 @@ def check_save_target(path: Path, option: str, why_not: Callable[[PropertyGraph]
     try:
         graph = read_named_graph(path).graph
     except BadInput:
-        raise BadInput(
-            f"{option} {path} is there and holds no graph, and would be lost: name another file"
-        ) from None
+        message = f"{option} {path} is there and holds no graph, and would be lost: name another file"
+        raise BadInput(message) from None
     if reason := why_not(graph):
         raise BadInput(f"{option} {path} {reason}")
     file_format = lossless_format(path)
@@ -81,10 +81,8 @@ def save_target(choice: StoreChoice) -> SavedGraph | None:
     if choice.save is None:
         return None
     initial_path = None if choice.graph is None or "://" in choice.graph else Path(choice.graph).resolve()
-    is_initial = initial_path == Path(choice.save).resolve()
-    return check_save_target(
-        Path(choice.save), "--save-graph", lambda _: "" if is_initial else _WOULD_BE_LOST
-    )
+    reason = "" if initial_path == Path(choice.save).resolve() else _WOULD_BE_LOST
+    return check_save_target(Path(choice.save), "--save-graph", lambda _: reason)
 
 
 def resumed_save_target(choice: StoreChoice, initial: PropertyGraph) -> SavedGraph | None:
@@ -109,9 +107,8 @@ def save_graph(graph: PropertyGraph, events: Sequence[Event], target: SavedGraph
     from kgot_lab.stores.files import write_graph
 
     file_format = target.form or ("networkx" if target.path.suffix.lower() in {".json", ".jsonl"} else None)
-    if not _write_if_unchanged(
-        target, lambda: write_graph(add_supports(graph, events), target.path, file_format)
-    ):
+    write = partial(write_graph, add_supports(graph, events), target.path, file_format)
+    if not _write_if_unchanged(target, write):
         raise BadInput(f"{target.path} was written by another command in the meantime, and stays as it is")
     terminal.say(f"{graph} written to {target.path}")
 

@@ -58,16 +58,13 @@ def available_tools(
     from kgot_lab.tools.offered import offered_tools
 
     tool_choice = configuration.tools
-    requested = (
-        named if named is not None else tool_choice.names if isinstance(tool_choice.names, tuple) else None
-    )
-    is_basic = (
-        requested is None and limits is not None and limits.few_tools and tool_choice == type(tool_choice)()
-    )
+    chosen = tool_choice.names if isinstance(tool_choice.names, tuple) else None
+    requested = chosen if named is None else named
+    few_tools = limits is not None and limits.few_tools
+    is_basic = requested is None and few_tools and tool_choice == type(tool_choice)()
     if is_basic or (requested is not None and set(requested) <= _BASIC_TOOLS):
-        basic = terminal.make_tools(
-            at_hand.documents, [Path(file) for file in at_hand.attachments], follow=at_hand.follow
-        )
+        files = list(map(Path, at_hand.attachments))
+        basic = terminal.make_tools(at_hand.documents, files, follow=at_hand.follow)
         if requested is None or set(requested) <= {tool.name for tool in basic}:
             return [tool for tool in basic if requested is None or tool.name in requested]
     offered = terminal.call_with_notes(lambda: offered_tools(at_hand))
@@ -102,11 +99,9 @@ def collect_tool_inputs(
     check_engine(tool_choice)
     if tool_choice.mirror:
         Mirror(tool_choice.mirror)
-    vision = (
-        terminal.connect_model(tool_choice.vision_model, spending, models=configuration.models)
-        if tool_choice.vision_model
-        else None
-    )
+    vision = None
+    if tool_choice.vision_model:
+        vision = terminal.connect_model(tool_choice.vision_model, spending, models=configuration.models)
     # opens its sandbox when it is first used
     calculator = Calculator(unsafe=configuration.store.unsafe, seconds=limits.python_seconds)
     return ToolResources(
@@ -137,9 +132,8 @@ def initial_graph(choice: StoreChoice) -> PropertyGraph | None:
         )
     if choice.keep:
         return None
-    with closing(
-        open_store(choice.graph, namespace=choice.namespace, **environment_login(choice.graph))
-    ) as stored:
+    login = environment_login(choice.graph)
+    with closing(open_store(choice.graph, namespace=choice.namespace, **login)) as stored:
         return stored.graph()
 
 
@@ -155,14 +149,8 @@ def open_run_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
         raise BadInput(
             "--graph FILE gives the graph to begin with, and --keep the one that is in the store: leave one out"
         )
-    store = empty_store(
-        choice.kind or "in_memory",
-        choice.at,
-        unsafe=choice.unsafe,
-        namespace=choice.namespace,
-        keep=choice.keep,
-        wipe=choice.wipe,
-    )
+    kind, options = choice.kind or "in_memory", {"keep": choice.keep, "wipe": choice.wipe}
+    store = empty_store(kind, choice.at, unsafe=choice.unsafe, namespace=choice.namespace, **options)
     print_namespace(store)
     return store if graph is None else _fill_store(graph, store)
 
@@ -180,9 +168,8 @@ def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[
     location = getattr(store, "namespace", "") or choice.at
     diverged = first_inconsistent_write(events) if location else None
     if diverged is not None:
-        terminal.say(
-            f"note: {location} holds something else than this run wrote: {inconsistency_message(diverged)}"
-        )
+        problem = inconsistency_message(diverged)
+        terminal.say(f"note: {location} holds something else than this run wrote: {problem}")
     elif location and store.graph() != graph_after(events):
         terminal.say(
             f"note: {location} holds something else than this run wrote, which its trace has: another command writes there too"
@@ -293,8 +280,8 @@ def tools_of_resumed_run(at_hand: ToolResources, configuration: Configuration, s
     try:
         return available_tools(at_hand, configuration, named=list(start.tools))
     except BadInput as error:
-        files = (
-            f" and its files ({', '.join(start.attachments)}) with --attach FILE" if start.attachments else ""
-        )
+        files = ""
+        if start.attachments:
+            files = f" and its files ({', '.join(start.attachments)}) with --attach FILE"
         advice = f"the run used {', '.join(sorted(start.tools))}: name its documents again with --documents DIR{files}"
         raise BadInput(f"{advice} ({error})") from error

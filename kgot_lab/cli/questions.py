@@ -176,17 +176,15 @@ def _answer(
             tool_choice.vision_model,
         )
         planning, execution, grader, vision = (
-            terminal.connect_model(model_name, models=registry) if model_name else None
-            for model_name in names
+            terminal.connect_model(model, models=registry) if model else None for model in names
         )
         answerers = replace(answerers, planning=planning, execution=execution, grader=grader, vision=vision)
         ready = prepare_run(question_set, selection, answerers, folder, budget)
         _answer_all(ready, run_options.parallel)
         _show_results(ready.run, run_options.as_json)
         if failed := [result.id for result in _selected_results(ready.run) if result.error]:
-            terminal.say(
-                terminal.format_failures(len(failed), sum(map(ready.run.is_damaged, failed)), "question")
-            )
+            damaged = sum(map(ready.run.is_damaged, failed))
+            terminal.say(terminal.format_failures(len(failed), damaged, "question"))
             raise typer.Exit(1)
 
 
@@ -246,10 +244,8 @@ def _format_result(result: QuestionResult) -> str:
     if result.error:
         return f"{printable_line(result.id)}: {printable_line(result.error)}"
     graded = f" (the grader said {short_repr(result.span)})" if result.grade else ""
-    answers = (
-        f"{printable_line(short_repr(result.predicted))}; right is {printable_line(short_repr(result.gold))}"
-    )
-    return f"{printable_line(result.id)}: {result.end}{graded}, {answers}"
+    predicted, gold = (printable_line(short_repr(value)) for value in (result.predicted, result.gold))
+    return f"{printable_line(result.id)}: {result.end}{graded}, {predicted}; right is {gold}"
 
 
 def _selected_results(run: QuestionRun) -> list[QuestionResult]:
@@ -268,9 +264,8 @@ def _show_results(run: QuestionRun, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({**results, "folder": str(run.folder)}))
         return
-    typer.echo(
-        results_grid(results_shown, f"{run.questions.name}, {run.system}, {run.equipment.planning.name}").text
-    )
+    title = f"{run.questions.name}, {run.system}, {run.equipment.planning.name}"
+    typer.echo(results_grid(results_shown, title).text)
     if (graded := graded_grid(results_shown)) is not None:
         typer.echo(f"\n{graded.text}")
     elif run.questions.scored_by == "grader":

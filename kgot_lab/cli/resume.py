@@ -32,6 +32,7 @@ from kgot_lab.io.files import read_regular_text
 from kgot_lab.text.cleaning import decode_argument, printable_line
 
 if TYPE_CHECKING:
+    from kgot_lab.cli.answering import Outputs
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.events import Event
     from kgot_lab.loop.persistence import MemorySession
@@ -76,9 +77,7 @@ class ResumeCommand:
             ]
             if recorded:
                 return f"Go on with a model that can answer in place of MODEL: {self._with_options(recorded, 'MODEL')}"
-        limits = [
-            name for name in ("max_calls", "max_seconds", "max_dollars") if self.options.get(name) is not None
-        ]
+        limits = [n for n in ("max_calls", "max_seconds", "max_dollars") if self.options.get(n) is not None]
         if isinstance(error, OverBudget) and limits:
             return f"Go on with a budget that allows the next call in place of MORE: {self._with_options(limits, 'MORE')}"
         return f"Go on with: {self}"
@@ -98,20 +97,16 @@ def resume_hint(path: Path, resume_command: ResumeCommand) -> Iterator[None]:
     except TraceLocked:
         raise  # the run in the file is another's: nothing of this one is there to go on with
     except KeyboardInterrupt:
-        say(
-            f"\nStopped. {_progress_note(path)}{f' Go on with: {resume_command}' if _is_resumable(path) else ''}"
-        )
+        advice = f" Go on with: {resume_command}" if _is_resumable(path) else ""
+        say(f"\nStopped. {_progress_note(path)}{advice}")
         raise typer.Exit(INTERRUPTED) from None
     except (LLMError, NotInstalled, OutOfMemory, SandboxError, StoreUnavailable, TraceError) as error:
         message = f"{str(error).rstrip('.')}{'' if str(error).endswith('?') else '.'} {_progress_note(path)}"
-        raise LabError(
-            f"{message} {resume_command.advice_after(error)}" if _is_resumable(path) else message
-        ) from error
+        advice = f" {resume_command.advice_after(error)}" if _is_resumable(path) else ""
+        raise LabError(f"{message}{advice}") from error
     except OSError as error:
-        message = f"{format_os_error(error)}. {_progress_note(path)}"
-        raise LabError(
-            f"{message} Go on with: {resume_command}" if _is_resumable(path) else message
-        ) from error
+        advice = f" Go on with: {resume_command}" if _is_resumable(path) else ""
+        raise LabError(f"{format_os_error(error)}. {_progress_note(path)}{advice}") from error
 
 
 def _is_resumable(path: Path) -> bool:
@@ -128,20 +123,16 @@ def _is_resumable(path: Path) -> bool:
 
 
 def _progress_note(path: Path) -> str:
-    return (
-        f"Everything so far is in {path}."
-        if path.exists()
-        else "Nothing is on file: the same command starts from the beginning."
-    )
+    if path.exists():
+        return f"Everything so far is in {path}."
+    return "Nothing is on file: the same command starts from the beginning."
 
 
 def show_run(
     events: Iterator[Event],
-    path: Path,
+    outputs: Outputs,
     resume_command: ResumeCommand,
     *,
-    html: Path | None = None,
-    as_json: bool = False,
     memory: MemorySession | None = None,
     certify: bool = False,
 ) -> list[Event]:
@@ -154,6 +145,8 @@ def show_run(
     from kgot_lab.loop.events import Answered
     from kgot_lab.loop.trace import load_run
 
+    path, as_json = outputs.trace, outputs.as_json
+    assert path is not None
     shown: list[Event] = []
     started_at = time.perf_counter()
     with resume_hint(path, resume_command):
@@ -162,17 +155,11 @@ def show_run(
             if not (certify and isinstance(event, Answered)):
                 show_event(event, started_at, to_stderr=as_json or certify)
         certificate = certificate_of_run(load_run(path)) if certify else None
-        show_answer(
-            shown,
-            path,
-            as_json=as_json,
-            learnt=None if memory is None else memory.learn(load_run(path)),
-            certificate=certificate,
-        )
-    with regenerate_hint(
-        path, command_line("resume", path, html=html, certify=resume_command.options.get("certify"))
-    ):
-        write_page(shown, html, certificate)
+        learnt = None if memory is None else memory.learn(load_run(path))
+        show_answer(shown, path, as_json=as_json, learnt=learnt, certificate=certificate)
+    certified = resume_command.options.get("certify")
+    with regenerate_hint(path, command_line("resume", path, html=outputs.html, certify=certified)):
+        write_page(shown, outputs.html, certificate)
     return shown
 
 
@@ -233,10 +220,9 @@ def fork_run(
     if change_options.listed:
         for number, forked_event in enumerate(run.events):
             if changeable_part(forked_event):
-                shown = (
-                    f"{caption(forked_event)}: {' '.join(changeable_text(run.events, number).split())[:80]}"
-                )
-                typer.echo(f"{number:5}  {changeable_part(forked_event):9}  {printable_line(shown)}")
+                text = " ".join(changeable_text(run.events, number).split())[:80]
+                shown = printable_line(f"{caption(forked_event)}: {text}")
+                typer.echo(f"{number:5}  {changeable_part(forked_event):9}  {shown}")
         return
     change, change_file = change_options.change, change_options.change_file
     if (change is None) == (change_file is None):
@@ -258,42 +244,37 @@ def fork_run(
     terminal.require_distinct_paths(trace=trace, out=path)
     terminal.check_new_trace(path)
     configuration = traced_configuration(run.about).with_flags(options.configuration_flags(live_options))
+    limits = recorded_limits(start)
     folder = Path(configuration.documents) if configuration.documents else None
     live, head = Resources(), {"written": "the change was written on the command line"}
     if live_options.model is not None:
         spending = question_setup.shared_spending(configuration)
         llm = terminal.connect_model(live_options.model, spending, models=configuration.models)
         passages = terminal.run_documents(run, folder)
-        at_hand = question_setup.collect_tool_inputs(
-            configuration, passages, live_options.attach or [], llm, recorded_limits(start), spending
-        )
+        attached = live_options.attach or []
+        at_hand = question_setup.collect_tool_inputs(configuration, passages, attached, llm, limits, spending)
         question_setup.check_prices(configuration, llm, at_hand.vision)
         live = Resources(question_setup.tools_of_resumed_run(at_hand, configuration, start), llm)
-        question_setup.print_forecast(llm, recorded_limits(start))
+        question_setup.print_forecast(llm, limits)
     if live_options.model is not None or "configuration" in run.about:
-        head["configuration"] = _local_configuration(configuration, live_options.model).to_yaml(
-            recorded_limits(start)
-        )
+        head["configuration"] = _local_configuration(configuration, live_options.model).to_yaml(limits)
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
-    resume_command = ResumeCommand(
-        "resume", path, {**vars(live_options), "documents": folder, "model": live_options.model or "MODEL"}
-    )
+    resumed = {**vars(live_options), "documents": folder, "model": live_options.model or "MODEL"}
+    resume_command = ResumeCommand("resume", path, resumed)
     missing: list[str] = []
     recorded = fork_to_file(run, event, change, path, live=live, about=head)
+    if not live_options.model:
+        recorded = _until_missing(recorded, missing)
     unchanged = len(without_failed_calls(run.events[:event]))
     with resume_hint(path, resume_command):
-        for number, forked_event in enumerate(
-            recorded if live_options.model else _until_missing(recorded, missing)
-        ):
+        for number, forked_event in enumerate(recorded):
             if number >= unchanged:
                 terminal.show_event(forked_event)
     summary = recorded_fork(run, load_run(path))
     typer.echo(printable_line(repr(replace(summary, stopped="".join(missing)))))
-    terminal.say(
-        f"the fork is in {path}"
-        + ("" if summary.answer else f". Go on with a model in place of MODEL: {resume_command}")
-    )
+    advice = "" if summary.answer else f". Go on with a model in place of MODEL: {resume_command}"
+    terminal.say(f"the fork is in {path}{advice}")
 
 
 def _local_configuration(configuration: Configuration, model: str | None) -> Configuration:
@@ -302,15 +283,8 @@ def _local_configuration(configuration: Configuration, model: str | None) -> Con
     It uses one model and a store in this process, and no file of the original run.
     """
     changed = {"model": model, "execution_model": None} if model else {}
-    return configuration.model_copy(
-        update={
-            **changed,
-            "store": type(configuration.store)(),
-            "snapshots": None,
-            "memory": None,
-            "as_of": None,
-        }
-    )
+    dropped = dict.fromkeys(("snapshots", "memory", "as_of"))
+    return configuration.model_copy(update={**changed, **dropped, "store": type(configuration.store)()})
 
 
 def _until_missing(events: Iterator[Event], missing: list[str]) -> Iterator[Event]:

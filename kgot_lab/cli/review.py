@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import typer
@@ -28,7 +29,7 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.text.cleaning import decode_argument, format_count, printable_line
 
 if TYPE_CHECKING:
-    from kgot_lab.memory.claims.claim import Cardinality, QueuedClaim
+    from kgot_lab.memory.claims.claim import Cardinality, Period, QueuedClaim
     from kgot_lab.memory.claims.claims import Claims
     from kgot_lab.memory.claims.ledger import DecisionEvidence, Reviewer
     from kgot_lab.types import Triple
@@ -58,19 +59,15 @@ def list_waiting(
         if claim is None:
             rows = [*map(_row, reviewer.queue)]
             print_rows(rows, as_json, _format_row)
-            terminal.say(
-                f"{format_count(len(rows), 'claim')} to decide on" if rows else reviewer.nothing_waits
-            )
+            waiting = f"{format_count(len(rows), 'claim')} to decide on"
+            terminal.say(waiting if rows else reviewer.nothing_waits)
             return
         id = reviewer.find_waiting(decode_argument(claim, "the id"))
         queued = next(each for each in reviewer.queue if each.claim.id == id)
         weighed = reviewer.weighed(queued)
-    weighing = {
-        "calibrated": weighed.calibrated,
-        "single": weighed.single,
-        "others": [*map(fact_to_json, weighed.others)],
-    }
-    typer.echo(json.dumps(_row(queued) | weighing) if as_json else "\n".join(_claim_card(queued, weighed)))
+    row = _row(queued) | {"calibrated": weighed.calibrated, "single": weighed.single}
+    row["others"] = [*map(fact_to_json, weighed.others)]
+    typer.echo(json.dumps(row) if as_json else "\n".join(_claim_card(queued, weighed)))
 
 
 def decide_claim(
@@ -90,17 +87,12 @@ def decide_claim(
     with opened_memory(context) as claims:
         reviewer = _reviewer(claims, by)
         id = reviewer.find_waiting(decode_argument(claim, "the id"))
-        effects = reviewer.decide(
-            id,
-            verdict,
-            confidence=confidence,
-            object=None if object is None else decode_argument(object, "the object"),
-        )
+        other = None if object is None else decode_argument(object, "the object")
+        effects = reviewer.decide(id, verdict, confidence=confidence, object=other)
         fact = claims.claim(id).fact
     if as_json:
-        typer.echo(
-            json.dumps({"claim": id, **fact_to_json(fact), "verdict": verdict, **effects_to_json(effects)})
-        )
+        result = {"claim": id, **fact_to_json(fact), "verdict": verdict, **effects_to_json(effects)}
+        typer.echo(json.dumps(result))
         return
     typer.echo(printable_line(f"{_VERDICT_DONE[verdict]}: {fact}"))
     typer.echo("\n".join(effect_lines(effects)))
@@ -117,9 +109,8 @@ def review_claims(context: typer.Context, by: str = BY_OPTION) -> None:
         try:
             _review_loop(reviewer)
         finally:  # also after Ctrl-C
-            terminal.say(
-                f"{format_count(len(reviewer.decided), 'decision')} on file, {format_count(len(reviewer.queue), 'claim')} to decide on"
-            )
+            decided = format_count(len(reviewer.decided), "decision")
+            terminal.say(f"{decided} on file, {format_count(len(reviewer.queue), 'claim')} to decide on")
 
 
 # --- interactive review ---
@@ -130,9 +121,8 @@ def _review_loop(reviewer: Reviewer) -> None:
     shown = None
     while queued := reviewer.in_view:
         if queued != shown:
-            typer.echo(
-                f"\n{reviewer.place + 1} of {len(reviewer.queue)}  {queued.claim.id[:ID_PREFIX_LENGTH]}"
-            )
+            position = f"{reviewer.place + 1} of {len(reviewer.queue)}"
+            typer.echo(f"\n{position}  {queued.claim.id[:ID_PREFIX_LENGTH]}")
             typer.echo("\n".join(_claim_card(queued, reviewer.weighed(queued))))
         shown = queued
         typer.echo(f"[{_KEY_HELP}] ", nl=False)
@@ -154,11 +144,8 @@ def _apply_key(reviewer: Reviewer, key: str, queued: QueuedClaim) -> None:
         reviewer.move(_MOVE_KEYS[key])
     elif key == "u":
         restored = reviewer.undo()
-        typer.echo(
-            printable_line(f"taken back: {restored.fact} waits again")
-            if restored
-            else "no decision of yours to take back"
-        )
+        taken_back = restored and printable_line(f"taken back: {restored.fact} waits again")
+        typer.echo(taken_back or "no decision of yours to take back")
     elif key in _VERDICT_KEYS:
         _decide(reviewer, queued, _VERDICT_KEYS[key])
     elif key == "o":
@@ -175,13 +162,10 @@ def _decide(reviewer: Reviewer, queued: QueuedClaim, verdict: str, **instead: An
 def _override(reviewer: Reviewer, queued: QueuedClaim) -> None:
     """Ask for a replacement of a claim. An empty line leaves it unchanged."""
     try:
-        if object := typer.prompt(
-            "another object (empty: another confidence)", default="", show_default=False
-        ):
+        ask = partial(typer.prompt, default="", show_default=False)
+        if object := ask("another object (empty: another confidence)"):
             _decide(reviewer, queued, "override", object=decode_argument(object, "the object"))
-        elif confidence := typer.prompt(
-            "another confidence, 0 to 1 (empty: neither)", default="", show_default=False
-        ):
+        elif confidence := ask("another confidence, 0 to 1 (empty: neither)"):
             _decide(reviewer, queued, "override", confidence=_parse_confidence(confidence))
     except typer.Abort:  # Ctrl-C, or a signal that ends the program
         raise KeyboardInterrupt from None
@@ -244,11 +228,8 @@ def _claim_card(queued: QueuedClaim, weighed: DecisionEvidence) -> Iterator[str]
     yield _truncate(str(claim.fact))
     yield _truncate(f"  “{span.text}”" if span and span.text else "  no sentence is noted that says it")
     position = f", characters {span.start:,} to {span.end:,}" if span else ""
-    yield _truncate(
-        f"  from {claim.source}{position}"
-        + f"; said by {claim.said_by}" * bool(claim.said_by)
-        + f"; true {valid}" * bool(valid)
-    )
+    said_by = f"; said by {claim.said_by}" if claim.said_by else ""
+    yield _truncate(f"  from {claim.source}{position}{said_by}" + f"; true {valid}" * bool(valid))
     yield f"  {weighed.sure}"
     yield from _fact_lines("it follows from", claim.premises)
     yield from _fact_lines("if accepted, begins to hold", queued.starts)
@@ -265,11 +246,8 @@ def _fact_lines(label: str, facts: Sequence[Triple]) -> Iterator[str]:
 
 def _truncate(text: str) -> str:
     line = printable_line(text)
-    return (
-        line
-        if len(line) <= _MAX_LENGTH
-        else f"{line[:_MAX_LENGTH]}… ({len(line) - _MAX_LENGTH:,} more characters)"
-    )
+    rest = len(line) - _MAX_LENGTH
+    return line if rest <= 0 else f"{line[:_MAX_LENGTH]}… ({rest:,} more characters)"
 
 
 # `kgot-lab memory FILE relations`, `declare`, `changes`, `names`, `merge`, `unmerge`: schema and names.
@@ -289,14 +267,9 @@ def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> N
         for relation, cardinality in sorted(declared.items())
     ]
     rows += [
-        {
-            "relation": suggestion.relation,
-            "declared": None,
-            "suggested": suggestion.cardinality,
-            "subjects": suggestion.subjects,
-            "several": suggestion.several,
-        }
-        for suggestion in suggested
+        {"relation": each.relation, "declared": None, "suggested": each.cardinality}
+        | {"subjects": each.subjects, "several": each.several}
+        for each in suggested
     ]
 
     def line(row: dict[str, Any]) -> str:
@@ -341,21 +314,23 @@ def show_changes(
     with opened_memory(context) as claims:
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims if at is None else claims.as_of(at)
-        periods = beliefs.changes_of(
-            decode_argument(subject, "the subject"), decode_argument(relation, "the relation")
-        )
+        names = decode_argument(subject, "the subject"), decode_argument(relation, "the relation")
+        periods = beliefs.changes_of(*names)
         now = at if at is not None else claims.now()
+
+    def is_now(period: Period) -> bool:
+        has_begun = period.since is None or period.since <= now
+        return has_begun and (period.until is None or now < period.until)
+
     rows = [
         {
-            "objects": [fact.object for fact in period.facts],
-            "from": _iso_time(period.since),
-            "until": _iso_time(period.until),
-            "contested": period.contested,
-            "now": (period.since is None or period.since <= now)
-            and (period.until is None or now < period.until),
+            "objects": [fact.object for fact in p.facts],
+            "from": _iso_time(p.since),
+            "until": _iso_time(p.until),
         }
-        for period in periods
-        if period.facts
+        | {"contested": p.contested, "now": is_now(p)}
+        for p in periods
+        if p.facts
     ]
 
     def line(row: dict[str, Any]) -> str:
@@ -376,12 +351,12 @@ def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     with opened_memory(context) as claims:
         merged, proposed = claims.names().merges, claims.propose_merges()
     rows: list[dict[str, Any]] = [
-        {"kept": kept, "other": other, "merged": True, "reasons": []}
-        for other, kept in sorted(merged.items())
+        {"kept": name, "other": other, "merged": True, "reasons": []}
+        for other, name in sorted(merged.items())
     ]
     rows += [
-        {"kept": proposal.kept, "other": proposal.other, "merged": False, "reasons": list(proposal.reasons)}
-        for proposal in proposed
+        {"kept": each.kept, "other": each.other, "merged": False, "reasons": [*each.reasons]}
+        for each in proposed
     ]
 
     def line(row: dict[str, Any]) -> str:
@@ -434,13 +409,10 @@ def _print_change(change: int | None, as_json: bool, message: str) -> None:
     if as_json:
         typer.echo(json.dumps({"change": change}))
     else:
-        typer.echo(
-            printable_line(
-                f"change {change}: {message}"
-                if change is not None
-                else f"nothing was changed: {message} already"
-            )
+        outcome = (
+            f"change {change}: {message}" if change is not None else f"nothing was changed: {message} already"
         )
+        typer.echo(printable_line(outcome))
 
 
 def _iso_time(time: datetime | None) -> str | None:

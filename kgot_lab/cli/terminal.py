@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -67,11 +68,9 @@ def format_os_error(error: OSError) -> str:
     """Format an OSError with its file, if known, such as "run.jsonl: No space left on device"."""
     if isinstance(error, BrokenPipeError):
         return "the output could not be written: whoever read it has stopped reading"
-    return (
-        f"{error.filename}: {error.strerror}"
-        if error.filename
-        else f"the output could not be written: {error.strerror or error}"
-    )
+    if error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return f"the output could not be written: {error.strerror or error}"
 
 
 def progress_note(folder: Path, larger: str = "") -> str:
@@ -160,9 +159,8 @@ def reconnect_model(
     try:
         if models:
             with suppress(UnknownName):  # the other model of a run may be no entry
-                return connect_model(
-                    entry_for(load_models(models), name), budget, tape, trace=trace, models=models
-                )
+                entry = entry_for(load_models(models), name)
+                return connect_model(entry, budget, tape, trace=trace, models=models)
         return connect_model("local" if name.startswith("local:") else name, budget, tape, trace=trace)
     except UnknownName:
         raise BadInput(
@@ -177,12 +175,8 @@ def make_budget(calls: int | None, seconds: float | None, dollars: float | None)
     for name, value, least, allowed in (
         ("calls", calls, "1 or more", calls is None or calls >= 1),
         ("seconds", seconds, "more than 0", seconds is None or seconds > 0),
-        (
-            "dollars",
-            dollars,
-            "0 or more",
-            dollars is None or dollars >= 0,
-        ),  # with none at all, models that cost nothing can be asked
+        # with none at all, models that cost nothing can be asked
+        ("dollars", dollars, "0 or more", dollars is None or dollars >= 0),
     ):
         if not allowed:
             raise BadInput(f"--max-{name} is {least}, not {value:g}: nothing could be asked")
@@ -229,13 +223,8 @@ def ensure_model() -> Path:
     if os.environ.get(MODEL_VARIABLE) or exists_whole(models_folder() / QWEN_CODER.name):
         return find_model()
     say("Fetching the local model, 1.1 GB, once (Ctrl-C stops; the next time it goes on from there).")
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
+    text, bar = TextColumn("{task.description}", markup=False), BarColumn()
+    columns = text, bar, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("model", total=None)
         return fetch_model(say=lambda received, total: progress.update(task, completed=received, total=total))
@@ -283,17 +272,12 @@ def progress_bar(name: str) -> Iterator[BenchmarkProgress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
+    text = TextColumn("{task.description}", markup=False)
+    columns = text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(name, total=None, visible=False)
-        yield lambda done, total, what: progress.update(
-            task, completed=done, total=total, description=what, visible=True
-        )
+        update = partial(progress.update, task, visible=True)
+        yield lambda done, total, what: update(completed=done, total=total, description=what)
 
 
 def make_tools(passages: Sequence[Document], attached: Sequence[Path], *, follow: bool = False) -> list[Tool]:
@@ -348,9 +332,8 @@ def new_trace_path() -> Path:
     try:
         check_writable(RUNS / "new.jsonl")
     except BadInput as error:
-        raise BadInput(
-            f"{error}. Nothing was asked. Name a file elsewhere with --trace FILE, or work in another folder"
-        ) from None
+        advice = "Nothing was asked. Name a file elsewhere with --trace FILE, or work in another folder"
+        raise BadInput(f"{error}. {advice}") from None
     return RUNS / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{uuid4().hex[:8]}.jsonl"
 
 
@@ -365,9 +348,8 @@ def check_writable(path: Path | None) -> None:
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error}") from error
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise BadInput(
-            f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no right to'}"
-        )
+        problem = "it is a folder" if path.is_dir() else "there is no right to"
+        raise BadInput(f"cannot write {path}: {problem}")
     try:
         with TemporaryFile(dir=path.parent):  # permissions do not reveal a read-only file system
             pass
@@ -457,24 +439,13 @@ def show_answer(
     from kgot_lab.memory.claims.certificate import certificate_to_json
 
     answered = next(event for event in reversed(events) if isinstance(event, Answered))
-    certified = (
-        None
-        if certificate is None
-        else certificate_to_json(start_event(events).question, answered.text, certificate)
-    )
-    shown = answered
+    certified, shown = None, answered
     if certificate is not None:
-        (shown,) = (
-            event for event in certified_events([answered], certificate) if isinstance(event, Answered)
-        )
+        certified = certificate_to_json(start_event(events).question, answered.text, certificate)
+        (shown,) = (e for e in certified_events([answered], certificate) if isinstance(e, Answered))
         if certificate.ruling == "withheld" and learnt is not None:
             learnt = replace(learnt, old=(), new=(), unheld=())
-    sources = {
-        document.id: document
-        for event in events
-        if isinstance(event, ToolReturned)
-        for document in event.sources
-    }
+    sources = {document.id: document for e in events if isinstance(e, ToolReturned) for document in e.sources}
     passages = [sources[id] for id in shown.passages if id in sources]
     costs = ledger(events)
     total = costs.total
@@ -492,26 +463,17 @@ def show_answer(
             "calls_without_told_tokens": costs.without_usage, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
         }  # fmt: skip
         result |= {} if learnt is None else {"memory": learnt.as_json()}
-        typer.echo(
-            json.dumps(
-                result
-                if certified is None
-                else result | {"answer": certified["answer"], "certificate": certified}
-            )
-        )
+        result |= {} if certified is None else {"answer": certified["answer"], "certificate": certified}
+        typer.echo(json.dumps(result))
         return
     answer = "\n        ".join(map(printable_line, shown.text.splitlines()))
     typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {shown.guess_reason})" if shown.forced else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
-        for tokens_text in list(certificate_lines(certified))[2:]:
-            typer.echo(printable_line(tokens_text))
+        for line in list(certificate_lines(certified))[2:]:
+            typer.echo(printable_line(line))
     if shown.evidence:
-        typer.echo(
-            "It was read from these facts of the graph:"
-            if shown.forced
-            else "It rests on these facts of the graph:"
-        )
+        typer.echo(f"It {'was read from' if shown.forced else 'rests on'} these facts of the graph:")
     for number, fact in enumerate(shown.evidence):
         supports = shown.supports[number] if number < len(shown.supports) else ()
         words, citations = format_fact(str(fact), supports)
@@ -521,15 +483,10 @@ def show_answer(
             reference = (title, f"[{support.source}]" if support.source else "")
             typer.echo(printable_line(" ".join(["     ", f"“{support.sentence}”", *filter(None, reference)])))
     if passages:
-        typer.echo(
-            "taken from:\n"
-            + "\n".join(
-                f"  {printable_line(document.title or document.id)} [{printable_line(document.id)}]"
-                for document in passages
-            )
-        )
-    for tokens_text in [] if learnt is None else learnt_lines(learnt):
-        typer.echo(printable_line(tokens_text))
+        listed = (f"  {printable_line(d.title or d.id)} [{printable_line(d.id)}]" for d in passages)
+        typer.echo("\n".join(["taken from:", *listed]))
+    for line in [] if learnt is None else learnt_lines(learnt):
+        typer.echo(printable_line(line))
     tokens, dollars = f"{total.prompt_tokens} + {total.completion_tokens} tokens", f"${total.cost:.4f}"
     if costs.without_usage:
         tokens_text = f"{tokens} and those" if total.prompt_tokens else "tokens"
@@ -577,9 +534,8 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     from kgot_lab.viz.html import html as html_of
 
     if (diverged := first_inconsistent_write(events)) is not None:
-        say(
-            f"note: the page shows the graph of this run up to event {diverged}: {inconsistency_message(diverged)}"
-        )
+        note = f"the page shows the graph of this run up to event {diverged}"
+        say(f"note: {note}: {inconsistency_message(diverged)}")
     shown = consistent_events(events)
     say(f"page: {html_of(shown if certificate is None else certified_events(shown, certificate)).save(html)}")
 

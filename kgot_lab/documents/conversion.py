@@ -50,7 +50,11 @@ def main() -> None:
         header_size, size = MESSAGE_HEADER.unpack(head)
         request = json.loads(requests.read(header_size))
         _limit_memory(request["memory_mb"])
-        _send(replies, convert(requests.read(size), request["extension"]))
+        try:
+            reply = convert(requests.read(size), request["extension"])
+        except MemoryError:
+            reply = {"error": "needs more memory than a file may take", "spent": "memory"}
+        _send(replies, reply)
 
 
 def convert(data: bytes, extension: str) -> ConversionReply:
@@ -80,7 +84,7 @@ def convert(data: bytes, extension: str) -> ConversionReply:
     except ImportError:
         return {"error": "markitdown is not installed", "extra": "lab"}
     except MemoryError:
-        return {"error": "needs more memory than a file may take", "spent": "memory"}
+        raise
     except Exception as error:  # any parser error of a broken file
         return {"error": f"cannot be read as {extension} ({type(error).__name__}: {str(error)[:200]})"}
 

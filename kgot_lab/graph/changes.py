@@ -235,10 +235,10 @@ class MutableGraph:
                 del self.incident[end][edge.identity]
         for node in diff.removed_nodes:
             del self.nodes[node.id], self.incident[node.id]
-        for node in chain(diff.added_nodes, (after for _, after in diff.changed_nodes)):
+        for node in diff.written_nodes:
             self.nodes[node.id] = node
             self.incident.setdefault(node.id, {})
-        for edge in chain(diff.added_edges, (after for _, after in diff.changed_edges)):
+        for edge in diff.written_edges:
             identity = edge.identity
             self.edges[identity] = edge
             self.incident[edge.source][identity] = None

@@ -347,9 +347,9 @@ class Editor:
     # --- internals ---
 
     def _apply_change(self, summary: str, diff: Diff) -> Edit:
-        for node in (*diff.added_nodes, *(now for _, now in diff.changed_nodes)):
+        for node in diff.written_nodes:
             node_row(node)  # raises for values that no file format can store
-        for edge in (*diff.added_edges, *(now for _, now in diff.changed_edges)):
+        for edge in diff.written_edges:
             edge_row(edge)
         after = self.graph.apply(diff)
         touched = affected_nodes(diff)

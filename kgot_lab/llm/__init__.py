@@ -61,15 +61,13 @@ def check_spec(spec: str, names: Mapping[str, object] | None = None) -> str:
         )
     kinds = [*ENDPOINTS, "local", "recorded", "http", "https"]
     if kind not in kinds:
-        raise UnknownName(
-            "model", spec if names or not rest else kind, [*kinds, *(names or {})], meant=guess_spec(spec)
-        )
+        known = [*kinds, *(names or {})]
+        raise UnknownName("model", spec if names or not rest else kind, known, meant=guess_spec(spec))
     if kind in {"http", "https"}:
         server_at(spec)
     elif not rest and kind != "local":
-        raise BadInput(
-            f"{spec!r} says no more than the kind: write {kind}:{'FILE' if kind == 'recorded' else 'MODEL'}"
-        )
+        what = "FILE" if kind == "recorded" else "MODEL"
+        raise BadInput(f"{spec!r} says no more than the kind: write {kind}:{what}")
     return kind
 
 

@@ -128,14 +128,11 @@ def requested_price(llm: LLM) -> Price | None:
 
 def maximum_usage(llm: LLM, prompt: Prompt) -> Usage:
     """Return the most tokens that one call of a model can use, and their cost if the price is known."""
-    usage = (
-        llm.worst(prompt)
-        if isinstance(llm, BoundsUsage)
-        else Usage(estimate_tokens(prompt), prompt.max_tokens)
-    )
-    return replace(
-        usage, cost=(requested_price(llm) or FREE).of(usage.prompt_tokens, usage.completion_tokens)
-    )
+    usage = Usage(estimate_tokens(prompt), prompt.max_tokens)
+    if isinstance(llm, BoundsUsage):
+        usage = llm.worst(prompt)
+    price = requested_price(llm) or FREE
+    return replace(usage, cost=price.of(usage.prompt_tokens, usage.completion_tokens))
 
 
 class Spending:
@@ -180,10 +177,10 @@ class Spending:
     @property
     def seconds_left(self) -> float:
         """The seconds that running calls may still take, infinite without a limit."""
+        if self.budget.seconds is None:
+            return math.inf
         with self._changed:
-            return (
-                math.inf if self.budget.seconds is None else max(0.0, self.budget.seconds - self._seconds())
-            )
+            return max(0.0, self.budget.seconds - self._seconds())
 
     def require_retry_budget(self, worst: Usage, wait: float = 0.0) -> None:
         """Raise OverBudget if a retry of a running call, after a wait in seconds, could pass the budget.
@@ -195,16 +192,12 @@ class Spending:
             raise OverBudget(f"{reason}. Raise the budget, or ask a server that answers sooner.")
         with self._changed:
             running = Usage.total(self._running).cost  # includes this call's maximum
-            if (
-                self._unanswered
-                and self.budget.dollars is not None
-                and self._spent.cost + running > self.budget.dollars
-            ):
+            limit = math.inf if self.budget.dollars is None else self.budget.dollars
+            if self._unanswered and self._spent.cost + running > limit:
                 reason = f"requests that were not answered may have cost ${self._unanswered:,.6g}"
-                consequence = f"asking once more, for up to ${worst.cost:,.6g}, could pass the ${self.budget.dollars:,.6g} of the budget"
-                raise OverBudget(
-                    f"{reason}, and {consequence}. Raise the budget, or give the server more time."
-                )
+                consequence = f"asking once more, for up to ${worst.cost:,.6g}, could pass the ${limit:,.6g} of the budget"
+                advice = "Raise the budget, or give the server more time."
+                raise OverBudget(f"{reason}, and {consequence}. {advice}")
 
     def charge(self, usage: Usage, *, calls: int = 1) -> None:
         """Count usage from elsewhere, as of a model inside a tool.
@@ -263,21 +256,13 @@ class Spending:
         """
         budget, spent, reserved = self.budget, self._spent, Usage.total(running)
         used_tokens = spent.prompt_tokens + spent.completion_tokens
+        reserved_tokens = reserved.prompt_tokens + reserved.completion_tokens
         tokens = worst.prompt_tokens + worst.completion_tokens
+        seconds = tokens * spent.seconds / used_tokens if used_tokens else 0.0
         for name, amount, next_amount, limit in (
             ("calls", self._calls + len(running), 1, budget.calls),
-            (
-                "tokens",
-                used_tokens + reserved.prompt_tokens + reserved.completion_tokens,
-                tokens,
-                budget.tokens,
-            ),
-            (
-                "seconds",
-                self._seconds(),
-                tokens * spent.seconds / used_tokens if used_tokens else 0.0,
-                budget.seconds,
-            ),
+            ("tokens", used_tokens + reserved_tokens, tokens, budget.tokens),
+            ("seconds", self._seconds(), seconds, budget.seconds),
             ("dollars", spent.cost + reserved.cost, worst.cost, budget.dollars),
         ):
             if limit is not None and amount + next_amount > limit:
@@ -296,9 +281,8 @@ class Spending:
             template.format(used) + (f" of {limit:,g}" if limit is not None else "")
             for template, used, limit in counts
         )
-        unanswered = (
-            f", of which ${self._unanswered:,.2f} for requests without an answer" if self._unanswered else ""
-        )
+        dollars = f"${self._unanswered:,.2f} for requests without an answer"
+        unanswered = f", of which {dollars}" if self._unanswered else ""
         return f"<spent: {', '.join(parts)}{unanswered}>"
 
 
@@ -401,9 +385,8 @@ class Budgeted:
         try:
             with self.spending.reserve(worst, notes.used):
                 try:
-                    with closing(
-                        run_in_steps(stream_reply(self._llm, prompt), lambda: self._step(worst, notes))
-                    ) as parts:
+                    steps = run_in_steps(stream_reply(self._llm, prompt), lambda: self._step(worst, notes))
+                    with closing(steps) as parts:
                         for part in parts:
                             if isinstance(part, Reply):
                                 reply = part
@@ -414,9 +397,8 @@ class Budgeted:
                     notes.used.append(reply.usage)
                 except LLMError as error:  # possible cost is counted by the model that sent the request
                     spent = error.spent or Usage()
-                    notes.used.append(
-                        replace(worst, seconds=spent.seconds, cost=spent.cost) if begun else spent
-                    )
+                    used = replace(worst, seconds=spent.seconds, cost=spent.cost) if begun else spent
+                    notes.used.append(used)
                     raise
                 except BaseException:  # closed, perhaps while a server was generating
                     notes.used.append(replace(worst, cost=0.0))
@@ -473,9 +455,8 @@ class Budgeted:
 
 def estimate_tokens(prompt: Prompt) -> int:
     """Estimate the maximum number of tokens of a prompt from its length."""
-    characters = sum(len(message.text.encode()) for message in prompt.messages) + len(
-        str(prompt.schema or "")
-    )
+    characters = sum(len(message.text.encode()) for message in prompt.messages)
+    characters += len(str(prompt.schema or ""))
     images = sum(len(message.images) for message in prompt.messages)
     return characters // CHARACTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images
 

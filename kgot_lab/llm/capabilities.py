@@ -59,9 +59,7 @@ class Refusal:
         """The kind of failure, without the server's words."""
         if self.status:
             return f"HTTP {self.status}"
-        return next(
-            (kind for kind in _FAILURE_KINDS if self.reason.startswith(kind)), "no answer that can be used"
-        )
+        return next((k for k in _FAILURE_KINDS if self.reason.startswith(k)), "no answer that can be used")
 
 
 class ServerMessage(str):
@@ -104,41 +102,24 @@ class RequestFormat:
         None if the refusal names nothing that the server does not support.
         """
         told, refused = refusal.reason.lower(), refusal.status in {400, 422}
-        if (
-            prompt.likelihood
-            and "logprobs" not in self.left_out
-            and refusal.status in _NO_LOGPROBS
-            and "logprob" in told
-        ):
+        may_refuse = "logprobs" not in self.left_out and refusal.status in _NO_LOGPROBS
+        if prompt.likelihood and may_refuse and "logprob" in told:
             return replace(self, left_out=(*self.left_out, "logprobs"))
         if prompt.schema is not None and len(self.ways) > 1:
-            schema_refused = refused and re.search(
-                "response_format|json_schema|json_object|schema|grammar", told
-            )
+            names_schema = re.search("response_format|json_schema|json_object|schema|grammar", told)
             # llama-cpp-python's server refuses json_schema with a 500
-            stuck = (
-                refusal.status == 500
-                and attempt >= 2
-                and self.ways[0] == "json_schema"
-                and "json_object" in self.ways
-            )
-            if schema_refused or stuck:
+            stuck = refusal.status == 500 and attempt >= 2 and self.ways[0] == "json_schema"
+            if (refused and names_schema) or (stuck and "json_object" in self.ways):
                 return replace(self, ways=self.ways[1:], left_out=(*self.left_out, self.ways[0]))
         other = "max_tokens" if self.max_tokens_name == "max_completion_tokens" else "max_completion_tokens"
-        if (
-            _is_unsupported(refusal, r"max_(completion_)?tokens")
-            and other in told
-            and other not in self.left_out
-        ):
+        names_limit = _is_unsupported(refusal, r"max_(completion_)?tokens")
+        if names_limit and other in told and other not in self.left_out:
             return replace(self, max_tokens_name=other, left_out=(*self.left_out, self.max_tokens_name))
         for name, words in (_OPTIONAL | (_STREAMING if streams else {})).items():
             if name not in self.left_out and _is_unsupported(refusal, words):
                 return replace(self, left_out=(*self.left_out, name))
-        if (
-            self.allowance
-            and refused
-            and re.search(r"max_(completion_)?tokens|context length|context window|output tokens", told)
-        ):
+        too_long = re.search(r"max_(completion_)?tokens|context length|context window|output tokens", told)
+        if self.allowance and refused and too_long:
             # the model cannot generate that many tokens
             return replace(self, allowance=0, left_out=(*self.left_out, "allowance"))
         return None
@@ -158,11 +139,8 @@ def requested_wait(headers: Mapping[str, str]) -> float | None:
 def _is_unsupported(refusal: Refusal, name: str) -> bool:
     """Return whether a server does not support a parameter, rather than finding its value too large."""
     reason = refusal.reason.lower()
-    return (
-        refusal.status in {400, 422}
-        and re.search(name, reason) is not None
-        and re.search(_UNSUPPORTED, reason) is not None
-    )
+    is_named = re.search(name, reason) is not None and re.search(_UNSUPPORTED, reason) is not None
+    return refusal.status in {400, 422} and is_named
 
 
 @dataclass(frozen=True)
@@ -179,9 +157,8 @@ def classify_error(error: Exception, sending: RequestTarget) -> Refusal:
     import openai
 
     if isinstance(error, openai.APITimeoutError):
-        return Refusal(
-            f"no answer within {sending.seconds:.3g} s", again=True, perhaps_charged=_may_have_arrived(error)
-        )
+        reason = f"no answer within {sending.seconds:.3g} s"
+        return Refusal(reason, again=True, perhaps_charged=_may_have_arrived(error))
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
     if isinstance(cause, UnusableBody):  # received, and perhaps charged
         return Refusal(str(cause), perhaps_charged=True, advice="Look at the server, or use another one.")
@@ -190,10 +167,8 @@ def classify_error(error: Exception, sending: RequestTarget) -> Refusal:
     if isinstance(error, openai.APIStatusError):
         return _status_refusal(error, sending.longest_asked)
     if isinstance(error, UnicodeEncodeError):  # a lone surrogate
-        return Refusal(
-            f"the prompt cannot be sent: {error}",
-            advice="Take that letter out of the prompt. Nothing was sent.",
-        )
+        advice = "Take that letter out of the prompt. Nothing was sent."
+        return Refusal(f"the prompt cannot be sent: {error}", advice=advice)
     # not JSON, or nested too deeply
     return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
 
@@ -224,18 +199,11 @@ def error_in_answer(answer: Json) -> Refusal | None:
         return None
     reason, status = problem
     if not status:
-        return Refusal(
-            f"the answer is an error: {reason}",
-            advice="Try again later or use another model.",
-            perhaps_charged=True,
-        )
-    again = is_retryable_status(status)
-    return Refusal(
-        f"HTTP {status}, told within an answer: {reason}",
-        status,
-        again,
-        perhaps_charged=status in _GATEWAY_TIMEOUTS,
-    )
+        advice = "Try again later or use another model."
+        return Refusal(f"the answer is an error: {reason}", advice=advice, perhaps_charged=True)
+    again, timed_out = is_retryable_status(status), status in _GATEWAY_TIMEOUTS
+    reason = f"HTTP {status}, told within an answer: {reason}"
+    return Refusal(reason, status, again, perhaps_charged=timed_out)
 
 
 def _error_in(answer: Json) -> tuple[str, int] | None:
@@ -265,38 +233,28 @@ def _no_connection(error: Exception, address: str) -> Refusal:
     reason, tls_error = f"no connection to {address}{describe_proxy(address)}: {cause}", error.__cause__
     # the proxy's own answer, not worth a retry
     if (variable := proxy_variable(address)) and re.match(r"4\d\d\b", cause):
-        return Refusal(
-            reason,
-            advice=f"It is the proxy that refused: look at {variable}, or name the server in NO_PROXY.",
-        )
+        advice = f"It is the proxy that refused: look at {variable}, or name the server in NO_PROXY."
+        return Refusal(reason, advice=advice)
     while tls_error is not None and not isinstance(tls_error, ssl.SSLError):
         tls_error = tls_error.__cause__ or tls_error.__context__
-    if (
-        tls_error is None
-        or isinstance(tls_error, ssl.SSLEOFError)
-        or type(error.__cause__).__name__ != "ConnectError"
-    ):
+    is_tls = tls_error is not None and not isinstance(tls_error, ssl.SSLEOFError)
+    if not is_tls or type(error.__cause__).__name__ != "ConnectError":
         return Refusal(reason, again=True, perhaps_charged=_may_have_arrived(error))
+    advice = "Such a server may speak no TLS: try the address with http:// in place of https://."
     if isinstance(tls_error, ssl.SSLCertVerificationError):
-        return Refusal(
-            reason,
-            advice="If the server is yours, name its certificate, or that of its authority, in SSL_CERT_FILE.",
-        )
-    return Refusal(
-        reason, advice="Such a server may speak no TLS: try the address with http:// in place of https://."
-    )
+        advice = "If the server is yours, name its certificate, or that of its authority, in SSL_CERT_FILE."
+    return Refusal(reason, advice=advice)
 
 
 def _status_refusal(error: Any, longest_asked: float) -> Refusal:
+    status = error.status_code
     spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that a retry does not solve
-    reason = f"HTTP {error.status_code}: {_message(error)}"
+    reason = f"HTTP {status}: {_message(error)}"
     wait = requested_wait(error.response.headers)
     if wait is not None and wait > longest_asked:
-        return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", error.status_code)
-    again = not spent and is_retryable_status(error.status_code)
-    return Refusal(
-        reason, error.status_code, again, wait, perhaps_charged=error.status_code in _GATEWAY_TIMEOUTS
-    )
+        return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", status)
+    again = not spent and is_retryable_status(status)
+    return Refusal(reason, status, again, wait, perhaps_charged=status in _GATEWAY_TIMEOUTS)
 
 
 def _message(error: Any) -> str:

@@ -45,11 +45,9 @@ class Xllamacpp:
             server = _module().Server(_settings(path, context, threads, chunk, self._folder, key))
         except (RuntimeError, MemoryError, LLMError) as error:
             shutil.rmtree(self._folder, ignore_errors=True)
-            raise (
-                error
-                if isinstance(error, LLMError)
-                else LLMError(f"llama.cpp cannot load {path}. {explain_load_failure(path)}")
-            ) from None
+            if isinstance(error, LLMError):
+                raise error from None
+            raise LLMError(f"llama.cpp cannot load {path}. {explain_load_failure(path)}") from None
         self._client = _client(server.listening_address, self._folder, key)
         self._numbers = count()
         # also if the program ends without `close`: a server that runs during interpreter shutdown may abort
@@ -79,12 +77,8 @@ class Xllamacpp:
     def write_on(
         self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
     ) -> Generator[str | GeneratedText, None, None]:
-        body = {
-            "prompt": tokens,
-            "cache_prompt": True,
-            "stream": True,
-            **_generation_options(stop, prompt, seed),
-        }
+        options = _generation_options(stop, prompt, seed)
+        body = {"prompt": tokens, "cache_prompt": True, "stream": True, **options}
         text, probabilities = list[str](), list[Json]()
         with self._engine_errors(), self._client.stream("POST", "/completion", json=body) as response:
             if response.is_error:
@@ -96,9 +90,8 @@ class Xllamacpp:
                     continue
                 answer = json.loads(line.removeprefix(b"data: "))
                 if "content" not in answer:
-                    raise LLMError(
-                        f"the engine of the local model broke off: {_reason_in(answer, 'it gave no reason')}"
-                    )
+                    reason = _reason_in(answer, "it gave no reason")
+                    raise LLMError(f"the engine of the local model broke off: {reason}")
                 text.append(str(answer["content"]))
                 probabilities += answer.get("completion_probabilities", [])
                 if answer.get("stop"):
@@ -108,9 +101,8 @@ class Xllamacpp:
                 raise LLMError("the engine of the local model broke off: close the model and ask again")
         if text[-1]:
             yield text[-1]
-        yield _parse_generation(
-            {**answer, "content": "".join(text), "completion_probabilities": probabilities}, prompt
-        )
+        answer |= {"content": "".join(text), "completion_probabilities": probabilities}
+        yield _parse_generation(answer, prompt)
 
     def park(self) -> Any:
         parked = self._folder / str(next(self._numbers))
@@ -157,9 +149,8 @@ class Xllamacpp:
             ) from None
 
     def _refused(self, reply: httpx.Response) -> LLMError:
-        return LLMError(
-            f"the engine of the local model refused: {_reason_in(reply.json(), reply.status_code)}"
-        )
+        reason = _reason_in(reply.json(), reply.status_code)
+        return LLMError(f"the engine of the local model refused: {reason}")
 
 
 class _Parked:
@@ -174,13 +165,8 @@ def _generation_options(stop: list[str], prompt: Prompt, seed: int) -> dict[str,
     """Build the generation parameters for the server."""
     schema_options = {} if prompt.schema is None else {"json_schema": dict(prompt.schema)}
     sampling = {"temperature": prompt.temperature, "seed": seed, **SAMPLING}
-    return {
-        "n_predict": prompt.max_tokens,
-        "stop": stop,
-        **sampling,
-        **schema_options,
-        **(_LOGPROB_OPTIONS if prompt.likelihood else {}),
-    }
+    likelihood = _LOGPROB_OPTIONS if prompt.likelihood else {}
+    return {"n_predict": prompt.max_tokens, "stop": stop, **sampling, **schema_options, **likelihood}
 
 
 def _reason_in(answer: Json, otherwise: object) -> object:
@@ -189,9 +175,8 @@ def _reason_in(answer: Json, otherwise: object) -> object:
 
 def _parse_generation(answer: Json, prompt: Prompt) -> GeneratedText:
     logprob = _logprob(answer) if prompt.likelihood else None
-    return GeneratedText(
-        str(answer["content"]), int(answer["tokens_predicted"]), answer.get("stop_type") == "limit", logprob
-    )
+    tokens, cut = int(answer["tokens_predicted"]), answer.get("stop_type") == "limit"
+    return GeneratedText(str(answer["content"]), tokens, cut, logprob)
 
 
 def _logprob(answer: Json) -> float | None:
@@ -234,9 +219,8 @@ def _module() -> Any:
     try:
         import xllamacpp
     except ImportError as error:  # the wheel needs the system's OpenMP, which small containers lack
-        raise LLMError(
-            f"xllamacpp is installed and cannot start ({error}); on Debian and Ubuntu: apt install libgomp1"
-        ) from None
+        advice = "on Debian and Ubuntu: apt install libgomp1"
+        raise LLMError(f"xllamacpp is installed and cannot start ({error}); {advice}") from None
     return xllamacpp
 
 

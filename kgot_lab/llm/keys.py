@@ -40,9 +40,8 @@ def load_env(path: str | Path = ".env") -> tuple[str, ...]:
     try:
         found, _ = _read(Path(path))
     except (OSError, UnicodeDecodeError) as error:
-        warnings.warn(
-            f"{path} cannot be read ({type(error).__name__}), so no key is taken from it", stacklevel=2
-        )
+        problem = f"{path} cannot be read ({type(error).__name__})"
+        warnings.warn(f"{problem}, so no key is taken from it", stacklevel=2)
         return ()
     if note := unparsed_lines_note(path):
         warnings.warn(note, stacklevel=2)
@@ -109,9 +108,8 @@ def _value(text: str, lines: list[str], index: int) -> tuple[str | None, int]:
         parts.append(line)
         line, extra_lines = lines[index + extra_lines], extra_lines + 1
     last, _, rest = line.partition(quote)
-    return (
-        "\n".join([*parts, last]) if not rest.strip() or rest.lstrip().startswith("#") else None
-    ), extra_lines
+    is_whole = not rest.strip() or rest.lstrip().startswith("#")
+    return "\n".join([*parts, last]) if is_whole else None, extra_lines
 
 
 NO_KEY = "none"  # sent to a server that needs no key
@@ -160,10 +158,10 @@ def remove_key(text: str, key: str) -> str:
     for size in {len(piece) for piece in pieces}:
         for start in range(len(lowered) - size + 1):
             end = start + size
-            if lowered[start:end] in pieces and (
-                size > _SHORT_KEY
-                or not re.search(r"\w", lowered[max(0, start - 1) : start] + lowered[end : end + 1])
-            ):
+            if lowered[start:end] not in pieces:
+                continue
+            around = lowered[max(0, start - 1) : start] + lowered[end : end + 1]
+            if size > _SHORT_KEY or not re.search(r"\w", around):
                 characters[start:end] = "\0" * size
     return re.sub("\0+", "…", "".join(characters))
 
@@ -230,9 +228,9 @@ def _forms_to_mask(key: str) -> list[str]:
 
     There are none for a key that is not masked.
     """
-    return (
-        [] if key == NO_KEY or len(key) < _MAX_SHOWN else sorted(set(_spellings(key)), key=len, reverse=True)
-    )
+    if key == NO_KEY or len(key) < _MAX_SHOWN:
+        return []
+    return sorted(set(_spellings(key)), key=len, reverse=True)
 
 
 def _forms_pattern(forms: list[str]) -> re.Pattern[str]:
@@ -248,12 +246,8 @@ def mask_known_keys(text: str, environment: Mapping[str, str] | None = None) -> 
     lowered = text.translate(_LOWER)
     for name, value in (os.environ if environment is None else environment).items():
         key = value.strip()
-        if (
-            _KEY_VARIABLE.search(name)
-            and len(key) >= _MAX_SHOWN
-            and not _PLAIN_WORD.fullmatch(key)
-            and any(form in lowered for form in _spellings(key))
-        ):
+        is_key = _KEY_VARIABLE.search(name) and len(key) >= _MAX_SHOWN and not _PLAIN_WORD.fullmatch(key)
+        if is_key and any(form in lowered for form in _spellings(key)):
             text = mask_key(text, key)
             lowered = text.translate(_LOWER)
     return text
@@ -271,30 +265,18 @@ def authorization_headers(preset: Endpoint, key: str) -> dict[str, Any]:
     host = (urlsplit(preset.base_url).hostname or "").rstrip(".")
     if host == "openai.com" or host.endswith(".openai.com"):
         return headers
-    added = {
-        line.partition(":")[0].strip()
-        for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
-        if ":" in line
-    }
-    left_out = (
-        "OpenAI-Organization",
-        "OpenAI-Project",
-        *(name for name in added if name.lower() != "authorization"),
-    )
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
+    added = {line.partition(":")[0].strip() for line in lines if ":" in line}
+    others = [name for name in added if name.lower() != "authorization"]
+    left_out = ("OpenAI-Organization", "OpenAI-Project", *others)
     return dict.fromkeys(left_out, openai.Omit()) | headers
 
 
 def _spellings(key: str) -> Iterator[str]:
     """Yield a key in lower case, plain and encoded: escaped, percent-encoded, hexadecimal, base64."""
     yield key.translate(_LOWER)
-    forms = [
-        repr(key)[1:-1],
-        json.dumps(key)[1:-1],
-        html.escape(key),
-        quote(key),
-        quote(key, safe=""),
-        key.encode().hex(),
-    ]
+    forms = [repr(key)[1:-1], json.dumps(key)[1:-1], html.escape(key)]
+    forms += [quote(key), quote(key, safe=""), key.encode().hex()]
     # a prefix such as "Bearer " shifts the key within base64's groups of three
     for shift in range(3):
         coded = base64.b64encode(b"\0" * shift + key.encode()).decode().rstrip("=")

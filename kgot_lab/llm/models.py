@@ -121,9 +121,8 @@ class Models(Mapping[str, ModelEntry]):
         return len(self.entries)
 
     def __repr__(self) -> str:
-        return (
-            f"<{self.source}: {', '.join(f'{name} ({entry.model})' for name, entry in self.entries.items())}>"
-        )
+        entries = ", ".join(f"{name} ({entry.model})" for name, entry in self.entries.items())
+        return f"<{self.source}: {entries}>"
 
 
 def load_models(path: str | Path) -> Models:
@@ -140,9 +139,8 @@ def load_models(path: str | Path) -> Models:
             names = [key.value for key, _ in node.value]
             for name in names:
                 if names.count(name) > 1:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"{name} is there twice", node.start_mark
-                    )
+                    problem = f"{name} is there twice"
+                    raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
             return super().construct_mapping(node, deep)
 
     try:
@@ -185,16 +183,14 @@ def models_from(data: object, source: str) -> Models:
         raise BadInput(
             f"{source} names no models: write a name for each, and below it model: openai:MODEL, price and so on"
         )
-    return Models(
-        {_name(name, source): _entry(entry, f"{source}: {name}") for name, entry in data.items()}, source
-    )
+    entries = {_name(name, source): _entry(entry, f"{source}: {name}") for name, entry in data.items()}
+    return Models(entries, source)
 
 
 def _name(name: object, source: str) -> str:
     if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name):
-        raise BadInput(
-            f"{source}: a model's name is letters, digits, dots, dashes and underscores, not {name!r:.60}"
-        )
+        allowed = "letters, digits, dots, dashes and underscores"
+        raise BadInput(f"{source}: a model's name is {allowed}, not {name!r:.60}")
     return name
 
 
@@ -213,11 +209,8 @@ def _entry(fields: object, location: str) -> ModelEntry:
         first = error.errors(include_url=False, include_input=False)[0]
         field_name = ".".join(str(step) for step in first["loc"])
         known = "" if "." in field_name else f"; those there are: {', '.join(ModelEntry.model_fields)}"
-        problem = (
-            f"there is no such field{known}"
-            if first["type"] == "extra_forbidden"
-            else field_problem(error)[1]
-        )
+        is_unknown = first["type"] == "extra_forbidden"
+        problem = f"there is no such field{known}" if is_unknown else field_problem(error)[1]
         raise BadInput(f"{location}.{field_name}: {problem}") from None
     try:
         check_spec(entry.model)

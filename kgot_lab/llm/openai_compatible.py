@@ -57,9 +57,8 @@ class _CallState:
 
     def charged(self, reply: Reply) -> Reply:
         """Return the reply with the total usage of the call."""
-        return replace(
-            reply, usage=replace(self.spent + reply.usage, seconds=time.perf_counter() - self.started)
-        )
+        seconds = time.perf_counter() - self.started
+        return replace(reply, usage=replace(self.spent + reply.usage, seconds=seconds))
 
 
 class OpenAICompatible:
@@ -93,9 +92,8 @@ class OpenAICompatible:
     ):
         import openai
 
-        if preset.name == "openai" and (
-            unread := os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")
-        ) not in {"", preset.base_url}:
+        unread = os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")
+        if preset.name == "openai" and unread not in {"", preset.base_url}:
             instead = "name a server of your own as http://HOST:PORT/v1#MODEL"
             say(
                 f"note: OPENAI_BASE_URL ({unread}) is not followed, openai:{model} is asked at {preset.base_url}; {instead}"
@@ -112,9 +110,8 @@ class OpenAICompatible:
         self._sleep, self._say = sleep, say
         self._wire = PROTOCOLS[preset.wire]
         self._thinks = is_reasoning_model(model) or settings.reasoning_effort not in {"", "none"}
-        self._manner = RequestFormat(
-            preset.schema_ways, preset.max_tokens_name, settings.reasoning_allowance(self._thinks)
-        )
+        allowance = settings.reasoning_allowance(self._thinks)
+        self._manner = RequestFormat(preset.schema_ways, preset.max_tokens_name, allowance)
         self._lock = threading.Lock()
         key = key_for(preset)
         self._client = openai.OpenAI(
@@ -138,9 +135,8 @@ class OpenAICompatible:
         In the worst case every reply but the last is empty, and each retry gets twice the tokens.
         """
         tries, asked = self.patience.empty, self.settings.apply_to(prompt)
-        return Usage(
-            estimate_tokens(asked) * tries, (asked.max_tokens + self._manner.allowance) * (2**tries - 1)
-        )
+        written = (asked.max_tokens + self._manner.allowance) * (2**tries - 1)
+        return Usage(estimate_tokens(asked) * tries, written)
 
     def __call__(self, prompt: Prompt) -> Reply:
         asking = _CallState(self.settings.apply_to(prompt))
@@ -191,11 +187,8 @@ class OpenAICompatible:
             self._count_worst(asking, manner)
         if self._adapt_format(outcome, manner, asking) and not outcome.broke_off:
             return
-        if (
-            not outcome.again
-            or asking.attempt >= self.patience.attempts
-            or asking.empty >= self.patience.empty
-        ):
+        spent_tries = asking.attempt >= self.patience.attempts or asking.empty >= self.patience.empty
+        if not outcome.again or spent_tries:
             error = LLMError(self._advice(outcome, asking))
             error.status = outcome.status
             raise error
@@ -208,12 +201,9 @@ class OpenAICompatible:
 
     def _max_requests(self, asking: _CallState, refusal: Refusal) -> int:
         """Return the maximum number of requests for a call, if each fails as this one did."""
-        empty = asking.empty and not refusal.status and refusal.reason.startswith(_EMPTY_REPLY)
-        return (
-            min(self.patience.attempts, asking.attempt + self.patience.empty - asking.empty)
-            if empty
-            else self.patience.attempts
-        )
+        if not asking.empty or refusal.status or not refusal.reason.startswith(_EMPTY_REPLY):
+            return self.patience.attempts
+        return min(self.patience.attempts, asking.attempt + self.patience.empty - asking.empty)
 
     def _request(self, asking: _CallState, manner: RequestFormat) -> Reply | Refusal:
         """Send one request, and return its reply or refusal.
@@ -227,18 +217,17 @@ class OpenAICompatible:
             answer = client.post(self._wire.address(self.preset), body=body, cast_to=object)
         except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
             return classify_error(error, sending)
-        return error_in_answer(answer) or self._outcome(
-            self._wire.read(answer, thinks=self._thinks), asking, manner
-        )
+        if (refusal := error_in_answer(answer)) is not None:
+            return refusal
+        return self._outcome(self._wire.read(answer, thinks=self._thinks), asking, manner)
 
     def _request_on(self, asking: _CallState, manner: RequestFormat) -> Generator[str, None, Reply | Refusal]:
         """Send one streaming request and yield the text of the answer."""
         client, body, sending = self._ready(asking, manner)
         hides = self._thinks and self.settings.reasoning_effort != "none" and not self.preset.thinks_apart
         answer = StreamedAnswer(self._wire, self._client.api_key, hides=hides)
-        refusal = yield from answer.pieces(
-            client, self._wire.address(self.preset), self._wire.streamed(body, manner), sending
-        )
+        address, body = self._wire.address(self.preset), self._wire.streamed(body, manner)
+        refusal = yield from answer.pieces(client, address, body, sending)
         if refusal is not None:
             return refusal
         outcome = self._outcome(answer.raw(thinks=self._thinks), asking, manner)
@@ -251,9 +240,9 @@ class OpenAICompatible:
         asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
         body = self._wire.body(self.model, asked, _token_limit(asking, manner), manner, self.settings)
         seconds = min(self.patience.timeout, max(seconds_left(), MIN_TIMEOUT))
-        client = (
-            self._client if seconds == self.patience.timeout else self._client.with_options(timeout=seconds)
-        )
+        client = self._client
+        if seconds != self.patience.timeout:
+            client = client.with_options(timeout=seconds)
         return client, body, RequestTarget(self.preset.base_url, seconds, self.patience.longest_asked)
 
     def _outcome(self, raw: RawReply | str, asking: _CallState, manner: RequestFormat) -> Reply | Refusal:
@@ -291,21 +280,16 @@ class OpenAICompatible:
         """
         if self.price:
             read = estimate_tokens(asking.prompt) if _READS in untold else 0
-            report_possible_charge(
-                self.price.of(read, _token_limit(asking, manner) if _WRITES in untold else 0)
-            )
+            written = _token_limit(asking, manner) if _WRITES in untold else 0
+            report_possible_charge(self.price.of(read, written))
 
     def _reply(self, raw: RawReply, limit: int, asking: _CallState) -> Reply | Refusal:
         """Build the reply, or the refusal for an empty one, whose tokens are charged all the same."""
         cost = raw.charged or (self.price.of(raw.read, raw.written) if self.price else 0.0)
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
         if raw.said.strip() and not raw.declined:
-            return Reply(
-                mask_key(raw.said, self._client.api_key),
-                usage,
-                cut=raw.ended == "length",
-                logprob=raw.logprob,
-            )
+            text = mask_key(raw.said, self._client.api_key)
+            return Reply(text, usage, cut=raw.ended == "length", logprob=raw.logprob)
         asking.spent += usage
         if raw.declined:
             return Refusal(f"it declined: {raw.declined}", advice="Ask in other words, or another model.")
@@ -327,17 +311,15 @@ class OpenAICompatible:
         return True
 
     def _server_message(self, refusal: Refusal, then: str) -> ServerMessage:
-        return ServerMessage(
-            f"{self.name}: {self._keyless(refusal.reason)}; {then}", f"{self.name}: {refusal.kind}; {then}"
-        )
+        full = f"{self.name}: {self._keyless(refusal.reason)}; {then}"
+        return ServerMessage(full, f"{self.name}: {refusal.kind}; {then}")
 
     def _retry_delay(self, refusal: Refusal, attempt: int) -> float:
         """Return the seconds to wait: as requested by the server, else exponential backoff with jitter."""
         if refusal.wait is not None:
             return refusal.wait
-        return min(
-            self.patience.longest_wait, self.patience.first_wait * 2.0 ** (attempt - 1)
-        ) * random.uniform(0.5, 1.0)
+        wait = min(self.patience.longest_wait, self.patience.first_wait * 2.0 ** (attempt - 1))
+        return wait * random.uniform(0.5, 1.0)
 
     def _advice(self, refusal: Refusal, asking: _CallState) -> str:
         tries = f" after {asking.attempt} requests" if asking.attempt > 1 else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, urlsplit
 
 from kgot_lab.errors import BadInput, UnknownName, require_amount, require_count
@@ -41,37 +41,24 @@ ENDPOINTS = {
     preset.name: preset
     for preset in (
         Endpoint(
-            "openai",
-            "https://api.openai.com/v1",
-            "OPENAI_API_KEY",
-            max_tokens_name="max_completion_tokens",
-            thinks_apart=True,
+            "openai", "https://api.openai.com/v1", "OPENAI_API_KEY",
+            max_tokens_name="max_completion_tokens", thinks_apart=True,
         ),
         Endpoint(
-            "anthropic",
-            "https://api.anthropic.com/v1/",
-            "ANTHROPIC_API_KEY",
-            schema_ways=("words",),
-            takes_seed=False,
-            thinks_apart=True,
+            "anthropic", "https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY",
+            schema_ways=("words",), takes_seed=False, thinks_apart=True,
         ),
         Endpoint(
-            "gemini",
-            "https://generativelanguage.googleapis.com/v1beta/openai/",
-            "GEMINI_API_KEY",
+            "gemini", "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY",
             thinks_apart=True,
         ),
         Endpoint("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", thinks_apart=True),
         Endpoint(
-            "ollama",
-            "http://localhost:11434/v1",
-            "OLLAMA_API_KEY",
-            key_needed=False,
-            schema_ways=("format", "words"),
-            wire="ollama",
+            "ollama", "http://localhost:11434/v1", "OLLAMA_API_KEY",
+            key_needed=False, schema_ways=("format", "words"), wire="ollama",
         ),
     )
-}
+}  # fmt: skip
 
 # a separate variable, so that no other key is sent to a typed address
 SERVER_KEY = "KGOT_LAB_SERVER_KEY"
@@ -91,10 +78,8 @@ def server_at(address: str) -> tuple[Endpoint, str]:
     parts = _parts(address)
     if not parts.hostname or not parts.fragment:
         raise BadInput(f"a server is named by its address and a model: {parts.scheme}://HOST:PORT/v1#MODEL")
-    where = parts._replace(fragment="").geturl()
-    return Endpoint(
-        parts.netloc, where, SERVER_KEY, False, ("json_schema", "json_object", "words")
-    ), parts.fragment
+    where, ways = parts._replace(fragment="").geturl(), ("json_schema", "json_object", "words")
+    return Endpoint(parts.netloc, where, SERVER_KEY, False, ways), parts.fragment
 
 
 def ollama_address() -> str:
@@ -117,11 +102,9 @@ def _parts(address: str) -> SplitResult:
     Raises BadInput, which says what is wrong, for an invalid one.
     """
     is_shown = "@" not in address  # it may contain a password
-    problem = (
-        f"{address!r:.200} is no address of a server"
-        if is_shown
-        else "that is no address of a server, and may hold a password"
-    )
+    problem = "that is no address of a server, and may hold a password"
+    if is_shown:
+        problem = f"{address!r:.200} is no address of a server"
     if not address.isprintable() or " " in address.partition("#")[0]:
         raise BadInput(f"{problem}: it holds a space or a letter that cannot be seen")
     try:
@@ -240,9 +223,8 @@ _LIKELY = (
 
 def guess_spec(model: str) -> str:
     """Return the full name that a bare model name most likely means, as openai:gpt-4o for gpt-4o, or ""."""
-    return next(
-        (full.format(model) for pattern, full in _LIKELY if re.fullmatch(pattern, model.strip().lower())), ""
-    )
+    name = model.strip().lower()
+    return next((full.format(model) for pattern, full in _LIKELY if re.fullmatch(pattern, name)), "")
 
 
 # Settings of a model for all prompts, and limits of retries.
@@ -271,13 +253,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.reasoning_effort not in ALLOWANCES:
-            raise UnknownName(
-                "reasoning_effort", self.reasoning_effort, [effort for effort in ALLOWANCES if effort]
-            )
+            known = [effort for effort in ALLOWANCES if effort]
+            raise UnknownName("reasoning_effort", self.reasoning_effort, known)
         for name, value in (("temperature", self.temperature), ("temperature_scale", self.temperature_scale)):
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2
-            ):
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (is_number and 0 <= value <= 2):
                 raise BadInput(f"{name} must be between 0 and 2, not {value!r}")
         for name, number, least in (
             ("max_tokens", self.max_tokens, 1),
@@ -293,25 +273,19 @@ class Settings:
 
         Other settings give other replies.
         """
-        defaults = Settings()
-        values = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if getattr(self, field.name) != getattr(defaults, field.name)
-        }
+        values, defaults = vars(self), vars(Settings())
+        changed = {name: value for name, value in values.items() if value != defaults[name]}  # 0.0 equals 0
         parts = [
             f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
-            for name, value in values.items()
-        ]  # 0.0 equals 0
+            for name, value in changed.items()
+        ]
         return f" [{', '.join(parts)}]" if parts else ""
 
     def apply_to(self, prompt: Prompt) -> Prompt:
         """Return the prompt with these settings applied."""
-        temperature = (
-            min(2.0, prompt.temperature * self.temperature_scale)
-            if self.temperature is None
-            else self.temperature
-        )
+        temperature = self.temperature
+        if temperature is None:
+            temperature = min(2.0, prompt.temperature * self.temperature_scale)
         return replace(prompt, temperature=temperature, max_tokens=self.max_tokens or prompt.max_tokens)
 
     def reasoning_allowance(self, reasons: bool) -> int:

@@ -155,9 +155,8 @@ class Recorder:
         asked: Iterable[tuple[Prompt, Reply]] = (),
     ):
         self.path, self._llm = Path(path), llm
-        self.head = head or TapeHeader(
-            llm.name, getattr(llm, "sha256", ""), getattr(llm, "engine", ""), date.today().isoformat()
-        )
+        sha256, engine = getattr(llm, "sha256", ""), getattr(llm, "engine", "")
+        self.head = head or TapeHeader(llm.name, sha256, engine, date.today().isoformat())
         self._keys = PromptKeys(self.head.model)
         self._write_header()
         self._tape = Recorded(self.path)
@@ -340,19 +339,11 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
         )
     about: Mapping[str, Json] = lines[0].get("about") or {}
     recorded = str(about.get("recorded") or lines[0].get("created", ""))[:10]
-    head = TapeHeader(
-        model or models[0],
-        str(about.get("model_sha256", "")),
-        str(about.get("engine", "")),
-        recorded,
-        f"run {lines[0].get('run', '')}",
-    )
+    sha256, engine = str(about.get("model_sha256", "")), str(about.get("engine", ""))
+    head = TapeHeader(model or models[0], sha256, engine, recorded, f"run {lines[0].get('run', '')}")
     keys = PromptKeys(head.model)
-    return head, {
-        keys.next_key(_prompt_text(line, trace)): reply_from_json(line)
-        for line in prompt_lines
-        if line.get("model") == head.model
-    }
+    own = [line for line in prompt_lines if line.get("model") == head.model]
+    return head, {keys.next_key(_prompt_text(line, trace)): reply_from_json(line) for line in own}
 
 
 def recorded_prompts(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]]:
@@ -360,21 +351,14 @@ def recorded_prompts(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]
 
     Raises TraceError if the trace cannot be read.
     """
-    lines = _prompt_lines(list(_lines(Path(trace))))
-    return [
-        (_prompt_text(line, str(trace)), reply_from_json(line))
-        for line in lines
-        if line.get("model") == model
-    ]
+    own = [line for line in _prompt_lines(list(_lines(Path(trace)))) if line.get("model") == model]
+    return [(_prompt_text(line, str(trace)), reply_from_json(line)) for line in own]
 
 
 def _prompt_lines(lines: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
     """Return the Asked events of a run. Prompts sent inside tools are in the results of the tools."""
-    return [
-        line
-        for line in lines[1:]
-        if line.get("event") == "Asked" and not str(line.get("role")).startswith("inside ")
-    ]
+    asked = (line for line in lines[1:] if line.get("event") == "Asked")
+    return [line for line in asked if not str(line.get("role")).startswith("inside ")]
 
 
 def prompt_to_json(prompt: Prompt) -> dict[str, Json]:
@@ -382,9 +366,7 @@ def prompt_to_json(prompt: Prompt) -> dict[str, Json]:
 
     Images and likelihood are included only if present, so that older records stay the same.
     """
-    messages = [
-        {"role": message.role, "text": message.text} | _images(message) for message in prompt.messages
-    ]
+    messages = [{"role": turn.role, "text": turn.text} | _images(turn) for turn in prompt.messages]
     schema = None if prompt.schema is None else dict(prompt.schema)
     return {
         "messages": messages, "schema": schema, "temperature": prompt.temperature, "seed": prompt.seed, "max_tokens": prompt.max_tokens,
@@ -426,16 +408,11 @@ def reply_from_json(line: Mapping[str, Json]) -> Reply:
     """
     try:
         logprob = logprob_from_json(line.get("logprob"))
-        return Reply(
-            str(line["reply"]),
-            Usage(**line.get("usage", {})),
-            cut=bool(line.get("cut", False)),
-            logprob=logprob,
-        )
+        usage, cut = Usage(**line.get("usage", {})), bool(line.get("cut", False))
+        return Reply(str(line["reply"]), usage, cut=cut, logprob=logprob)
     except (KeyError, TypeError) as error:
-        raise TraceError(
-            f"the entry {line.get('key') or line.get('event')} is not a reply: {error!r}"
-        ) from None
+        name = line.get("key") or line.get("event")
+        raise TraceError(f"the entry {name} is not a reply: {error!r}") from None
 
 
 def logprob_from_json(value: Json) -> float | None:
@@ -486,9 +463,8 @@ class Scripted:
     def __call__(self, prompt: Prompt) -> Reply:
         text = self._replies(prompt) if callable(self._replies) else self._next()
         self.asked.append(prompt)
-        return Reply(
-            text, Usage(sum(len(message.text.split()) for message in prompt.messages), len(text.split()))
-        )
+        words = sum(len(message.text.split()) for message in prompt.messages)
+        return Reply(text, Usage(words, len(text.split())))
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
         """Stream the reply word by word, and the Reply last.
@@ -506,9 +482,7 @@ class Scripted:
         return self._replies[len(self.asked)]
 
     def __repr__(self) -> str:
-        left = (
-            "a function"
-            if callable(self._replies)
-            else f"{len(self._replies) - len(self.asked)} replies left"
-        )
+        left = "a function"
+        if not callable(self._replies):
+            left = f"{len(self._replies) - len(self.asked)} replies left"
         return f"<{self.name}: {left}>"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from kgot_lab.errors import LLMError, describe_value
@@ -124,14 +125,8 @@ class StreamedAnswer:
         import openai
 
         try:
-            with (
-                _as_client_error(),
-                closing(
-                    client.post(
-                        address, body=body, cast_to=object, stream=True, stream_cls=openai.Stream[object]
-                    )
-                ) as stream,
-            ):
+            post = partial(client.post, address, body=body, cast_to=object, stream=True)
+            with _as_client_error(), closing(post(stream_cls=openai.Stream[object])) as stream:
                 # an HTML page will not become an answer
                 if "html" in stream.response.headers.get("content-type", "").lower():
                     return Refusal("the answer is a page of the web, and no chat completion")

@@ -91,9 +91,8 @@ class StepwiseRecord:
 def _joined(inner: list[RecordedCall], used: list[Usage], account: object) -> list[RecordedCall]:
     """Replace the records of inner calls by one, if its usage is known."""
     if used and (account is not None or not inner):
-        return [
-            RecordedCall(Usage.total(used), (*(each for call in inner for each in call.accounts), account))
-        ]
+        accounts = (*(each for call in inner for each in call.accounts), account)
+        return [RecordedCall(Usage.total(used), accounts)]
     return inner
 
 
@@ -165,9 +164,9 @@ def is_usage(value: object) -> TypeGuard[Usage]:
 
 def is_logprob(value: object) -> TypeGuard[float]:
     """Return whether a value is a log-probability: a finite number of 0 or less."""
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value <= 0
-    )
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and value <= 0
 
 
 def compact_schema(shape: type[BaseModel]) -> dict[str, Json]:
@@ -252,9 +251,7 @@ def _compact(part: Json, definitions: Mapping[str, Json]) -> Json:
     left_out = {"title", "default", "$defs", "discriminator", "properties"}
     compacted = {key: _compact(value, definitions) for key, value in part.items() if key not in left_out}
     if "properties" in part:  # a property may itself be called title
-        compacted["properties"] = {
-            key: _compact(value, definitions) for key, value in part["properties"].items()
-        }
+        compacted["properties"] = {key: _compact(v, definitions) for key, v in part["properties"].items()}
         compacted.setdefault("additionalProperties", False)
     return compacted
 
@@ -274,9 +271,8 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
             found.append((value, start - opening.start()))
         except (ValueError, RecursionError) as error:
             where = getattr(error, "pos", opening.start())
-            broken = (
-                broken or f"the JSON breaks at character {where} of {len(text)}: {explain_json_error(error)}"
-            )
+            problem = f"the JSON breaks at character {where} of {len(text)}: {explain_json_error(error)}"
+            broken = broken or problem
             start = opening.start() + 1
     return found, broken
 
@@ -297,9 +293,7 @@ def field_problem(error: ValidationError) -> tuple[str, str]:
     first = problems[0]
     steps = [str(step) for step in first["loc"] if re.fullmatch(r"[\w-]+", str(step))]  # others: types
     if len(steps) < len(first["loc"]) or first["type"] == "union_tag_invalid":
-        alternatives = [
-            problem for problem in problems if problem["loc"][: len(steps)] == first["loc"][: len(steps)]
-        ]
+        alternatives = [p for p in problems if p["loc"][: len(steps)] == first["loc"][: len(steps)]]
         return ".".join(steps), f"it is {' or '.join(dict.fromkeys(map(_expected_value, alternatives)))}"
     expected = _expected_value(first)
     return ".".join(steps), f"it is {expected}" if expected else str(first["msg"]).removeprefix(

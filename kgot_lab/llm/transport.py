@@ -86,9 +86,8 @@ class ChatCollector:
         self._finish = _member(choice, "finish_reason") or self._finish
         self.ended = self.ended or bool(self._finish)
         tokens = _member(_member(choice, "logprobs"), "content")
-        self._logprobs += (
-            [{"logprob": _member(token, "logprob")} for token in tokens] if isinstance(tokens, list) else []
-        )
+        if isinstance(tokens, list):
+            self._logprobs += [{"logprob": _member(token, "logprob")} for token in tokens]
         said, thought = _texts(message.get("content"))
         thought = thought or str(message.get("reasoning_content") or message.get("reasoning") or "")
         self._said.append(said)
@@ -99,11 +98,8 @@ class ChatCollector:
     def whole(self) -> Json:
         if not self._chat:
             return {}
-        message = {
-            "content": "".join(self._said),
-            "reasoning_content": "".join(self._thought),
-            "refusal": "".join(self._refusal),
-        }
+        texts = {"content": self._said, "reasoning_content": self._thought, "refusal": self._refusal}
+        message = {name: "".join(parts) for name, parts in texts.items()}
         choice = {"message": message, "finish_reason": self._finish, "logprobs": {"content": self._logprobs}}
         return {"choices": [choice], "usage": self._usage}
 
@@ -165,9 +161,7 @@ class ChatCompletions:
         prompt_sent = write_schema_in_prompt(prompt) if schema_mode == "words" else prompt
         body: dict[str, Json] = {
             "model": model,
-            "messages": [
-                {"role": message.role, "content": _parts(message)} for message in prompt_sent.messages
-            ],
+            "messages": [{"role": turn.role, "content": _parts(turn)} for turn in prompt_sent.messages],
             format.max_tokens_name: max_tokens,
             "temperature": prompt.temperature,
             "seed": prompt.seed,
@@ -175,10 +169,8 @@ class ChatCompletions:
             "logprobs": prompt.likelihood or None,
         }
         if schema_mode == "json_schema":
-            body["response_format"] = {
-                "type": schema_mode,
-                "json_schema": {"name": "reply", "schema": prompt.schema, "strict": False},
-            }
+            schema = {"name": "reply", "schema": prompt.schema, "strict": False}
+            body["response_format"] = {"type": schema_mode, "json_schema": schema}
         elif schema_mode == "json_object":
             body["response_format"] = {"type": schema_mode, "schema": prompt.schema}
         return _supported_only(body, format)
@@ -188,11 +180,9 @@ class ChatCompletions:
 
         See "stream_options" at platform.openai.com. Without streaming no such option is sent.
         """
-        return (
-            body
-            if "stream" in format.left_out
-            else _supported_only({**body, "stream": True, "stream_options": {"include_usage": True}}, format)
-        )
+        if "stream" in format.left_out:
+            return body
+        return _supported_only({**body, "stream": True, "stream_options": {"include_usage": True}}, format)
 
     def gathering(self) -> StreamCollector:
         return ChatCollector()
@@ -205,19 +195,8 @@ class ChatCompletions:
             return "the answer holds no choices, so it is not a chat completion"
         text, separate = _texts(message.get("content"))
         said, inline = split_reasoning(text, thinks=thinks)
-        thought = next(
-            (
-                text_found
-                for text_found in (
-                    separate,
-                    inline,
-                    message.get("reasoning_content"),
-                    message.get("reasoning"),
-                )
-                if text_found
-            ),
-            "",
-        )
+        thoughts = (separate, inline, message.get("reasoning_content"), message.get("reasoning"))
+        thought = next(filter(None, thoughts), "")
         usage = _member(answer, "usage")
         read, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         # Gemini and xAI count reasoning only in the total
@@ -226,16 +205,8 @@ class ChatCompletions:
         hidden = counted or written - completion or estimate_reasoning_tokens(written, str(thought), said)
         ended, refusal = _member(choice, "finish_reason"), message.get("refusal")
         declined = str(refusal or ("a filter withheld it" if ended == "content_filter" else ""))
-        return RawReply(
-            said,
-            str(ended),
-            read,
-            written,
-            min(hidden, written),
-            _number(usage, "cost"),
-            declined,
-            _logprob(choice),
-        )
+        hidden, cost = min(hidden, written), _number(usage, "cost")
+        return RawReply(said, str(ended), read, written, hidden, cost, declined, _logprob(choice))
 
 
 class OllamaChat:
@@ -252,12 +223,8 @@ class OllamaChat:
     ) -> dict[str, Json]:
         schema_mode = format.ways[0] if prompt.schema is not None else ""
         prompt_sent = write_schema_in_prompt(prompt) if schema_mode == "words" else prompt
-        options = {
-            "num_predict": max_tokens,
-            "temperature": prompt.temperature,
-            "seed": prompt.seed,
-            "num_ctx": settings.num_ctx,
-        }
+        options: dict[str, Json] = {"num_predict": max_tokens, "temperature": prompt.temperature}
+        options |= {"seed": prompt.seed, "num_ctx": settings.num_ctx}
         body: dict[str, Json] = {
             "model": model,
             "messages": [_with_images(message) for message in prompt_sent.messages],
@@ -266,10 +233,8 @@ class OllamaChat:
             "reasoning_effort": _THINK.get(settings.reasoning_effort),
             "format": prompt.schema if schema_mode == "format" else None,
         }
-        return {
-            {"reasoning_effort": "think"}.get(name, name): value
-            for name, value in _supported_only(body, format).items()
-        }
+        supported = _supported_only(body, format).items()
+        return {"think" if name == "reasoning_effort" else name: value for name, value in supported}
 
     def streamed(self, body: dict[str, Json], format: RequestFormat) -> dict[str, Json]:
         return {**body, "stream": "stream" not in format.left_out}
@@ -284,13 +249,8 @@ class OllamaChat:
         said, inside = split_reasoning(str(message.get("content") or ""), thinks=thinks)
         thought = str(message.get("thinking") or inside)
         read, written = _count(answer, "prompt_eval_count"), _count(answer, "eval_count")
-        return RawReply(
-            said,
-            str(_member(answer, "done_reason")),
-            read,
-            written,
-            estimate_reasoning_tokens(written, thought, said),
-        )
+        ended, hidden = str(_member(answer, "done_reason")), estimate_reasoning_tokens(written, thought, said)
+        return RawReply(said, ended, read, written, hidden)
 
 
 # Ollama supports low, medium, high and max for some models. Other models treat any of them as true.
@@ -333,12 +293,9 @@ def _texts(content: Json) -> tuple[str, str]:
     if isinstance(content, str):
         return content, ""
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
-    said = "".join(
-        part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)
-    )
-    return said, "".join(
-        str(part["thinking"]) for part in parts if part.get("type") == "thinking" and part.get("thinking")
-    )
+    said = "".join(p["text"] for p in parts if p.get("type") == "text" and isinstance(p.get("text"), str))
+    thoughts = (p["thinking"] for p in parts if p.get("type") == "thinking" and p.get("thinking"))
+    return said, "".join(map(str, thoughts))
 
 
 def _logprob(choice: Json) -> float | None:
@@ -354,11 +311,8 @@ def _logprob(choice: Json) -> float | None:
 def _number(value: Json, name: str) -> float:
     """Return a number in an answer, or 0."""
     number = _member(value, name)
-    return (
-        float(number)
-        if isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < _HUGE
-        else 0.0
-    )
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    return float(number) if is_number and 0 < number < _HUGE else 0.0
 
 
 def _count(value: Json, name: str) -> int:

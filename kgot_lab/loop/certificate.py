@@ -52,11 +52,9 @@ def rival_values(
     rivals: dict[str, list[SourcedSentence]] = {}
     for sentence in stating:
         for other in sentences:
-            if (
-                other.source == sentence.source
-                or contains_words(value, other.text)
-                or not (names_subject(other, subject) or other.title == sentence.title)
-            ):
+            if other.source == sentence.source or contains_words(value, other.text):
+                continue
+            if other.title != sentence.title and not names_subject(other, subject):
                 continue
             rival = rival_value(sentence.text, other.text, value)
             # else it says that of its own subject
@@ -70,10 +68,8 @@ def rival_value(sentence: str, other_sentence: str, value: str) -> str:
 
     Returns "" if the rest of the two sentences differs too much, or if no value of the same kind is there.
     """
-    words = _WORD.findall(sentence)
-    other_words = _WORD.findall(other_sentence)
-    value_words = _WORD.findall(value)
-    folded, other_folded = ([word.casefold() for word in words] for words in (words, other_words))
+    words, other_words, value_words = map(_WORD.findall, (sentence, other_sentence, value))
+    folded, other_folded = ([word.casefold() for word in part] for part in (words, other_words))
     start = _find_words([word.casefold() for word in value_words], folded)
     if start is None:
         return ""
@@ -87,19 +83,13 @@ def rival_value(sentence: str, other_sentence: str, value: str) -> str:
         other_end = min(other_end, block.b + block.size - tail) if tail else other_end
     context_size = len(words) - len(value_words)
     replacement = other_words[other_start:other_end]
-    if (
-        context_size < 2
-        or shared < MIN_SHARED_WORDS * context_size
-        or not 0 < len(replacement) <= len(value_words) + _MAX_EXTRA_WORDS
-    ):
+    if context_size < 2 or shared < MIN_SHARED_WORDS * context_size:
+        return ""
+    if not 0 < len(replacement) <= len(value_words) + _MAX_EXTRA_WORDS:
         return ""
     rival = " ".join(replacement)
-    return (
-        rival
-        if _value_kind(rival) == _value_kind(value)
-        and not (set(name_tokens(rival)) <= set(name_tokens(value)))
-        else ""
-    )
+    is_part = set(name_tokens(rival)) <= set(name_tokens(value))
+    return rival if _value_kind(rival) == _value_kind(value) and not is_part else ""
 
 
 def names_subject(sentence: SourcedSentence, name: str) -> bool:
@@ -109,11 +99,8 @@ def names_subject(sentence: SourcedSentence, name: str) -> bool:
 
 
 def _find_words(wanted: list[str], words: list[str]) -> int | None:
-    positions = range(len(words) - len(wanted) + 1)
-    return next(
-        (position for position in positions if wanted and words[position : position + len(wanted)] == wanted),
-        None,
-    )
+    starts = range(len(words) - len(wanted) + 1) if wanted else ()
+    return next((start for start in starts if words[start : start + len(wanted)] == wanted), None)
 
 
 def _value_kind(value: str) -> tuple[bool, bool]:
@@ -123,11 +110,8 @@ def _value_kind(value: str) -> tuple[bool, bool]:
 
 # Needs of an answer: the hops of its question, the compared values, or a path of sentences to the answer.
 
-ANSWERED_BY, MENTIONED_BY, LEADS_TO = (
-    "is answered by",
-    "is mentioned by",
-    "leads to",
-)  # relations of what is missing
+# relations of what is missing
+ANSWERED_BY, MENTIONED_BY, LEADS_TO = "is answered by", "is mentioned by", "leads to"
 _MAX_RELATION_LENGTH = 60  # characters of a relation that is taken from a sentence
 _QUESTION_WORDS = LEADING_STOP_WORDS | frozenset(
     "whose whom why does do did can could name both between among after before during if".split()
@@ -154,13 +138,14 @@ def needed_facts(run: RunMaterial) -> list[RunFact]:
     """
     facts = _hop_facts(run) or _comparison_facts(run) or _path_facts(run)
     if run.answered.forced and all(fact.said for fact in facts):
-        facts = [
-            *facts,
-            RunFact(
-                Triple(run.question or "the question", ANSWERED_BY, run.answered.text.strip() or "nothing")
-            ),
-        ]
+        return [*facts, _unstated_answer(run)]
     return facts
+
+
+def _unstated_answer(run: RunMaterial) -> RunFact:
+    """Return that the question has the answer, without a sentence that says so."""
+    answer = run.answered.text.strip() or "nothing"
+    return RunFact(Triple(run.question or "the question", ANSWERED_BY, answer))
 
 
 # --- hops and comparisons ---
@@ -178,16 +163,15 @@ def _hop_facts(run: RunMaterial) -> list[RunFact]:
     facts: list[RunFact] = []
     for hop in run.hops:
         question, names = fill_hop(hop, answers), hop_subjects(hop, answers)
-        reading = next(remaining, None) if len(answers) == len(facts) else None
+        follows_open = len(answers) < len(facts)
+        reading = None if follows_open else next(remaining, None)
         if reading is None or reading.question != question or reading.problem or not reading.answer:
-            is_open = len(answers) == len(facts)  # else a hop before it is open
             facts.append(
-                RunFact(OpenFact(question if is_open else hop, names[-1] if names and is_open else ""))
+                RunFact(OpenFact(hop) if follows_open else OpenFact(question, names[-1] if names else ""))
             )
             continue
-        facts.append(
-            _read_fact(run, names[-1] if names else _common_title(reading) or question, question, reading)
-        )
+        subject = names[-1] if names else _common_title(reading) or question
+        facts.append(_read_fact(run, subject, question, reading))
         answers.append(reading.answer)
     if not facts or len(answers) < len(facts) or same_answer(answers[-1], run.answered.text):
         return facts
@@ -208,9 +192,9 @@ def _comparison_facts(run: RunMaterial) -> list[RunFact]:
     for thing, questions in zip(things, parse_comparison_questions(reply, things), strict=False):
         texts: list[str] = []
         for pattern in questions:
-            question, name = (
-                (pattern.replace("#1", texts[0]), texts[0]) if texts and "#1" in pattern else (pattern, thing)
-            )
+            question, name = pattern, thing
+            if texts and "#1" in pattern:
+                question, name = pattern.replace("#1", texts[0]), texts[0]
             reading = next(remaining, None)
             if reading is None or reading.question != question or reading.problem:
                 return []
@@ -252,11 +236,7 @@ def _stating_sentences(
     run: RunMaterial, shown: Iterable[SourcedSentence], subject: str, value: str
 ) -> tuple[SourcedSentence, ...]:
     """Return the sentences shown, followed by all that name a subject and contain a value."""
-    named = (
-        sentence
-        for sentence in run.all_sentences
-        if contains_words(value, sentence.text) and names_subject(sentence, subject)
-    )
+    named = (s for s in run.all_sentences if contains_words(value, s.text) and names_subject(s, subject))
     return tuple(dict.fromkeys([*shown, *named]))
 
 
@@ -282,22 +262,14 @@ def _path_facts(run: RunMaterial) -> list[RunFact]:
     """
     answer = run.answered.text.strip()
     if not answer or not any(contains_words(answer, each.text) for each in run.path_sentences):
-        return [
-            *_missing_names(run),
-            RunFact(Triple(run.question or "the question", ANSWERED_BY, answer or "nothing")),
-        ]
+        return [*_missing_names(run), _unstated_answer(run)]
     named = {normalise_name(name): name for name in question_names(run.question, run.titles())}
     unnamed = _missing_names(run)
     # the answer is one of the named things: each must be mentioned
     if any(_same_name(name, answer) for name in named.values()):
-        return [
-            *unnamed,
-            *(
-                _mention_fact(run, name)
-                for name in named.values()
-                if OpenFact(MENTIONED_BY, name) not in [each.needed for each in unnamed]
-            ),
-        ]
+        missing = [fact.needed for fact in unnamed]
+        present = [name for name in named.values() if OpenFact(MENTIONED_BY, name) not in missing]
+        return [*unnamed, *(_mention_fact(run, name) for name in present)]
     links = [*_fact_links(run, named, answer), *_sentence_links(run, named, answer)]
     facts: dict[Triple | OpenFact, RunFact] = {fact.needed: fact for fact in unnamed}
     for key, name in named.items():
@@ -308,7 +280,7 @@ def _path_facts(run: RunMaterial) -> list[RunFact]:
     if facts:
         return list(facts.values())
     asked = Triple(run.question or "the question", ANSWERED_BY, answer)
-    return [RunFact(asked, tuple(each for each in run.path_sentences if contains_words(answer, each.text)))]
+    return [RunFact(asked, tuple(s for s in run.path_sentences if contains_words(answer, s.text)))]
 
 
 def question_names(question: str, titles: Iterable[str]) -> list[str]:
@@ -324,11 +296,8 @@ def question_names(question: str, titles: Iterable[str]) -> list[str]:
             words = words[1:]
         name = " ".join(words).removesuffix("'s").removesuffix("’s").rstrip(".,'’")
         key = normalise_name(name)
-        if (
-            len(key) > 2
-            and key in capitalised_names(name)
-            and not any(key in other or other in key for other in names)
-        ):
+        overlaps = any(key in other or other in key for other in names)
+        if len(key) > 2 and key in capitalised_names(name) and not overlaps:
             names[key] = name
     return list(names.values())
 
@@ -336,18 +305,18 @@ def question_names(question: str, titles: Iterable[str]) -> list[str]:
 def _missing_names(run: RunMaterial) -> list[RunFact]:
     """Return the names of the question that no sentence of the path mentions."""
     names = question_names(run.question, run.titles())
-    return [
-        RunFact(OpenFact(MENTIONED_BY, name))
-        for name in names
-        if not any(names_subject(sentence, name.split("(")[0]) for sentence in run.path_sentences)
-    ]
+    return [RunFact(OpenFact(MENTIONED_BY, name)) for name in names if not _naming_sentences(run, name)]
+
+
+def _naming_sentences(run: RunMaterial, name: str) -> tuple[SourcedSentence, ...]:
+    """Return the sentences of the path that name it, with or without what its parentheses add."""
+    subject = name.split("(")[0]
+    return tuple(sentence for sentence in run.path_sentences if names_subject(sentence, subject))
 
 
 def _mention_fact(run: RunMaterial, name: str) -> RunFact:
     """Return the fact that sentences of the path mention a name."""
-    stating = tuple(
-        sentence for sentence in run.path_sentences if names_subject(sentence, name.split("(")[0])
-    )
+    stating = _naming_sentences(run, name)
     return RunFact(Triple(name, MENTIONED_BY, stating[0].title or stating[0].source or name), stating)
 
 
@@ -373,15 +342,9 @@ def _shortest_path(run: RunMaterial, key: str, name: str, links: Sequence[_PathL
     node = _ANSWER_NODE
     while node in previous:
         earlier, link = previous[node]
-        facts.insert(
-            0,
-            _link_fact(
-                run,
-                name if earlier == key else link.nodes[earlier],
-                answer if node == _ANSWER_NODE else link.nodes[node],
-                link,
-            ),
-        )
+        start = name if earlier == key else link.nodes[earlier]
+        end = answer if node == _ANSWER_NODE else link.nodes[node]
+        facts.insert(0, _link_fact(run, start, end, link))
         node = earlier
     return facts
 
@@ -389,9 +352,8 @@ def _shortest_path(run: RunMaterial, key: str, name: str, links: Sequence[_PathL
 def _link_fact(run: RunMaterial, start: str, end: str, link: _PathLink) -> RunFact:
     stating = _stating_sentences(run, link.said, start, end)
     relation = link.relation or _relation_between(link.said[0], start, end)
-    return RunFact(
-        Triple(start, relation, end), stating, rival_values(stating, run.all_sentences, start, end)
-    )
+    rivals = rival_values(stating, run.all_sentences, start, end)
+    return RunFact(Triple(start, relation, end), stating, rivals)
 
 
 def _fact_links(run: RunMaterial, names: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
@@ -400,11 +362,8 @@ def _fact_links(run: RunMaterial, names: Mapping[str, str], answer: str) -> Iter
         texts = {support.sentence for support in supports_of(edge.properties)}
         nodes = {normalise_name(end): end for end in (edge.source, edge.target)}
         nodes |= {key: name for key, name in names.items() if any(key in end for end in nodes)}
-        nodes |= (
-            {_ANSWER_NODE: answer}
-            if any(contains_words(answer, end) for end in (edge.source, edge.target))
-            else {}
-        )
+        if any(contains_words(answer, end) for end in (edge.source, edge.target)):
+            nodes[_ANSWER_NODE] = answer
         if stating := tuple(sentence for sentence in run.all_sentences if sentence.text in texts):
             yield _PathLink(nodes, stating, edge.type)
 
@@ -417,17 +376,13 @@ def _sentence_links(run: RunMaterial, names: Mapping[str, str], answer: str) -> 
         short_title = sentence.title.split("(")[0].split(",")[0].strip()
         nodes = {normalise_name(title): title for title in (sentence.title, short_title) if title}
         nodes |= {key: name for key, name in names.items() if names_subject(sentence, name.split("(")[0])}
-        nodes |= {
-            normalise_name(title): title
-            for name in titles.find_names(sentence.text)
-            for title in titles[name]
-        }
-        nodes |= {
-            key: key.title()
-            for key in capitalised_names(sentence.text)
-            if key not in nodes and not contains_words(key, answer)
-        }
-        nodes |= {_ANSWER_NODE: answer} if contains_words(answer, sentence.text) else {}
+        found_titles = [title for name in titles.find_names(sentence.text) for title in titles[name]]
+        nodes |= {normalise_name(title): title for title in found_titles}
+        for key in capitalised_names(sentence.text):
+            if not contains_words(key, answer):
+                nodes.setdefault(key, key.title())
+        if contains_words(answer, sentence.text):
+            nodes[_ANSWER_NODE] = answer
         yield _PathLink(nodes, (sentence,))
 
 
@@ -447,11 +402,8 @@ def _relation_between(sentence: SourcedSentence, start: str, end: str) -> str:
 
 def _truncate(words: str) -> str:
     words = " ".join(words.split()) or "is said with"
-    return (
-        words
-        if len(words) <= _MAX_RELATION_LENGTH
-        else f"… {words[-_MAX_RELATION_LENGTH:].partition(' ')[2]}"
-    )
+    is_short = len(words) <= _MAX_RELATION_LENGTH
+    return words if is_short else f"… {words[-_MAX_RELATION_LENGTH:].partition(' ')[2]}"
 
 
 # Certification: sentences as claims in a memory of their own, and the state of the needed facts there.
@@ -469,9 +421,7 @@ def certificate_of_run(
     never passes. Raises BadInput for a run without an answer.
     """
     require(
-        run,
-        (Trace, Iterable),
-        "what is certified is a finished run, as load_run(path) gives it, or its events",
+        run, (Trace, Iterable), "a certificate is of a finished run, as load_run(path) gives, or its events"
     )
     needs = needed_facts(RunMaterial(run.events if isinstance(run, Trace) else tuple(run)))
     with closing(SQLiteClaims()) as storage:
@@ -493,11 +443,9 @@ def certified_events(events: Iterable[Event], certificate: Certificate) -> list[
 
 def _hedged_answer(answered: Answered, certificate: Certificate) -> Answered:
     shown = replace(answered, text=hedge_answer(answered.text, certificate))
-    return (
-        shown
-        if certificate.ruling != "withheld"
-        else replace(shown, forced=False, evidence=(), passages=(), supports=(), likelihood=None)
-    )
+    if certificate.ruling != "withheld":
+        return shown
+    return replace(shown, forced=False, evidence=(), passages=(), supports=(), likelihood=None)
 
 
 def claims_of_fact(fact: RunFact) -> list[Claim]:
@@ -505,12 +453,8 @@ def claims_of_fact(fact: RunFact) -> list[Claim]:
     if not isinstance(fact.needed, Triple):
         return []
     subject, relation, _ = fact.needed.identity
-    by_object = {fact.needed.object: fact.said, **fact.rivals}
-    return [
-        _claim(Triple(subject, relation, object), sentence)
-        for object, sentences in by_object.items()
-        for sentence in sentences
-    ]
+    stated = {fact.needed.object: fact.said, **fact.rivals}
+    return [_claim(Triple(subject, relation, value), s) for value, said in stated.items() for s in said]
 
 
 def _claim(fact: Triple, sentence: SourcedSentence) -> Claim:

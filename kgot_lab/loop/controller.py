@@ -4,6 +4,7 @@ and answer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,15 +33,11 @@ def take_vote(run: RunContext) -> Steps[tuple[Voted, list[str]]]:
     """
     limits = run.limits
     if run.state.step < limits.unpolled and not run.state.start:
-        is_first = limits.unpolled == 1 and not run.store.schema().nodes
-        reasons = (
-            "no vote on an empty graph"
-            if is_first
-            else f"no vote before {limits.unpolled} turn{'s' * (limits.unpolled > 1)}",
-        )
-        return run.record(
-            Voted, choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons
-        ), []
+        reason = f"no vote before {limits.unpolled} turn{'s' * (limits.unpolled > 1)}"
+        if limits.unpolled == 1 and not run.store.schema().nodes:
+            reason = "no vote on an empty graph"
+        counts = dict.fromkeys(("inserts", "retrieves", "invalid", "possible"), 0)
+        return run.record(Voted, choice="INSERT", reasons=(reason,), **counts), []
     # at temperature 0 every ballot is the same text
     is_sampled = limits.temperatures.get("vote", limits.vote_temperature) > 0
     possible = limits.votes if is_sampled else 1
@@ -50,30 +47,30 @@ def take_vote(run: RunContext) -> Steps[tuple[Voted, list[str]]]:
         ballot = yield from _sample_ballot(run, text, len(ballots) + 1)
         ballots.append(ballot)
         yield ballot
-    inserts = distinct([ballot.text for ballot in ballots if ballot.choice == "INSERT" and ballot.text])
-    retrieves = distinct([ballot.text for ballot in ballots if ballot.choice == "RETRIEVE"])
+    reasons = distinct([ballot.text for ballot in ballots if ballot.choice == "INSERT" and ballot.text])
+    statements = distinct([ballot.text for ballot in ballots if ballot.choice == "RETRIEVE"])
+    counts = _count_choices(ballots)
     voted = run.record(
         Voted,
-        choice="RETRIEVE"
-        if _count_choice(ballots, "RETRIEVE") > _count_choice(ballots, "INSERT")
-        else "INSERT",
-        inserts=_count_choice(ballots, "INSERT"),
-        retrieves=_count_choice(ballots, "RETRIEVE"),
-        invalid=_count_choice(ballots, ""),
+        choice="RETRIEVE" if counts["RETRIEVE"] > counts["INSERT"] else "INSERT",
+        inserts=counts["INSERT"],
+        retrieves=counts["RETRIEVE"],
+        invalid=counts[""],
         possible=possible,
-        reasons=tuple(inserts),
+        reasons=tuple(reasons),
     )
-    return voted, retrieves
+    return voted, statements
 
 
-def _count_choice(ballots: list[Ballot], choice: str) -> int:
-    return sum(ballot.choice == choice for ballot in ballots)
+def _count_choices(ballots: list[Ballot]) -> Counter[str]:
+    return Counter(ballot.choice for ballot in ballots)
 
 
 def _is_decided(ballots: list[Ballot], possible: int) -> bool:
     """Return whether the remaining ballots cannot change the outcome. Ties go to INSERT."""
     remaining = possible - len(ballots)
-    inserts, retrieves = _count_choice(ballots, "INSERT"), _count_choice(ballots, "RETRIEVE")
+    counts = _count_choices(ballots)
+    inserts, retrieves = counts["INSERT"], counts["RETRIEVE"]
     return retrieves > inserts + remaining or inserts >= retrieves + remaining
 
 
@@ -83,6 +80,8 @@ def _sample_ballot(run: RunContext, text: str, number: int) -> Steps[Ballot]:
     A RETRIEVE whose statement finds nothing counts as INSERT. An invalid reply counts as nothing.
     """
     options = {"temperature": run.limits.vote_temperature, "seed": 100 * run.state.step + number}
+    cast = partial(run.record, Ballot, number=number)
+    reads_text = run.limits.reading == "whole graph"
     try:
         if run.limits.reading == "operations":
             look = yield from ask_structured(run, "vote", prompts.vote_by_names(text), Look, **options)
@@ -90,26 +89,19 @@ def _sample_ballot(run: RunContext, text: str, number: int) -> Steps[Ballot]:
             choice, reason = "INSERT" if unknown else look.choice, look.missing
             statement = lookup_statement(run, look.about)
         else:
-            dialect = None if run.limits.reading == "whole graph" else run.store.dialect
-            messages = prompts.vote(text, run.state.calls, dialect)
+            messages = prompts.vote(text, run.state.calls, None if reads_text else run.store.dialect)
             vote = yield from ask_structured(run, "vote", messages, Vote, **options)
             choice, reason, statement = vote.choice, vote.text.strip(), vote.text.strip()
     except BadReply as error:
-        return run.record(Ballot, number=number, choice="", text=error.reason)
+        return cast(choice="", text=error.reason)
     if choice == "INSERT":
-        return run.record(Ballot, number=number, choice="INSERT", text=reason)
-    if run.limits.reading == "whole graph" and not run.store.schema().nodes:
-        return run.record(
-            Ballot,
-            number=number,
-            choice="INSERT",
-            text=f"the graph is empty, so nothing in it says: {statement}",
-        )
-    if (run.limits.reading != "whole graph" or is_statement(statement)) and (
-        yield from _finds_no_rows(run, statement)
-    ):
-        return run.record(Ballot, number=number, choice="INSERT", text=f"reading found nothing: {statement}")
-    return run.record(Ballot, number=number, choice="RETRIEVE", text=statement)
+        return cast(choice="INSERT", text=reason)
+    if reads_text and not run.store.schema().nodes:
+        return cast(choice="INSERT", text=f"the graph is empty, so nothing in it says: {statement}")
+    needs_rows = not reads_text or is_statement(statement)
+    if needs_rows and (yield from _finds_no_rows(run, statement)):
+        return cast(choice="INSERT", text=f"reading found nothing: {statement}")
+    return cast(choice="RETRIEVE", text=statement)
 
 
 def _finds_no_rows(run: RunContext, statement: str) -> Steps[bool]:
@@ -150,20 +142,16 @@ def think(
     require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
-    for model in (llm, *([] if execution is None else [execution])):
-        require_parts(
-            model,
-            ("name", "__call__"),
-            "a model is what connect(…) gives, an object with a name that answers prompts",
-        )
+    for model in (llm, llm if execution is None else execution):
+        expected = "a model is what connect(…) gives, an object with a name that answers prompts"
+        require_parts(model, ("name", "__call__"), expected)
     require_parts(store, ("write", "read", "schema"), "a store is what open_store(…) gives")
     require(tools, Iterable, "tools are a list, such as [search(documents)]")
     require(limits, Limits, "limits are a Limits(…), or what preset(name) gives")
     tools = list(tools)
     for tool in tools:
-        require_parts(
-            tool, ("name", "arguments", "__call__"), "a tool is what search(documents) and the like give"
-        )
+        expected = "a tool is what search(documents) and the like give"
+        require_parts(tool, ("name", "arguments", "__call__"), expected)
     if not tools and not store.schema().nodes:
         raise BadInput(
             "there is nothing to take facts from: give a tool, such as search(documents), or a store that holds a graph"
@@ -182,14 +170,9 @@ def think(
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
     compute = compute or python_executor(store, limits)
-    run = RunContext(
-        llm, execution or llm, store, {tool.name: tool for tool in tools}, limits, compute, State()
-    )
-    return _run_turns(
-        run,
-        replace_surrogates(question.strip()),
-        tuple(replace_surrogates(str(path)) for path in attachments),
-    )
+    run = RunContext(llm, execution or llm, store, {t.name: t for t in tools}, limits, compute, State())
+    files = tuple(replace_surrogates(str(path)) for path in attachments)
+    return _run_turns(run, replace_surrogates(question.strip()), files)
 
 
 def _run_turns(run: RunContext, question: str, attachments: tuple[str, ...]) -> Steps[None]:
@@ -242,12 +225,9 @@ def describe_tool(tool: Tool) -> dict[str, Json]:
     The argument that it searches by is included only if it differs from what the arguments suggest.
     """
     described = {"description": tool.description, "arguments": dict(tool.arguments)}
-    searched = search_argument(tool)
-    return (
-        described
-        if searched == default_search_argument(tool.name, tool.arguments)
-        else described | {"finds": searched}
-    )
+    if (searched := search_argument(tool)) != default_search_argument(tool.name, tool.arguments):
+        described["finds"] = searched
+    return described
 
 
 def default_search_argument(name: str, arguments: Mapping[str, Json]) -> str:
@@ -261,10 +241,7 @@ def default_search_argument(name: str, arguments: Mapping[str, Json]) -> str:
 def solve(events: Iterator[Event]) -> Answered:
     """Drain a run and return its answer."""
     require(events, Iterable, "solve() takes what think(…) yields")
-    answer = None
-    for event in events:
-        if isinstance(event, Answered):
-            answer = event
-    if answer is None:
+    answers = [event for event in events if isinstance(event, Answered)]
+    if not answers:
         raise BadInput("the run ended without an answer: its events were already used up, or it was stopped")
-    return answer
+    return answers[-1]

@@ -270,11 +270,8 @@ def to_json(event: Event) -> dict[str, Json]:
 
 def _to_plain(value: Any) -> Json:
     if is_dataclass(value) and not isinstance(value, Prompt):
-        return {
-            item.name: _to_plain(getattr(value, item.name))
-            for item in fields(value)
-            if not _is_omitted(item, value)
-        }
+        items = [item for item in fields(value) if not _is_omitted(item, value)]
+        return {item.name: _to_plain(getattr(value, item.name)) for item in items}
     if isinstance(value, Prompt):
         return prompt_to_json(value)
     if isinstance(value, Mapping):
@@ -337,7 +334,5 @@ _READERS: dict[tuple[type[Event], str], Any] = {
     (ToolReturned, "call"): lambda data: ToolCall(**data),
     (ToolReturned, "sources"): lambda data: tuple(Document(**document) for document in data),
     (Wrote, "diff"): diff_from_json,
-    (Answered, "supports"): lambda data: tuple(
-        tuple(Support(**support) for support in each) for each in data
-    ),
+    (Answered, "supports"): lambda data: tuple(tuple(Support(**s) for s in each) for each in data),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from kgot_lab.loop.run_context import Candidate, RunContext, scalars
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import contains_words, content_words, name_tokens, sentences
-from kgot_lab.types import Diff, Document, Edge, Json
+from kgot_lab.types import Document, Edge, Json
 
 _MAX_INDEXED = 5000  # nodes and edges up to which the whole graph is indexed, or else the part near the rows
 _MAX_SEARCHED = 50  # maximum names to search a large graph for, and names around those
@@ -27,29 +27,21 @@ _BEAM_WIDTH = 5000  # beam width of chains
 _MAX_STARTS = 10  # maximum start names of chains for one statement
 _MAX_CITED = 3  # maximum chains between two names
 _MAX_ROW_NAMES = 10  # maximum names of a row or statement to join by chains
+_MAX_EVIDENCE = 8  # maximum edges cited for an answer
 _LITERAL = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
 
 
-def answer_evidence(
-    run: RunContext, candidates: Sequence[Candidate], answer: str, limit: int = 8
-) -> list[Edge]:
+def answer_evidence(run: RunContext, candidates: Sequence[Candidate], answer: str) -> list[Edge]:
     """Return at most `most` edges that the rows refer to.
 
     Edges that contain the answer come first, then those most relevant to the question and the answer.
     """
-    edges = _unique_edges(
-        edge
-        for candidate in candidates
-        for edge in _NameIndex(_edges_near(run, candidate)).referenced_edges(candidate)
-    )
+    referenced = (_NameIndex(_edges_near(run, c)).referenced_edges(c) for c in candidates)
+    edges = _unique_edges(edge for found in referenced for edge in found)
     lines = [fact_of(edge) for edge in edges]
-    query = f"{run.state.question} {answer}"
-    scores = relevance(query, lines)
-    order = sorted(
-        range(len(lines)),
-        key=lambda number: (not contains_words(answer, lines[number]), -scores[number], number),
-    )
-    return [edges[number] for number in order[:limit]]
+    scores = relevance(f"{run.state.question} {answer}", lines)
+    order = sorted(range(len(lines)), key=lambda i: (not contains_words(answer, lines[i]), -scores[i]))
+    return [edges[number] for number in order[:_MAX_EVIDENCE]]
 
 
 class SupportFinder:
@@ -72,36 +64,23 @@ class SupportFinder:
         # the calls that a fact was written from
         self._writing: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
         for write in state.writes:
-            for edge in _written_edges(write.diff):
+            for edge in write.diff.written_edges:
                 self._writing[edge.identity][write.source] = None
-        self._telling = (
-            [(write.source, set(map(_normalized, _literals(write.statement)))) for write in state.writes]
-            if state.spelled
-            else []
-        )
+        spelled = state.writes if state.spelled else ()
+        self._spelling = [(w.source, set(map(_normalized, _literals(w.statement)))) for w in spelled]
 
     def find(self, edge: Edge) -> tuple[Support, ...]:
         """Return the supports of an edge."""
-        start_supports = {
-            support for other in _start_edges(self._start, edge) for support in supports_of(other.properties)
-        }
-        recorded = tuple(
-            support
-            for support in supports_of(edge.properties)
-            if self._is_known(support) or support in start_supports
-        )
+        same = _start_edges(self._start, edge)
+        start_supports = {support for other in same for support in supports_of(other.properties)}
+        recorded = tuple(s for s in supports_of(edge.properties) if self._is_known(s) or s in start_supports)
         calls = set(() if recorded else self.source_calls(edge))
         if self._spelled:
             sources = {support.source for support in recorded}
-            fact_names = {_normalized(edge.source), _normalized(edge.type), _normalized(edge.target)}
-            calls |= {
-                call
-                for call, literals in self._telling
-                if fact_names <= literals and not self._sources(call) & sources
-            }
-        documents = (
-            document for call, returned in self._documents.items() if call in calls for document in returned
-        )
+            fact_names = set(map(_normalized, (edge.source, edge.type, edge.target)))
+            naming = {call for call, literals in self._spelling if fact_names <= literals}
+            calls |= {call for call in naming if not self._sources(call) & sources}
+        documents = (d for call, returned in self._documents.items() if call in calls for d in returned)
         return tuple(dict.fromkeys((*recorded, *sentences_stating(edge, documents))))
 
     def source_calls(self, edge: Edge) -> tuple[str, ...]:
@@ -109,9 +88,8 @@ class SupportFinder:
         return tuple(self._writing.get(edge.identity, ()))
 
     def _is_known(self, support: Support) -> bool:
-        return support.source in self._known or (
-            not support.source and any(support.sentence in text for text in self._plain)
-        )
+        is_plain = not support.source and any(support.sentence in text for text in self._plain)
+        return is_plain or support.source in self._known
 
     def _sources(self, call: str) -> set[str]:
         return {document.id for document in self._documents.get(call, ())}
@@ -126,11 +104,9 @@ def add_supports(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph
 
     def with_supports(edge: Edge) -> Edge:
         supports = () if supports_of(edge.properties) else finder.find(edge)
-        return (
-            replace(edge, properties={**edge.properties, **support_properties(supports)})
-            if supports
-            else edge
-        )
+        if not supports:
+            return edge
+        return replace(edge, properties={**edge.properties, **support_properties(supports)})
 
     return PropertyGraph.of(graph.nodes, map(with_supports, graph.edges))
 
@@ -146,14 +122,10 @@ def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Suppor
     found: list[tuple[int, Support]] = []
     for document in documents:
         title = name_tokens(document.title.split("(")[0])
+        is_title = [bool(end) and end == title for end in ends]
         for text in sentences(" ".join(document.text.split())):
             has_end = [contains_words(end, text) for end in (edge.source, edge.target)]
-            if all(has_end) or (
-                any(has_end)
-                and all(
-                    is_named or (end and end == title) for is_named, end in zip(has_end, ends, strict=True)
-                )
-            ):
+            if any(has_end) and all(named or titled for named, titled in zip(has_end, is_title, strict=True)):
                 found.append((len(relation & set(content_words(text))), Support(document.id, text)))
     best = max((shared for shared, _ in found), default=0)
     if relation and not best:
@@ -163,11 +135,8 @@ def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Suppor
 
 def passage_ids(supports: Iterable[Iterable[Support]]) -> tuple[str, ...]:
     """Return the ids of the documents in some supports, without repeats."""
-    return tuple(
-        dict.fromkeys(
-            support.source for supports_of_fact in supports for support in supports_of_fact if support.source
-        )
-    )
+    sources = (support.source for fact_supports in supports for support in fact_supports)
+    return tuple(dict.fromkeys(filter(None, sources)))
 
 
 def _edges_near(run: RunContext, candidate: Candidate) -> Iterable[Edge]:
@@ -178,33 +147,22 @@ def _edges_near(run: RunContext, candidate: Candidate) -> Iterable[Edge]:
     schema = run.store.schema()
     if schema.nodes + schema.edges <= _MAX_INDEXED:
         return run.store.graph().edges
-    texts = [
-        *_literals(candidate.statement),
-        *(str(value) for row in candidate.rows for value in scalars(row)),
-    ]
-    names = [name for name in dict.fromkeys(texts) if len(name) <= 200][:_MAX_SEARCHED]
-    ids = dict.fromkeys(
-        id for name in names for id in (name, *(node.id for node in run.store.search(name, 3)))
-    )
+    values = (str(value) for row in candidate.rows for value in scalars(row))
+    texts = dict.fromkeys((*_literals(candidate.statement), *values))
+    names = [text for text in texts if len(text) <= 200][:_MAX_SEARCHED]
+    ids = dict.fromkeys(id for name in names for id in (name, *(n.id for n in run.store.search(name, 3))))
     near = _unique_edges(edge for id in ids for edge in run.store.neighbours(id))
     relations = set(map(_normalized, _literals(candidate.statement)))
-    neighbours = dict.fromkeys(
-        end
-        for edge in near
-        if _normalized(edge.type) in relations
-        for end in (edge.source, edge.target)
-        if end not in ids
-    )
-    return _unique_edges(
-        (*near, *(edge for id in list(neighbours)[:_MAX_SEARCHED] for edge in run.store.neighbours(id)))
-    )
+    ends = (end for edge in near if _normalized(edge.type) in relations for end in (edge.source, edge.target))
+    neighbours = [end for end in dict.fromkeys(ends) if end not in ids][:_MAX_SEARCHED]
+    return _unique_edges((*near, *(edge for id in neighbours for edge in run.store.neighbours(id))))
 
 
 class _StatementNames(NamedTuple):
     """The node names in a statement, its normalized text, and the relations that it names, in order."""
 
     names: tuple[str, ...]
-    told: str
+    text: str
     relations: tuple[str, ...]
 
 
@@ -216,9 +174,9 @@ class _Chain(NamedTuple):
     forward: tuple[bool, ...]
     names: tuple[str, ...]
 
-    def has_unnamed(self, known_names: Collection[str]) -> bool:
-        """Return whether the chain passes a node that is not in `named`."""
-        return not set(self.names) <= set(known_names)
+    def has_unnamed(self, known: set[str]) -> bool:
+        """Return whether the chain passes nodes that are not among the given names."""
+        return not set(self.names) <= known
 
     @property
     def direction_changes(self) -> int:
@@ -260,24 +218,14 @@ class _NameIndex:
         """
         literals = _literals(candidate.statement)
         statement_names = tuple(dict.fromkeys(name for text in literals for name in self.names_in(text)))
-        asked = _StatementNames(
-            statement_names,
-            _normalized(candidate.statement),
-            tuple(name for name in map(_normalized, literals) if name in self._types),
-        )
-        statement_text = asked.told
+        relations = tuple(name for name in map(_normalized, literals) if name in self._types)
+        asked = _StatementNames(statement_names, _normalized(candidate.statement), relations)
         edges = _unique_edges(edge for row in candidate.rows for edge in self._row_edges(row, asked))
-        if not edges:
-            names = list(
-                dict.fromkeys(
-                    name
-                    for row in candidate.rows
-                    for value in scalars(row)
-                    for name in self.names_in(str(value))
-                )
-            )
-            edges = self._with_named_relation(self._edges_between(names, names), statement_text)
-        return edges
+        if edges:
+            return edges
+        values = (str(value) for row in candidate.rows for value in scalars(row))
+        names = [name for value in values for name in self.names_in(value)]
+        return self._with_named_relation(self._edges_between(names, names), asked.text)
 
     def _row_edges(self, row: Json, statement: _StatementNames) -> list[Edge]:
         """Return the edges that one row refers to.
@@ -286,11 +234,8 @@ class _NameIndex:
         """
         if isinstance(row, Mapping) and {"subject", "relation", "object"} <= row.keys():
             ends = _normalized(row["subject"]), _normalized(row["object"])
-            return [
-                edge
-                for edge in self._between.get(ends, ())
-                if _normalized(edge.type) == _normalized(row["relation"])
-            ]
+            relation = _normalized(row["relation"])
+            return [edge for edge in self._between.get(ends, ()) if _normalized(edge.type) == relation]
         values = [str(value) for value in scalars(row)]
         row_names = [name for value in values for name in self.names_in(value)]
         if chained := self._chain_edges(row_names, statement):
@@ -298,12 +243,8 @@ class _NameIndex:
         edges = self._edges_between(row_names, row_names) or self._edges_between(row_names, statement.names)
         if not edges and not row_names:
             named_edges = [edge for name in statement.names for edge in self._at.get(name, ())]
-            edges = [
-                edge
-                for edge in named_edges
-                if set(values) & {str(value) for value in scalars(dict(edge.properties))}
-            ]
-        return self._with_named_relation(edges, f"{statement.told} {_normalized(' '.join(values))}")
+            edges = [edge for edge in named_edges if set(values) & set(map(str, scalars(edge.properties)))]
+        return self._with_named_relation(edges, f"{statement.text} {_normalized(' '.join(values))}")
 
     def _chain_edges(self, row_names: Sequence[str], statement: _StatementNames) -> list[Edge]:
         """Return the edges of the chains that end at a name of a row.
@@ -318,26 +259,18 @@ class _NameIndex:
         chained = False
         for number, end in enumerate(ends):
             for start in (name for name in starts if name not in ends[: number + 1]):
-                direct = [
-                    edge
-                    for type, other, _, edge in self._hops[start]
-                    if other == end and type in statement.relations
-                ]
+                hops = self._hops[start]
+                direct = [e for type, other, _, e in hops if other == end and type in statement.relations]
                 chains = self._best_chains(start, end, {*ends, *starts}, statement)
-                if direct and not (
-                    chains
-                    and len(chains[0].edges) == len(statement.relations)
-                    and chains[0].has_unnamed({*ends, *starts})
-                ):
+                is_whole = bool(chains) and len(chains[0].edges) == len(statement.relations)
+                if direct and not (is_whole and chains[0].has_unnamed({*ends, *starts})):
                     edges += direct  # but a chain of all that the statement names, over nodes it does not name, says more
                     continue
                 chained |= bool(chains)
                 edges += (edge for chain in chains for edge in chain.edges)
         return _unique_edges(edges) if chained else []
 
-    def _best_chains(
-        self, start: str, end: str, known_names: Collection[str], statement: _StatementNames
-    ) -> list[_Chain]:
+    def _best_chains(self, start: str, end: str, known: set[str], statement: _StatementNames) -> list[_Chain]:
         """Return the best chains of two or three edges between two names, at most a few.
 
         Their relations follow one another as in the statement, from either end, since the direction in which
@@ -347,7 +280,7 @@ class _NameIndex:
 
         def cost(chain: _Chain) -> tuple[bool, bool, int, int]:
             return (
-                chain.has_unnamed(known_names),
+                chain.has_unnamed(known),
                 len(chain.edges) != len(statement.relations),
                 len(chain.edges),
                 chain.direction_changes,
@@ -396,19 +329,14 @@ class _NameIndex:
 
     def _with_named_relation(self, edges: Sequence[Edge], text: str) -> list[Edge]:
         """Return the edges whose relation occurs in `told`, or all of them if none does."""
-        return [edge for edge in edges if f" {_normalized(edge.type)} " in f" {text} "] or _unique_edges(
-            edges
-        )
+        named = [edge for edge in edges if f" {_normalized(edge.type)} " in f" {text} "]
+        return named or _unique_edges(edges)
 
     def _edges_between(self, names: Iterable[str], other_names: Sequence[str]) -> list[Edge]:
         """Return the edges between some names and others."""
         targets = set(other_names)
-        return _unique_edges(
-            edge
-            for name in dict.fromkeys(names)
-            for edge in self._at.get(name, ())
-            if self._other_end(edge, name) in targets
-        )
+        edges = ((name, edge) for name in dict.fromkeys(names) for edge in self._at.get(name, ()))
+        return _unique_edges(edge for name, edge in edges if self._other_end(edge, name) in targets)
 
     def _other_end(self, edge: Edge, name: str) -> str:
         ends = _normalized(edge.source), _normalized(edge.target)
@@ -442,13 +370,6 @@ def _normalized(text: object) -> str:
 
 
 def _start_edges(start: PropertyGraph, edge: Edge) -> list[Edge]:
-    return (
-        [other for other in start.neighbours(edge.source) if other.identity == edge.identity]
-        if edge.source in start
-        else []
-    )
-
-
-def _written_edges(diff: Diff) -> Iterator[Edge]:
-    yield from diff.added_edges
-    yield from (after for _, after in diff.changed_edges)
+    if edge.source not in start:
+        return []
+    return [other for other in start.neighbours(edge.source) if other.identity == edge.identity]

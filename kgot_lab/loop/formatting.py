@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import zip_longest
 from typing import Any, Literal
 
 from kgot_lab.graph.changes import Support
-from kgot_lab.loop.events import (
-    Answered,
-    Asked,
-    Ballot,
-    Chose,
-    Computed,
-    Cut,
-    Event,
-    Failed,
-    Forced,
-    Merged,
-    Parsed,
-    Read,
-    Refused,
-    Repaired,
-    Started,
-    ToolReturned,
-    Voted,
-    Wrote,
-)
+from kgot_lab.loop import events
+from kgot_lab.loop.events import Event
 from kgot_lab.loop.modes.paths.mentions import is_sentence_node, node_title
 from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
@@ -82,12 +65,9 @@ def summary_line(event: Event, limit: int = 6) -> str:
     No text of a model, tool or document begins a line of its own.
     """
     formatted = format_event(event)
-    lines = (
-        formatted.under
-        if len(formatted.under) <= limit
-        else (*formatted.under[:limit], f"… and {len(formatted.under) - limit} more")
-    )
-    return ("\n" + " " * _MARGIN).join(map(printable_line, (formatted.first_line, *lines)))
+    lines, count = formatted.under[:limit], len(formatted.under)
+    more = (f"… and {count - limit} more",) if count > limit else ()
+    return ("\n" + " " * _MARGIN).join(map(printable_line, (formatted.first_line, *lines, *more)))
 
 
 def format_cost(usage: Usage) -> str:
@@ -103,12 +83,10 @@ def format_event(event: Event) -> FormattedEvent:
 # --- asking and voting ---
 
 
-def _started(event: Started) -> FormattedEvent:
-    models = (
-        event.planning
-        if event.planning == event.execution
-        else f"{event.planning} plans, {event.execution} executes"
-    )
+def _started(event: events.Started) -> FormattedEvent:
+    models = event.planning
+    if event.planning != event.execution:
+        models = f"{event.planning} plans, {event.execution} executes"
     resources = f"preset {event.preset}, {models}, {event.dialect}, tools: {', '.join(event.tools) or 'none'}"
     question = event.question or "(none: every fact)"
     if event.start:
@@ -116,183 +94,144 @@ def _started(event: Started) -> FormattedEvent:
     return FormattedEvent("question", "question", question, (Part("words", event.question),), (resources,))
 
 
-def _asked(event: Asked) -> FormattedEvent:
+def _asked(event: events.Asked) -> FormattedEvent:
     cost = format_cost(event.usage) + ", cut short" * event.cut
     parts = Part("emphasis", event.role), Part("words", f" · {event.model} · {cost}")
     return FormattedEvent(f"asked: {event.role}", "asked", f"{event.role}: {cost}", parts)
 
 
-def _cut(event: Cut) -> FormattedEvent:
+def _cut(event: events.Cut) -> FormattedEvent:
     counts = f"about {event.kept:,} tokens kept, {event.left_out:,} left out"
     parts = (Part("words", f"the {event.what}: {counts}"),)
-    return FormattedEvent(
-        f"cut short: {event.what}", "cut", f"{_one_line(event.what, 60)}: {counts}", parts, title="Cut short"
-    )
+    text = f"{_one_line(event.what, 60)}: {counts}"
+    return FormattedEvent(f"cut short: {event.what}", "cut", text, parts, title="Cut short")
 
 
-def _ballot(event: Ballot) -> FormattedEvent:
+def _ballot(event: events.Ballot) -> FormattedEvent:
     choice, label = event.choice or "neither", f"ballot {event.number}"
-    parts = (
-        Part("words", f"{event.number}: "),
-        Part("strong", choice),
-        *([Part("verbatim", event.text)] if event.text else []),
-    )
+    reason = (Part("verbatim", event.text),) if event.text else ()
+    parts = (Part("words", f"{event.number}: "), Part("strong", choice), *reason)
     return FormattedEvent(f"{label}: {choice}", label, f"{choice}: {_one_line(event.text)}", parts)
 
 
-def _voted(event: Voted) -> FormattedEvent:
+def _voted(event: events.Voted) -> FormattedEvent:
     choice = Part("strong", event.choice)
     if not event.ballots_cast:
         reason = "; ".join(event.reasons)
         parts = choice, Part("words", f", without a vote: {reason}")
-        return FormattedEvent(
-            f"{event.choice} without a vote",
-            "decided",
-            f"{event.choice}: {_one_line(reason, _NAMES_WIDTH)}",
-            parts,
-        )
-    counts = f"{event.inserts} INSERT, {event.retrieves} RETRIEVE" + f", {event.invalid} invalid" * bool(
-        event.invalid
-    )
+        text = f"{event.choice}: {_one_line(reason, _NAMES_WIDTH)}"
+        return FormattedEvent(f"{event.choice} without a vote", "decided", text, parts)
+    invalid = f", {event.invalid} invalid" if event.invalid else ""
+    counts = f"{event.inserts} INSERT, {event.retrieves} RETRIEVE{invalid}"
     agreement = f"{event.agreement:.0%} of {format_count(event.ballots_cast, 'ballot')} agreed; {event.possible} were possible"
     text = f"{event.choice} ({counts}; {event.ballots_cast} of {event.possible} asked, agreement {event.agreement:.2f})"
-    return FormattedEvent(
-        f"vote: {event.choice}", "voted", text, (choice, Part("words", f": {counts}. {agreement}."))
-    )
+    parts = choice, Part("words", f": {counts}. {agreement}.")
+    return FormattedEvent(f"vote: {event.choice}", "voted", text, parts)
 
 
-def _merged(event: Merged) -> FormattedEvent:
+def _merged(event: events.Merged) -> FormattedEvent:
     parts = Part("words", "several reasons became one:"), Part("verbatim", event.reason)
     return FormattedEvent("reasons merged", "missing", _one_line(event.reason), parts)
 
 
-def _forced(event: Forced) -> FormattedEvent:
-    text = (
-        "nothing more is fetched: read what is there"
-        if event.what == "read"
-        else "nothing could be read: a guess"
-    )
+def _forced(event: events.Forced) -> FormattedEvent:
+    text = "nothing could be read: a guess"
+    if event.what == "read":
+        text = "nothing more is fetched: read what is there"
     return FormattedEvent(f"forced to {event.what}", "forced", text, (Part("words", text),))
 
 
 # --- tools ---
 
 
-def _chose(event: Chose) -> FormattedEvent:
+def _chose(event: events.Chose) -> FormattedEvent:
     tools = ", ".join(dict.fromkeys(call.tool for call in event.calls)) or "no tool"
     calls = _one_line("; ".join(map(str, event.calls)), _NAMES_WIDTH) or "no call that was not made before"
-    skipped = (
-        (Part("words", "Asked for before, so not called again:"), Part("calls", event.skipped))
-        if event.skipped
-        else ()
-    )
-    called = Part("calls", event.calls) if event.calls else Part("words", "none")
-    return FormattedEvent(f"chose {tools}", "chose", calls, (called, *skipped), title="Chose tools")
+    parts: tuple[Part, ...] = (Part("calls", event.calls) if event.calls else Part("words", "none"),)
+    if event.skipped:
+        parts += Part("words", "Asked for before, so not called again:"), Part("calls", event.skipped)
+    return FormattedEvent(f"chose {tools}", "chose", calls, parts, title="Chose tools")
 
 
-def _returned(event: ToolReturned) -> FormattedEvent:
+def _returned(event: events.ToolReturned) -> FormattedEvent:
     outcome = "failed" if event.failed else "returned"
     titles = [document.title or document.id for document in event.sources]
     sources = [Part("small", f"From: {'; '.join(titles)}")] if titles else []
-    parts = (
-        Part("code", str(event.call)),
-        Part("verbatim", event.text, f"{outcome.capitalize()}: {_one_line(event.text, 100, '…')}"),
-        *sources,
-    )
-    return FormattedEvent(
-        f"{event.call.tool} {outcome}",
-        outcome,
-        _one_line(", ".join(titles), _NAMES_WIDTH) or _one_line(event.text),
-        parts,
-        title="Tool",
-    )
+    summary = f"{outcome.capitalize()}: {_one_line(event.text, 100, '…')}"
+    parts = Part("code", str(event.call)), Part("verbatim", event.text, summary), *sources
+    text = _one_line(", ".join(titles), _NAMES_WIDTH) or _one_line(event.text)
+    return FormattedEvent(f"{event.call.tool} {outcome}", outcome, text, parts, title="Tool")
 
 
 # --- statements ---
 
 
-def _wrote(event: Wrote) -> FormattedEvent:
+def _wrote(event: events.Wrote) -> FormattedEvent:
     change = f"{event.diff}" + (f", from {event.source}" if event.source else "")
     parts = Part("verbatim", event.statement), Part("paragraph", change), Part("diff", event.diff)
     facts = tuple(_one_line(fact_of(edge), _NAMES_WIDTH) for edge in event.diff.added_edges)
     return FormattedEvent(f"wrote {event.diff}", "wrote", str(event.diff), parts, facts)
 
 
-def _read(event: Read) -> FormattedEvent:
+def _read(event: events.Read) -> FormattedEvent:
     result = Part("rows", event.rows) if event.rows else Part("paragraph", "No rows.")
     rows = format_count(len(event.rows), "row")
     if event.constant:
         rows += f", {len(event.constant)} of them said by the statement itself"
-    return FormattedEvent(
-        f"read {rows}",
-        "read",
-        f"{_one_line(event.statement)} -> {rows}",
-        (Part("verbatim", event.statement), result),
-    )
+    text = f"{_one_line(event.statement)} -> {rows}"
+    return FormattedEvent(f"read {rows}", "read", text, (Part("verbatim", event.statement), result))
 
 
 _REFUSED_PART = Part("words", "The store refused it:")
 
 
-def _failed(event: Failed) -> FormattedEvent:
+def _failed(event: events.Failed) -> FormattedEvent:
     text = f"{_one_line(event.reason)}: {_one_line(event.statement)}"
     parts = Part("verbatim", event.statement), _REFUSED_PART, Part("verbatim", event.reason)
     return FormattedEvent("read failed", "refused", text, parts, title="Read failed")
 
 
-def _repaired(event: Repaired) -> FormattedEvent:
+def _repaired(event: events.Repaired) -> FormattedEvent:
     statement = Part("verbatim", event.statement), _REFUSED_PART, Part("verbatim", event.error)
     parts = *statement, Part("words", "The model mended it:"), Part("verbatim", event.mended)
-    return FormattedEvent(
-        "mended", "repaired", f"{_one_line(event.error)} -> {_one_line(event.mended)}", parts
-    )
+    text = f"{_one_line(event.error)} -> {_one_line(event.mended)}"
+    return FormattedEvent("mended", "repaired", text, parts)
 
 
-def _refused(event: Refused) -> FormattedEvent:
+def _refused(event: events.Refused) -> FormattedEvent:
     kind = "write" if event.writing else "read"
     text = f"{_one_line(event.reason)}: {_one_line(event.statement)}"
-    parts = (
-        Part("verbatim", event.statement),
-        Part("words", f"This {kind} was given up:"),
-        Part("verbatim", event.reason),
-    )
+    given_up = Part("words", f"This {kind} was given up:")
+    parts = Part("verbatim", event.statement), given_up, Part("verbatim", event.reason)
     return FormattedEvent(f"gave up a {kind}", "refused", text, parts)
 
 
 # --- answering ---
 
 
-def _computed(event: Computed) -> FormattedEvent:
-    result = Part("words", "Failed:" if event.failed else "Printed:"), Part("verbatim", event.output)
+def _computed(event: events.Computed) -> FormattedEvent:
+    outcome, label = ("arithmetic failed", "Failed:") if event.failed else ("computed", "Printed:")
     text = f"{_one_line(event.code)} -> {_one_line(event.output)}"
-    return FormattedEvent(
-        "arithmetic failed" if event.failed else "computed",
-        "computed",
-        text,
-        (Part("verbatim", event.code), *result),
-    )
+    parts = Part("verbatim", event.code), Part("words", label), Part("verbatim", event.output)
+    return FormattedEvent(outcome, "computed", text, parts)
 
 
-def _parsed(event: Parsed) -> FormattedEvent:
+def _parsed(event: events.Parsed) -> FormattedEvent:
     short = "no candidate" if event.problem else f"candidate: {event.text}"
     parts = (Part("words", event.text or f"none: {event.problem}"),)
     return FormattedEvent(short, "parsed", event.text or event.problem, parts, title="Candidate answer")
 
 
-def _answered(event: Answered) -> FormattedEvent:
+def _answered(event: events.Answered) -> FormattedEvent:
     guess = f" (a guess: {event.guess_reason})" if event.forced else ""
-    parts = Part("strong", event.text), Part("words", guess)
-    return FormattedEvent(
-        f"answer: {event.text}", "answer", f"{event.text}{guess}", (*parts, *_evidence_parts(event))
-    )
+    parts = Part("strong", event.text), Part("words", guess), *_evidence_parts(event)
+    return FormattedEvent(f"answer: {event.text}", "answer", f"{event.text}{guess}", parts)
 
 
-def _evidence_parts(event: Answered) -> Iterator[Part]:
+def _evidence_parts(event: events.Answered) -> Iterator[Part]:
     """Yield each fact that supports an answer, with the sentences that state it and their documents."""
-    for number, fact in enumerate(event.evidence):
-        line, sentences = format_fact(
-            str(fact), event.supports[number] if number < len(event.supports) else ()
-        )
+    for fact, supports in zip_longest(event.evidence, event.supports[: len(event.evidence)], fillvalue=()):
+        line, sentences = format_fact(str(fact), supports)
         yield Part("paragraph", line)
         yield from (Part("small", sentence) for sentence in sentences)
 
@@ -304,9 +243,7 @@ def format_fact(fact: str, supports: Sequence[Support]) -> tuple[str, list[str]]
     """
     title, relation, node = fact.partition(f" --[{SAYS_SENTENCE}]--> ")
     if relation and supports and is_sentence_node(node) and node_title(node) == title:
-        return f"{title}: “{supports[0].sentence}”", [
-            f"[{support.source}]" for support in supports if support.source
-        ]
+        return f"{title}: “{supports[0].sentence}”", [f"[{s.source}]" for s in supports if s.source]
     return fact, list(map(format_sentence, supports))
 
 
@@ -317,23 +254,22 @@ def format_sentence(support: Support) -> str:
 
 def _unknown(event: Event) -> FormattedEvent:
     """Format an event of an unknown kind by its fields."""
-    values = (
-        [f"{item.name}: {getattr(event, item.name)}" for item in fields(event)]
-        if is_dataclass(event)
-        else [object.__repr__(event)]
-    )
+    items = fields(event) if is_dataclass(event) else ()
+    values = [f"{item.name}: {getattr(event, item.name)}" for item in items] or [object.__repr__(event)]
     name = type(event).__name__
     return FormattedEvent(name, name, _one_line("; ".join(values)), (Part("verbatim", "\n".join(values)),))
 
 
 _FORMATTERS: Mapping[type[Event], Callable[[Any], FormattedEvent]] = {
-    Started: _started, Asked: _asked, Cut: _cut, Ballot: _ballot, Voted: _voted, Merged: _merged, Forced: _forced,
-    Chose: _chose, ToolReturned: _returned, Wrote: _wrote, Read: _read, Failed: _failed, Repaired: _repaired, Refused: _refused,
-    Computed: _computed, Parsed: _parsed, Answered: _answered,
+    events.Started: _started, events.Asked: _asked, events.Cut: _cut, events.Ballot: _ballot,
+    events.Voted: _voted, events.Merged: _merged, events.Forced: _forced, events.Chose: _chose,
+    events.ToolReturned: _returned, events.Wrote: _wrote, events.Read: _read, events.Failed: _failed,
+    events.Repaired: _repaired, events.Refused: _refused, events.Computed: _computed, events.Parsed: _parsed,
+    events.Answered: _answered,
 }  # fmt: skip
 
 
 def _one_line(text: object, limit: int = 110, end: str = " …") -> str:
-    """Join a text to one line, truncated to `most` characters."""
+    """Join a text to one line, truncated to `limit` characters."""
     flat = " ".join(str(text).split())
     return flat if len(flat) <= limit else flat[: limit - len(end)].rstrip() + end

@@ -46,6 +46,7 @@ from kgot_lab.loop.run_context import (
     ask_structured,
     ask_text,
     distinct,
+    record_refusal,
     run_with_repairs,
     situation,
 )
@@ -98,11 +99,8 @@ def _choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     if run.limits.open_with_question and not run.state.calls and (opening := _first_search(run)):
         yield run.record(Chose, calls=opening)
         return opening
-    if (
-        run.limits.writing == "operations"
-        and (search := search_tool(run))
-        and (names := unsearched_names(run))
-    ):
+    search = search_tool(run) if run.limits.writing == "operations" else None
+    if search and (names := unsearched_names(run)):
         return (yield from _choose_names(run, search, names))
     text = yield from situation(run)
     tools = list(run.tools.values())
@@ -110,16 +108,11 @@ def _choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     for attempt in range(2):
         made_calls = (*run.state.calls, *skipped)
         messages = prompts.choose_tools(text, made_calls, missing, tools)
+        temperature = max(run.limits.vote_temperature if attempt else 0.0, run.limits.temperature)
         options = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt}
-        temperature = (
-            run.limits.temperature
-            if attempt == 0
-            else max(run.limits.vote_temperature, run.limits.temperature)
-        )
         try:
-            reply = yield from ask_structured(
-                run, "tools", messages, Calls, temperature=temperature, **options
-            )
+            ask = partial(ask_structured, run, "tools", messages, Calls)
+            reply = yield from ask(temperature=temperature, **options)
         except BadReply:
             continue
         proposed = list(dict.fromkeys(ToolCall(call.tool, call.arguments) for call in reply.calls))
@@ -154,20 +147,15 @@ def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[tuple[
     The model selects among given names, which a small model can do.
     """
     text = yield from situation(run)
-    options = {
-        "schema": names_schema(names, run.limits.calls),
-        "execution": True,
-        "temperature": run.limits.temperature,
-    }
+    limit = run.limits.calls
+    options = {"schema": names_schema(names, limit), "execution": True, "temperature": run.limits.temperature}
+    messages = prompts.next_names(text, names)
     try:
-        chosen = (
-            yield from ask_structured(
-                run, "tools", prompts.next_names(text, names), Names, kind="next names", **options
-            )
-        ).about
+        reply = yield from ask_structured(run, "tools", messages, Names, kind="next names", **options)
+        chosen = reply.about
     except BadReply:
-        chosen = names[: run.limits.calls]  # nearest to the question first
-    proposed = [search_call(tool, name) for name in distinct(chosen)[: run.limits.calls]]
+        chosen = names[:limit]  # nearest to the question first
+    proposed = [search_call(tool, name) for name in distinct(chosen)[:limit]]
     calls = tuple(call for call in proposed if call not in run.state.calls)
     yield run.record(Chose, calls=calls, skipped=tuple(call for call in proposed if call in run.state.calls))
     return calls
@@ -180,26 +168,18 @@ def unsearched_names(run: RunContext, limit: int = 4) -> list[str]:
     words.
     """
     question_words = set(content_words(run.state.question))
-    used_words = question_words | set(
-        content_words(join_lines(str(value) for call in run.state.calls for value in call.arguments.values()))
-    )
+    arguments = join_lines(str(value) for call in run.state.calls for value in call.arguments.values())
+    used_words = question_words | set(content_words(arguments))
     titles = {document.id: document.title for returned in run.state.returns for document in returned.sources}
     start_edges = run.state.start.edges if len(run.state.start.edges) <= _MAX_START_EDGES else ()
     edges = [*start_edges, *(edge for diff in run.state.diffs for edge in diff.added_edges)]
     scores = relevance(run.state.question, [latest_sentence(edge.properties) for edge in edges])
     title_words = [set(content_words(titles.get(_last_source(edge), "").split("(")[0])) for edge in edges]
-    order = sorted(
-        range(len(edges)),
-        key=lambda number: (
-            not (title_words[number] and title_words[number] <= question_words),
-            -scores[number],
-            number,
-        ),
-    )
+    in_question = [bool(words) and words <= question_words for words in title_words]
+    order = sorted(range(len(edges)), key=lambda i: (not in_question[i], -scores[i]))
     names = (proper_name(name) for number in order for name in (edges[number].target, edges[number].source))
-    return list(dict.fromkeys(name for name in names if name and not set(content_words(name)) <= used_words))[
-        :limit
-    ]
+    fresh = (name for name in names if name and not set(content_words(name)) <= used_words)
+    return list(dict.fromkeys(fresh))[:limit]
 
 
 def _last_source(edge: Edge) -> str:
@@ -230,15 +210,14 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
     wait = run.limits.tool_wait
     for attempt in range(1, run.limits.tool_attempts + 1):
         inner_calls: list[RecordedCall] = []
+        record_costs = partial(_record_inner_calls, run, call, inner_calls)
         try:
             result = _call_once(run, call, inner_calls)
         except ToolFailed as error:
             message = error_message(error)
             # an address or a header that it shows may hold a key
             text = replace_surrogates(message) if error.recorded else readable_text(message)
-            yield from _record_inner_calls(
-                run, call, text, _charge_costs(run, filter(is_usage, error.usage), inner_calls)
-            )
+            yield from record_costs(text, filter(is_usage, error.usage))
             returned = run.record(ToolReturned, call=call, text=text, failed=True, again=error.again)
             yield returned
             if not error.again or attempt == run.limits.tool_attempts:
@@ -247,20 +226,13 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
             wait *= 2
         except BaseException as error:  # stopped inside the tool: record its cost
             charged_usages = [error.spent] if isinstance(error, LLMError) and error.spent is not None else []
-            yield from _record_inner_calls(
-                run, call, "", _charge_costs(run, charged_usages, inner_calls), lost=True
-            )
+            yield from record_costs("", charged_usages, lost=True)
             raise
         else:
             if not result.recorded:
-                result = replace(
-                    result,
-                    text=readable_text(result.text),
-                    sources=tuple(map(readable_document, result.sources)),
-                )
-            yield from _record_inner_calls(
-                run, call, result.text, _charge_costs(run, result.usage, inner_calls)
-            )
+                sources = tuple(map(readable_document, result.sources))
+                result = replace(result, text=readable_text(result.text), sources=sources)
+            yield from record_costs(result.text, result.usage)
             returned = run.record(ToolReturned, call=call, text=result.text, sources=result.sources)
             yield returned
             return returned
@@ -281,17 +253,14 @@ def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall])
     except LabError:
         raise
     except TimeoutError as error:
-        raise ToolFailed(
-            f"{call.tool} took too long: {error_message(error) or 'no answer in time'}", again=True
-        ) from error
+        message = error_message(error) or "no answer in time"
+        raise ToolFailed(f"{call.tool} took too long: {message}", again=True) from error
     except ConnectionError as error:
-        raise ToolFailed(
-            f"{call.tool}: {error_message(error) or type(error).__name__}", again=True
-        ) from error
+        message = error_message(error) or type(error).__name__
+        raise ToolFailed(f"{call.tool}: {message}", again=True) from error
     except SystemExit as error:  # a tool made from a script: it ends itself, not the run
-        raise ToolFailed(
-            f"{call.tool} is broken: it ended itself ({type(error).__name__}: {error_message(error)})"
-        ) from error
+        message = f"it ended itself ({type(error).__name__}: {error_message(error)})"
+        raise ToolFailed(f"{call.tool} is broken: {message}") from error
     except Exception as error:  # an error of the tool itself: the run continues with other tools
         if is_out_of_memory(error):
             raise OutOfMemory(f"the tool {call.tool}") from error
@@ -302,14 +271,11 @@ def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall])
         raise ToolFailed(f"{call.tool} is broken: {error}") from error
 
 
-def _charge_costs(
-    run: RunContext, reported: Iterable[Usage], inner_calls: Sequence[RecordedCall]
-) -> list[Usage]:
+def _charge_costs(run: RunContext, reported: Iterable[Usage], inner: Sequence[RecordedCall]) -> list[Usage]:
     """Return the costs of models behind a tool, and charge the run's budgets for calls they did not see."""
-    accounts = {
-        account for llm in (run.planning, run.execution) if (account := charged_account(llm)) is not None
-    }
-    costs = combine_costs(reported, inner_calls)
+    models = run.planning, run.execution
+    accounts = {account for llm in models if (account := charged_account(llm)) is not None}
+    costs = combine_costs(reported, inner)
     for cost in costs:
         for account in accounts:
             if not cost.recorded and account not in cost.accounts:
@@ -318,13 +284,19 @@ def _charge_costs(
 
 
 def _record_inner_calls(
-    run: RunContext, call: ToolCall, text: str, usages: Iterable[Usage], *, lost: bool = False
+    run: RunContext,
+    call: ToolCall,
+    inner: Sequence[RecordedCall],
+    text: str,
+    reported: Iterable[Usage],
+    *,
+    lost: bool = False,
 ) -> Steps[None]:
     """Yield an event for each model call behind a tool.
 
     `lost` marks the calls of a tool that did not finish.
     """
-    for usage in usages:
+    for usage in _charge_costs(run, reported, inner):
         role = f"inside {call.tool}{FAILED_CALL if lost else ''}"
         prompt = Prompt((Message("user", str(call)),))
         yield run.record(Asked, role=role, model=call.tool, prompt=prompt, reply=text, usage=usage)
@@ -359,18 +331,13 @@ def write_result(run: RunContext, returned: ToolReturned) -> Steps[None]:
 
     A statement that cannot be repaired is recorded as refused.
     """
-    statements = (
-        (yield from _triple_statements(run, returned))
-        if run.limits.writing == "operations"
-        else (yield from _ask_statements(run, returned))
-    )
-    for statement in statements:
+    ask = _triple_statements if run.limits.writing == "operations" else _ask_statements
+    write = partial(write_statement, run.store)
+    for statement in (yield from ask(run, returned)):
         try:
-            final, diff = yield from run_with_repairs(
-                run, partial(write_statement, run.store), statement, writing=True
-            )
+            final, diff = yield from run_with_repairs(run, write, statement, writing=True)
         except QueryFailed as error:
-            yield run.record(Refused, statement=error.statement, reason=error.reason, writing=True)
+            yield record_refusal(run, error, writing=True)
         else:
             yield run.record(Wrote, statement=final, diff=diff, source=str(returned.call))
 
@@ -394,20 +361,16 @@ def _ask_statements_for(run: RunContext, call: ToolCall, text: str) -> Steps[lis
     """
     context = yield from situation(run)
     messages = prompts.write(context, str(call), text, run.store.dialect)
+    temperature = run.limits.temperature
     try:
-        reply = yield from ask_structured(
-            run, "write", messages, Statements, temperature=run.limits.temperature
-        )
-    except ReplyTooLong as error:
-        pieces = sentences(text, run.limits.sentences)
+        reply = yield from ask_structured(run, "write", messages, Statements, temperature=temperature)
+    except BadReply as error:
+        pieces = sentences(text, run.limits.sentences) if isinstance(error, ReplyTooLong) else []
         if len(pieces) > 1:
             half = len(pieces) // 2
             first = yield from _ask_statements_for(run, call, join_lines(pieces[:half]))
             return first + (yield from _ask_statements_for(run, call, join_lines(pieces[half:])))
-        yield run.record(Refused, statement=error.text[:500], reason=error.reason, writing=True)
-        return []
-    except BadReply as error:
-        yield run.record(Refused, statement=error.text[:500], reason=error.reason, writing=True)
+        yield record_refusal(run, error, writing=True)
         return []
     return list(dict.fromkeys(statement for statement in reply.statements if statement.strip()))
 
@@ -424,26 +387,18 @@ def _triple_statements(run: RunContext, returned: ToolReturned) -> Steps[list[st
     pieces = [piece for piece in all_pieces if piece.text not in known_sentences]
     grounded = list(_repeated_facts(run, [piece for piece in all_pieces if piece.text in known_sentences]))
     looked_up = set(content_words(join_lines(map(str, returned.call.arguments.values()))))
-    pieces = (
-        [piece for piece in pieces if looked_up & set(content_words(str(piece)))]
-        if run.state.question
-        else pieces
-    )
+    if run.state.question:
+        pieces = [piece for piece in pieces if looked_up & set(content_words(str(piece)))]
     if not pieces:
         return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
     query = join_lines([run.state.question, *map(str, returned.call.arguments.values())])
     bonus = [LEAD_BONUS if piece.place == 0 else 0.0 for piece in pieces]
     min_share = _MIN_RELEVANCE if run.state.question else 0.0  # without a question every sentence is read
-    selected, left_out = fit_budget(
-        query, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=bonus, min_share=min_share
-    )
+    texts, budget = [str(piece) for piece in pieces], run.limits.tool_tokens
+    selected, left_out = fit_budget(query, texts, budget, bonus=bonus, min_share=min_share)
     if left_out:
-        yield run.record(
-            Cut,
-            what=str(returned.call),
-            kept=sum(estimate_tokens(str(pieces[number])) for number in selected),
-            left_out=left_out,
-        )
+        kept = sum(estimate_tokens(texts[number]) for number in selected)
+        yield run.record(Cut, what=str(returned.call), kept=kept, left_out=left_out)
     invented: list[Triple] = []
     for piece in (pieces[number] for number in selected):
         options = CallOptions("sentence", temperature=run.limits.temperature)
@@ -452,12 +407,8 @@ def _triple_statements(run: RunContext, returned: ToolReturned) -> Steps[list[st
         grounded += stated
         invented += unstated
     if invented:
-        yield run.record(
-            Refused,
-            statement=join_lines(map(str, invented)),
-            reason="the sentence does not say this",
-            writing=True,
-        )
+        statement, reason = join_lines(map(str, invented)), "the sentence does not say this"
+        yield run.record(Refused, statement=statement, reason=reason, writing=True)
     return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
 
 
@@ -471,11 +422,7 @@ def _repeated_facts(
     by_text = {piece.text: piece for piece in pieces}
     if not by_text:
         return
-    written = (
-        edge
-        for diff in run.state.diffs
-        for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))
-    )
+    written = (edge for diff in run.state.diffs for edge in diff.written_edges)
     for edge in {edge.identity: edge for edge in (*run.state.start.edges, *written)}.values():
         supports = supports_of(edge.properties)
         for support in supports:

@@ -90,17 +90,8 @@ class Limits:
     examples: bool = True  # few-shot examples in prompts that read a path
 
     def __post_init__(self) -> None:
-        for name in (
-            "steps",
-            "votes",
-            "parses",
-            "forced_reads",
-            "calls",
-            "graph_tokens",
-            "tool_tokens",
-            "row_tokens",
-            "path_tokens",
-        ):
+        counted = "steps votes parses forced_reads calls graph_tokens tool_tokens row_tokens path_tokens"
+        for name in counted.split():
             require_count(getattr(self, name), 1, f"limits.{name}")
         for name in ("rereads", "repairs", "unpolled", "longer", "paths", "wide_tokens", "passages"):
             require_count(getattr(self, name), 0, f"limits.{name}")
@@ -111,16 +102,8 @@ class Limits:
         require_count(self.tool_attempts, 1, "limits.tool_attempts")
         _require_between(self.tool_wait, 0, 3600, "limits.tool_wait")
         _require_between(self.python_seconds, 0.1, 3600, "limits.python_seconds")
-        for name in (
-            "pool",
-            "merge",
-            "open_with_question",
-            "stop_when_stuck",
-            "hops",
-            "comparisons",
-            "typed_facts",
-            "examples",
-        ):
+        switches = "pool merge open_with_question stop_when_stuck hops comparisons typed_facts examples"
+        for name in switches.split():
             require(getattr(self, name), bool, f"limits.{name} is true or false")
         object.__setattr__(self, "links", _checked_links(self.links))
         for name, choices in _CHOICES.items():
@@ -158,12 +141,9 @@ class Limits:
 
         Limits that older versions did not record are included only if they were set.
         """
-        usual = Limits(**_AS_RECORDED)
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in _NEWER_LIMITS or value != getattr(usual, name)
-        }
+        values, usual = asdict(self), asdict(Limits(**_AS_RECORDED))
+        shown = (name for name in values if name not in _NEWER_LIMITS or values[name] != usual[name])
+        return {name: values[name] for name in shown}
 
     @property
     def few_tools(self) -> bool:
@@ -195,9 +175,8 @@ _AS_RECORDED: Mapping[str, Any] = {"sentences": "plain"}
 
 def _checked_links(links: object) -> tuple[str, ...]:
     if isinstance(links, str) or not isinstance(links, Sequence):
-        raise BadInput(
-            f'limits.links names some of {", ".join(LINKED_BY)}, such as ["titles"]; here it is {links!r}'
-        )
+        names = ", ".join(LINKED_BY)
+        raise BadInput(f'limits.links names some of {names}, such as ["titles"]; here it is {links!r}')
     for name in links:
         if name not in LINKED_BY:
             raise UnknownName("link in limits.links", str(name), LINKED_BY)
@@ -242,21 +221,13 @@ def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: st
     BadInput if `preset_name` is neither a name nor limits.
     """
     require(preset_name, (str, Limits), "a preset is a name (auto, local, paths, reference) or limits")
-    if isinstance(preset_name, str):
-        if preset_name not in {"auto", *PRESETS}:
-            raise UnknownName("preset", preset_name, ["auto", *PRESETS])
-        limits = preset(
-            ("local" if model.split(":")[0] in SMALL_MODELS else "reference")
-            if preset_name == "auto"
-            else preset_name
-        )
-    else:
-        limits = preset_name
-    return (
-        limits.but(answer_format=answer_format)
-        if answer_format and answer_format != limits.answer_format
-        else limits
-    )
+    presets = {"auto": PRESETS["local" if model.split(":")[0] in SMALL_MODELS else "reference"], **PRESETS}
+    if isinstance(preset_name, str) and preset_name not in presets:
+        raise UnknownName("preset", preset_name, presets)
+    limits = presets[preset_name] if isinstance(preset_name, str) else preset_name
+    if answer_format and answer_format != limits.answer_format:
+        return limits.but(answer_format=answer_format)
+    return limits
 
 
 def preset(name: str) -> Limits:
@@ -295,9 +266,7 @@ def forecast_extraction(limits: Limits, texts: Sequence[str], *, rate: Rate | No
     This takes one call per sentence, or one per text if the model writes statements.
     """
     by_sentence = limits.writing == "operations"
-    counts = (
-        {"sentence": sum(len(sentences(text)) for text in texts)} if by_sentence else {"write": len(texts)}
-    )
+    counts = {"sentence": sum(len(sentences(t)) for t in texts)} if by_sentence else {"write": len(texts)}
     return estimate(counts, _CALL_TOKENS, rate or Rate())
 
 
@@ -306,17 +275,16 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
 
     Arithmetic is one check per candidate, or none if it depends on the question.
     """
+    most = limits.steps if steps is None else min(steps, limits.steps)
     if limits.reading == "paths":  # calls for an open question whose first path is not sure
-        later = max((limits.steps if steps is None else min(steps, limits.steps)) - 1, 0)
+        later = max(most - 1, 0)
         return {
             "path": limits.paths * (1 + later) + 2 * limits.hops,
             "hops": int(limits.hops),
             "wide": int(limits.wide_tokens > 0),
             "facts": int(limits.typed_facts),
         }
-    turns = max(
-        limits.steps if steps is None else min(steps, limits.steps), min(limits.unpolled, limits.steps)
-    )
+    turns = max(most, min(limits.unpolled, limits.steps))
     forced = turns == limits.steps
     sampled = limits.vote_temperature > 0
     by_sentence = limits.writing == "operations"

@@ -48,11 +48,9 @@ class InitialGraph:
     held: int
 
     def __str__(self) -> str:
-        return (
-            f"{self.facts:,} of {self.held:,} facts"
-            if self.facts < self.held
-            else f"{self.held:,} fact{'s' * (self.held != 1)}"
-        )
+        if self.facts < self.held:
+            return f"{self.facts:,} of {self.held:,} facts"
+        return f"{self.held:,} fact{'s' * (self.held != 1)}"
 
 
 def initial_graph(beliefs: Beliefs, question: str, *, max_facts: int = MAX_INITIAL_FACTS) -> InitialGraph:
@@ -74,9 +72,8 @@ def initial_graph(beliefs: Beliefs, question: str, *, max_facts: int = MAX_INITI
 def nearest_facts(facts: Sequence[Triple], question: str, limit: int) -> tuple[Triple, ...]:
     """Return at most `most` facts nearest to a question, the nearest first."""
     question_words, question_text = set(content_words(question)), f" {' '.join(name_tokens(question))} "
-    shared_words = [
-        question_words & set(content_words(f"{fact.subject} {fact.relation} {fact.object}")) for fact in facts
-    ]
+    texts = (f"{fact.subject} {fact.relation} {fact.object}" for fact in facts)
+    shared_words = [question_words & set(content_words(text)) for text in texts]
     facts_of_name: dict[str, list[int]] = defaultdict(list)
     document_frequency: dict[str, int] = defaultdict(int)
     for number, fact in enumerate(facts):
@@ -103,9 +100,8 @@ def nearest_facts(facts: Sequence[Triple], question: str, limit: int) -> tuple[T
             continue
         chosen[number] = None
         for endpoint in {facts[number].subject, facts[number].object}:
-            neighbours = facts_of_name.pop(
-                endpoint, []
-            )  # each name is expanded once, from the nearest of its facts
+            # each name is expanded once, from the nearest of its facts
+            neighbours = facts_of_name.pop(endpoint, [])
             weight = _DECAY * min(1.0, _CROWDED_NAME / max(1, len(neighbours)))
             for neighbour in neighbours:
                 if neighbour not in chosen:
@@ -126,9 +122,8 @@ def graph_from_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph
         plain: list[Support] = []
         for claim in fact_claims:
             if is_sentence_claim(claim):
-                said_by_title[fact.subject].append(
-                    (claim.source, claim.span.start if claim.span else 0, claim.fact.object)
-                )
+                start = claim.span.start if claim.span else 0
+                said_by_title[fact.subject].append((claim.source, start, claim.fact.object))
             elif is_mention_claim(claim):
                 mentions.append((fact, claim))
             else:
@@ -143,10 +138,8 @@ def graph_from_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph
             edges.append(Edge(title, SAYS_SENTENCE, node, support_properties([Support(source, sentence)])))
     for fact, claim in mentions:
         support = support_properties([Support(claim.source, claim.fact.subject)])
-        edges += [
-            Edge(node, MENTIONS_NAME, fact.object, support)
-            for node in nodes[claim.source, claim.fact.subject]
-        ]
+        saying = nodes[claim.source, claim.fact.subject]
+        edges += (Edge(node, MENTIONS_NAME, fact.object, support) for node in saying)
     return PropertyGraph.of((), {edge.identity: edge for edge in edges}.values(), dangling="add")
 
 
@@ -155,11 +148,8 @@ def is_sentence_claim(claim: Claim) -> bool:
 
     The object of such a claim is the sentence itself, not its node.
     """
-    return (
-        claim.fact.relation == SAYS_SENTENCE
-        and claim.span is not None
-        and claim.span.text == claim.fact.object
-    )
+    quoted = claim.span and claim.span.text
+    return claim.fact.relation == SAYS_SENTENCE and quoted == claim.fact.object
 
 
 def is_mention_claim(claim: Claim) -> bool:
@@ -167,11 +157,8 @@ def is_mention_claim(claim: Claim) -> bool:
 
     The subject of such a claim is the sentence itself.
     """
-    return (
-        claim.fact.relation == MENTIONS_NAME
-        and claim.span is not None
-        and claim.span.text == claim.fact.subject
-    )
+    quoted = claim.span and claim.span.text
+    return claim.fact.relation == MENTIONS_NAME and quoted == claim.fact.subject
 
 
 # Learning: the writes of a finished run as claims, in one transaction.
@@ -210,14 +197,8 @@ class LearntRun:
             for each in self.old
         ]
         new, unheld = ([_fact_to_json(each) for each in facts] for facts in (self.new, self.unheld))
-        return {
-            "learnt": asdict(self.learnt),
-            "old": old,
-            "new": new,
-            "unheld": unheld,
-            "facts": self.held,
-            "remarks": [*self.remarks],
-        }
+        facts = {"old": old, "new": new, "unheld": unheld, "facts": self.held}
+        return {"learnt": asdict(self.learnt), **facts, "remarks": [*self.remarks]}
 
 
 def learn_run(claims: Claims, run: Trace, beliefs_at: Beliefs | None = None) -> LearntRun:
@@ -285,9 +266,8 @@ class _WrittenFacts:
         self._found = SupportFinder(self._state)
         self._edges = {edge.identity: edge for edge in graph_after(consistent).edges}
         self._model = next((event.planning for event in consistent if isinstance(event, Started)), "")
-        self._texts: dict[
-            str, Document
-        ] = {}  # by what a claim names as its source: a document, or a call whose text has none
+        # by what a claim names as its source: a document, or a call whose text has none
+        self._texts: dict[str, Document] = {}
         self._of_call: dict[str, list[Document]] = {}
         for returned in self._state.returns:
             sources = returned.sources or (Document(str(returned.call), returned.text),)
@@ -297,9 +277,8 @@ class _WrittenFacts:
     def evidence_facts(self, evidence: Iterable[Json]) -> tuple[Triple, ...]:
         """Return the facts that lines of evidence stand for."""
         by_line = {fact_of(edge): stored_fact(edge) for edge in self._edges.values()}
-        return tuple(
-            dict.fromkeys(by_line[line] for line in evidence if isinstance(line, str) and line in by_line)
-        )
+        lines = (line for line in evidence if isinstance(line, str) and line in by_line)
+        return tuple(dict.fromkeys(by_line[line] for line in lines))
 
     def claims(self) -> Iterator[Claim]:
         """Yield a claim for each support that a fact gained in this run.
@@ -307,44 +286,30 @@ class _WrittenFacts:
         Each new fact without a support gets one claim too.
         """
         start = {edge.identity: frozenset(supports_of(edge.properties)) for edge in self._state.start.edges}
-        changed = {
-            each.identity
-            for diff in self._state.diffs
-            for each in (*diff.added_edges, *(now for _, now in diff.changed_edges))
-        }
+        changed = {edge.identity for diff in self._state.diffs for edge in diff.written_edges}
         for identity, edge in self._edges.items():
             fact = stored_fact(edge)
             if (identity in changed or self._state.spelled) and all(part.strip() for part in fact.identity):
                 yield from self._claims_for(fact, edge, start.get(identity))
 
-    def _claims_for(
-        self, fact: Triple, edge: Edge, start_supports: frozenset[Support] | None
-    ) -> Iterator[Claim]:
+    def _claims_for(self, fact: Triple, edge: Edge, start: frozenset[Support] | None) -> Iterator[Claim]:
         # a sentence or a name in it, which no model wrote
         by_rule = fact.identity != (edge.source, edge.type, edge.target)
         said_by = "" if by_rule else without_nul(self._model)
         calls = self._found.source_calls(edge)
-        supports = [support for support in self._found.find(edge) if support not in (start_supports or ())]
-        if not supports and start_supports is None:
-            supports = list(
-                sentences_stating(edge, (text for call in calls for text in self._of_call.get(call, ())))
-            )
+        supports = [support for support in self._found.find(edge) if support not in (start or ())]
+        if not supports and start is None:
+            texts = (text for call in calls for text in self._of_call.get(call, ()))
+            supports = list(sentences_stating(edge, texts))
+        confidence = 1.0 if by_rule else MODEL_CONFIDENCE
         for support in supports:
-            source = support.source or next(
-                (call for call in calls if self._contains(call, support.sentence)),
-                self._default_source(calls),
-            )
-            yield Claim(
-                fact,
-                without_nul(source),
-                self._span(source, support.sentence),
-                said_by,
-                confidence=1.0 if by_rule else MODEL_CONFIDENCE,
-            )
-        if not supports and start_supports is None:
-            yield Claim(
-                fact, without_nul(self._default_source(calls)), None, said_by, confidence=UNSTATED_CONFIDENCE
-            )
+            stating = (call for call in calls if self._contains(call, support.sentence))
+            source = support.source or next(stating, self._default_source(calls))
+            span = self._span(source, support.sentence)
+            yield Claim(fact, without_nul(source), span, said_by, confidence=confidence)
+        if not supports and start is None:
+            source = without_nul(self._default_source(calls))
+            yield Claim(fact, source, None, said_by, confidence=UNSTATED_CONFIDENCE)
 
     def _default_source(self, calls: Sequence[str]) -> str:
         """Return the origin of a fact without a document: the first tool call that led to it, or else the
@@ -422,15 +387,12 @@ class RetractionFilter(ToolWrapper):
         remaining = tuple(document for document in result.sources if document.id not in self.retracted)
         removed = len(result.sources) - len(remaining)
         if str(ToolCall(self.name, arguments)) in self.retracted or (removed and not remaining):
-            raise ToolFailed(
-                f"{self.name}: all that it found was retracted; try other words", usage=result.usage
-            )
+            message = f"{self.name}: all that it found was retracted; try other words"
+            raise ToolFailed(message, usage=result.usage)
         if not removed:
             return result
-        lines = (
-            f"[{number}] {' '.join(f'{document.title} {document.text}'.split())}"
-            for number, document in enumerate(remaining, start=1)
-        )
+        texts = (" ".join(f"{document.title} {document.text}".split()) for document in remaining)
+        lines = (f"[{number}] {text}" for number, text in enumerate(texts, start=1))
         return replace(result, text="\n".join(lines), sources=remaining)
 
 
@@ -461,25 +423,19 @@ class KnownSources:
         It is another text if it contains no sentence that the memory read under that id.
         """
         known_sentences = self.beliefs.sentences_of(document.id)
-        missing = [
-            sentence
-            for sentence in known_sentences
-            if sentence_span(without_nul(document.text), sentence) is None
-        ]
+        text = without_nul(document.text)
+        missing = [sentence for sentence in known_sentences if sentence_span(text, sentence) is None]
         if not missing:
             return document
         if len(missing) < len(known_sentences):
             remark = f"{document.id} has changed: {len(missing)} of {len(known_sentences)} sentences that the memory read there are gone"
-            self.remarks.setdefault(
-                document.id,
-                f"{remark}, and what they say is believed still; `retract --fact FACT` takes a fact back",
-            )
+            hint = "and what they say is believed still; `retract --fact FACT` takes a fact back"
+            self.remarks.setdefault(document.id, f"{remark}, {hint}")
             return document
         new_id = f"{document.id}@{hashlib.sha256(document.text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGEST_LENGTH]}"
         remark = f"{document.id} is another text than the one that the memory read under this name, so it is kept as {new_id}"
-        self.remarks.setdefault(
-            document.id, f"{remark}; if the earlier one is out of date: `retract --source {document.id}`"
-        )
+        hint = f"if the earlier one is out of date: `retract --source {document.id}`"
+        self.remarks.setdefault(document.id, f"{remark}; {hint}")
         return replace(document, id=new_id)
 
 
@@ -511,7 +467,7 @@ class MemorySession:
         """Load the initial graph of the question into an empty store. Raises BadInput if it holds a graph."""
         if store.schema().nodes:
             raise BadInput(
-                "the store holds a graph, and a memory is what a question begins with: leave one of them out"
+                "the store holds a graph, and a question begins with a memory: leave one of them out"
             )
         if self.begun.facts:
             store.apply(store.graph().diff(self.begun.graph))
@@ -521,9 +477,8 @@ class MemorySession:
 
         They return nothing from retracted sources, and a changed text under a known id gets an id of its own.
         """
-        return without_retracted(
-            [SourceDistinguisher(tool, self.sources) for tool in tools], self.beliefs.retracted_sources()
-        )
+        distinguished = [SourceDistinguisher(tool, self.sources) for tool in tools]
+        return without_retracted(distinguished, self.beliefs.retracted_sources())
 
     def learn(self, run: Trace) -> LearntRun:
         """Store what a run wrote in the memory, as `learn_run` does."""
@@ -549,13 +504,8 @@ def open_memory_session(
     try:
         beliefs = claims.as_of(at, at if at is not None else claims.now()) if opened is claims else opened
         looks_only = at is not None or opened is not claims
-        yield MemorySession(
-            claims,
-            beliefs,
-            initial_graph(beliefs, question, max_facts=max_facts),
-            looks_only,
-            KnownSources(beliefs),
-        )
+        begun = initial_graph(beliefs, question, max_facts=max_facts)
+        yield MemorySession(claims, beliefs, begun, looks_only, KnownSources(beliefs))
     finally:
         if opened is not location:
             claims.close()

@@ -101,9 +101,7 @@ def choose_tools(
     situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]
 ) -> tuple[Message, ...]:
     """Ask which tools to call for the missing facts."""
-    listed = join_lines(
-        f"- {tool.name}({', '.join(_format_arguments(tool))}): {tool.description}" for tool in tools
-    )
+    listed = join_lines(f"- {t.name}({', '.join(_format_arguments(t))}): {t.description}" for t in tools)
     return _messages(
         SYSTEM,
         f"{situation}\n\n{_format_calls(calls)}\n\nMissing: {missing or 'not stated'}\n\nTools:\n{listed}\n\n"
@@ -124,10 +122,8 @@ def next_names(situation: str, names: Sequence[str]) -> tuple[Message, ...]:
 
 
 def _format_arguments(tool: Tool) -> list[str]:
-    return [
-        f"{name}: {schema.get('description', schema.get('type', ''))}"
-        for name, schema in tool.arguments.get("properties", {}).items()
-    ]
+    properties = tool.arguments.get("properties", {})
+    return [f"{name}: {part.get('description', part.get('type', ''))}" for name, part in properties.items()]
 
 
 def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Message, ...]:
@@ -320,29 +316,17 @@ class Number(BaseModel):
 def names_schema(names: Sequence[str], limit: int) -> Mapping[str, Json]:
     """Return the JSON schema of `Names` restricted to at most `most` of the given names."""
     array = {"type": "array", "minItems": 1, "maxItems": limit, "items": {"enum": list(names)}}
-    return {
-        "type": "object",
-        "properties": {"about": array},
-        "required": ["about"],
-        "additionalProperties": False,
-    }
+    return _object_schema(about=array)
 
 
 def calls_schema(tools: Sequence[Tool], limit: int) -> Mapping[str, Json]:
     """Return the JSON schema of `Calls` restricted to the given tools, each with its own arguments."""
-    variants = [
-        {
-            "type": "object",
-            "properties": {"tool": {"const": tool.name}, "arguments": dict(tool.arguments)},
-            "required": ["tool", "arguments"],
-            "additionalProperties": False,
-        }
-        for tool in tools
-    ]
+    variants = [_object_schema(tool={"const": tool.name}, arguments=dict(tool.arguments)) for tool in tools]
     items = variants[0] if len(variants) == 1 else {"anyOf": variants}
-    return {
-        "type": "object",
-        "properties": {"calls": {"type": "array", "minItems": 1, "maxItems": limit, "items": items}},
-        "required": ["calls"],
-        "additionalProperties": False,
-    }
+    return _object_schema(calls={"type": "array", "minItems": 1, "maxItems": limit, "items": items})
+
+
+def _object_schema(**properties: Json) -> dict[str, Json]:
+    """Return the schema of an object that has these properties and no other."""
+    closed = {"required": list(properties), "additionalProperties": False}
+    return {"type": "object", "properties": properties, **closed}

@@ -27,19 +27,13 @@ def relevance(question: str, texts: Sequence[str]) -> list[float]:
     word_sets = [set(content_words(text)) for text in texts]
     frequency = Counter(word for words in word_sets for word in words)
     # in whatever order a set has
-    return [
-        math.fsum(math.log(1 + len(texts) / frequency[word]) for word in question_words & words)
-        for words in word_sets
-    ]
+    shared = question_words & frequency.keys()
+    weights = {word: math.log(1 + len(texts) / frequency[word]) for word in shared}
+    return [math.fsum(weights[word] for word in shared & words) for words in word_sets]
 
 
 def fit_budget(
-    question: str,
-    texts: Sequence[str],
-    budget: int,
-    *,
-    bonus: Sequence[float] | None = None,
-    min_share: float = 0.0,
+    question: str, texts: Sequence[str], budget: int, *, bonus: Sequence[float] = (), min_share: float = 0.0
 ) -> tuple[list[int], int]:
     """Select the most relevant texts within a token budget.
 
@@ -51,7 +45,7 @@ def fit_budget(
     if sum(sizes) <= budget and not min_share:
         return list(range(len(texts))), 0
     scores = relevance(question, texts)
-    if bonus is not None:
+    if bonus:
         scores = [score + added for score, added in zip(scores, bonus, strict=True)]
     min_score = min_share * max(scores, default=0.0)
     selected: list[int] = []
@@ -91,18 +85,11 @@ def render_graph(
     head = _format_schema(schema)
     selected, left_out = fit_budget(question, lines, budget - estimate_tokens(head))
     left_out += unseen
-    cut = (
-        Cut(
-            what="graph",
-            kept=estimate_tokens(join_lines(lines[number] for number in selected)),
-            left_out=left_out,
-        )
-        if left_out
-        else None
-    )
-    return join_lines(
-        [head, *(lines[number] for number in selected), "(more facts not shown)" if cut else ""]
-    ), cut
+    shown = [head, *(lines[number] for number in selected)]
+    if not left_out:
+        return join_lines(shown), None
+    kept = estimate_tokens(join_lines(shown[1:]))
+    return join_lines([*shown, "(more facts not shown)"]), Cut(what="graph", kept=kept, left_out=left_out)
 
 
 def _search_graph(store: Store, question: str, schema: Schema) -> tuple[list[Node], list[Edge], int]:
@@ -122,12 +109,9 @@ def _format_graph(nodes: Iterable[Node], edges: Sequence[Edge], dialect: Dialect
     if dialect is None:
         yield from group_by_sentence((fact_of(edge), latest_sentence(edge.properties)) for edge in edges)
     else:
-        yield from (
-            truncate_to_tokens(
-                dialect.edge(replace(edge, properties=_visible_properties(edge.properties))), 100
-            )
-            for edge in edges
-        )
+        for edge in edges:
+            shown_edge = replace(edge, properties=_visible_properties(edge.properties))
+            yield truncate_to_tokens(dialect.edge(shown_edge), 100)
 
 
 def group_by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
@@ -135,10 +119,7 @@ def group_by_sentence(facts: Iterable[tuple[str, str]]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for text, sentence in facts:
         groups.setdefault(sentence or text, []).append(text)
-    return [
-        "; ".join(texts) + ("" if sentence == texts[0] else f' ("{sentence}")')
-        for sentence, texts in groups.items()
-    ]
+    return ["; ".join(facts) + ("" if text == facts[0] else f' ("{text}")') for text, facts in groups.items()]
 
 
 def _visible_properties(properties: Mapping[str, Json]) -> dict[str, Json]:
@@ -153,6 +134,5 @@ def _format_schema(schema: Schema) -> str:
 
 def _format_counts(counts: Mapping[str, int], limit: int = 8) -> str:
     order = sorted(counts, key=lambda name: (-counts[name], name))
-    return ", ".join(f"{name} {counts[name]}" for name in order[:limit]) + (
-        ", …" if len(order) > limit else ""
-    )
+    listed = ", ".join(f"{name} {counts[name]}" for name in order[:limit])
+    return f"{listed}, …" if len(order) > limit else listed

@@ -7,11 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.graph.changes import PROVENANCE_PROPERTIES, latest_sentence
 from kgot_lab.loop import prompts
-from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed, Read, Refused
+from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed, Read
 from kgot_lab.loop.evidence import SupportFinder, answer_evidence, passage_ids
 from kgot_lab.loop.prompts import Answer, Code, Names, Needed, Number, Statement
 from kgot_lab.loop.render import fit_budget, group_by_sentence, join_lines
@@ -23,6 +25,7 @@ from kgot_lab.loop.run_context import (
     distinct,
     meant,
     read_event,
+    record_refusal,
     run_with_repairs,
     situation,
 )
@@ -30,7 +33,7 @@ from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store, readers
 from kgot_lab.text.cleaning import estimate_tokens, truncate_to_tokens
 from kgot_lab.text.words import canonical_answer
-from kgot_lab.types import Json, Rows
+from kgot_lab.types import Json, Message, Rows
 
 WHOLE_GRAPH = "the whole graph, as text"
 
@@ -74,30 +77,12 @@ def _read_in_dialect(run: RunContext, reader: Store) -> Steps[Candidate]:
     Returns a candidate without rows if no statement of the model works.
     """
     text = yield from situation(run, reader)
-    role = f"read in {reader.dialect.name}"
+    role, dialect = f"read in {reader.dialect.name}", reader.dialect
     try:
-        if run.limits.reading == "operations":
-            names = (
-                yield from ask_structured(
-                    run, role, prompts.names(text), Names, kind="names", temperature=run.limits.temperature
-                )
-            ).about
-            statement = lookup_statement(run, names, reader)
-        else:
-            messages = prompts.read_in_dialect(text, reader.dialect)
-            statement = (
-                yield from ask_structured(
-                    run, role, messages, Statement, kind="read", temperature=run.limits.temperature
-                )
-            ).statement
+        messages, temperature = prompts.read_in_dialect(text, dialect), run.limits.temperature
+        statement = yield from _ask_read(run, role, text, messages, reader, temperature=temperature)
     except BadReply as error:
-        yield run.record(
-            Refused,
-            statement=error.text[:500],
-            reason=error.reason,
-            writing=False,
-            dialect=reader.dialect.name,
-        )
+        yield record_refusal(run, error, writing=False, dialect=dialect.name)
         return Candidate(())
     return (yield from read_statement(run, statement, reader))
 
@@ -113,27 +98,26 @@ def read_forced(run: RunContext) -> Steps[list[Candidate]]:
     text = yield from situation(run)
     statements = []
     possible = run.limits.forced_reads if run.limits.vote_temperature > 0 else 1
+    messages = prompts.forced_read(text, run.store.dialect)
+    ask = partial(_ask_read, run, "forced read", text, messages, run.store)
     for number in range(possible):
         temperature = run.limits.vote_temperature if number else run.limits.temperature
         try:
-            statements.append((yield from _ask_forced_statement(run, text, temperature, number)))
+            statements.append((yield from ask(temperature=temperature, seed=number)))
         except BadReply as error:
-            yield run.record(Refused, statement=error.text[:500], reason=error.reason, writing=False)
+            yield record_refusal(run, error, writing=False)
     return (yield from read_candidates(run, distinct(statements)))
 
 
-def _ask_forced_statement(run: RunContext, text: str, temperature: float, number: int) -> Steps[str]:
+def _ask_read(
+    run: RunContext, role: str, text: str, messages: tuple[Message, ...], reader: Store, **options: Any
+) -> Steps[str]:
+    """Ask for a read statement, or in the mode "operations" for the names that it is to look up."""
     if run.limits.reading == "operations":
-        reply = yield from ask_structured(
-            run, "forced read", prompts.names(text), Names, kind="names", temperature=temperature, seed=number
-        )
-        return lookup_statement(run, reply.about)
-    messages = prompts.forced_read(text, run.store.dialect)
-    return (
-        yield from ask_structured(
-            run, "forced read", messages, Statement, kind="read", temperature=temperature, seed=number
-        )
-    ).statement
+        chosen = yield from ask_structured(run, role, prompts.names(text), Names, kind="names", **options)
+        return lookup_statement(run, chosen.about, reader)
+    written = yield from ask_structured(run, role, messages, Statement, kind="read", **options)
+    return written.statement
 
 
 def _ask_forced_answers(run: RunContext) -> Steps[list[str]]:
@@ -146,14 +130,15 @@ def _ask_forced_answers(run: RunContext) -> Steps[list[str]]:
     text = yield from situation(run)
     answers = []
     for number in range(run.limits.forced_reads if run.limits.vote_temperature > 0 else 1):
-        temperature = run.limits.vote_temperature if number else run.limits.temperature
+        options = {
+            "temperature": run.limits.vote_temperature if number else run.limits.temperature,
+            "seed": number,
+        }
         messages = prompts.guess(text, run.limits.answer_format)
         try:
-            reply = yield from ask_structured(
-                run, "forced answer", messages, Answer, kind="guess", temperature=temperature, seed=number
-            )
+            reply = yield from ask_structured(run, "forced answer", messages, Answer, kind="guess", **options)
         except BadReply as error:
-            yield run.record(Refused, statement=error.text[:500], reason=error.reason, writing=False)
+            yield record_refusal(run, error, writing=False)
         else:
             answers.append(reply.answer.strip())
     return distinct([answer for answer in answers if answer])
@@ -179,12 +164,10 @@ def graph_rows(run: RunContext) -> Rows:
     """Return every edge as a row, for direct retrieve, or every node if there are no edges."""
     graph = run.store.graph()
     edges = [
-        {"subject": edge.source, "relation": edge.type, "object": edge.target, **edge.properties}
-        for edge in graph.edges
+        {"subject": e.source, "relation": e.type, "object": e.target, **e.properties} for e in graph.edges
     ]
-    return tuple(edges) or tuple(
-        {"id": node.id, "labels": list(node.labels), **node.properties} for node in graph.nodes
-    )
+    nodes = ({"id": node.id, "labels": list(node.labels), **node.properties} for node in graph.nodes)
+    return tuple(edges) or tuple(nodes)
 
 
 def read_statement(run: RunContext, statement: str, reader: Store | None = None) -> Steps[Candidate]:
@@ -192,30 +175,25 @@ def read_statement(run: RunContext, statement: str, reader: Store | None = None)
 
     `reader` is the store to read from, if not the run's own. The candidate has no rows if nothing succeeds.
     """
-    dialect = reader.dialect.name if reader else ""
+    store, dialect = reader or run.store, reader.dialect.name if reader else ""
     for attempt in range(run.limits.rereads + 1):
         if attempt:
             text = yield from situation(run, reader)
             try:
-                statement = yield from _ask_new_statement(run, text, statement, attempt, reader)
+                statement = yield from _ask_new_statement(run, text, statement, attempt, store)
             except BadReply as error:
-                yield run.record(
-                    Refused, statement=error.text[:500], reason=error.reason, writing=False, dialect=dialect
-                )
+                yield record_refusal(run, error, writing=False, dialect=dialect)
                 continue
         rows = run.state.known_rows(statement, dialect)
         if rows is None:
             try:
-                statement, rows = yield from run_with_repairs(
-                    run, (reader or run.store).read, statement, writing=False, reader=reader
-                )
+                repaired = run_with_repairs(run, store.read, statement, writing=False, reader=reader)
+                statement, rows = yield from repaired
             except QueryFailed as error:
-                yield run.record(
-                    Refused, statement=error.statement, reason=error.reason, writing=False, dialect=dialect
-                )
+                yield record_refusal(run, error, writing=False, dialect=dialect)
                 continue
-            event = read_event(run, reader or run.store, statement, rows, dialect)
-            statement = meant(reader or run.store, statement)
+            event = read_event(run, store, statement, rows, dialect)
+            statement = meant(store, statement)
             yield event
             rows = event.grounded
         if rows:
@@ -223,27 +201,11 @@ def read_statement(run: RunContext, statement: str, reader: Store | None = None)
     return Candidate(())
 
 
-def _ask_new_statement(
-    run: RunContext, text: str, wrong: str, attempt: int, reader: Store | None
-) -> Steps[str]:
+def _ask_new_statement(run: RunContext, text: str, wrong: str, attempt: int, reader: Store) -> Steps[str]:
     temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
-    if run.limits.reading == "operations":
-        reply = yield from ask_structured(
-            run,
-            "read again",
-            prompts.names(text),
-            Names,
-            kind="names",
-            temperature=temperature,
-            seed=50 + attempt,
-        )
-        return lookup_statement(run, reply.about, reader)
-    messages = prompts.reread(text, wrong, (reader or run.store).dialect)
-    return (
-        yield from ask_structured(
-            run, "read again", messages, Statement, kind="read", temperature=temperature, seed=50 + attempt
-        )
-    ).statement
+    messages = prompts.reread(text, wrong, reader.dialect)
+    options = {"temperature": temperature, "seed": 50 + attempt}
+    return (yield from _ask_read(run, "read again", text, messages, reader, **options))
 
 
 _STATEMENT_START = re.compile(
@@ -262,12 +224,8 @@ def lookup_statement(run: RunContext, names: list[str], reader: Store | None = N
 
     It reads the facts near the given names and near the names that were searched for.
     """
-    looked_up = [
-        str(value)
-        for call in run.state.calls
-        for value in call.arguments.values()
-        if value != run.state.question
-    ]
+    arguments = (value for call in run.state.calls for value in call.arguments.values())
+    looked_up = [str(value) for value in arguments if value != run.state.question]
     all_names = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])
     return (reader or run.store).dialect.about(all_names, 2)
 
@@ -285,11 +243,9 @@ def conclude(run: RunContext, candidates: list[Candidate]) -> Steps[None]:
 
     If nothing was read, the model must guess, and the answer says so.
     """
-    pooled = (
-        [Candidate(tuple(row for candidate in candidates for row in candidate.rows))]
-        if candidates and run.limits.pool
-        else candidates
-    )
+    pooled = candidates
+    if candidates and run.limits.pool:
+        pooled = [Candidate(tuple(row for candidate in candidates for row in candidate.rows))]
     parsed: list[str] = []
     texts: list[str] = []
     for candidate in pooled:
@@ -303,14 +259,8 @@ def conclude(run: RunContext, candidates: list[Candidate]) -> Steps[None]:
     chosen = yield from _choose_answer(run, join_lines(distinct(texts)), parsed)
     evidence = answer_evidence(run, candidates, chosen)
     supports = tuple(map(SupportFinder(run.state).find, evidence))
-    yield run.record(
-        Answered,
-        text=chosen,
-        forced=run.state.is_forced,
-        evidence=tuple(fact_of(edge) for edge in evidence),
-        supports=supports,
-        passages=passage_ids(supports),
-    )
+    cited = {"evidence": tuple(map(fact_of, evidence)), "passages": passage_ids(supports)}
+    yield run.record(Answered, text=chosen, forced=run.state.is_forced, supports=supports, **cited)
 
 
 def _format_facts(run: RunContext, candidate: Candidate) -> Steps[str]:
@@ -323,9 +273,8 @@ def _format_facts(run: RunContext, candidate: Candidate) -> Steps[str]:
     shown = [truncate_to_tokens(lines[number], run.limits.row_tokens) for number in selected]
     left_out += sum(max(0, estimate_tokens(lines[number]) - run.limits.row_tokens) for number in selected)
     if left_out:
-        yield run.record(
-            Cut, what="rows", kept=sum(map(estimate_tokens, lines)) - left_out, left_out=left_out
-        )
+        kept = sum(map(estimate_tokens, lines)) - left_out
+        yield run.record(Cut, what="rows", kept=kept, left_out=left_out)
     facts = join_lines(shown)
     return f"{facts}\n\nA first answer: {candidate.said}" if candidate.said else facts
 
@@ -357,15 +306,15 @@ def _compute(run: RunContext, facts: str) -> Steps[str]:
         return ""
     question = run.state.question
     try:
-        if not (
-            yield from ask_structured(run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed)
-        ).needed:
+        verdict = yield from ask_structured(
+            run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed
+        )
+        if not verdict.needed:
             return ""
         messages = prompts.arithmetic(question, facts)
         for attempt in range(run.limits.repairs + 1):
-            code = (
-                yield from ask_structured(run, "arithmetic", messages, Code, execution=True, seed=attempt)
-            ).code
+            reply = yield from ask_structured(run, "arithmetic", messages, Code, execution=True, seed=attempt)
+            code = reply.code
             try:
                 output = run.compute(code).strip()
             except QueryFailed as error:
@@ -397,14 +346,13 @@ def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
         temperature = limits.vote_temperature if number else limits.temperature
         messages = prompts.answer(run.state.question, facts, limits.answer_format)
         try:
-            text = (
-                yield from ask_structured(
-                    run, "parse", messages, Answer, temperature=temperature, seed=number
-                )
-            ).answer.strip()
+            reply = yield from ask_structured(
+                run, "parse", messages, Answer, temperature=temperature, seed=number
+            )
         except BadReply as error:
             yield run.record(Parsed, text="", problem=error.reason)
             continue
+        text = reply.answer.strip()
         yield run.record(Parsed, text=text)
         if text:
             parsed.append(text)
@@ -435,10 +383,8 @@ def _guess_answer(run: RunContext) -> Steps[None]:
     yield run.record(Forced, what="answer")
     text = yield from situation(run)
     messages = prompts.guess(text, run.limits.answer_format)
-    answer = (
-        yield from ask_structured(run, "guess", messages, Answer, temperature=run.limits.temperature)
-    ).answer.strip()
-    if not answer:
+    reply = yield from ask_structured(run, "guess", messages, Answer, temperature=run.limits.temperature)
+    if not (answer := reply.answer.strip()):
         raise BadReply(
             "the model gave an empty answer; try another model, or the preset made for small models", answer
         )

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
 from kgot_lab.loop import prompts
-from kgot_lab.loop.events import FAILED_CALL, Asked, Cut, Event, Read, Repaired
+from kgot_lab.loop.events import FAILED_CALL, Asked, Cut, Event, Read, Refused, Repaired
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.prompts import Statement
 from kgot_lab.loop.render import render_graph
@@ -57,9 +57,7 @@ def constant_rows(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
             is_held[value] = holds_value(store, value)
         return is_held[value]
 
-    return tuple(
-        number for number, row in enumerate(rows) if not any(map(is_read, _read_values(row, own_words)))
-    )
+    return tuple(i for i, row in enumerate(rows) if not any(map(is_read, _read_values(row, own_words))))
 
 
 def scalars(row: Json) -> Iterator[Scalar]:
@@ -166,7 +164,7 @@ def ask_structured(
                 raise ReplyTooLong(f"the reply did not end within {limit}", reply.text) from error
         role = _longer_role(role)
         prompt = replace(prompt, max_tokens=2 * prompt.max_tokens)
-        longer = longer + 1
+        longer += 1
 
 
 class ReplyTooLong(BadReply):
@@ -180,9 +178,8 @@ def _longer_role(role: str) -> str:
 def _build_prompt(run: RunContext, messages: tuple[Message, ...], options: CallOptions) -> Prompt:
     schema = options.schema or (compact_schema(options.shape) if options.shape else None)
     temperature = run.limits.temperatures.get(options.kind, options.temperature)
-    return Prompt(
-        messages, schema, temperature, options.seed, run.limits.tokens_of(options.kind), options.likelihood
-    )
+    limit = run.limits.tokens_of(options.kind)
+    return Prompt(messages, schema, temperature, options.seed, limit, options.likelihood)
 
 
 def _parse_value(text: str, shape: type[_Shape]) -> _Shape:
@@ -199,9 +196,8 @@ def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[
         reply = checked_reply(llm, prompt)
     except LLMError as error:
         if error.spent is not None:
-            yield run.record(
-                Asked, role=f"{role}{FAILED_CALL}", model=llm.name, prompt=prompt, reply="", usage=error.spent
-            )
+            role = f"{role}{FAILED_CALL}"
+            yield run.record(Asked, role=role, model=llm.name, prompt=prompt, reply="", usage=error.spent)
         raise
     text: str = replace_surrogates(reply.text)
     recorded = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
@@ -260,26 +256,25 @@ def run_with_repairs(
                 mended = (yield from ask_structured(run, "mend", messages, Statement, seed=repairs)).statement
             except BadReply:
                 raise error from None
-            yield run.record(
-                Repaired,
-                statement=statement,
-                error=error.reason,
-                mended=mended,
-                dialect=dialect.name if reader else "",
-            )
+            language = dialect.name if reader else ""
+            values = {"statement": statement, "error": error.reason, "mended": mended}
+            yield run.record(Repaired, dialect=language, **values)
             statement = mended
     raise AssertionError("unreachable")
 
 
 def read_event(run: RunContext, store: Store, statement: str, rows: Rows, dialect: str = "") -> Read:
     """Record that a statement read some rows from a store, and mark the rows that hold only constants."""
-    return run.record(
-        Read,
-        statement=statement,
-        rows=rows,
-        dialect=dialect,
-        constant=constant_rows(store, meant(store, statement), rows),
-    )
+    constant = constant_rows(store, meant(store, statement), rows)
+    return run.record(Read, statement=statement, rows=rows, dialect=dialect, constant=constant)
+
+
+def record_refusal(
+    run: RunContext, error: BadReply | QueryFailed, *, writing: bool, dialect: str = ""
+) -> Refused:
+    """Record that a statement was given up, or a reply that holds none."""
+    statement = error.statement if isinstance(error, QueryFailed) else error.text[:500]
+    return run.record(Refused, statement=statement, reason=error.reason, writing=writing, dialect=dialect)
 
 
 def meant(store: Store, statement: str) -> str:

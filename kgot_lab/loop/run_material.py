@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import supports_of
-from kgot_lab.loop.events import Answered, Asked, Event, Parsed, Started, ToolReturned, Wrote
+from kgot_lab.loop.events import EMPTY, Answered, Asked, Event, Parsed, Started, ToolReturned, Wrote
 from kgot_lab.loop.modes.paths.mentions import passage_title
 from kgot_lab.loop.modes.paths.question_form import parse_hops
 from kgot_lab.memory.extraction import SourcedSentence
@@ -45,7 +46,7 @@ class RunMaterial:
     def __post_init__(self) -> None:
         if not any(isinstance(event, Answered) for event in self.events):
             raise BadInput(
-                "a certificate is of a run that has an answer: give a finished run, as load_run returns it"
+                "a certificate is of a run with an answer: give a finished run, as load_run returns it"
             )
 
     @cached_property
@@ -61,24 +62,14 @@ class RunMaterial:
     @cached_property
     def all_sentences(self) -> tuple[SourcedSentence, ...]:
         """All sentences of the initial graph and of tool results, without repeats."""
-        return tuple(
-            dict.fromkeys(
-                [
-                    *self._start_sentences,
-                    *(sentence for event in self._tool_results for sentence in _sentences_in(event)),
-                ]
-            )
-        )
+        returned = (sentence for event in self._tool_results for sentence in _sentences_in(event))
+        return tuple(dict.fromkeys([*self._start_sentences, *returned]))
 
     def titles(self, end: int | None = None) -> tuple[str, ...]:
         """Return the titles of the sentences, of all events or of those before an event."""
-        returned = (
-            sentence.title
-            for event in self.events[:end]
-            if isinstance(event, ToolReturned) and not event.failed
-            for sentence in _sentences_in(event)
-        )
-        return tuple(dict.fromkeys([*(sentence.title for sentence in self._start_sentences), *returned]))
+        results = (e for e in self.events[:end] if isinstance(e, ToolReturned) and not e.failed)
+        returned = (sentence for result in results for sentence in _sentences_in(result))
+        return tuple(dict.fromkeys(sentence.title for sentence in (*self._start_sentences, *returned)))
 
     @cached_property
     def path_sentences(self) -> tuple[SourcedSentence, ...]:
@@ -87,28 +78,21 @@ class RunMaterial:
         by_place = {(sentence.source, sentence.text): sentence for sentence in self.all_sentences}
         titles = {sentence.source: sentence.title for sentence in self.all_sentences}
         sentences = [
-            by_place.get(
-                (support.source, support.sentence),
-                SourcedSentence(support.sentence, titles.get(support.source, ""), support.source, 0),
-            )
-            for support in supports
+            by_place.get((s.source, s.sentence))
+            or SourcedSentence(s.sentence, titles.get(s.source, ""), s.source, 0)
+            for s in supports
         ]
-        return tuple(sentences) or tuple(
-            sentence for sentence in self.all_sentences if sentence.source in self.answered.passages
-        )
+        return tuple(sentences) or tuple(s for s in self.all_sentences if s.source in self.answered.passages)
 
     @cached_property
     def path_facts(self) -> tuple[Edge, ...]:
         """The typed facts in the evidence of the answer, and those written from its sentences."""
         texts, evidence = {sentence.text for sentence in self.path_sentences}, set(self.answered.evidence)
-        written = {
-            edge.identity: edge for edge in self._edges if edge.type not in (SAYS_SENTENCE, MENTIONS_NAME)
-        }
+        typed = (edge for edge in self._edges if edge.type not in (SAYS_SENTENCE, MENTIONS_NAME))
         return tuple(
             edge
-            for edge in written.values()
-            if fact_of(edge) in evidence
-            or any(sentence.sentence in texts for sentence in supports_of(edge.properties))
+            for edge in {edge.identity: edge for edge in typed}.values()
+            if fact_of(edge) in evidence or any(s.sentence in texts for s in supports_of(edge.properties))
         )
 
     @cached_property
@@ -134,15 +118,9 @@ class RunMaterial:
 
         Returns -1 and "" if there is none.
         """
-        for number, event in enumerate(self.events):
-            if (
-                isinstance(event, Asked)
-                and event.role.partition(",")[0] == role
-                and not event.is_failed
-                and not event.cut
-            ):
-                return number, event.reply
-        return -1, ""
+        calls = ((i, e) for i, e in enumerate(self.events) if isinstance(e, Asked))
+        usable = ((i, call) for i, call in calls if not call.is_failed and not call.cut)
+        return next(((i, call.reply) for i, call in usable if call.role.partition(",")[0] == role), (-1, ""))
 
     @cached_property
     def hops(self) -> list[str]:
@@ -155,23 +133,25 @@ class RunMaterial:
 
     @cached_property
     def _edges(self) -> list[Edge]:
-        start = next((event.start for event in self.events if isinstance(event, Started)), None)
-        written = (edge for event in self.events if isinstance(event, Wrote) for edge in _edges_after(event))
-        return [*(start.edges if start is not None else ()), *written]
+        writes = (event for event in self.events if isinstance(event, Wrote))
+        written = (edge for event in writes for edge in event.diff.written_edges)
+        return [*self._start.edges, *written]
+
+    @cached_property
+    def _start(self) -> PropertyGraph:
+        return next((event.start for event in self.events if isinstance(event, Started)), EMPTY)
 
     @cached_property
     def _start_sentences(self) -> tuple[SourcedSentence, ...]:
         """The sentences of the graph that the run began with."""
-        start = next((event.start for event in self.events if isinstance(event, Started)), None)
         counts: dict[str, int] = defaultdict(int)
         sentences: dict[SourcedSentence, None] = {}
-        for edge in start.edges if start is not None else ():
+        for edge in self._start.edges:
             title = edge.source if edge.type == SAYS_SENTENCE else ""
             for support in supports_of(edge.properties):
                 if edge.type != MENTIONS_NAME and support.sentence:
-                    sentences[
-                        SourcedSentence(support.sentence, title, support.source, counts[support.source])
-                    ] = None
+                    place = counts[support.source]
+                    sentences[SourcedSentence(support.sentence, title, support.source, place)] = None
                     counts[support.source] += 1
         return tuple(sentences)
 
@@ -183,15 +163,8 @@ def _sentences_in(event: ToolReturned) -> Iterable[SourcedSentence]:
     """
     if not event.sources:
         title = " ".join(map(str, event.call.arguments.values()))
-        yield from (
-            SourcedSentence(text, title, str(event.call), index)
-            for index, text in enumerate(sentences(" ".join(event.text.split())))
-        )
+        for index, text in enumerate(sentences(" ".join(event.text.split()))):
+            yield SourcedSentence(text, title, str(event.call), index)
     for document in event.sources:
         for index, text in enumerate(sentences(" ".join(document.text.split()))):
             yield SourcedSentence(text, passage_title(document), document.id, index)
-
-
-def _edges_after(event: Wrote) -> Iterable[Edge]:
-    yield from event.diff.added_edges
-    yield from (after for _, after in event.diff.changed_edges)

@@ -47,11 +47,9 @@ class State:
         """Return the state after an event."""
         following = replace(self, step=event.step)
         match event:
-            case Started(question=question, attachments=attachments, start=start, limits=limits):
+            case Started(question=question, attachments=files, start=start, limits=limits):
                 spelled = limits.get("writing") == "statements"
-                return replace(
-                    following, question=question, attachments=attachments, start=start, spelled=spelled
-                )
+                return replace(following, question=question, attachments=files, start=start, spelled=spelled)
             case Asked(usage=usage):
                 return replace(following, usage=self.usage + usage)
             case Voted(choice=choice):
@@ -59,9 +57,7 @@ class State:
             case Chose(calls=calls):
                 return replace(following, calls=(*self.calls, *calls))
             case ToolReturned():
-                still_made = (
-                    tuple(call for call in self.calls if call != event.call) if event.again else self.calls
-                )
+                still_made = tuple(c for c in self.calls if c != event.call) if event.again else self.calls
                 return replace(following, returns=(*self.returns, event), calls=still_made)
             case Wrote():
                 return replace(following, writes=(*self.writes, event), reads=())
@@ -83,11 +79,7 @@ class State:
     @property
     def sentences(self) -> frozenset[str]:
         """The sentences that facts of the graph were taken from."""
-        written = (
-            edge
-            for diff in self.diffs
-            for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))
-        )
+        written = (edge for diff in self.diffs for edge in diff.written_edges)
         return supporting_sentences((*self.start.edges, *written))
 
     def known_rows(self, statement: str, dialect: str = "") -> Rows | None:
@@ -95,14 +87,8 @@ class State:
 
         An empty dialect means the run's own.
         """
-        return next(
-            (
-                read.grounded
-                for read in reversed(self.reads)
-                if (read.statement, read.dialect) == (statement, dialect)
-            ),
-            None,
-        )
+        key = statement, dialect
+        return next((r.grounded for r in reversed(self.reads) if (r.statement, r.dialect) == key), None)
 
     @property
     def is_forced(self) -> bool:
@@ -154,10 +140,8 @@ class Ledger:
 
         A call with text in its reply reads and writes some.
         """
-        return sum(
-            bool(entry.reply) and not _has_usage(entry) and not entry.role.startswith("inside ")
-            for entry in self.entries
-        )
+        replied = (e for e in self.entries if e.reply and not e.role.startswith("inside "))
+        return sum(not (entry.prompt_tokens and entry.completion_tokens) for entry in replied)
 
     def by_role(self) -> dict[str, tuple[int, Usage]]:
         """Return the number of calls and their total cost for each role."""
@@ -167,22 +151,15 @@ class Ledger:
 
     def save(self, path: str | Path) -> None:
         """Write the entries as JSON lines."""
-        write_atomically(
-            path,
-            "".join(json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in self.entries),
-            "the ledger",
-        )
+        text = "".join(json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in self.entries)
+        write_atomically(path, text, "the ledger")
 
     def __repr__(self) -> str:
-        rows = [
-            *((role, calls, usage) for role, (calls, usage) in self.by_role().items()),
-            ("all", len(self.entries), self.total),
-        ]
+        rows = [*self.by_role().items(), ("all", (len(self.entries), self.total))]
         lines = [f"{'role':16}{'calls':>6}{'read':>8}{'written':>9}{'seconds':>9}{'dollars':>9}"]
-        for role, calls, usage in rows:
-            lines.append(
-                f"{role:16}{calls:6}{usage.prompt_tokens:8}{usage.completion_tokens:9}{usage.seconds:9.1f}{usage.cost:9.4f}"
-            )
+        for role, (calls, usage) in rows:
+            tokens = f"{usage.prompt_tokens:8}{usage.completion_tokens:9}"
+            lines.append(f"{role:16}{calls:6}{tokens}{usage.seconds:9.1f}{usage.cost:9.4f}")
         return "\n".join(lines)
 
 
@@ -194,22 +171,8 @@ def ledger(events: Iterable[Event], run: str = "") -> Ledger:
 def _entry(event: Asked, run: str) -> Entry:
     prompt = "\n\n".join(f"{message.role}: {message.text}" for message in event.prompt.messages)
     used = event.usage
-    return Entry(
-        run,
-        event.step,
-        event.role,
-        event.model,
-        prompt,
-        event.reply,
-        used.prompt_tokens,
-        used.completion_tokens,
-        used.seconds,
-        used.cost,
-    )
-
-
-def _has_usage(entry: Entry) -> bool:
-    return bool(entry.prompt_tokens and entry.completion_tokens)
+    spent = used.prompt_tokens, used.completion_tokens, used.seconds, used.cost
+    return Entry(run, event.step, event.role, event.model, prompt, event.reply, *spent)
 
 
 def _usage(entry: Entry) -> Usage:

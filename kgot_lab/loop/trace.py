@@ -100,15 +100,8 @@ def record(
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
     with TraceWriter(path, file) as writer:
-        writer.write_line(
-            {
-                "trace": 1,
-                "run": run or uuid4().hex[:12],
-                "created": _now(),
-                "version": __version__,
-                "about": metadata or {},
-            }
-        )
+        head = {"trace": 1, "run": run or uuid4().hex[:12], "created": _now(), "version": __version__}
+        writer.write_line(head | {"about": metadata or {}})
         yield from writer.write_events(events, begins=True)
 
 
@@ -133,13 +126,10 @@ class TraceWriter:
 
         The initial graph of a run is written beside it.
         """
+        snapshot = snapshot_path(self.path)
         for event in events:
-            if (
-                isinstance(event, Started)
-                and event.start
-                and (begins or not snapshot_path(self.path).exists())
-            ):
-                write_snapshot(event.start, snapshot_path(self.path), variant="networkx")
+            if isinstance(event, Started) and event.start and (begins or not snapshot.exists()):
+                write_snapshot(event.start, snapshot, variant="networkx")
             self.write_line(to_json(event), sync=isinstance(event, Asked | Answered))
             yield event
 
@@ -160,9 +150,8 @@ class TraceWriter:
                 os.fsync(self._file.fileno())
             self._before = line_seal(text)
         except OSError as error:
-            raise TraceError(
-                f"cannot write the trace {self.path}: {error}; what it holds so far is sound"
-            ) from error
+            problem = f"cannot write the trace {self.path}: {error}"
+            raise TraceError(f"{problem}; what it holds so far is sound") from error
 
     def close(self) -> None:
         """Let go of the file."""
@@ -229,12 +218,14 @@ def load_run(path: str | Path) -> Trace:
         if not line.strip():
             continue
         try:
-            lines_json.append(_without_checksum(json.loads(line)))
+            data = json.loads(line)
+            lines_json.append(data)
         except (ValueError, RecursionError):
             if number == len(lines):  # no line end after it: the writer was stopped in the middle
                 break
             raise TraceError(f"{path}, line {number}, is not JSON: {line[:80]!r}{RESTORE_HINT}") from None
-    if not lines_json or not isinstance(lines_json[0], dict) or lines_json[0].get("trace") != 1:
+    head = lines_json[0] if lines_json else None
+    if not isinstance(head, dict) or head.get("trace") != 1:
         raise TraceError(f"{path} is not a trace: its first line should say so")
     events = []
     for number, data in enumerate(lines_json[1:], start=2):
@@ -244,12 +235,7 @@ def load_run(path: str | Path) -> Trace:
             raise TraceError(f"{path}, event {number - 1}: {str(error)[:500]}") from error
     if events and isinstance(events[0], Started) and events[0].graph:
         events[0] = replace(events[0], start=_load_start(path, events[0].graph))
-    return Trace(
-        str(lines_json[0].get("run", "")),
-        str(lines_json[0].get("created", "")),
-        tuple(events),
-        lines_json[0].get("about", {}),
-    )
+    return Trace(str(head.get("run", "")), str(head.get("created", "")), tuple(events), head.get("about", {}))
 
 
 def _load_start(path: Path, digest: str) -> PropertyGraph:
@@ -257,15 +243,16 @@ def _load_start(path: Path, digest: str) -> PropertyGraph:
 
     Raises TraceError if its snapshot is missing or holds another graph.
     """
+    snapshot = snapshot_path(path)
     try:
-        graph = read_snapshot(snapshot_path(path))
+        graph = read_snapshot(snapshot)
     except (OSError, BadInput) as error:
         raise TraceError(
-            f"the run in {path} began with a graph, and {snapshot_path(path)} does not hold it: {error}"
+            f"the run in {path} began with a graph, and {snapshot} does not hold it: {error}"
         ) from error
     if graph.digest != digest:
         raise TraceError(
-            f"{snapshot_path(path)} is not the graph that the run in {path} began with: its digest is {graph.digest}, not {digest}"
+            f"{snapshot} is not the graph that the run in {path} began with: its digest is {graph.digest}, not {digest}"
         )
     return graph
 
@@ -279,9 +266,7 @@ def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
         return run.events
     events = tuple(run) if isinstance(run, Iterable) and not isinstance(run, str | bytes) else (run,)
     for event in events:
-        require(
-            event, Event, "a run is a Trace or a list of events, as load_run(path) and think(…) give them"
-        )
+        require(event, Event, "a run is a Trace or its events, as load_run(path) and think(…) give them")
     return events
 
 
@@ -324,18 +309,11 @@ def consistent_events(events: Iterable[Event]) -> tuple[Event, ...]:
     events = tuple(events)
     if (number := first_inconsistent_write(events)) is None:
         return events
-    shown = (
-        Refused(
-            step=event.step,
-            statement=event.statement,
-            reason=f"not shown, for {inconsistency_message(number)}",
-            writing=True,
-        )
-        if isinstance(event, Wrote)
-        else event
-        for event in events[number:]
-    )
-    return (*events[:number], *shown)
+    reason, shown = f"not shown, for {inconsistency_message(number)}", list(events)
+    for at, event in enumerate(events[number:], number):
+        if isinstance(event, Wrote):
+            shown[at] = Refused(step=event.step, statement=event.statement, reason=reason, writing=True)
+    return tuple(shown)
 
 
 def _apply_writes(events: Iterable[Event]) -> tuple[MutableGraph, Event | None, str]:
@@ -354,22 +332,13 @@ def _apply_writes(events: Iterable[Event]) -> tuple[MutableGraph, Event | None, 
 
 def diffs(events: Iterable[Event], step: int | None = None) -> list[Diff]:
     """Return the changes to the graph, in order."""
-    return [
-        event.diff for event in events if isinstance(event, Wrote) and (step is None or event.step <= step)
-    ]
-
-
-def _without_checksum(data: Json) -> Json:
-    return (
-        {name: value for name, value in data.items() if name != "check"} if isinstance(data, dict) else data
-    )
+    return [e.diff for e in events if isinstance(e, Wrote) and (step is None or e.step <= step)]
 
 
 def _to_line(data: Json) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str)
-    if not text.isascii() and text != replace_surrogates(
-        text
-    ):  # half a surrogate pair can only be written as an escape
+    # half a surrogate pair can only be written as an escape
+    if not text.isascii() and text != replace_surrogates(text):
         text = json.dumps(data, separators=(",", ":"), default=str)
     return text
 

@@ -318,9 +318,9 @@ def _merge_diffs(diffs: list[Diff]) -> dict[str, Json]:
             nodes[node.id] = encode_removal(node)
         for edge in diff.removed_edges:
             edges[edge.identity] = encode_removal(edge)
-        for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes)):
+        for node in diff.written_nodes:
             nodes[node.id] = encode_element(node)
-        for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges)):
+        for edge in diff.written_edges:
             edges[edge.identity] = encode_element(edge)
     return {"nodes": list(nodes.values()), "edges": list(edges.values())}
 

@@ -356,7 +356,7 @@ class EmbeddedStore:
     def _apply_in_memory(self, diff: Diff) -> None:
         self._state.apply_checked(diff)
         removed = (*diff.removed_nodes, *(before for before, _ in diff.changed_nodes))
-        added = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
+        added = diff.written_nodes
         if self._word_index is not None:
             for node in removed:
                 self._word_index.remove(node)
@@ -365,7 +365,7 @@ class EmbeddedStore:
         if self._value_counts is not None:
             old_edges = (*diff.removed_edges, *(before for before, _ in diff.changed_edges))
             self._value_counts.update((*removed, *old_edges), added)
-            self._value_counts.update((), (*diff.added_edges, *(after for _, after in diff.changed_edges)))
+            self._value_counts.update((), diff.written_edges)
         nodes = (removed, added)
         _recount(self._labels, *([label for node in each for label in node.labels] for each in nodes))
         edges = (diff.removed_edges, diff.added_edges)

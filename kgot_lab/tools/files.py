@@ -76,11 +76,8 @@ class FileCollection:
             target = self._folder() / name
             target = target.with_name(f"{target.name}.unpacked")
             try:
-                files = (
-                    find_unpacked(path, target, self._limits)
-                    if target.exists()
-                    else unpacked(path, target, self._limits)
-                )
+                unpack = find_unpacked if target.exists() else unpacked
+                files = unpack(path, target, self._limits)
             except BadInput as error:
                 raise ToolFailed(f"{printable_line(name)}: {error}") from None
             size = sum(file.stat().st_size for file in files)
@@ -124,15 +121,11 @@ def _folder_files(folder: Path) -> dict[str, Path]:
         raise BadInput(f"{folder} is not a folder; files are given as a list of paths, or as one folder")
     root, files = folder.resolve(), dict[str, Path]()
     for parent, folders, names in os.walk(root):
-        folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and not (Path(parent) / name).is_symlink()
-        )
-        visible = (Path(parent) / name for name in sorted(names) if not name.startswith("."))
-        files |= {
-            path.relative_to(root).as_posix(): path
-            for path in visible
-            if not path.is_symlink() and path.is_file()
-        }
+        visible = (name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in visible if not (Path(parent) / name).is_symlink())
+        paths = (Path(parent) / name for name in sorted(names) if not name.startswith("."))
+        plain = (path for path in paths if not path.is_symlink() and path.is_file())
+        files |= {path.relative_to(root).as_posix(): path for path in plain}
         if len(files) > _MAX_FILES:
             raise BadInput(
                 f"{folder} holds more than {_MAX_FILES:,} files; give a folder with what the question needs"
@@ -150,33 +143,22 @@ def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment
 
     Raises BadInput if a file is missing or two have the same name.
     """
-    if (
-        isinstance(paths, str | Path)
-        or not isinstance(paths, Sequence)
-        or not all(isinstance(path, str | Path) for path in paths)
-    ):
+    if isinstance(paths, str | Path):
         raise BadInput(f"attachments are a list of paths, not {describe_value(paths)}")
-    files = {Path(path).name: Path(path).resolve() for path in paths}
-    missing = [str(path) for path in paths if not Path(path).is_file()]
-    if not paths or missing or len(files) < len(paths):
-        raise BadInput(
-            f"attachments must be files with different names; not there: {', '.join(missing) or 'none'}, given: {len(paths)}"
-        )
+    files = _attached_files(paths)
 
     def run(file: str) -> Result:
         if file not in files:
-            raise ToolFailed(
-                f"{name}: there is no attachment {file!r}; there are: {', '.join(sorted(files))}"
-            )
+            known = ", ".join(sorted(files))
+            raise ToolFailed(f"{name}: there is no attachment {file!r}; there are: {known}")
         try:
             found = read_document_text(files[file])
         except (BadInput, NotInstalled) as error:
             raise ToolFailed(f"{name}: {file}: {error}") from error
         return Result(found.text, (Document(file, found.text, found.title or file),))
 
-    description = (
-        f"Returns the text of an attached file. Attached: {' '.join(', '.join(sorted(files)).split())}."
-    )
+    listed = " ".join(", ".join(sorted(files)).split())
+    description = f"Returns the text of an attached file. Attached: {listed}."
     return TextTool(name, description, {"file": "the name of the file, without a folder"}, run)
 
 
@@ -195,10 +177,8 @@ def extract_zip(files: FileCollection, *, name: str = "extract_zip") -> TextTool
             names = files.unpack(file)
         except ToolFailed as error:
             raise ToolFailed(f"{name}: {error}") from None
-        return Result(
-            f"{printable_line(file)} holds {format_count(len(names), 'file')}:\n"
-            + "\n".join(map(printable_line, names))
-        )
+        head = f"{printable_line(file)} holds {format_count(len(names), 'file')}:"
+        return Result("\n".join([head, *map(printable_line, names)]))
 
     description = "Unpacks a zip file and returns the names of the files in it, by which they can be read."
     return TextTool(name, description, {"file": "the name of the zip file"}, run)

@@ -108,11 +108,9 @@ class Transcriber:
         start = time.perf_counter()
         with self._reserve_budget(path, self._cost(max_seconds)) as usages:
             transcription = self._request(path, self._cost(max_seconds))
-            billed_seconds = (
-                transcription.usage.seconds
-                if transcription.usage is not None and transcription.usage.type == "duration"
-                else max_seconds
-            )
+            billed, billed_seconds = transcription.usage, max_seconds
+            if billed is not None and billed.type == "duration":
+                billed_seconds = billed.seconds
             usage = Usage(seconds=time.perf_counter() - start, cost=self._cost(billed_seconds))
             usages.append(usage)
         if not transcription.text.strip():
@@ -145,11 +143,9 @@ class Transcriber:
         import openai
 
         max_seconds = 3 * self._seconds  # upload, transcription and answer
-        seconds = (
-            max_seconds
-            if self._spending is None
-            else min(max_seconds, max(self._spending.seconds_left, MIN_TIMEOUT))
-        )
+        seconds = max_seconds
+        if self._spending is not None:
+            seconds = min(max_seconds, max(self._spending.seconds_left, MIN_TIMEOUT))
         try:
             connections = bounded_client(seconds, **proxy_options(self._address))
         except BadInput as error:
@@ -163,20 +159,17 @@ class Transcriber:
         except openai.APIConnectionError as error:
             if isinstance(error, openai.APITimeoutError):
                 self._count_unanswered(max_cost)
-            message = (
-                f"the service that transcribes {path.name} cannot be reached{describe_proxy(self._address)}"
-            )
+            service = f"the service that transcribes {path.name}"
+            message = f"{service} cannot be reached{describe_proxy(self._address)}"
             raise ToolFailed(message, again=True) from None
         except openai.APIStatusError as error:
             again = is_retryable_status(error.status_code)
             message = str(error.message).replace(self._key, "…")[:300]
-            raise ToolFailed(
-                f"{path.name} was not transcribed: HTTP {error.status_code}: {message}", again=again
-            ) from None
+            problem = f"HTTP {error.status_code}: {message}"
+            raise ToolFailed(f"{path.name} was not transcribed: {problem}", again=again) from None
         except (openai.APIError, UnusableBody) as error:
-            raise ToolFailed(
-                f"{path.name} was not transcribed: {str(error).replace(self._key, '…')[:300]}"
-            ) from None
+            message = str(error).replace(self._key, "…")[:300]
+            raise ToolFailed(f"{path.name} was not transcribed: {message}") from None
         except KeyboardInterrupt:  # perhaps during transcription
             self._count_unanswered(max_cost)
             raise
@@ -243,28 +236,21 @@ def inspect_file(
     def answer_question(model: MeteredLLM, file: str, text: str, question: str) -> Result:
         read = truncate_to_tokens(text, max_tokens)
         prompt_text = f"Question: {question}\n\n{_ANSWER}\n\n{fence_text(read, file)}"
-        answer = model(
-            Prompt((Message("system", FENCES), Message("user", prompt_text)), max_tokens=reply_tokens)
-        ).text.strip()
+        messages = (Message("system", FENCES), Message("user", prompt_text))
+        answer = model(Prompt(messages, max_tokens=reply_tokens)).text.strip()
         if not answer:
-            raise ToolFailed(
-                f"{name}: the model said nothing about {printable_line(file)}; ask in another way",
-                usage=model.usage,
-            )
-        cut = (
-            f"\n(From its first {max_tokens:,} of about {estimate_tokens(text):,} tokens.)"
-            if read != text
-            else ""
-        )
+            problem = f"the model said nothing about {printable_line(file)}; ask in another way"
+            raise ToolFailed(f"{name}: {problem}", usage=model.usage)
+        cut = ""
+        if read != text:
+            cut = f"\n(From its first {max_tokens:,} of about {estimate_tokens(text):,} tokens.)"
         return Result(answer + cut, (Document(file, read, file),), model.usage)
 
-    description = (
-        f"Returns the text of a file, or answers a question about it. Files: {files.format_names()}."
-    )
-    optional = (
-        {"question": "what to find out from it; leave it out for the text itself"} if llm is not None else {}
-    )
-    description = description if optional else f"Returns the text of a file. Files: {files.format_names()}."
+    optional, does = {}, "Returns the text of a file."
+    if llm is not None:
+        optional = {"question": "what to find out from it; leave it out for the text itself"}
+        does = "Returns the text of a file, or answers a question about it."
+    description = f"{does} Files: {files.format_names()}."
     return TextTool(name, description, {"file": "the name of the file as listed"}, run, may=optional)
 
 
@@ -323,38 +309,29 @@ def image_question(
 
     With `fetch` the image may also be at an address. Raises BadInput without both a shelf and `fetch`.
     """
-    require_parts(
-        llm, ("name", "__call__"), "image_question() takes a model that sees, as connect(…) gives one"
-    )
+    requirement = "image_question() takes a model that sees, as connect(…) gives one"
+    require_parts(llm, ("name", "__call__"), requirement)
     if files is not None or fetch is None:
         require(files, FileCollection, "image_question() looks at files of a FileCollection")
     require_count(reply_tokens, 1, "reply")
 
     def run(image: str, question: str) -> Result:
         try:
-            data = (
-                fetch(image).data
-                if fetch and image.startswith(("http://", "https://"))
-                else _read_image(files, image)
-            )
+            is_address = image.startswith(("http://", "https://"))
+            data = fetch(image).data if fetch and is_address else _read_image(files, image)
             picture = data_url(data, image)
         except ToolFailed as error:
             raise ToolFailed(f"{name}: {error}", again=error.again) from None
         model = MeteredLLM(llm)
-        prompt = Prompt(
-            (Message("system", _SYSTEM), Message("user", question, (picture,))), max_tokens=reply_tokens
-        )
-        answer = model(prompt).text.strip()
+        messages = (Message("system", _SYSTEM), Message("user", question, (picture,)))
+        answer = model(Prompt(messages, max_tokens=reply_tokens)).text.strip()
         if not answer:
-            raise ToolFailed(
-                f"{name}: the model said nothing about {printable_line(image)}; ask in another way",
-                usage=model.usage,
-            )
+            problem = f"the model said nothing about {printable_line(image)}; ask in another way"
+            raise ToolFailed(f"{name}: {problem}", usage=model.usage)
         return Result(answer, (Document(image, answer, image),), model.usage)
 
-    sources = ["the name of the file"] * (files is not None) + ["the address of a picture on the web"] * (
-        fetch is not None
-    )
+    sources = ["the name of the file"] * (files is not None)
+    sources += ["the address of a picture on the web"] * (fetch is not None)
     file_list = f" Files: {files.format_names()}." if files else ""
     takes = {"image": ", or ".join(sources), "question": "a complete question about the picture"}
     return TextTool(name, f"Looks at a picture and answers a question about it.{file_list}", takes, run)

@@ -142,11 +142,8 @@ def offered_tools(
             raise
         except LabError as error:
             missing.append(UnavailableTool(name, str(error)))
-    if (
-        resources.attachments
-        and any(name.lower().endswith(AUDIO_EXTENSIONS) for name in resources.files.names)
-        and _INSPECT_FILE not in leave_out
-    ):
+    names = resources.files.names if resources.attachments and _INSPECT_FILE not in leave_out else ()
+    if any(name.lower().endswith(AUDIO_EXTENSIONS) for name in names):
         try:
             _transcriber(resources)
         except BadInput as error:
@@ -165,10 +162,7 @@ def offered_tools(
             message = mask_known_keys(mask_secrets(str(error)), resources.environment)
             why = f"the entry point {entry.value} failed ({type(error).__name__}: {printable_line(message[:200])})"
             missing.append(UnavailableTool(entry.name, why))
-    shown = (
-        UnavailableTool(unavailable.name, mask_known_keys(unavailable.why, resources.environment))
-        for unavailable in missing
-    )
+    shown = (UnavailableTool(m.name, mask_known_keys(m.why, resources.environment)) for m in missing)
     return OfferedTools(tuple(tools.values()), tuple(shown))
 
 
@@ -223,13 +217,11 @@ def _image_question(resources: ToolResources) -> Tool:
     if resources.vision is None:
         raise BadInput("no model that sees is given; name one (--vision-model MODEL)")
     if not (resources.attachments or resources.web):
-        raise BadInput(
-            "there are no pictures to look at; attach files (--attach FILE), or allow the web (--web)"
-        )
+        advice = "attach files (--attach FILE), or allow the web (--web)"
+        raise BadInput(f"there are no pictures to look at; {advice}")
     files = resources.files if resources.attachments else None
-    return image_question(
-        resources.vision, files, fetch=resources.web_fetcher.fetch if resources.web else None
-    )
+    fetch = resources.web_fetcher.fetch if resources.web else None
+    return image_question(resources.vision, files, fetch=fetch)
 
 
 def _search_agent(resources: ToolResources) -> Tool:

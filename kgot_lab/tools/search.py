@@ -45,13 +45,8 @@ def search(
         documents_found = [by_id[id] for id in pipeline.search(query).ids if id in by_id]
         if not documents_found:
             raise ToolFailed(f"{name}: no passage fits {query!r}; try other words")
-        return Result(
-            "\n".join(
-                f"[{number}] {_format_passage(document)}"
-                for number, document in enumerate(documents_found, start=1)
-            ),
-            tuple(documents_found),
-        )
+        passages = (f"[{i}] {_format_passage(d)}" for i, d in enumerate(documents_found, start=1))
+        return Result("\n".join(passages), tuple(documents_found))
 
     description = f"Searches the documents and returns the {k} passages that fit the query best."
     takes = {"query": "what to look for: names and words that the passage would contain"}
@@ -70,9 +65,8 @@ def document_search(
     It uses hybrid retrieval, or entity-linked retrieval of FOLLOWED passages with `follow`.
     """
     if follow:
-        return search(
-            documents, entity_linked_retriever(documents, progress), k=min(LINKED_PASSAGES, len(documents))
-        )
+        retriever = entity_linked_retriever(documents, progress)
+        return search(documents, retriever, k=min(LINKED_PASSAGES, len(documents)))
     return search(documents, k=min(max_passages, len(documents)), progress=progress)
 
 

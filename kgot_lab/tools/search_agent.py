@@ -83,11 +83,8 @@ def ask_search_agent(
     an unsuccessful search. The model's LLMError is passed on, except for replies that are not a valid move.
     """
     require_parts(llm, ("name", "__call__"), "ask_search_agent() takes a model, as connect(…) gives one")
-    require_parts(
-        access,
-        ("engine", "open_page"),
-        "ask_search_agent() takes a WebAccess: an engine and what opens pages",
-    )
+    requirement = "ask_search_agent() takes a WebAccess: an engine and what opens pages"
+    require_parts(access, ("engine", "open_page"), requirement)
     require_count(stamina.turns, 1, "turns", "an agent needs one to answer")
 
     def run(query: str) -> Result:
@@ -134,19 +131,15 @@ class _Search:
             return reply, parse(reply, _Move)
 
     def _final_answer(self, query: str) -> Result:
-        prompt = Prompt(
-            (*self._messages(query), Message("user", _FINISH)),
-            compact_schema(_Finish),
-            max_tokens=self._stamina.reply,
-        )
+        messages = (*self._messages(query), Message("user", _FINISH))
+        prompt = Prompt(messages, compact_schema(_Finish), max_tokens=self._stamina.reply)
         try:
             finish = parse(self._llm(prompt).text, _Finish)
         except BadReply as error:
             raise self._failure(f"no answer after {self._stamina.turns} turns ({error.reason})") from None
         if not finish.found or not finish.answer.strip():
-            raise self._failure(
-                f"nothing that answers it was found in {self._stamina.turns} turns; ask for less, or in other words"
-            )
+            problem = f"nothing that answers it was found in {self._stamina.turns} turns"
+            raise self._failure(f"{problem}; ask for less, or in other words")
         return self._found_result(finish.answer.strip())
 
     def _found_result(self, text: str) -> Result:
@@ -160,8 +153,7 @@ class _Search:
     def _messages(self, query: str) -> tuple[Message, ...]:
         """Build the conversation. Results of older moves are omitted if it would be too long."""
         moves = "\n".join(
-            f"- {move.name}({', '.join(_format_arguments(move))}): {move.description}"
-            for move in self._moves.values()
+            f"- {m.name}({', '.join(_format_arguments(m))}): {m.description}" for m in self._moves.values()
         )
         form = 'Reply as JSON: {"thought": "...", "move": "...", "arguments": {...}}'
         opening = f"Question: {query}\n\nMoves:\n{moves}\n- answer(text: the complete answer): Ends the search.\n\n{form}"
@@ -175,28 +167,13 @@ class _Search:
 
     def _schema(self) -> Mapping[str, Json]:
         """Return the JSON schema of `_Move`, restricted to the available moves and their arguments."""
-        answer = {
-            "type": "object",
-            "properties": {"text": {"type": "string"}},
-            "required": ["text"],
-            "additionalProperties": False,
-        }
+        answer = _object_schema({"text": {"type": "string"}})
         arguments = {**{move.name: dict(move.arguments) for move in self._moves.values()}, "answer": answer}
-        return {
-            "anyOf": [
-                {
-                    "type": "object",
-                    "properties": {
-                        "thought": {"type": "string"},
-                        "move": {"const": name},
-                        "arguments": takes,
-                    },
-                    "required": ["thought", "move", "arguments"],
-                    "additionalProperties": False,
-                }
-                for name, takes in arguments.items()
-            ]
-        }
+        moves = (
+            {"thought": {"type": "string"}, "move": {"const": name}, "arguments": takes}
+            for name, takes in arguments.items()
+        )
+        return {"anyOf": list(map(_object_schema, moves))}
 
     def _run_move(self, move: _Move) -> str:
         """Run a move and return its result, fenced.
@@ -205,9 +182,8 @@ class _Search:
         """
         try:
             if move.move not in self._moves:
-                raise ToolFailed(
-                    f"there is no move {move.move!r}; there are: {', '.join([*self._moves, 'answer'])}"
-                )
+                known = ", ".join([*self._moves, "answer"])
+                raise ToolFailed(f"there is no move {move.move!r}; there are: {known}")
             result = self._moves[move.move](**move.arguments)
         except (LLMError, OutOfMemory):
             raise
@@ -227,20 +203,17 @@ class _Search:
         text = {"text": "what to find"}
         question = {"question": "what to look for"}
         browser, shown = self._browser, self._screen_result
+        year = {"year": "four digits"}
+        place = "Goes to the first place of a text on the open page."
         moves = [
-            TextTool("web_search", "Searches for pages.", words, self._search, may={"year": "four digits"}),
+            TextTool("web_search", "Searches for pages.", words, self._search, may=year),
             TextTool("visit", "Opens a page.", page, lambda address: shown(browser.visit(address))),
             TextTool(
                 "page_down", "Shows the next part of the open page.", {}, lambda: shown(browser.page_down())
             ),
             TextTool("page_up", "Shows the part before.", {}, lambda: shown(browser.page_up())),
             TextTool("back", "Opens the page before this one.", {}, lambda: shown(browser.back())),
-            TextTool(
-                "find",
-                "Goes to the first place of a text on the open page.",
-                text,
-                lambda text: shown(browser.find(text)),
-            ),
+            TextTool("find", place, text, lambda text: shown(browser.find(text))),
             TextTool(
                 "find_next", "Goes to the next place of the text.", {}, lambda: shown(browser.find_next())
             ),
@@ -253,12 +226,8 @@ class _Search:
                 TextTool("wikipedia", "Opens an article of Wikipedia.", takes, self._article, may=may)
             )
         if self._access.archive:
-            takes = {**page, "date": "YYYYMMDD"}
-            moves.append(
-                TextTool(
-                    "find_archived", "Opens the page as it was kept nearest to a date.", takes, self._archived
-                )
-            )
+            takes, opens = {**page, "date": "YYYYMMDD"}, "Opens the page as it was kept nearest to a date."
+            moves.append(TextTool("find_archived", opens, takes, self._archived))
         return moves
 
     def _search(self, query: str, year: str = "") -> Result:
@@ -266,10 +235,8 @@ class _Search:
             raise ToolFailed(f"a year is four digits, not {year[:20]!r}")
         hits = self._access.engine.hits(query, int(year) if year else None)
         if not hits:
-            raise ToolFailed(
-                "nothing was found; search for fewer or other words"
-                + (", or without the year" if year else "")
-            )
+            without_year = ", or without the year" if year else ""
+            raise ToolFailed(f"nothing was found; search for fewer or other words{without_year}")
         listed = "\n".join(f"{number}. {hit}" for number, hit in enumerate(hits, start=1))
         return Result(fence_text(listed, f"{self._access.engine.name} on {query}"))
 
@@ -306,6 +273,11 @@ class _Search:
         remarks = "; ".join(filter(None, (page.remark, "visited before" if earlier_visits else "")))
         head = f"Title: {page.title}" + (f"\nNote: {remarks}" if remarks else "")
         return Result(fence_text(f"{head}\n\n{screen.text}", screen.where))
+
+
+def _object_schema(properties: Mapping[str, Json]) -> dict[str, Json]:
+    closed = {"required": list(properties), "additionalProperties": False}
+    return {"type": "object", "properties": properties, **closed}
 
 
 def _format_arguments(move: TextTool) -> list[str]:

@@ -115,15 +115,10 @@ class TextTool:
     @property
     def arguments(self) -> dict[str, Json]:
         """The JSON schema of the arguments."""
-        return {
-            "type": "object",
-            "properties": {
-                name: {"type": "string", "description": meaning}
-                for name, meaning in self._all_arguments.items()
-            },
-            "required": list(self.takes),
-            "additionalProperties": False,
-        }
+        meanings = self._all_arguments.items()
+        properties = {name: {"type": "string", "description": meaning} for name, meaning in meanings}
+        closed = {"required": list(self.takes), "additionalProperties": False}
+        return {"type": "object", "properties": properties, **closed}
 
     @property
     def _all_arguments(self) -> dict[str, str]:
@@ -136,14 +131,12 @@ class TextTool:
         wrong = [f"{name} is missing" for name in self.takes if name not in arguments]
         wrong += [problem for name, value in arguments.items() if (problem := self._problem(name, value))]
         if wrong:
-            raise ToolFailed(
-                f"{self.name}: {', '.join(wrong)}; it expects: {', '.join(self._all_arguments) or 'nothing'}"
-            )
-        return {
-            name: str(value).strip()
-            for name, value in arguments.items()
-            if name in self.takes or not _is_empty(value)
+            expected = ", ".join(self._all_arguments) or "nothing"
+            raise ToolFailed(f"{self.name}: {', '.join(wrong)}; it expects: {expected}")
+        given = {
+            name: value for name, value in arguments.items() if name in self.takes or not _is_empty(value)
         }
+        return {name: str(value).strip() for name, value in given.items()}
 
     def _problem(self, name: str, value: Json) -> str:
         if name not in self._all_arguments:
@@ -203,18 +196,16 @@ def combine_costs(reported: Iterable[Usage], recorded: Sequence[RecordedCall]) -
             reported_only.append(usage)
         else:
             unmatched.remove(same)
-    if _is_same_usage(
-        Usage.total(reported_only), Usage.total(call.usage for call in recorded)
-    ) or _is_same_usage(Usage.total(reported_only), Usage.total(call.usage for call in unmatched)):
+    total = Usage.total(reported_only)
+    if any(_is_same_usage(total, Usage.total(c.usage for c in calls)) for calls in (recorded, unmatched)):
         reported_only = []
     return (*recorded, *map(RecordedCall, reported_only))
 
 
 def _is_same_usage(reported: Usage, recorded: Usage) -> bool:
     """Return whether two sums are of the same calls. Dollars may be summed in another order."""
-    return replace(reported, cost=0) == replace(recorded, cost=0) and isclose(
-        reported.cost, recorded.cost, abs_tol=1e-9
-    )
+    same_cost = isclose(reported.cost, recorded.cost, abs_tol=1e-9)
+    return same_cost and replace(reported, cost=0) == replace(recorded, cost=0)
 
 
 # The tool that asks a language model.
@@ -249,11 +240,10 @@ def python(execute: PythonRunner, *, name: str = "python") -> TextTool:
     A broken sandbox raises its own SandboxError.
     """
 
-    require_parts(
-        execute,
-        ("compute",),
-        "python() runs code where something computes, as in open_sandbox(): an object with compute(code)",
+    requirement = (
+        "python() runs code where something computes, as in open_sandbox(): an object with compute(code)"
     )
+    require_parts(execute, ("compute",), requirement)
 
     def run(code: str) -> Result:
         try:

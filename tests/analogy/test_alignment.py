@@ -151,7 +151,7 @@ def test_many_candidates_score_as_each_by_itself_and_as_the_alignment_shown(alig
 
 def test_blocks_of_candidates_change_no_score(aligner, monkeypatch):
     whole = aligner.similarity(DAM, TEXTS)
-    monkeypatch.setitem(best_ordered_matches.__globals__, "AT_ONCE", 10)
+    monkeypatch.setitem(best_ordered_matches.__globals__, "MAX_BLOCK_SIMILARITIES", 10)
     assert aligner.similarity(DAM, TEXTS) == pytest.approx(whole, abs=1e-6)
 
 

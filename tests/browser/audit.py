@@ -11,19 +11,9 @@ if TYPE_CHECKING:  # without Playwright this file is still read
     from playwright.sync_api import Locator, Page
 
 ASKED = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-NAMED = {
-    "application",
-    "button",
-    "checkbox",
-    "combobox",
-    "image",
-    "img",
-    "navigation",
-    "region",
-    "searchbox",
-    "slider",
-    "textbox",
-}
+NAMED = set(
+    "application button checkbox combobox image img navigation region searchbox slider textbox".split()
+)
 FINE: dict[str, Any] = {"no name": [], "too pale": [], "too faint": [], "too small": [], "out of order": 0}
 _ALL_IN = "(dark) => [...document.querySelectorAll('.kl')].every((view) => view.classList.contains('kl-dark') === dark)"
 MOST = 120  # stops of the Tab key in a view

@@ -86,12 +86,8 @@ class Lab:
     def write(self, name: str, cells: Sequence[dict[str, Any]]) -> None:
         """Write a notebook with these cells, outputs and all, into the folder."""
         kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-        notebook = {
-            "nbformat": 4,
-            "nbformat_minor": 5,
-            "metadata": {"kernelspec": kernel},
-            "cells": list(cells),
-        }
+        metadata = {"kernelspec": kernel}
+        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": list(cells)}
         (self.folder / name).write_text(json.dumps(notebook), encoding="utf-8")
 
     def end_kernels(self) -> None:
@@ -113,23 +109,14 @@ def jupyterlab(room: Path) -> Iterator[Lab]:
     happens.
     """
     for name in BESIDE:
-        shutil.copytree(
-            REPOSITORY / name,
-            room / "work" / name,
-            ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"),
-        )
+        skipped = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
+        shutil.copytree(REPOSITORY / name, room / "work" / name, ignore=skipped)
     (room / "app").mkdir()
     (room / "app" / "overrides.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
     token = secrets.token_hex(16)
     with (room / "server.log").open("wb") as out:
-        server = subprocess.Popen(
-            _command(room, token),
-            cwd=room,
-            env=_own_folders(room),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-        )
+        streams = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
+        server = subprocess.Popen(_command(room, token), cwd=room, env=_own_folders(room), **streams)
     try:
         yield Lab(room / "work" / "notebooks", _address(room, server), token)
     finally:
@@ -162,13 +149,8 @@ def _command(room: Path, token: str) -> list[str]:
         "LabApp.expose_app_in_browser": True,  # so that a test can ask the notebook's own model which cells ran
     }
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    return [
-        sys.executable,
-        "-m",
-        "jupyterlab",
-        *as_root,
-        *(f"--{name}={value}" for name, value in settings.items()),
-    ]
+    options = (f"--{name}={value}" for name, value in settings.items())
+    return [sys.executable, "-m", "jupyterlab", *as_root, *options]
 
 
 def _own_folders(room: Path) -> dict[str, str]:

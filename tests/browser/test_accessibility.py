@@ -50,21 +50,11 @@ def on_disk(page, watch, folder, shown):
     script, digest = page_script()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
     both = element("meta", name="color-scheme", content="light dark")
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        both,
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-    )
+    rules = element("meta", http_equiv="Content-Security-Policy", content=policy)
+    head = element("head", element("meta", charset="utf-8"), both, rules)
     inside = placeholder({**shown.live.data, "stands_for": ""})
-    body = element(
-        "body",
-        element("style", Markup(style())),
-        element("button", "before"),
-        inside,
-        element("button", "after"),
-        script,
-    )
+    before, after = element("button", "before"), element("button", "after")
+    body = element("body", element("style", Markup(style())), before, inside, after, script)
     (folder / "page.html").write_text(
         f"<!DOCTYPE html>{element('html', head, body, lang='en')}", encoding="utf-8"
     )
@@ -163,12 +153,8 @@ def test_what_is_wrong_is_found(page, watch, tmp_path):
         }"""
     )
     found = faults(view)
-    assert [len(found[kind]) for kind in ("no name", "too pale", "too faint", "too small")] == [
-        2,
-        1,
-        1,
-        1,
-    ] and found["out of order"] == 1
+    assert [len(found[kind]) for kind in ("no name", "too pale", "too faint", "too small")] == [2, 1, 1, 1]
+    assert found["out of order"] == 1
     assert asked(view, "tooWide") == ["the page"]
     view.evaluate("(view) => { view.lastElementChild.tabIndex = 0; }")
     with pytest.raises(AssertionError, match="cannot be seen"):

@@ -123,19 +123,10 @@ def test_what_another_process_decided_is_shown_and_nothing_is_lost(page, in_note
 def on_disk(page, watch, tmp_path):
     with Claims(SQLiteClaims()) as memory:
         memory.declare("lives_in", "single")
-        memory.learn(
-            [
-                said("Ada lives_in London", valid_from=year(1990)),
-                said("Ada lives_in Paris", valid_from=year(2000)),
-            ]
-        )
-        memory.learn(
-            [
-                said("Ada knows Bob", valid_from=year(1995), valid_until=year(2005)),
-                said("Eve is human"),
-                said("Ada is human"),
-            ]
-        )
+        homes = {"London": 1990, "Paris": 2000}
+        memory.learn([said(f"Ada lives_in {home}", valid_from=year(since)) for home, since in homes.items()])
+        knew = said("Ada knows Bob", valid_from=year(1995), valid_until=year(2005))
+        memory.learn([knew, said("Eve is human"), said("Ada is human")])
         path = over_time(memory).page().save(tmp_path / "times.html")
     open_from_disk(page, watch, path)
     view = page.locator(".kl").first

@@ -91,11 +91,8 @@ def test_a_slider_moves_hits_and_of_many_movements_at_once_the_last_is_shown(pag
     expect(view.locator("[data-lane=graph] .kl-x-number")).to_have_text("0.75")
     assert printed(page, 1) == after
     _, mix, stage, is_live = printed(page, 2)
-    assert (
-        mix["weights"]["graph"] == 0.75
-        and is_live
-        and stage in view.locator(".kl-x-pipeline code").inner_text()
-    )
+    assert mix["weights"]["graph"] == 0.75 and is_live
+    assert stage in view.locator(".kl-x-pipeline code").inner_text()
     assert view.locator(".kl-x-move").count() > 0
     pictured(view, "explorer")
     view.locator(".kl-x-pipeline summary").click()
@@ -174,11 +171,10 @@ def test_the_formula_of_the_browser_is_that_of_python(page, tied):
             assert [score for _, score in mixed["all"]] == pytest.approx(
                 [hit.score for hit in ranking.hits], abs=1e-9
             )
-            assert (
-                mixed["told"] == answer["told"]
-                and {name: lane["share"] for name, lane in answer["lanes"].items() if lane["share"]}
-                == mixed["shares"]
-            )
+            assert mixed["told"] == answer["told"]
+            assert {name: lane["share"] for name, lane in answer["lanes"].items() if lane["share"]} == mixed[
+                "shares"
+            ]
             for here, expected in zip(mixed["hits"], answer["hits"], strict=True):
                 same = ("rank", "id", "name", "gold", "moved", "path")
                 assert {name: here[name] for name in same} == {name: expected[name] for name in same}
@@ -227,11 +223,8 @@ def test_a_question_is_chosen_or_typed_and_bad_ones_are_answered_in_words(page, 
         view.get_by_role("searchbox").press("Enter")
         quiet(view)
         expect(view.locator(".kl-x-notes")).to_contain_text(words)
-    assert view.locator(HIT).count() == 8 and view.locator("mark").first.inner_text().lower() in (
-        "father",
-        "who",
-        "was",
-    )
+    assert view.locator(HIT).count() == 8
+    assert view.locator("mark").first.inner_text().lower() in ("father", "who", "was")
     expect(view.locator(".kl-x-gold-line")).to_have_text("No gold is known for this question.")
     for letter in "αβγ":
         slider(view, letter).fill("0")
@@ -253,11 +246,8 @@ def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_s
         Lanes(text=bm25(documents)), documents, queries=["machine"], systems={evil: bm25(documents)}
     )
     script, digest = live.page_script()
-    policy = element(
-        "meta",
-        http_equiv="Content-Security-Policy",
-        content=f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}",
-    )
+    rules = f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
+    policy = element("meta", http_equiv="Content-Security-Policy", content=rules)
     head = f"<!DOCTYPE html><meta charset='utf-8'>{policy}{element('style', Markup(live.style()))}"
     (tmp_path / "page.html").write_text(
         f"{head}{live.placeholder({**explorer.live.data, 'stands_for': ''})}{script}", encoding="utf-8"

@@ -59,11 +59,8 @@ def place_of(view, id):
 
 def shown(view):
     """The ids of the nodes that one sees."""
-    return set(
-        view.locator(".kl-canvas").evaluate(
-            "(canvas) => canvas._cyreg.cy.nodes(':visible').map((node) => node.id())"
-        )
-    )
+    visible = "(canvas) => canvas._cyreg.cy.nodes(':visible').map((node) => node.id())"
+    return set(view.locator(".kl-canvas").evaluate(visible))
 
 
 def test_the_view_takes_the_place_of_its_picture_and_draws_every_node(page, lab):

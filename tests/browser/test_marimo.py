@@ -70,20 +70,8 @@ def marimo(room):
     """
     (room / "app.py").write_text(APP, encoding="utf-8")
     address = f"http://127.0.0.1:{(port := free_port())}"
-    command = [
-        "-m",
-        "marimo",
-        "--quiet",
-        "--yes",
-        "run",
-        "app.py",
-        "--headless",
-        "--no-token",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
+    options = ("--headless", "--no-token", "--host", "127.0.0.1", "--port", str(port))
+    command = ["-m", "marimo", "--quiet", "--yes", "run", "app.py", *options]
     homes = {name: str(room) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")}
     homes["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
     with (room / "log").open("wb") as out:

@@ -93,21 +93,13 @@ BEYOND = """(canvas) => {
 def test_loops_stay_on_the_canvas_an_undirected_graph_has_no_arrows_and_one_without_nodes_says_so(
     page, watch, tmp_path
 ):
-    loops = nx.MultiGraph(
-        [
-            (one, other, {"relation": "is beside"})
-            for one, other in ("ab", "bc", "cd", "da", "aa", "bb", "cc", "dd", "dd", "dd")
-        ]
-    )
+    pairs = ("ab", "bc", "cd", "da", "aa", "bb", "cc", "dd", "dd", "dd")
+    loops = nx.MultiGraph([(one, other, {"relation": "is beside"}) for one, other in pairs])
     open_from_disk(page, watch, export(loops, tmp_path / "loops.html"))
     canvas = page.locator("[data-drawn] .kl-canvas")
     assert canvas.evaluate(BEYOND) == 0
-    assert (
-        canvas.evaluate(
-            "(canvas) => canvas._cyreg.cy.edges().map((edge) => edge.style('target-arrow-shape'))"
-        )
-        == ["none"] * 10
-    )
+    heads = "(canvas) => canvas._cyreg.cy.edges().map((edge) => edge.style('target-arrow-shape'))"
+    assert canvas.evaluate(heads) == ["none"] * 10
     page.screenshot(path=SCREENSHOTS / "loops.png")
     open_from_disk(page, watch, export(nx.DiGraph(loops), tmp_path / "directed.html"))
     assert set(

@@ -58,11 +58,8 @@ def from_the_start(view):
 def opened(page, watch, folder, view):
     script, digest = page_script()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {digest}"
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-    )
+    rules = element("meta", http_equiv="Content-Security-Policy", content=policy)
+    head = element("head", element("meta", charset="utf-8"), rules)
     body = element(
         "body", element("style", Markup(style())), placeholder({**view.live.data, "stands_for": ""}), script
     )
@@ -130,7 +127,7 @@ def test_what_is_still_to_come_stands_in_grey_and_never_while_the_reader_guesses
 
 
 def test_buttons_step_through_the_run_and_stay_inside_it(on_disk):
-    for name, number in (
+    clicks = (
         ("Forward", 1),
         ("Forward", 2),
         ("Back", 1),
@@ -138,7 +135,8 @@ def test_buttons_step_through_the_run_and_stay_inside_it(on_disk):
         ("Forward", 24),
         ("First", 0),
         ("Back", 0),
-    ):
+    )
+    for name, number in clicks:
         on_disk.get_by_role("button", name=name).first.click()
         assert at(on_disk) == number
     expect(title(on_disk)).to_contain_text("Event 0 of 24 · start · question")

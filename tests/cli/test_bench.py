@@ -368,11 +368,11 @@ def test_broken_data_are_refused_in_one_line(bench, file, change, why):
     assert why in refused(bench("mine", "--folder", "out"))
 
 
-def test_a_broken_receipt_is_named_before_anything_is_run(bench):
+def test_a_broken_results_file_is_named_before_anything_is_run(bench):
     assert bench("mine", "--only", "bm25", "--folder", "out")[0] == 0
     Path("out/mine-test/bm25.jsonl.gz").write_bytes(b"junk")
     said = refused(bench("mine", "--only", "bm25", "--folder", "out"))
-    assert "bm25.jsonl.gz is not a receipt that can be read" in said
+    assert "bm25.jsonl.gz is not a results file that can be read" in said
     assert "Delete out/mine-test/bm25.jsonl.gz, or put a whole copy" in said
     assert len(list(Path("out/mine-test").iterdir())) == 2
     Path("out/mine-test/bm25.jsonl.gz").unlink()

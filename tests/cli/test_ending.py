@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.answering_server import answering_server, birthplace_questions, told_birthplaces
-from support.command_line import FIRST, QUESTION, REST, WRITE, Ran, asking, begun, replies
+from support.command_line import FIRST, PAPERS, QUESTION, REST, WRITE, Ran, asking, begun, replies
 from support.openai_server import openai_server, refuses
 from support.waiting import AMPLE, until
 
@@ -82,36 +82,17 @@ def test_what_nohup_has_a_program_ignore_stays_ignored(kgot_lab, here):
 @posix
 def test_an_interrupted_fork_says_the_command_that_goes_on_with_it(kgot_lab, finished_run, here):
     finished_run.put()
-    at = next(
-        number
-        for number, event in enumerate(load_run("run.jsonl").events)
-        if type(event).__name__ == "ToolReturned"
-    )
+    at = next(i for i, e in enumerate(load_run("run.jsonl").events) if type(e).__name__ == "ToolReturned")
     with answering_server(lambda prompt: json.dumps(FIRST[0])) as other:
         other.hold_after(0)
-        told = [
-            "--change",
-            "Ada Lovelace was born in Paris.",
-            "--documents",
-            "my papers",
-            "--model",
-            f"{other.url}#m",
-        ]
+        told = ["--change", "Ada Lovelace was born in Paris.", *PAPERS, "--model", f"{other.url}#m"]
         process = begun(["fork", "run.jsonl", at, *told])
         until(lambda: other.held or process.poll() is not None, "the first request waits")
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=AMPLE)
     ran = Ran(process.returncode, "", err)
     assert ran.code == 128 + signal.SIGTERM and "Stopped. Everything so far is in" in err, err
-    assert ran.again == [
-        "kgot-lab",
-        "resume",
-        f"run_fork_{at}.jsonl",
-        "--documents",
-        "my papers",
-        "--model",
-        f"{other.url}#m",
-    ]
+    assert ran.again == ["kgot-lab", "resume", f"run_fork_{at}.jsonl", *PAPERS, "--model", f"{other.url}#m"]
     with openai_server(*replies(*REST)) as last:
         resumed = kgot_lab(*ran.again[1:-1], f"{last.url}#m")
     assert resumed.code == 0 and "Answer: London" in resumed.out, resumed.err
@@ -215,14 +196,9 @@ def test_an_ask_on_a_full_disk_ends_in_one_line_and_goes_on(kgot_lab, server, he
 
 @posix
 def test_a_benchmark_on_a_full_disk_ends_in_one_line_and_goes_on(kgot_lab, here):
-    told = [
-        {"_id": f"d{number}", "title": f"Person {number}", "text": f"Born in place {number}."}
-        for number in range(60)
-    ]
+    told = [{"_id": f"d{i}", "title": f"Person {i}", "text": f"Born in place {i}."} for i in range(60)]
     rows = [json.dumps(row) for row in told]
-    asked = [
-        json.dumps({"_id": f"q{number}", "text": f"Where was person {number} born?"}) for number in range(60)
-    ]
+    asked = [json.dumps({"_id": f"q{i}", "text": f"Where was person {i} born?"}) for i in range(60)]
     set_ = here / "mine"
     (set_ / "qrels").mkdir(parents=True)
     (set_ / "corpus.jsonl").write_text("\n".join(rows))

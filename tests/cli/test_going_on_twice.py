@@ -32,9 +32,7 @@ PARIS = [
 
 
 def returned_in(path):
-    return next(
-        number for number, event in enumerate(load_run(path).events) if isinstance(event, ToolReturned)
-    )
+    return next(i for i, event in enumerate(load_run(path).events) if isinstance(event, ToolReturned))
 
 
 def interrupted(*_):

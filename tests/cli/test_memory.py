@@ -77,13 +77,10 @@ def test_a_memory_is_looked_into_changed_and_changed_back(kgot_lab, asked_once):
         ("retract source", "command line"),
         ("undo", "command line"),
     ]
-    assert (
-        log[1]["of"] == ["ada.md#1"]
-        and "retract source: ada.md#1" in kgot_lab("memory", "memory.db", "log").out
-    )
-    assert (
-        log[0]["by"].startswith("run ") and "undo of change 2" in kgot_lab("memory", "memory.db", "log").out
-    )
+    assert log[1]["of"] == ["ada.md#1"]
+    assert "retract source: ada.md#1" in kgot_lab("memory", "memory.db", "log").out
+    assert log[0]["by"].startswith("run ")
+    assert "undo of change 2" in kgot_lab("memory", "memory.db", "log").out
     then = log[1]["at"]
     assert json.loads(kgot_lab("memory", "memory.db", "facts", "--as-of", then, "--json").out) == []
 
@@ -97,11 +94,9 @@ def test_of_a_document_that_is_named_in_place_of_its_passages_these_are_said(kgo
 def test_what_nothing_was_learnt_from_cannot_be_retracted_and_what_is_near_it_is_said(kgot_lab, asked_once):
     for command in (("retract",), ("erase", "--yes")):
         typed = kgot_lab("memory", "memory.db", *command, "--source", "aba.md#1")
-        assert (
-            typed.code == 1
-            and "nothing was learnt from 'aba.md#1'" in typed.err
-            and "near it is ada.md#1" in typed.err
-        )
+        assert typed.code == 1
+        assert "nothing was learnt from 'aba.md#1'" in typed.err
+        assert "near it is ada.md#1" in typed.err
         fact = kgot_lab("memory", "memory.db", *command, "--fact", "Ada Lovelace | born in | Rome")
         assert fact.code == 1 and "nothing is known of Ada Lovelace --[born in]--> Rome" in fact.err
     assert len(json.loads(kgot_lab("memory", "memory.db", "log", "--json").out)) == 1
@@ -168,9 +163,8 @@ def test_a_memory_may_be_on_a_server_by_its_address_whose_password_is_shown_to_n
         erased = kgot_lab("memory", address, "erase", "--fact", FACT, "--yes")
         assert "erased: 1 fact" in erased.out and kgot_lab("memory", address, "facts", "--json").out == "[]\n"
         shown = "".join(f"{ran.out}{ran.err}" for ran in (*told, refused, erased))
-        assert PASSWORD not in shown and PASSWORD not in "".join(
-            path.read_text() for path in Path().glob("*.jsonl")
-        )
+        assert PASSWORD not in shown
+        assert PASSWORD not in "".join(path.read_text() for path in Path().glob("*.jsonl"))
     finally:
         with psycopg.connect(postgres_url, autocommit=True) as connection:
             connection.execute("DROP SCHEMA IF EXISTS kgot_claims CASCADE")
@@ -186,9 +180,8 @@ def test_an_erasure_names_the_runs_whose_traces_still_hold_what_they_read(kgot_l
     assert f"may still stand in the traces and tapes of {run}" in ran.err
     assert [path.name for path in Path().glob("memory.db*") if text in path.read_bytes()] == []
     with Path("first.jsonl").open() as trace:
-        assert (
-            f"run {json.loads(trace.readline())['run']}" == run and text in Path("first.jsonl").read_bytes()
-        )
+        assert f"run {json.loads(trace.readline())['run']}" == run
+        assert text in Path("first.jsonl").read_bytes()
 
 
 def test_a_run_that_was_stopped_learns_when_it_is_gone_on_with(kgot_lab):

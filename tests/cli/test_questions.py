@@ -143,14 +143,12 @@ def test_the_totals_and_the_ledger_are_of_all_questions_by_role_model_and_tool(f
     assert totals["questions"] == 4 and totals["errors"] == 0 and totals["all"]["calls"] == calls
     assert sum(role["calls"] for role in totals["by role"].values()) == calls
     assert totals["by role"]["write"]["calls"] == 4
-    assert (
-        totals["all"]["prompt tokens"] == 1000 * calls and totals["all"]["completion tokens"] == 500 * calls
-    )
+    assert totals["all"]["prompt tokens"] == 1000 * calls
+    assert totals["all"]["completion tokens"] == 500 * calls
     assert totals["tools"]["search"]["calls"] == 4 and totals["tools"]["search"]["seconds"] > 0
     ledger = [json.loads(line) for line in (RUN / "ledger.jsonl").read_text().splitlines()]
-    assert len(ledger) == calls and {entry["run"] for entry in ledger} == {
-        f"traces/{id}" for id in receipts()
-    }
+    assert len(ledger) == calls
+    assert {entry["run"] for entry in ledger} == {f"traces/{id}" for id in receipts()}
 
 
 def test_the_trace_of_a_question_is_a_run_like_any_other(kgot_lab, finished):
@@ -202,10 +200,8 @@ def test_a_run_that_is_killed_again_and_again_repeats_no_call_that_was_answered(
 
 def test_a_finished_run_asks_nothing_more(kgot_lab, finished):
     again = kgot_lab(*asking(finished.server))
-    assert (again.code, len(finished.server.answered)) == (
-        0,
-        finished.calls,
-    ) and "4 of 4 questions are answered already" in again.err
+    assert (again.code, len(finished.server.answered)) == (0, finished.calls)
+    assert "4 of 4 questions are answered already" in again.err
     assert again.out == finished.ran.out
 
 
@@ -509,9 +505,8 @@ def test_an_id_that_looks_like_markup_or_commands_the_terminal_is_only_an_id(kgo
 def test_the_baselines_answer_the_same_questions_in_one_call_each(kgot_lab, server, system, calls):
     ran = kgot_lab(*asking(server, "--system", system))
     assert ran.code == 0, ran.err
-    assert len(server.answered) == 4 * calls and all(
-        row["correct"] and row["forced"] is None for row in receipts().values()
-    )
+    assert len(server.answered) == 4 * calls
+    assert all(row["correct"] and row["forced"] is None for row in receipts().values())
     assert all(row["tools"] == ({"search": 1} if system == "rag" else {}) for row in receipts().values())
 
 
@@ -533,15 +528,12 @@ def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here):
 
 def test_grades_can_be_added_later_and_no_answer_is_asked_for_again(kgot_lab, server):
     assert kgot_lab(*asking(server, "--system", "zero-shot")).code == 0
-    with answering_server(
-        lambda prompt: "C" if "Curie" in prompt.messages[-1].text else "The grade is A."
-    ) as grader:
+    with answering_server(lambda p: "C" if "Curie" in p.messages[-1].text else "The grade is A.") as grader:
         graded = kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
         assert graded.code == 0 and "correct given attempted" in graded.out
         assert len(server.answered) == 4 and len(grader.answered) == 4
-        assert {row["grade"] for row in receipts().values()} == {"correct", "not attempted"} and receipts()[
-            "curie"
-        ]["span"] == "C"
+        assert {row["grade"] for row in receipts().values()} == {"correct", "not attempted"}
+        assert receipts()["curie"]["span"] == "C"
         assert "curie: not attempted (the grader said 'C'), 'Warsaw'; right is 'Warsaw'" in graded.err
         kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
         assert len(grader.answered) == 4
@@ -567,9 +559,8 @@ def test_a_picture_of_a_question_is_seen_by_a_vision_model_of_the_same_budget(kg
     (seen,) = [body for body in server.bodies if body["model"] == "eye"]
     assert "data:image/png" in json.dumps(seen), ran.err
     totals = json.loads((RUN / "totals.json").read_text())
-    assert totals["by role"]["inside image_question"]["calls"] == 1 and totals["all"]["calls"] == len(
-        server.bodies
-    )
+    assert totals["by role"]["inside image_question"]["calls"] == 1
+    assert totals["all"]["calls"] == len(server.bodies)
     plan = json.loads((RUN / "plan.json").read_text())
     assert "image_question" in plan["tools"] and plan["vision"].endswith("eye") and plan["engine"] == "ddgs"
     other = kgot_lab(

@@ -104,9 +104,8 @@ def test_one_is_shown_with_its_sentence_what_it_would_change_and_what_it_contrad
 
 def test_a_decision_is_in_the_log_by_name_and_undone_as_every_change_is(kgot_lab, waiting):
     accepted = told(decided(kgot_lab, LONDON, "accept", "--by", "Grace", "--json"))
-    assert (accepted["claim"], accepted["verdict"], accepted["change"]) == (LONDON.id, "accept", 2) and len(
-        accepted["risen"]
-    ) == 2
+    assert (accepted["claim"], accepted["verdict"], accepted["change"]) == (LONDON.id, "accept", 2)
+    assert len(accepted["risen"]) == 2
     rejected = decided(kgot_lab, KNOWS, "reject")
     assert rejected.out == "rejected: Ada --[knows]--> Mary\nchange 3: nothing fell\n"
     assert (
@@ -220,9 +219,7 @@ def test_no_text_in_a_claim_breaks_a_line_or_commands_the_terminal(kgot_lab, cla
     with open_claims("memory.db") as memory:
         memory.learn(claims)
     listed = kgot_lab("memory", "memory.db", "waiting")
-    assert sorted(line[:8] for line in listed.out.split("\n")[:-1]) == sorted(
-        claim.id[:8] for claim in claims
-    )
+    assert sorted(line[:8] for line in listed.out.split("\n")[:-1]) == sorted(c.id[:8] for c in claims)
     first = claims[0].id
     shown = kgot_lab("memory", "memory.db", "waiting", first)
     as_json = kgot_lab("memory", "memory.db", "waiting", first, "--json")

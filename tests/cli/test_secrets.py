@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.command_line import QUESTION, asking
+from support.command_line import ASK, QUESTION, asking
 
 from kgot_lab.errors import BadInput, LabError, ToolFailed, UnknownName, mask_secrets
 from kgot_lab.stores import open_store
@@ -23,7 +23,7 @@ STORES = [
     f"postgresql://lab:{SECRET}@127.0.0.1:9/graphs", f"redis://lab:{SECRET}@127.0.0.1:9", f"bolt://neo4j:{SECRET}/x@127.0.0.1:9",
     f"bolt://neo4j:x@{SECRET}@127.0.0.1:9", f"http://127.0.0.1:9/query?x=1&access_token={SECRET}",
 ]  # fmt: skip
-ASK = ["ask", QUESTION, "--documents", "my papers"]
+ASK = [*ASK]
 BY_MODEL = [
     [*ASK, "--model"], [*ASK, "--execution-model"], [*ASK, "--vision-model"], ["extract", "my papers", "--model"],
     ["resume", "run.jsonl", "--model"], ["fork", "run.jsonl", "1", "--change", "other", "--model"],
@@ -51,9 +51,7 @@ def refused(words: list[str]) -> list[str]:
 
 def shown(ran) -> str:
     """All that a command printed, without the line breaks of its frames, and all that lies in the folder now."""
-    written = "".join(
-        str(path) + path.read_text(errors="replace") for path in Path().rglob("*") if path.is_file()
-    )
+    written = "".join(str(p) + p.read_text(errors="replace") for p in Path().rglob("*") if p.is_file())
     return "".join((ran.out + ran.err).replace("│", "").split()) + written
 
 

@@ -34,10 +34,8 @@ def test_the_file_of_a_store_is_exported_and_stays_as_it_is(kgot_lab, tmp_path, 
     assert code == 0, err
     assert "1 node" in out, err
     assert "Ada Lovelace" in (tmp_path / "graph.html").read_text(encoding="utf-8"), err
-    assert (tmp_path / name).read_bytes() == before and {path.name for path in tmp_path.iterdir()} == {
-        name,
-        "graph.html",
-    }
+    assert (tmp_path / name).read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == {name, "graph.html"}
 
 
 def test_a_trace_that_an_editor_saved_with_a_mark_is_exported_begun_with_and_examined_as_one(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.answering_server import answering_server
-from support.command_line import FIRST, QUESTION, REST, asking, replies
+from support.command_line import ASK, FIRST, QUESTION, REST, asking, replies
 from support.openai_server import openai_server
 
 from kgot_lab.graph import PropertyGraph
@@ -226,10 +226,8 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
     ), ran.err
     Path("again.yaml").write_text("\n".join(line for line in ran.err.splitlines() if line.startswith("  ")))
     told = yaml.safe_load(Path("again.yaml").read_text())
-    assert (
-        "  # configuration\n" in ran.err
-        and kgot_lab("ask", QUESTION, "--config", "again.yaml", "--max-calls", "1").code == 1
-    )
+    assert "  # configuration\n" in ran.err
+    assert kgot_lab("ask", QUESTION, "--config", "again.yaml", "--max-calls", "1").code == 1
     assert told["model"] == "planner"
     assert told["limits"] == {"steps": 4, "votes": 3}
     assert told["budget"] == {"calls": 40}
@@ -255,7 +253,7 @@ def test_a_page_of_yaml_says_how_a_lab_asks_and_every_run_prints_it_back(kgot_la
 def test_a_page_that_cannot_be_used_is_refused_by_file_and_field(kgot_lab, page, says):
     Path("lab.yaml").write_text(page)
     ran = (
-        kgot_lab("ask", QUESTION, "--documents", "my papers", "--config", "lab.yaml", "--model", "openai:m")
+        kgot_lab(*ASK, "--config", "lab.yaml", "--model", "openai:m")
         if "model:" not in page
         else kgot_lab("ask", QUESTION, "--config", "lab.yaml")
     )
@@ -276,7 +274,7 @@ def test_a_page_that_cannot_be_used_is_refused_by_file_and_field(kgot_lab, page,
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_is_sent(kgot_lab, words, says):
-    ran = kgot_lab("ask", QUESTION, "--documents", "my papers", *words)
+    ran = kgot_lab(*ASK, *words)
     assert ran.code == 1 and says in ran.err and not list(Path("runs").glob("*")), ran.err
 
 
@@ -306,13 +304,11 @@ def test_a_folder_of_pages_stands_in_for_the_web(kgot_lab, server, here):
 
 
 def test_one_tool_by_name_and_one_that_cannot_work(kgot_lab, server):
-    assert kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl")).code == 0 and list(
-        begun("run.jsonl").tools
-    ) == ["search"]
+    assert kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl")).code == 0
+    assert list(begun("run.jsonl").tools) == ["search"]
     ran = kgot_lab(*asking(server, "--tool", "ask_search_agent"))
-    assert (
-        ran.code == 1 and "the tool ask_search_agent cannot work here: the web is not to be asked" in ran.err
-    )
+    assert ran.code == 1
+    assert "the tool ask_search_agent cannot work here: the web is not to be asked" in ran.err
     assert (
         "unknown tool 'serach'; did you mean 'search'?" in kgot_lab(*asking(server, "--tool", "serach")).err
     )
@@ -323,9 +319,7 @@ def test_one_tool_by_name_and_one_that_cannot_work(kgot_lab, server):
 
 def test_a_run_is_forked_on_the_command_line_and_the_fork_verifies(kgot_lab, server):
     kgot_lab(*asking(server, "--tool", "search", "--trace", "run.jsonl"))
-    at = next(
-        number for number, event in enumerate(load_run("run.jsonl").events) if isinstance(event, ToolReturned)
-    )
+    at = next(i for i, event in enumerate(load_run("run.jsonl").events) if isinstance(event, ToolReturned))
     assert f"{at:5}  text" in kgot_lab("fork", "run.jsonl", "--list").out
     ran = kgot_lab(
         "fork", "run.jsonl", at, "--change", "Ada Lovelace was born in Paris.", "--documents", "my papers"
@@ -376,14 +370,7 @@ def test_nothing_is_wiped_before_everything_that_can_be_refused_is_refused(kgot_
         ["--model", "openai:m"],
         ["--tool", "nothing", "--model", "http://127.0.0.1:1/v1#m"],
     ):
-        ran = kgot_lab(
-            "ask",
-            QUESTION,
-            "--documents",
-            "my papers",
-            *"--store in_memory --at graph.log --wipe".split(),
-            *words,
-        )
+        ran = kgot_lab(*ASK, *"--store in_memory --at graph.log --wipe".split(), *words)
         assert ran.code == 1
     with open_store("graph.log") as store:
         assert store.graph() == GRAPH
@@ -458,9 +445,8 @@ def test_an_extraction_takes_limits_and_a_page_of_yaml_and_prints_them_back(kgot
     assert "note: kgot-lab extract does not use tools.web of the configuration" in ran.err
     assert "parses: 1" in ran.err and "steps: 4" in ran.err and "preset: local" in ran.err
     limits = begun("x.jsonl").limits
-    assert (limits["parses"], limits["steps"]) == (1, 4) and "parses: 1" in load_run("x.jsonl").about[
-        "configuration"
-    ]
+    assert (limits["parses"], limits["steps"]) == (1, 4)
+    assert "parses: 1" in load_run("x.jsonl").about["configuration"]
     assert "--set parses=1" in ran.err and "--config lab.yaml" in ran.err
 
 

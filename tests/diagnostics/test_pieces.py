@@ -141,11 +141,8 @@ def ask(python, code, **variables):
 
 
 def widgets(python, **variables):
-    return ask(
-        python,
-        "from kgot_lab.diagnostics.components import diagnose; print(diagnose('widgets'))",
-        **variables,
-    )
+    code = "from kgot_lab.diagnostics.components import diagnose; print(diagnose('widgets'))"
+    return ask(python, code, **variables)
 
 
 def test_what_live_views_need_is_named_when_nothing_of_it_is_installed(bare):
@@ -153,11 +150,8 @@ def test_what_live_views_need_is_named_when_nothing_of_it_is_installed(bare):
         bare,
         "from kgot_lab.diagnostics.components import diagnose; print(diagnose('notebooks', 'widgets', 'exports'))",
     ).splitlines()
-    assert [line.split()[:2] for line in said] == [
-        ["missing", "notebooks"],
-        ["missing", "widgets"],
-        ["missing", "exports"],
-    ]
+    names = ["notebooks", "widgets", "exports"]
+    assert [line.split()[:2] for line in said] == [["missing", name] for name in names]
     assert "anywidget, ipywidgets and jupyterlab_widgets" in said[1] and "nbconvert" in said[2]
     assert all("pip install 'kgot_lab[lab]'" in line for line in said)
 
@@ -218,13 +212,8 @@ def test_every_extra_that_is_recommended_is_one_of_ours():
         "optional-dependencies"
     ]
     assert {"lab", "test"} <= set(extras)
-    for package, extra in {
-        "jupyterlab": "lab",
-        "anywidget": "lab",
-        "ipywidgets": "lab",
-        "nbconvert": "lab",
-    }.items():
-        assert any(line.startswith(package) for line in extras[extra]), package
+    for package in ("jupyterlab", "anywidget", "ipywidgets", "nbconvert"):
+        assert any(line.startswith(package) for line in extras["lab"]), package
     assert any(line.startswith("playwright") for line in extras["test"])
 
 

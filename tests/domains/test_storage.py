@@ -80,12 +80,10 @@ class Kind:
 
 KINDS = {
     "world": Kind(open_world, fill_world, read_world, "entities"),
-    "graph": Kind(open_investment_graph, with_market, lambda graph: graph.view().history(SHARE.id), "nodes"),
-    "accounts": Kind(open_accounts, fill_accounts, lambda accounts: accounts.account("ada"), "positions"),
+    "graph": Kind(open_investment_graph, with_market, lambda g: g.view().history(SHARE.id), "nodes"),
+    "accounts": Kind(open_accounts, fill_accounts, lambda a: a.account("ada"), "positions"),
     "journal": Kind(open_journal, fill_journal, read_journal, "ticks"),
-    "experts": Kind(
-        open_experts, lambda tables: tables.add_expert(COOK), lambda tables: tables.experts(), "experts"
-    ),
+    "experts": Kind(open_experts, lambda t: t.add_expert(COOK), lambda tables: tables.experts(), "experts"),
     "proposals": Kind(open_proposals, fill_proposals, lambda ledger: ledger.queue("cookbook"), "proposals"),
 }
 

@@ -56,12 +56,8 @@ def test_an_id_is_made_of_the_persona_and_never_comes_again(tables):
 
 
 def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(tables):
-    made = cook(
-        tables,
-        retrieval={"alpha": 0.3, "boost_types": ["requires"]},
-        playbook_skills=["a", "b"],
-        description="old",
-    )
+    retrieval = {"alpha": 0.3, "boost_types": ["requires"]}
+    made = cook(tables, retrieval=retrieval, playbook_skills=["a", "b"], description="old")
     changed = tables.change_expert(
         made.id,
         lambda before: changed_config(
@@ -73,11 +69,8 @@ def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(tabl
             },
         ),
     )
-    assert (changed.retrieval.alpha, changed.retrieval.delta, changed.retrieval.boost_types) == (
-        0.3,
-        0.2,
-        ("enables",),
-    )
+    retrieval = changed.retrieval
+    assert (retrieval.alpha, retrieval.delta, retrieval.boost_types) == (0.3, 0.2, ("enables",))
     assert changed.playbook_skills == ("c",)
     assert changed.description == ""
     assert changed.updated_at > made.updated_at
@@ -140,12 +133,8 @@ def test_a_conversation_is_found_by_what_was_said_in_it(tables):
     for role, content in said:
         tables.add_message(id, role, content)
     assert tables.find_conversation(expert, "ann", said) == id
-    assert (
-        tables.find_conversation(
-            expert, "ann", [("user", "What is caching?"), ("assistant", " Keeping things.\n")]
-        )
-        == id
-    )
+    earlier = [("user", "What is caching?"), ("assistant", " Keeping things.\n")]
+    assert tables.find_conversation(expert, "ann", earlier) == id
     assert tables.find_conversation(expert, "bob", said) is None
     assert tables.find_conversation(expert, "ann", said[:1]) is None
     assert tables.find_conversation(expert, "ann", []) is None
@@ -183,11 +172,8 @@ def test_conversations_come_page_by_page_the_last_first(tables):
 
 def test_what_a_deleted_expert_leaves_stays_its_owners(tables):
     gone, stays = cook(tables), cook(tables)
-    ids = [
-        tables.begin_conversation(expert.id, owner, "hello")
-        for expert in (gone, stays)
-        for owner in ("ann", "bob")
-    ]
+    pairs = [(expert.id, owner) for expert in (gone, stays) for owner in ("ann", "bob")]
+    ids = [tables.begin_conversation(*pair, "hello") for pair in pairs]
     assert tables.owned_conversations("ann", expert_deleted=True) == ((), 0)
     tables.remove_expert(gone.id, conversations=False)
     found, total = tables.owned_conversations("ann", expert_deleted=True)

@@ -19,14 +19,7 @@ from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.text.words import contains_words
 from kgot_lab.types import Reply
 
-SIX = (
-    "cost-control",
-    "retrieval-design",
-    "prompt-writing",
-    "agent-building",
-    "enhanced-coding",
-    "testing-qa",
-)
+SIX = tuple("cost-control retrieval-design prompt-writing agent-building enhanced-coding testing-qa".split())
 CALLS = {
     "enhanced-coding": (
         "My script stops with an error nobody understands. How should I ask for help with it?",
@@ -96,10 +89,8 @@ BODY = "\n## Look at the moon\nIt pulls.\n\n## Ask the harbour\nThey know.\n"
 
 
 def called_for(question: str, allowed: tuple[str, ...] = SIX, intent: str = "") -> set[str]:
-    return {
-        section.playbook
-        for section in matching_sections(question, allowed, authored_playbooks(), intent=intent)
-    }
+    sections = matching_sections(question, allowed, authored_playbooks(), intent=intent)
+    return {section.playbook for section in sections}
 
 
 def test_the_shipped_expert_on_the_curated_graph_has_all_six():
@@ -198,16 +189,10 @@ def test_a_file_that_is_no_playbook_is_told_by_name(tmp_path, text, why):
 
 
 def test_no_playbook_names_a_vendor():
-    told = " ".join(
-        f"{section.heading} {section.text}"
-        for playbook in authored_playbooks().values()
-        for section in playbook.sections
-    )
-    assert not [
-        name
-        for name in ("OpenAI", "Anthropic", "Google", "Meta", "Mistral", "Microsoft", "Amazon")
-        if contains_words(name, told)
-    ]
+    sections = [section for playbook in authored_playbooks().values() for section in playbook.sections]
+    told = " ".join(f"{section.heading} {section.text}" for section in sections)
+    companies = ("OpenAI", "Anthropic", "Google", "Meta", "Mistral", "Microsoft", "Amazon")
+    assert not [name for name in companies if contains_words(name, told)]
 
 
 @pytest.mark.parametrize(

@@ -271,9 +271,8 @@ def test_the_replies_in_a_trace_are_replayed_in_their_order(tmp_path: Path) -> N
         )
     )
     tape = connect(f"recorded:{tmp_path / 'run.jsonl'}")
-    assert isinstance(tape, Recorded) and tape.head == TapeHeader(
-        "a", "", "an engine 1.0", "2026-11-21", "run r"
-    )
+    assert isinstance(tape, Recorded)
+    assert tape.head == TapeHeader("a", "", "an engine 1.0", "2026-11-21", "run r")
     assert [tape(VOTE) for _ in range(2)] == [Reply("INSERT", Usage(3)), Reply("RETRIEVE", Usage(3))]
     with pytest.raises(
         ReplayMiss,

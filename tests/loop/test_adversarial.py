@@ -48,7 +48,7 @@ pytestmark = pytest.mark.extended
 
 QUESTION = "Where was Ada Lovelace born?"
 TOOL = search(ADA, bm25(ADA), k=2)
-ONCE = [*votes("I", "I", "I"), *votes("R", "R", "R")]
+ONCE = votes(*"IIIRRR")
 
 
 def model(name="scripted", **changed):
@@ -181,9 +181,7 @@ def test_documents_of_one_id_from_two_tools_do_not_confuse_the_answer(store):
     both = {"calls": [*call("Ada Babbage")["calls"], *call("Ada", "other")["calls"]]}
     events = list(think(QUESTION, model(tools=both), store, [TOOL, other], FEW))
     assert len(of(ToolReturned, events)) == 2 and events[-1].passages == ("d1",)
-    assert [support.sentence for support in events[-1].supports[0]] == [
-        "Ada Lovelace was born in London in 1815."
-    ]
+    assert [s.sentence for s in events[-1].supports[0]] == ["Ada Lovelace was born in London in 1815."]
 
 
 # --- texts that cannot be written ---
@@ -196,15 +194,9 @@ def test_half_a_letter_in_a_reply_a_call_a_tool_text_or_the_question_does_not_en
     tool = tool_of(
         lambda query: Result(f"{query} \ud800 Ada was born.", (Document("d\ud800", "Ada \ud800", "A"),))
     )
-    llm = model(
-        vote=[ballot, "\ud800", *votes("I", "I", "I"), *votes("R", "R", "R")],
-        tools=calls,
-        parse=r'{"answer": "Lond\ud800n"}',
-    )
+    llm = model(vote=[ballot, "\ud800", *votes(*"IIIRRR")], tools=calls, parse=r'{"answer": "Lond\ud800n"}')
     events = list(record(think(QUESTION + "\ud800", llm, store, [tool], FEW), path))
-    assert "\ud800" not in "".join(
-        message.text for asked in of(Asked, events) for message in asked.prompt.messages
-    )
+    assert "\ud800" not in "".join(message.text for a in of(Asked, events) for message in a.prompt.messages)
     assert events[-1].text == "Lond?n" and of(Ballot, events)[0].text == "more ?"
     assert all(same_event(was, now) for was, now in zip(events, replay(load_run(path)), strict=True))
 
@@ -228,7 +220,7 @@ def test_a_trace_takes_what_only_an_escape_can_write(tmp_path):
 )  # fmt: skip
 def test_rows_of_any_shape_are_shown_recorded_and_answered_from(store, tmp_path, result):
     ballots = [
-        *votes("I", "I", "I"),
+        *votes(*"III"),
         *[{"choice": "RETRIEVE", "text": f"result = [*facts(), *([{result}] * len(G))]"}] * 3,
     ]
     events = list(record(think(QUESTION, model(vote=ballots), store, [TOOL], FEW), tmp_path / "t.jsonl"))
@@ -240,7 +232,7 @@ def test_rows_of_any_shape_are_shown_recorded_and_answered_from(store, tmp_path,
 
 def test_a_hundred_thousand_rows_are_cut_not_sent(store):
     ballots = [
-        *votes("I", "I", "I"),
+        *votes(*"III"),
         *[{"choice": "RETRIEVE", "text": "result = [f'{n}' for n in range(100_000 + 0 * len(G))]"}] * 3,
     ]
     with computing_at_most(100):
@@ -253,7 +245,7 @@ def test_a_hundred_thousand_rows_are_cut_not_sent(store):
 
 def test_one_row_too_long_for_its_budget_is_cut_and_says_so(store):
     ballots = [
-        *votes("I", "I", "I"),
+        *votes(*"III"),
         *[{"choice": "RETRIEVE", "text": "result = ['x' * (10_000 + 0 * len(G))]"}] * 3,
     ]
     (cut,) = of(Cut, run(store, llm=model(vote=ballots), limits=FEW.but(row_tokens=100)))
@@ -273,10 +265,8 @@ def test_rows_of_one_sentence_share_a_line_and_odd_ones_stand_alone():
 def test_odd_properties_in_the_graph_break_no_prompt_and_no_evidence(store, reading):
     odd = 'add("Ada Lovelace", "born in", "London", source=["d1"], sentence=None, deep={"a": [None, {"b": 1}]}, flag=True)'
     look = {"answer": "London", "choice": "RETRIEVE", "about": ["Ada Lovelace"], "missing": ""}
-    answers = (
-        votes("R", "R", "R") if reading == "statements" else [{"choice": "RETRIEVE", "text": "London"}] * 3
-    )
-    llm = model(write={"statements": [odd]}, vote=[*votes("I", "I", "I"), *answers], look=look)
+    answers = votes(*"RRR") if reading == "statements" else [{"choice": "RETRIEVE", "text": "London"}] * 3
+    llm = model(write={"statements": [odd]}, vote=[*votes(*"III"), *answers], look=look)
     events = run(store, llm=llm, limits=FEW.but(reading=reading, unpolled=int(reading == "operations")))
     assert events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
     assert events[-1].passages == ("d1",)
@@ -301,7 +291,7 @@ def test_a_fact_that_was_removed_again_is_no_evidence(store):
         WRITE["statements"][0],
         'G.remove_edge("Ada Lovelace", "Paris", "born in")',
     ]
-    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = [*names()]"}] * 3]
+    ballots = [*votes(*"III"), *[{"choice": "RETRIEVE", "text": "result = [*names()]"}] * 3]
     events = run(store, llm=model(write={"statements": wrong}, vote=ballots))
     assert len(of(Wrote, events)) == 3 and events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
 
@@ -412,9 +402,7 @@ def test_a_store_with_something_in_it_is_not_walked_into(rich, store, tmp_path):
 
 def test_the_whole_graph_as_text_cannot_be_forked_as_if_it_were_a_statement(store):
     answers = [{"choice": "RETRIEVE", "text": "London"}] * 3
-    events = run(
-        store, llm=model(vote=[*votes("I", "I", "I"), *answers]), limits=FEW.but(reading="whole graph")
-    )
+    events = run(store, llm=model(vote=[*votes(*"III"), *answers]), limits=FEW.but(reading="whole graph"))
     at = next(number for number, event in enumerate(events) if isinstance(event, Read))
     store.write("G.clear()")
     with pytest.raises(BadInput, match="whole graph"):

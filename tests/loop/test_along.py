@@ -105,12 +105,10 @@ def of(events: list[Event], kind: type[Event]) -> list[Event]:
 def test_a_sure_answer_from_the_best_path_ends_the_run_after_one_call(kind: str) -> None:
     events = run_of(WHEN, {WHEN: "1984"}, kind=kind)
     final = events[-1]
-    assert (
-        isinstance(final, Answered)
-        and final.text == "1984"
-        and not final.forced
-        and final.likelihood == pytest.approx(0.9)
-    )
+    assert isinstance(final, Answered)
+    assert final.text == "1984"
+    assert not final.forced
+    assert final.likelihood == pytest.approx(0.9)
     assert len(of(events, Asked)) == 1
     assert [voted.choice for voted in of(events, Voted)] == ["INSERT", "RETRIEVE"]
     assert set(final.passages) == {"d1", "d2"}
@@ -197,12 +195,10 @@ def test_a_second_question_reads_what_the_first_one_wrote_and_fetches_nothing() 
     events = list(think(later, Told({later: "Leeds"}), store, [TOOL], PLAIN))
     store.close()
     final = events[-1]
-    assert (
-        isinstance(final, Answered)
-        and final.text == "Leeds"
-        and not final.forced
-        and not of(events, ToolReturned)
-    )
+    assert isinstance(final, Answered)
+    assert final.text == "Leeds"
+    assert not final.forced
+    assert not of(events, ToolReturned)
 
 
 def test_a_graph_that_lasts_is_walked_from_name_to_name_as_a_search_walks_passages() -> None:
@@ -211,10 +207,8 @@ def test_a_graph_that_lasts_is_walked_from_name_to_name_as_a_search_walks_passag
     events = list(think(WHEN, Told({WHEN: "1984"}), store, [TOOL], PLAIN))
     store.close()
     (asked,) = of(events, Asked)
-    assert (
-        "lobbyist for Harrow Brewing Company" in asked.prompt.messages[-1].text
-        and "founded in 1984" in asked.prompt.messages[-1].text
-    )
+    assert "lobbyist for Harrow Brewing Company" in asked.prompt.messages[-1].text
+    assert "founded in 1984" in asked.prompt.messages[-1].text
     assert not of(events, ToolReturned) and events[-1].text == "1984"
 
 
@@ -232,11 +226,9 @@ def test_a_graph_of_typed_facts_alone_is_read_near_the_names_of_the_question(kin
     store.close()
     (asked,) = of(events, Asked)
     shown = asked.prompt.messages[-1].text
-    assert (
-        "Nordvik Steel founded by Ole Sætre" in shown
-        and "Ole Sætre born in Bergen" in shown
-        and "England" not in shown
-    )
+    assert "Nordvik Steel founded by Ole Sætre" in shown
+    assert "Ole Sætre born in Bergen" in shown
+    assert "England" not in shown
     final = events[-1]
     assert isinstance(final, Answered) and final.text == "Bergen" and not final.forced
     assert set(final.evidence) == {
@@ -322,12 +314,10 @@ def test_a_search_that_names_no_documents_is_read_as_one_passage() -> None:
     store = open_store("in_memory")
     final = list(think(WHEN, Told({WHEN: "1984"}), store, [bare], PLAIN))[-1]
     store.close()
-    assert (
-        isinstance(final, Answered)
-        and final.text == "1984"
-        and not final.forced
-        and final.supports[0][0].sentence == text
-    )
+    assert isinstance(final, Answered)
+    assert final.text == "1984"
+    assert not final.forced
+    assert final.supports[0][0].sentence == text
 
 
 def test_an_empty_answer_where_only_a_guess_is_left_is_an_error() -> None:
@@ -346,9 +336,8 @@ def _finds_nothing(query: str) -> Result:
 def test_without_paths_the_best_sentences_are_read_wherever_they_stand() -> None:
     limits = PLAIN.but(paths=0, steps=1, hops=False, wide_tokens=90)
     asked = of(run_of(WHEN, {WHEN: "1984"}, limits), Asked)
-    assert [event.role for event in asked] == ["wide"] and "It was founded in 1984." in asked[
-        0
-    ].prompt.messages[-1].text
+    assert [event.role for event in asked] == ["wide"]
+    assert "It was founded in 1984." in asked[0].prompt.messages[-1].text
     with pytest.raises(BadInput, match="both 0: then nothing is read"):
         PLAIN.but(paths=0, wide_tokens=0)
 

@@ -79,12 +79,10 @@ def of_role(events: list[Event], role: str) -> list[Asked]:
 )
 def test_the_answer_that_is_worked_out_is_of_the_kind_that_is_asked_for(question: str, answer: str) -> None:
     final = run_of(question, "When was X founded?", YEARS)[-1]
-    assert (
-        isinstance(final, Answered)
-        and final.text == answer
-        and not final.forced
-        and set(final.passages) == {"d1", "d2"}
-    )
+    assert isinstance(final, Answered)
+    assert final.text == answer
+    assert not final.forced
+    assert set(final.passages) == {"d1", "d2"}
 
 
 @pytest.mark.parametrize(
@@ -105,9 +103,7 @@ def test_words_that_say_that_the_model_does_not_know_are_neither_compared_nor_lo
     for said in ("I cannot tell, sorry", "unknown"):  # the second stands in the sentences
         events = run_of(question, "Who founded X?\nWhat is the nationality of #1?", {f"Who founded {each}?": said for each in (
             "Müller Brauerei", "Weber Brauerei")})  # fmt: skip
-        looked_up = [
-            str(call.arguments) for event in events if isinstance(event, Chose) for call in event.calls
-        ]
+        looked_up = [str(call.arguments) for e in events if isinstance(e, Chose) for call in e.calls]
         assert of_role(events, "compared") and not any(said in call for call in looked_up)
         assert isinstance(events[-1], Answered) and events[-1].forced
 

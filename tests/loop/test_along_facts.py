@@ -55,10 +55,8 @@ def test_the_facts_of_a_graph_of_ones_own_are_read_along_and_cited_and_the_run_i
     events = asked_over(OWN, WHERE, "Jena", trace, kind)
     final = events[-1]
     assert isinstance(final, Answered) and final.text == "Jena" and not final.forced
-    assert (
-        "Ulm Works --[founded by]--> Hans Weber" in final.evidence
-        and "Hans Weber --[born in]--> Jena" in final.evidence
-    )
+    assert "Ulm Works --[founded by]--> Hans Weber" in final.evidence
+    assert "Hans Weber --[born in]--> Jena" in final.evidence
     shown = of(events, Asked)[0].prompt.messages[-1].text
     assert "Ulm Works founded by Hans Weber\nHans Weber born in Jena" in shown and "Oslo" not in shown
     assert any(row.get("object") == "Jena" for read in of(events, Read) for row in read.rows)

@@ -27,7 +27,7 @@ from kgot_lab.types import Reply, Usage
 
 QUESTION = "Where was Ada Lovelace born?"
 TOOL = search(ADA, bm25(ADA), k=2)
-ONCE = [*votes("I", "I", "I"), *votes("R", "R", "R")]
+ONCE = votes(*"IIIRRR")
 NOTHING = {
     "vote": votes("I"),
     "forced": {"statement": "result = []"},
@@ -63,11 +63,7 @@ def run(store, llm, limits=FEW, tools=(TOOL,)):
 def test_a_long_list_as_an_answer_is_asked_for_again_with_more_room(store):
     names = ", ".join(f"name {number}" for number in range(300))
     events = run(store, Ending(scripted(**{**TOLD, "parse": {"answer": names}})))
-    asked = [
-        (event.role, event.prompt.max_tokens, event.cut)
-        for event in of(Asked, events)
-        if event.role.startswith("parse")
-    ]
+    asked = [(e.role, e.prompt.max_tokens, e.cut) for e in of(Asked, events) if e.role.startswith("parse")]
     assert events[-1].text == names
     assert asked == [("parse", 200, True), ("parse, longer", 400, True), ("parse, longer", 800, False)]
 
@@ -153,10 +149,8 @@ def test_lengths_and_temperatures_are_set_by_what_is_asked_for(store):
 
 
 def test_limits_that_older_runs_do_not_name_are_told_only_where_they_were_set():
-    assert (
-        "reply_tokens" not in LOCAL.as_json()
-        and Limits.of_json(REFERENCE.but(longer=1).as_json()).longer == 1
-    )
+    assert "reply_tokens" not in LOCAL.as_json()
+    assert Limits.of_json(REFERENCE.but(longer=1).as_json()).longer == 1
 
 
 # --- who answered, and what a failed call cost ---
@@ -175,9 +169,8 @@ def test_after_a_resume_with_another_model_each_reply_names_who_gave_it(store, t
     told = [event.model for event in of(Asked, events)]
     assert told == ["first"] * 4 + ["second"] * (len(told) - 4) and len(told) > 6
     store.write("G.clear()")
-    assert verify(events, store) is None and all(
-        same_event(was, now) for was, now in zip(events, replay(Trace("r", "", events)), strict=True)
-    )
+    assert verify(events, store) is None
+    assert all(same_event(was, now) for was, now in zip(events, replay(Trace("r", "", events)), strict=True))
 
 
 def test_what_a_call_that_failed_has_cost_stands_in_the_trace_and_the_run_resumes(store, tmp_path):
@@ -227,11 +220,9 @@ def test_a_failure_that_may_pass_is_tried_again(store, error):
     tool = Failing(error, error)
     events = run(store, scripted(**TOLD), FEW.but(tool_wait=0), [tool])
     returned = [(event.failed, event.again) for event in of(ToolReturned, events)]
-    assert (
-        tool.calls == 3
-        and returned == [(True, True), (True, True), (False, False)]
-        and events[-1].text == "London"
-    )
+    assert tool.calls == 3
+    assert returned == [(True, True), (True, True), (False, False)]
+    assert events[-1].text == "London"
 
 
 @pytest.mark.parametrize("error", [ToolFailed("no such page"), ValueError("a mistake in the tool")])
@@ -244,7 +235,7 @@ def test_a_failure_that_will_not_pass_is_not_tried_again_and_does_not_end_the_ru
 
 def test_a_tool_that_stays_away_is_called_as_often_as_the_limits_say_and_may_be_asked_again_later(store):
     tool = Failing(*[ToolFailed("busy", again=True)] * 2)
-    told = {**TOLD, "vote": [*votes("I", "I", "I"), *votes("I", "I", "I"), *votes("R", "R", "R")]}
+    told = {**TOLD, "vote": votes(*"IIIIIIRRR")}
     events = run(store, scripted(**told), FEW.but(tool_attempts=2, tool_wait=0, steps=3), [tool])
     assert [len(chose.calls) for chose in of(Chose, events)] == [
         1,
@@ -271,22 +262,19 @@ def test_a_direct_answer_from_an_empty_graph_calls_a_tool(store):
 
 
 def test_a_statement_where_an_answer_should_be_is_read(store):
-    ballots = [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}] * 3]
+    ballots = [*votes(*"III"), *[{"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}] * 3]
     events = run(store, scripted(**{**TOLD, "vote": ballots}), DIRECT)
     (read,) = of(Read, events)
-    assert read.statement == "result = facts('Ada Lovelace')" and events[-1].evidence == (
-        "Ada Lovelace --[born in]--> London",
-    )
+    assert read.statement == "result = facts('Ada Lovelace')"
+    assert events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
 
 
 def test_a_forced_direct_answer_is_asked_for_as_often_as_the_limits_say(store):
     guesses = [{"answer": "London"}, {"answer": "Paris"}, {"answer": "London"}]
     llm = scripted(**{**TOLD, "vote": votes("I"), "guess": guesses, "choose": {"number": 1}})
     events = run(store, llm, DIRECT.but(steps=1, forced_reads=3))
-    assert (
-        len([event for event in of(Asked, events) if event.role == "forced answer"]) == 3
-        and events[-1].text == "London"
-    )
+    assert len([e for e in of(Asked, events) if e.role == "forced answer"]) == 3
+    assert events[-1].text == "London"
 
 
 # --- one writer, and forks of forks ---
@@ -310,12 +298,9 @@ def test_a_fork_of_a_fork_keeps_the_first_change_and_verifies(store, tmp_path):
     first = fork(original, wrote, events[wrote].statement.replace("London", "Paris"), live=live)
     save_fork(first, tmp_path / "first.jsonl", original)
     kept = load_run(tmp_path / "first.jsonl")
-    assert verify(kept) is None and all(
-        same_event(was, now) for was, now in zip(kept.events, replay(kept), strict=True)
-    )
-    later = next(
-        number for number, event in enumerate(kept.events) if number > wrote and isinstance(event, Asked)
-    )
+    assert verify(kept) is None
+    assert all(same_event(was, now) for was, now in zip(kept.events, replay(kept), strict=True))
+    later = next(i for i, event in enumerate(kept.events) if i > wrote and isinstance(event, Asked))
     second = fork(
         kept, later, json.dumps({"choice": "RETRIEVE", "text": "result = facts('Ada Lovelace')"}), live=live
     )
@@ -334,16 +319,13 @@ def test_a_run_stopped_while_it_waits_for_a_busy_tool_calls_it_again_when_it_goe
     walk.close()
     store.write("G.clear()")
     events = list(resume(path, store, Resources([TOOL], scripted(**{**TOLD, "vote": votes("R")}))))
-    assert [returned.failed for returned in of(ToolReturned, events)] == [True, False] and events[
-        -1
-    ].text == "London"
+    assert [returned.failed for returned in of(ToolReturned, events)] == [True, False]
+    assert events[-1].text == "London"
 
 
 def test_a_run_with_a_lost_call_is_forked_by_the_numbers_that_are_shown(store):
     events = run(store, scripted(**TOLD))
-    at = next(
-        number for number, event in enumerate(events) if isinstance(event, Asked) and event.role == "write"
-    )
+    at = next(i for i, event in enumerate(events) if isinstance(event, Asked) and event.role == "write")
     lost = Asked(
         role="write, failed",
         model="scripted",

@@ -34,11 +34,7 @@ def holding(graph, kind="in_memory"):
 
 
 def model(**more):
-    told = {
-        "vote": votes("R", "R", "R"),
-        "parse": {"answer": "London"},
-        "forced": {"statement": "result = facts()"},
-    }
+    told = {"vote": votes(*"RRR"), "parse": {"answer": "London"}, "forced": {"statement": "result = facts()"}}
     return scripted(**(told | more))
 
 
@@ -50,10 +46,8 @@ def asked_of_graph(path, given=(), **more):
 def test_a_graph_answers_without_documents_or_tools(tmp_path):
     events = asked_of_graph(tmp_path / "run.jsonl")
     assert (events[-1].text, events[-1].forced) == ("London", False)
-    assert (
-        events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
-        and of(Forced, events)[0].what == "read"
-    )
+    assert events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
+    assert of(Forced, events)[0].what == "read"
 
 
 def test_a_graph_that_holds_the_answer_is_read_at_the_first_vote(tmp_path):
@@ -97,7 +91,7 @@ def test_a_trace_without_its_graph_or_with_another_says_so(tmp_path):
 def test_a_run_on_a_graph_resumes_in_an_empty_store_and_in_one_that_holds_it(tmp_path, kept, begins):
     path, whole = tmp_path / "run.jsonl", tmp_path / "whole.jsonl"
     told = {
-        "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
+        "vote": votes(*"IIIRRR"),
         "tools": call(),
         "write": {"statements": ["add('Ada Lovelace', 'wrote', 'notes')"]},
     }
@@ -141,7 +135,7 @@ def test_a_store_that_holds_another_graph_is_not_walked_into(tmp_path):
 def test_a_fork_begins_with_the_same_graph(tmp_path):
     path = tmp_path / "run.jsonl"
     told = {
-        "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
+        "vote": votes(*"IIIRRR"),
         "tools": call(),
         "write": {"statements": ["add('Ada Lovelace', 'wrote', 'notes')"]},
     }
@@ -154,7 +148,7 @@ def test_a_fork_begins_with_the_same_graph(tmp_path):
 def test_a_second_question_on_the_same_store_builds_on_the_first():
     with open_store("in_memory") as store:
         told = {
-            "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
+            "vote": votes(*"IIIRRR"),
             "tools": call(),
             "write": {"statements": ["add('Ada Lovelace', 'born in', 'London')"]},
         }
@@ -162,9 +156,8 @@ def test_a_second_question_on_the_same_store_builds_on_the_first():
         second = list(
             think("Who was born in London?", model(parse={"answer": "Ada Lovelace"}), store, [], FEW)
         )
-    assert second[0].graph == graph_after(first).digest and second[-1].evidence == (
-        "Ada Lovelace --[born in]--> London",
-    )
+    assert second[0].graph == graph_after(first).digest
+    assert second[-1].evidence == ("Ada Lovelace --[born in]--> London",)
     assert verify(second) is None
 
 

@@ -89,10 +89,8 @@ def test_a_name_of_the_question_that_no_sentence_mentions_is_missing():
 def test_a_link_that_no_sentence_makes_is_missing():
     other = Document("d8", "Pal Norr was born in Cork.", "Pal Norr")
     certificate = certificate_of_run(told_run("Cork", [LANE, other], [LANE, other]))
-    assert (
-        certificate.facts[0].needed.identity == ("Silver Lane", "leads to", "Cork")
-        and certificate.ruling == "withheld"
-    )
+    assert certificate.facts[0].needed.identity == ("Silver Lane", "leads to", "Cork")
+    assert certificate.ruling == "withheld"
 
 
 @pytest.mark.parametrize("answer", ["Dublin", "yes", "", "Cor", "Marsh Cork"])
@@ -240,9 +238,7 @@ def test_the_names_of_a_question_are_its_titles_and_runs_of_capitals():
 def test_a_question_that_was_split_needs_its_hops_and_passes_where_each_is_said():
     world = chain_world(3, 2)
     certificate = certificate_of_run(simulated_run(world, 0, world.documents))
-    assert [fact.fact.object for fact in certificate.facts] == [
-        step.fact.object for step in world.gold.chains[0].steps
-    ]
+    assert [f.fact.object for f in certificate.facts] == [s.fact.object for s in world.gold.chains[0].steps]
     assert certificate.ruling == "passes"
 
 
@@ -261,10 +257,8 @@ def test_a_made_passage_contests_the_hop_that_it_is_about():
     step = world.gold.chains[0].steps[1]
     made = Document("made:1", step.sentence.replace(step.fact.object, "Pal Norr"), step.title)
     certificate = certificate_of_run(simulated_run(world, 0, [*world.documents, made]))
-    assert (
-        states(certificate) == ["one source", "contested"]
-        and certificate.facts[1].rivals[0].object == "Pal Norr"
-    )
+    assert states(certificate) == ["one source", "contested"]
+    assert certificate.facts[1].rivals[0].object == "Pal Norr"
 
 
 @pytest.mark.parametrize("hops", [1, 2])

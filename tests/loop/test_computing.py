@@ -38,12 +38,7 @@ class WithoutPython:
 
 
 def model(code="print(1852 - 1815)", **more):
-    told = {
-        "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
-        "tools": call(),
-        "write": WRITE,
-        "parse": {"answer": "37"},
-    }
+    told = {"vote": votes(*"IIIRRR"), "tools": call(), "write": WRITE, "parse": {"answer": "37"}}
     return scripted(
         **{
             **told,
@@ -78,9 +73,7 @@ def test_a_run_without_python_verifies_replays_and_forks_in_a_store_with_it(with
     kept = load_run(tmp_path / "run.jsonl")
     assert verify(kept) is None
     assert all(same_event(was, now) for was, now in zip(without, replay(kept), strict=True))
-    at = next(
-        number for number, event in enumerate(without) if isinstance(event, Asked) and event.role == "parse"
-    )
+    at = next(i for i, event in enumerate(without) if isinstance(event, Asked) and event.role == "parse")
     other = fork(kept, at, json.dumps({"answer": "36"}))
     assert other.answer == "36" and other.asked == 0 and other.avoided == len(of(Asked, list(without))) - 1
 
@@ -90,7 +83,7 @@ def test_a_run_without_python_resumes_without_it_in_a_store_that_has_it(without,
     path = tmp_path / "run.jsonl"
     save_run(without[:kept], path)
     ballots = sum(event.role == "vote" for event in of(Asked, list(without[:kept])))
-    llm = model(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")][ballots:])
+    llm = model(vote=votes(*"IIIRRR")[ballots:])
     with InMemory() as other:
         events = list(resume(path, other, Resources([TOOL], llm)))
     assert all(same_event(was, now) for was, now in zip(without, events, strict=True))
@@ -112,11 +105,7 @@ def test_a_run_with_python_is_walked_again_in_a_store_without_it_by_what_is_reco
 
 def test_new_arithmetic_of_a_fork_needs_something_that_runs_it(store):
     events = asked_of(store)
-    at = next(
-        number
-        for number, event in enumerate(events)
-        if isinstance(event, Asked) and event.role == "arithmetic"
-    )
+    at = next(i for i, event in enumerate(events) if isinstance(event, Asked) and event.role == "arithmetic")
     change = json.dumps({"code": "print(6 * 7)"})
     with open_store("in_memory") as other:
         assert (
@@ -167,9 +156,7 @@ def test_arithmetic_takes_as_long_as_the_limits_say_in_every_store(kind):
             think(QUESTION, model(code, **told), other, [], ALWAYS.but(python_seconds=0.3, repairs=0))
         )
         long = list(think(QUESTION, model(code, **told), other, [], ALWAYS.but(python_seconds=20)))
-    assert [computed.output for computed in of(Computed, short)] == [
-        "the statement took longer than 0.3 seconds"
-    ]
+    assert [c.output for c in of(Computed, short)] == ["the statement took longer than 0.3 seconds"]
     assert [(computed.output, computed.failed) for computed in of(Computed, long)] == [("37", False)]
 
 
@@ -184,9 +171,7 @@ def test_what_took_too_long_once_is_not_asked_of_the_clock_again():
                 QUESTION, model("while True: pass", **late), hurried, [TOOL], ALWAYS.but(python_seconds=0.3)
             )
         )
-    told = {event.error for event in of(Repaired, events)} | {
-        computed.output for computed in of(Computed, events)
-    }
+    told = {e.error for e in of(Repaired, events)} | {computed.output for computed in of(Computed, events)}
     assert of(Repaired, events) and told == {"the statement took longer than 0.3 seconds"}
     assert verify(events) is None
 

@@ -116,7 +116,7 @@ AFRICA = [
 
 def answered(statements, read, documents=AFRICA, question="What is the capital of Nigeria?", **limits):
     told = {
-        "vote": [*votes("I", "I", "I"), *[{"choice": "RETRIEVE", "text": read}] * 3],
+        "vote": [*votes(*"III"), *[{"choice": "RETRIEVE", "text": read}] * 3],
         "tools": call("Nigeria capital Niger Benin song"),
     }
     llm = scripted(**told, write={"statements": statements}, parse={"answer": "Abuja"})
@@ -144,18 +144,15 @@ def test_reading_nigeria_does_not_cite_niger():
 
 def test_a_fact_cites_the_sentence_that_says_it_and_not_every_passage_of_its_call():
     answer = answered(WRITTEN, "result = facts('Nigeria', 'capital')")
-    assert answer.supports == ((Support("g", "Nigeria has Abuja as its capital."),),) and answer.passages == (
-        "g",
-    )
+    assert answer.supports == ((Support("g", "Nigeria has Abuja as its capital."),),)
+    assert answer.passages == ("g",)
 
 
 def test_a_fact_that_no_sentence_says_cites_none():
     answer = answered(["add('Nigeria', 'capital', 'Lagos')"], "result = facts('Nigeria')")
-    assert (
-        answer.evidence == ("Nigeria --[capital]--> Lagos",)
-        and answer.supports == ((),)
-        and answer.passages == ()
-    )
+    assert answer.evidence == ("Nigeria --[capital]--> Lagos",)
+    assert answer.supports == ((),)
+    assert answer.passages == ()
 
 
 @every(
@@ -351,7 +348,5 @@ def test_of_very_many_chains_that_over_the_named_node_is_cited_or_else_a_few():
             "near = facts('Hub', 'feeds')\nresult = [g['object'] for g in facts(near[0]['object'], 'fills')]",
         )
     assert set(named.evidence) == {"Hub --[feeds]--> n1900", "n1900 --[fills]--> Sea"}
-    assert len(any_of_them.evidence) == 6 and {fact.split("--")[1] for fact in any_of_them.evidence} == {
-        "[feeds]",
-        "[fills]",
-    }
+    assert len(any_of_them.evidence) == 6
+    assert {fact.split("--")[1] for fact in any_of_them.evidence} == {"[feeds]", "[fills]"}

@@ -51,11 +51,7 @@ class Shelf:
 
 def model():
     return scripted(
-        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")],
-        merge={"reason": "x"},
-        write=WRITE,
-        parse={"answer": "1815"},
-        tools=call(),
+        vote=votes(*"IIIRRR"), merge={"reason": "x"}, write=WRITE, parse={"answer": "1815"}, tools=call()
     )
 
 
@@ -106,10 +102,8 @@ def test_which_tools_of_ours_find_documents():
 def test_a_recording_says_it_where_the_arguments_would_not_and_walks_again(tmp_path):
     events = walked(Silent(), Shelf())
     begun = events[0]
-    assert isinstance(begun, Started) and {name: told.get("finds") for name, told in begun.tools.items()} == {
-        "oracle": "",
-        "shelf": "words",
-    }
+    assert isinstance(begun, Started)
+    assert {name: told.get("finds") for name, told in begun.tools.items()} == {"oracle": "", "shelf": "words"}
     save_run(events, tmp_path / "run.jsonl")
     trace = load_run(tmp_path / "run.jsonl")
     with InMemory() as store:

@@ -35,7 +35,7 @@ FORKS = {"winter_storm_fork_volcano": "winter_storm", "hotpotqa_two_hops_fork_or
 TOOL = search(ADA, bm25(ADA), k=2)
 PARIS = scripted(
     write={"statements": ['add("Ada Lovelace", "born in", "Paris")']},
-    vote=votes("R", "R", "R"),
+    vote=votes(*"RRR"),
     parse={"answer": "Paris"},
 )
 
@@ -60,12 +60,7 @@ class FromEvents:
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     """A whole run, on file."""
-    llm = scripted(
-        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")],
-        tools=call(),
-        write=WRITE,
-        parse={"answer": "London"},
-    )
+    llm = scripted(vote=votes(*"IIIRRR"), tools=call(), write=WRITE, parse={"answer": "London"})
     path = tmp_path_factory.mktemp("runs") / "run.jsonl"
     with InMemory() as store:
         save_run(think("Where was Ada Lovelace born?", llm, store, [TOOL], FEW), path, run="born")
@@ -116,11 +111,9 @@ def test_a_fork_comes_back_from_its_file_as_it_was(original, other, tmp_path):
 def test_the_head_of_the_file_says_what_was_changed_where(original, other, tmp_path):
     save_fork(other, tmp_path / "fork.jsonl", original, about={"model": "scripted"})
     about = load_run(tmp_path / "fork.jsonl").about
-    assert (
-        about["fork_of"] == "born"
-        and about["at"] == first(original, ToolReturned)
-        and about["model"] == "scripted"
-    )
+    assert about["fork_of"] == "born"
+    assert about["at"] == first(original, ToolReturned)
+    assert about["model"] == "scripted"
     assert about["change"] == "Ada Lovelace was born in Paris."
 
 
@@ -135,11 +128,7 @@ def test_a_fork_that_stopped_is_kept_with_its_reason(original, tmp_path):
 
 
 def test_a_change_to_nothing_is_a_change(original, tmp_path):
-    ballot = next(
-        number
-        for number, event in enumerate(original.events)
-        if isinstance(event, Asked) and event.role == "vote"
-    )
+    ballot = next(i for i, e in enumerate(original.events) if isinstance(e, Asked) and e.role == "vote")
     empty = fork(original.events, ballot, "", InMemory(open=no_sandbox))
     save_fork(empty, tmp_path / "fork.jsonl", original)
     assert recorded_fork(original, load_run(tmp_path / "fork.jsonl")).events[ballot].reply == ""
@@ -175,11 +164,7 @@ def test_a_file_that_changes_more_than_it_says_is_refused(original, other):
 
 
 def test_a_fork_that_gives_a_recorded_question_another_reply_is_refused(original):
-    ballots = [
-        number
-        for number, event in enumerate(original.events)
-        if isinstance(event, Asked) and event.role == "vote"
-    ]
+    ballots = [i for i, e in enumerate(original.events) if isinstance(e, Asked) and e.role == "vote"]
     changed = fork(
         original.events, ballots[0], '{"choice": "INSERT", "text": "x"}', InMemory(open=no_sandbox)
     )
@@ -236,20 +221,16 @@ def test_one_changed_reply_leads_to_the_state_that_was_asked_for():
 
 def test_replies_results_and_statements_can_be_changed_and_nothing_else(original):
     parts = {type(event): changeable_part(event) for event in original.events}
-    assert (
-        parts[Asked] == "reply"
-        and parts[ToolReturned] == "text"
-        and parts[Wrote] == parts[Read] == "statement"
-        and parts[Ballot] == ""
-    )
+    assert parts[Asked] == "reply"
+    assert parts[ToolReturned] == "text"
+    assert parts[Wrote] == parts[Read] == "statement"
+    assert parts[Ballot] == ""
     inside = replace(original.events[first(original, Asked)], role="inside search")
     assert changeable_part(inside) == changeable_part(Read(statement=WHOLE_GRAPH, rows=())) == ""
 
 
 def test_a_run_beside_itself_has_every_event_in_line(original):
-    assert align_runs(original.events, original.events) == [
-        (number, number) for number in range(len(original.events))
-    ]
+    assert align_runs(original.events, original.events) == [(i, i) for i in range(len(original.events))]
 
 
 def test_every_event_of_two_runs_has_one_place_and_keeps_its_order(bundle):

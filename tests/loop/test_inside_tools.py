@@ -118,11 +118,9 @@ def test_calls_that_a_tool_does_not_report_are_on_file_too(tmp_path):
 @pytest.mark.parametrize("fault", [RuntimeError("it broke"), ToolFailed("nothing is there")])
 def test_calls_of_a_tool_that_fails_are_on_file(tmp_path, fault):
     events, _ = stopped(tmp_path, asking(Budgeted(Counted(), Budget(calls=99)), 2, fault))
-    assert (
-        len(inside(events)) == 2
-        and not any(event.is_failed for event in inside(events))
-        and of(ToolReturned, events)[0].failed
-    )
+    assert len(inside(events)) == 2
+    assert not any(event.is_failed for event in inside(events))
+    assert of(ToolReturned, events)[0].failed
 
 
 def test_the_sum_that_a_tool_reports_of_calls_that_were_seen_counts_once(tmp_path):

@@ -75,7 +75,7 @@ def tool():
 
 
 def ballots(read):
-    return [*votes("I", "I", "I"), {"choice": "RETRIEVE", "text": read}]
+    return [*votes(*"III"), {"choice": "RETRIEVE", "text": read}]
 
 
 def test_a_graph_grows_and_is_read_in_each_language(language, store, tool):
@@ -125,9 +125,7 @@ def test_a_repair_prompt_shows_the_engines_own_message(language, store, tool):
 def test_the_whole_graph_can_be_read_directly_in_each_language(language, store, tool):
     write, _ = LANGUAGES[language]
     llm = scripted(
-        vote=[*votes("I", "I", "I"), {"choice": "RETRIEVE", "text": "1815"}],
-        write={"statements": [write]},
-        **ANSWER,
+        vote=[*votes(*"III"), {"choice": "RETRIEVE", "text": "1815"}], write={"statements": [write]}, **ANSWER
     )
     events = list(think(QUESTION, llm, store, [tool], FEW.but(reading="whole graph")))
     (read,) = of(Read, events)
@@ -221,9 +219,7 @@ def test_a_run_in_three_languages_is_verified_and_forked(three, tool, tmp_path):
     empty(three)
     assert verify(events, three) is None
     empty(three)
-    at = next(
-        number for number, event in enumerate(events) if isinstance(event, Read) and event.dialect == "Cypher"
-    )
+    at = next(i for i, event in enumerate(events) if isinstance(event, Read) and event.dialect == "Cypher")
     made = fork(events, at, "MATCH (n:City) RETURN n.id AS city", three)
     assert next(
         event for event in made.events if isinstance(event, Read) and event.dialect == "Cypher"

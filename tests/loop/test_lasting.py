@@ -50,15 +50,12 @@ def asked(path, world: World, number: int = 0, **more) -> Trace:
     """A question of a world, asked with a memory."""
     with PlainFacts() as store:
         question, model = world.gold.chains[number].question, more.pop("model", Simulated(world.gold))
-        return lab.ask(
-            question,
-            looking(world),
-            model,
-            preset=more.pop("limits", PATHS),
-            store=store,
-            memory=path,
-            **more,
-        )
+        return asked_in(store, question, looking(world), model, path, **more)
+
+
+def asked_in(store, question: str, tool, model, path, limits=PATHS, **more) -> Trace:
+    """A question asked with a memory, its graph in this store."""
+    return lab.ask(question, tool, model, preset=limits, store=store, memory=path, **more)
 
 
 def of(kind: type[Event], run: Trace) -> list[Event]:
@@ -88,11 +85,9 @@ def test_the_same_question_again_is_answered_with_fewer_calls_and_leaves_the_sam
     kept = remembered(path)
     second = asked(path, world, limits=limits)
     assert first.answer == second.answer == world.gold.chains[0].answer
-    assert (
-        len(of(Asked, second)) < len(of(Asked, first))
-        and not of(ToolReturned, second)
-        and of(ToolReturned, first)
-    )
+    assert len(of(Asked, second)) < len(of(Asked, first))
+    assert not of(ToolReturned, second)
+    assert of(ToolReturned, first)
     assert remembered(path) == kept and second.about["memory"]["learnt"]["new"] == 0
 
 
@@ -128,31 +123,19 @@ def test_a_sentence_is_a_claim_of_its_document_at_its_place_and_a_fact_read_from
         for claim in found:
             by_rule = claim.fact.relation in (SAYS_SENTENCE, MENTIONS_NAME)
             assert texts[claim.source][claim.span.start : claim.span.end] == claim.span.text
-            assert (
-                claim.said_by == ("" if by_rule else Simulated(ONE.gold).name)
-                and (claim.confidence == 1) is by_rule
-            )
+            assert claim.said_by == ("" if by_rule else Simulated(ONE.gold).name)
+            assert (claim.confidence == 1) is by_rule
         assert [change.by for change in claims.log()] == [f"run {run.run}"]
 
 
 def test_a_memory_is_the_graph_that_the_run_left(tmp_path):
     with PlainFacts() as store:
-        lab.ask(
-            TWO.gold.chains[0].question,
-            looking(TWO),
-            Simulated(TWO.gold),
-            preset=PATHS,
-            store=store,
-            memory=tmp_path / "memory.db",
-        )
-        left = {
-            (edge.type, support) for edge in store.graph().edges for support in supports_of(edge.properties)
-        }
+        question = TWO.gold.chains[0].question
+        asked_in(store, question, looking(TWO), Simulated(TWO.gold), tmp_path / "memory.db")
+        left = {(edge.type, s) for edge in store.graph().edges for s in supports_of(edge.properties)}
         with open_claims(tmp_path / "memory.db") as claims:
             graph = initial_graph(claims, "").graph
-        assert {
-            (edge.type, support) for edge in graph.edges for support in supports_of(edge.properties)
-        } == left
+        assert {(edge.type, s) for edge in graph.edges for s in supports_of(edge.properties)} == left
         assert len(graph.edges) == len(store.graph().edges)
 
 
@@ -165,14 +148,7 @@ def test_another_question_begins_with_what_the_first_one_taught(tmp_path):
 def test_a_memory_answers_without_documents(tmp_path):
     first = asked(tmp_path / "memory.db", ONE)
     with PlainFacts() as store:
-        run = lab.ask(
-            first.question,
-            None,
-            Simulated(ONE.gold),
-            preset=PATHS,
-            store=store,
-            memory=tmp_path / "memory.db",
-        )
+        run = asked_in(store, first.question, None, Simulated(ONE.gold), tmp_path / "memory.db")
     assert run.answer == first.answer
     with pytest.raises(BadInput, match="nothing to take facts from"):
         lab.ask(first.question, None, Scripted(_never), memory=tmp_path / "empty.db")
@@ -251,9 +227,7 @@ def test_a_retracted_source_names_the_answer_and_is_not_used_by_the_next_questio
     next_one = asked(path, ONE, model=Scripted(lambda _: "unknown"))
     told = [document.id for returned in of(ToolReturned, next_one) for document in returned.sources]
     supports = {
-        support.source
-        for edge in of(Started, next_one)[0].start.edges
-        for support in supports_of(edge.properties)
+        s.source for edge in of(Started, next_one)[0].start.edges for s in supports_of(edge.properties)
     }
     assert source not in told and source not in supports and told
     with open_claims(path) as claims:
@@ -296,9 +270,8 @@ def test_another_text_under_the_id_of_one_that_was_read_is_a_source_of_its_own(t
     assert apart and {source.partition("@")[0] for source in apart} <= first
     assert {line.split()[0] for line in met} >= {source.partition("@")[0] for source in apart}
     assert asked(path, other, 1).answer == other.gold.chains[1].answer
-    assert remembered_sources(path) >= first | new and not {
-        each for each in remembered_sources(path) if each.count("@") > 1
-    }
+    assert remembered_sources(path) >= first | new
+    assert not {each for each in remembered_sources(path) if each.count("@") > 1}
     with open_claims(path) as claims:
         for source in first:
             claims.retract_source(source)
@@ -313,10 +286,8 @@ def test_a_document_of_which_a_part_was_written_anew_is_the_same_and_said_to_hav
         claims.learn([Claim(Triple("x", "says", span.text), "notes.md#1", span) for span in spans])
         sources = KnownSources(claims)
         for same in (text, text.replace(" ", "\n"), f"News. {text}"):
-            assert (
-                sources.distinguish_sources(Document("notes.md#1", same)).id == "notes.md#1"
-                and not sources.remarks
-            )
+            assert sources.distinguish_sources(Document("notes.md#1", same)).id == "notes.md#1"
+            assert not sources.remarks
         changed = Document("notes.md#1", text.replace("Rome", "Paris"))
         assert sources.distinguish_sources(changed) == changed
     assert "notes.md#1 has changed: 1 of 2 sentences" in sources.remarks["notes.md#1"]
@@ -363,9 +334,7 @@ def test_a_fact_that_several_sources_claim_has_them_all_and_a_sentence_has_a_nod
         type: [edge for edge in graph.edges if edge.type == type]
         for type in ("born in", SAYS_SENTENCE, MENTIONS_NAME)
     }
-    assert [{support.source for support in supports_of(edge.properties)} for edge in by_type["born in"]] == [
-        {"d1", "d2"}
-    ]
+    assert [{s.source for s in supports_of(edge.properties)} for edge in by_type["born in"]] == [{"d1", "d2"}]
     assert {edge.target for edge in by_type[SAYS_SENTENCE]} == {"Ada §1", "Ada §2"}
     assert [(edge.source, edge.target) for edge in by_type[MENTIONS_NAME]] == [("Ada §1", "London")]
 
@@ -399,7 +368,7 @@ def test_a_fact_that_nothing_says_waits_for_review(tmp_path):
         finds="query",
     )
     model = scripted(
-        vote=[*votes("I", "I", "I"), *votes("R", "R", "R")], tools=call(), parse={"answer": "Lagos"},
+        vote=votes(*"IIIRRR"), tools=call(), parse={"answer": "Lagos"},
         write={"statements": ['add("Nigeria", "capital", "Lagos")']},
     )  # fmt: skip
     run = lab.ask("What is the capital of Nigeria?", tool, model, preset=FEW, memory=tmp_path / "memory.db")
@@ -411,16 +380,13 @@ def test_a_fact_that_nothing_says_waits_for_review(tmp_path):
         "queued": 1,
         "left": 0,
     }
-    assert not run.about["memory"]["new"] and run.about["memory"]["unheld"] == [
-        {"subject": "Nigeria", "relation": "capital", "object": "Lagos"}
-    ]
+    assert not run.about["memory"]["new"]
+    assert run.about["memory"]["unheld"] == [{"subject": "Nigeria", "relation": "capital", "object": "Lagos"}]
     with open_claims(tmp_path / "memory.db") as claims:
         (waiting,) = ReviewLedger(claims).queue()
-        assert (
-            not claims.facts()
-            and waiting.claim.source == "search(query='Ada Lovelace')"
-            and waiting.claim.said_by == "scripted"
-        )
+        assert not claims.facts()
+        assert waiting.claim.source == "search(query='Ada Lovelace')"
+        assert waiting.claim.said_by == "scripted"
 
 
 # --- what is refused ---
@@ -450,14 +416,7 @@ def test_a_store_that_holds_a_graph_beside_a_memory_and_a_time_before_there_is_o
     with PlainFacts() as store:
         store.write(store.dialect.add([(Triple("a", "b", "c"), {})]))
         with pytest.raises(BadInput, match="holds a graph"):
-            lab.ask(
-                "Who?",
-                looking(ONE),
-                Scripted(_never),
-                preset=PATHS,
-                store=store,
-                memory=tmp_path / "memory.db",
-            )
+            asked_in(store, "Who?", looking(ONE), Scripted(_never), tmp_path / "memory.db")
     with (
         pytest.raises(BadInput, match="no memory at"),
         open_memory_session(tmp_path / "none.db", "Who?", at=datetime.now(UTC)),

@@ -17,9 +17,7 @@ from kgot_lab.text.cleaning import printable_line
 def test_every_kind_of_event_has_words_of_its_own():
     events = each_kind("something")
     assert {type(event).__name__ for event in events} == set(EVENTS)
-    assert all(
-        summary_line(event) and type(event).__name__ + "(" not in summary_line(event) for event in events
-    )
+    assert all(summary_line(e) and type(e).__name__ + "(" not in summary_line(e) for e in events)
 
 
 @every("evil", ["\n", "\r", "\x1b[2J", "\x07", "\x08", "\u2028", "\x85", "\x0b", "\u202e", "\ud800", "\0"])
@@ -40,10 +38,8 @@ def test_a_long_text_is_shortened_but_a_question_and_an_answer_are_not():
 
 def test_of_many_facts_a_few_are_shown_and_the_rest_counted():
     wrote = next(event for event in each_kind("x") if isinstance(event, Wrote))
-    assert (
-        summary_line(wrote, limit=2).splitlines()[-1].strip() == "… and 7 more"
-        and summary_line(wrote, limit=20).count("--[x]-->") == 9
-    )
+    assert summary_line(wrote, limit=2).splitlines()[-1].strip() == "… and 7 more"
+    assert summary_line(wrote, limit=20).count("--[x]-->") == 9
 
 
 def test_words_of_other_scripts_stay_whole():
@@ -64,9 +60,8 @@ def test_a_printed_event_is_still_compared_by_all_its_fields():
 
 
 def test_an_event_whose_fields_are_of_another_type_still_prints():
-    assert repr(Answered(text=5, forced=False)) == "answer     5" and "None" in repr(
-        Read(statement=None, rows=())
-    )
+    assert repr(Answered(text=5, forced=False)) == "answer     5"
+    assert "None" in repr(Read(statement=None, rows=()))
 
 
 def test_caption_line_and_parts_say_the_same_of_a_vote():

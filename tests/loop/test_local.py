@@ -112,9 +112,8 @@ def test_a_graph_that_is_not_empty_is_not_called_empty(store, tool):
 def test_every_sentence_is_asked_about_alone_after_two_worked_examples(store, tool):
     events = run(small(), store, tool)
     writes = [asked.prompt for asked in of(Asked, events) if asked.role == "write"]
-    assert writes and all(
-        prompt.schema is None and prompt.messages[0].text == EXTRACTION_SYSTEM for prompt in writes
-    )
+    assert writes
+    assert all(prompt.schema is None and prompt.messages[0].text == EXTRACTION_SYSTEM for prompt in writes)
     assert [message.role for message in writes[0].messages] == [
         "system",
         *["user", "assistant"] * len(EXTRACTION_EXAMPLES),
@@ -129,10 +128,8 @@ def test_every_sentence_is_asked_about_alone_after_two_worked_examples(store, to
 def test_facts_carry_their_sentence_and_document_and_invented_ones_are_refused(store, tool):
     events = run(small(), store, tool, question="Where was Ada Lovelace born?")
     edge = next(edge for edge in store.graph().edges if edge.target == "London" and edge.type == "born in")
-    assert (
-        edge.properties["sentence"] == "Ada Lovelace was born in London in 1815."
-        and edge.properties["source"] == "d1"
-    )
+    assert edge.properties["sentence"] == "Ada Lovelace was born in London in 1815."
+    assert edge.properties["source"] == "d1"
     assert any("Nobel" in refused.statement and refused.writing for refused in of(Refused, events))
     assert of(Wrote, events) and not any("Nobel" in repr(wrote.diff) for wrote in of(Wrote, events))
 
@@ -267,10 +264,8 @@ def test_sentences_end_where_a_reader_would_say(text, expected):
 
 def test_a_run_of_an_older_version_is_cut_by_the_rules_it_was_recorded_with():
     text, before = 'Matthew Stephen "M." Ward sings.', Limits.of_json({})
-    assert (
-        sentences(text, before.sentences) == ['Matthew Stephen "M."', "Ward sings."]
-        and "sentences" not in before.as_json()
-    )
+    assert sentences(text, before.sentences) == ['Matthew Stephen "M."', "Ward sings."]
+    assert "sentences" not in before.as_json()
     assert sentences(text, Limits().sentences) == [text] and Limits.of_json(LOCAL.as_json()) == LOCAL
 
 
@@ -285,9 +280,8 @@ def test_a_long_text_of_initials_or_without_any_end_is_cut_in_one_go_and_nothing
         60
     ):  # about a second; with every initial looked at from the beginning it would be half an hour
         pieces = sentences(text)
-    assert "".join("".join(pieces).split()) == "".join(text.split()) and all(
-        len(piece) <= LONGEST_SENTENCE for piece in pieces
-    )
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+    assert all(len(piece) <= LONGEST_SENTENCE for piece in pieces)
 
 
 def test_what_is_far_less_relevant_than_the_best_is_left_out_even_where_there_is_room():

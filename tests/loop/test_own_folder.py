@@ -22,6 +22,5 @@ def test_a_recorded_answer_is_what_the_loop_does_with_its_replies(name):
     again = ask(run.question, bundled_path("own-folder/allotment"), f"recorded:{path}", preset=preset)
     assert again.answer == run.answer == RIGHT[name] and len(again.events) == len(run.events)
     assert all(map(same_event, again.events, run.events))
-    assert run.about["model_sha256"] == QWEN_CODER.sha256 and run.about["model"].startswith(
-        "Qwen2.5-Coder-1.5B"
-    )
+    assert run.about["model_sha256"] == QWEN_CODER.sha256
+    assert run.about["model"].startswith("Qwen2.5-Coder-1.5B")

@@ -83,16 +83,13 @@ def test_a_fact_that_two_statements_write_rests_on_both_sources(kind, noting):
     retrieve = {"choice": "RETRIEVE", "text": reading(kind)}
     statements = [{"statements": [adding(kind, document if noting else None)]} for document in (ONE, OTHER)]
     model = scripted(
-        vote=[*votes("I", "I", "I", "I", "I", "I"), retrieve, retrieve, retrieve], tools=[call(), call("Peerage")], write=statements,
+        vote=[*votes(*"IIIIII"), retrieve, retrieve, retrieve], tools=[call(), call("Peerage")], write=statements,
         parse={"answer": "London"}, **{"read in": _other_reading},
     )  # fmt: skip
     store = open_store(kind)
     events = list(think(QUESTION, model, store, [LOOK], FEW.but(steps=3)))
     kept = {
-        support
-        for edge in store.graph().edges
-        if edge.identity[:3] == FACT
-        for support in supports_of(edge.properties)
+        s for edge in store.graph().edges if edge.identity[:3] == FACT for s in supports_of(edge.properties)
     }
     store.close()
     (final,) = of(Answered, events)
@@ -146,9 +143,7 @@ def test_a_sentence_that_two_documents_say_keeps_both_and_so_does_the_fact_in_it
     edges = store.graph().edges
     store.close()
     every = {*BOTH, Support("d9", ONE.text)}
-    assert {
-        support for edge in edges if edge.type == SAYS_SENTENCE for support in supports_of(edge.properties)
-    } == every
+    assert {s for edge in edges if edge.type == SAYS_SENTENCE for s in supports_of(edge.properties)} == every
     assert [set(supports_of(edge.properties)) for edge in edges if edge.identity[:3] == FACT] == [every]
 
 

@@ -47,12 +47,7 @@ TOOL = search(ADA, bm25(ADA), k=2)
 
 
 def model(**changed):
-    replies = {
-        "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
-        "tools": call(),
-        "write": WRITE,
-        "parse": {"answer": "London"},
-    }
+    replies = {"vote": votes(*"IIIRRR"), "tools": call(), "write": WRITE, "parse": {"answer": "London"}}
     return scripted(**{**replies, **changed})
 
 
@@ -176,7 +171,7 @@ for _ in record(think(QUESTION, Slow(), InMemory(), [TOOL], FEW), {str(path)!r})
     before = load_run(path)
     assert not before.finished and len(before.events) >= 3
     left = len(of(Asked, list(before.events)))
-    llm = model(vote=[*votes("I", "I", "I"), *votes("R", "R", "R")][min(left, 3) :])
+    llm = model(vote=votes(*"IIIRRR")[min(left, 3) :])
     with InMemory() as store:
         events = list(resume(path, store, Resources([TOOL], llm)))
     assert events[-1].text == "London" and load_run(path).finished
@@ -195,7 +190,7 @@ def test_a_fork_with_a_changed_tool_text_asks_only_what_changed(events):
     at = next(number for number, event in enumerate(events) if isinstance(event, ToolReturned))
     llm = scripted(
         write={"statements": ['add("Ada Lovelace", "born in", "Paris")']},
-        vote=votes("R", "R", "R"),
+        vote=votes(*"RRR"),
         parse={"answer": "Paris"},
     )
     with InMemory() as store:
@@ -216,9 +211,7 @@ def test_a_fork_without_a_model_runs_to_the_first_missing_reply_and_keeps_the_gr
 
 
 def test_a_fork_of_a_reply_takes_exactly_that_one_of_several_equal_prompts(events):
-    ballots = [
-        number for number, event in enumerate(events) if isinstance(event, Asked) and event.role == "vote"
-    ]
+    ballots = [i for i, event in enumerate(events) if isinstance(event, Asked) and event.role == "vote"]
     with InMemory() as store:
         other = fork(events, ballots[1], json.dumps({"choice": "INSERT", "text": "something else"}), store)
     assert other.first_difference == ballots[1]
@@ -299,11 +292,9 @@ def test_a_trace_from_before_some_fields_were_there_is_read(tmp_path):
         "London",
         True,
     )
-    assert (
-        old.events[0].readers == ()
-        and old.events[-1].evidence == ()
-        and graph_after(old.events).ids == ("Ada",)
-    )
+    assert old.events[0].readers == ()
+    assert old.events[-1].evidence == ()
+    assert graph_after(old.events).ids == ("Ada",)
     assert connect(f"recorded:{tmp_path / 'old.jsonl'}")(old.events[1].prompt).text == "R"
 
 

@@ -27,12 +27,7 @@ from kgot_lab.types import Message
 QUESTION = "Where was Ada Lovelace born?"
 TOOL = search(ADA, bm25(ADA), k=2)
 MESSAGES = (Message("system", "Answer."), Message("user", QUESTION))
-REPLIES = {
-    "vote": [*votes("I", "I", "I"), *votes("R", "R", "R")],
-    "tools": call(),
-    "write": WRITE,
-    "parse": {"answer": "London"},
-}
+REPLIES = {"vote": votes(*"IIIRRR"), "tools": call(), "write": WRITE, "parse": {"answer": "London"}}
 
 
 class Holding:

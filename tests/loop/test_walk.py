@@ -37,7 +37,7 @@ from kgot_lab.tools.search import search
 from kgot_lab.types import Document
 
 QUESTION = "In which year was Ada Lovelace born?"
-ONCE = [*votes("I", "I", "I"), *votes("R", "R", "R")]  # one INSERT turn, then RETRIEVE
+ONCE = votes(*"IIIRRR")  # one INSERT turn, then RETRIEVE
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def run(llm, store, tool, limits=FEW, **options):
 def straight(**changed):
     """A model that searches once, writes once and reads the answer."""
     replies = {
-        "vote": votes("I", "I", "I", "R"),
+        "vote": votes(*"IIIR"),
         "merge": {"reason": "both"},
         "tools": call(),
         "write": WRITE,
@@ -85,14 +85,14 @@ def test_five_insert_ballots_are_cut_short_after_three(store, tool):
 
 def test_a_tie_goes_to_insert_and_needs_only_half_the_ballots(store, tool):
     store.write('add("a", "b", "c")')
-    llm = straight(vote=[*votes("R", "I", "R", "I"), *votes("R", "R", "R")])
+    llm = straight(vote=votes(*"RIRIRRR"))
     voted = of(Voted, run(llm, store, tool, FEW.but(votes=4)))[0]
     assert (voted.choice, voted.inserts, voted.retrieves, voted.ballots_cast) == ("INSERT", 2, 2, 4)
 
 
 def test_retrieve_needs_a_strict_majority_of_five(store, tool):
     store.write('add("a", "b", "c")')
-    voted = of(Voted, run(straight(vote=votes("R", "I", "R", "I", "R")), store, tool))[0]
+    voted = of(Voted, run(straight(vote=votes(*"RIRIR")), store, tool))[0]
     assert (voted.choice, voted.inserts, voted.retrieves) == ("RETRIEVE", 2, 3)
 
 
@@ -102,24 +102,20 @@ def test_ballots_have_a_seed_each_and_at_temperature_zero_only_one_is_asked(stor
     assert len(set(seeds)) == len(seeds) == 3
     assert {event.prompt.temperature for event in sampled if event.role == "vote"} == {0.7}
     store.write("G.clear()")
-    cold = of(
-        Voted, run(straight(vote=[*votes("I"), *votes("R")]), store, tool, FEW.but(vote_temperature=0.0))
-    )
+    cold = of(Voted, run(straight(vote=votes(*"IR")), store, tool, FEW.but(vote_temperature=0.0)))
     assert [(voted.ballots_cast, voted.possible) for voted in cold] == [(1, 1), (1, 1)]
 
 
 def test_replies_that_are_no_ballot_count_for_nothing_and_all_of_them_mean_insert(store, tool):
     garbage = {"choice": "PONDER", "text": ""}
-    events = run(
-        straight(vote=["what?", "hm", garbage, garbage] + ["no"] * 6 + votes("R", "R", "R")), store, tool
-    )
+    events = run(straight(vote=["what?", "hm", garbage, garbage] + ["no"] * 6 + votes(*"RRR")), store, tool)
     voted = of(Voted, events)[0]
     assert (voted.choice, voted.invalid, voted.reasons) == ("INSERT", 5, ())
     assert {ballot.choice for ballot in of(Ballot, events)[:5]} == {""}
 
 
 def test_a_retrieve_whose_read_finds_nothing_counts_as_insert(store, tool):
-    events = run(straight(vote=votes("R", "R", "R")), store, tool)
+    events = run(straight(vote=votes(*"RRR")), store, tool)
     first = of(Voted, events)[0]
     assert (first.choice, first.inserts, first.retrieves) == ("INSERT", 3, 0)
     assert "found nothing" in first.reasons[0]
@@ -128,7 +124,7 @@ def test_a_retrieve_whose_read_finds_nothing_counts_as_insert(store, tool):
 
 def test_a_retrieve_that_fails_on_an_empty_graph_counts_as_insert_too(store, tool):
     words = [{"choice": "RETRIEVE", "text": "The answer is London."}] * 3
-    events = run(straight(vote=[*words, *votes("R", "R", "R")]), store, tool)
+    events = run(straight(vote=[*words, *votes(*"RRR")]), store, tool)
     assert len(of(Failed, events)) == 3
     assert [voted.choice for voted in of(Voted, events)] == ["INSERT", "RETRIEVE"]
 
@@ -139,7 +135,7 @@ def test_several_reasons_are_merged_and_one_is_not(store, tool):
         {"choice": "INSERT", "text": "her town"},
         {"choice": "INSERT", "text": "her birth"},
     ]
-    merged = of(Merged, run(straight(vote=[*two, *votes("R", "R", "R")]), store, tool))
+    merged = of(Merged, run(straight(vote=[*two, *votes(*"RRR")]), store, tool))
     assert [event.reason for event in merged] == ["both"]
     store.write("G.clear()")
     assert of(Merged, run(straight(vote=ONCE), store, tool)) == []
@@ -148,11 +144,7 @@ def test_several_reasons_are_merged_and_one_is_not(store, tool):
 def test_several_tools_are_called_in_a_step_and_none_twice(store, tool):
     both = {"calls": [*call("Ada")["calls"], *call("Babbage")["calls"], *call("Ada")["calls"]]}
     events = run(
-        straight(
-            vote=[*votes("I", "I", "I", "I", "I", "I")], tools=both, forced={"statement": "result = facts()"}
-        ),
-        store,
-        tool,
+        straight(vote=votes(*"IIIIII"), tools=both, forced={"statement": "result = facts()"}), store, tool
     )
     asked = [returned.call.arguments["query"] for returned in of(ToolReturned, events)]
     assert asked == ["Ada", "Babbage"]
@@ -168,7 +160,7 @@ def test_an_unknown_tool_or_argument_is_told_to_the_model_and_never_written(stor
         "reread": {"statement": "result = []"},
         "guess": {"answer": "?"},
     }
-    events = run(straight(vote=votes("I", "I", "I"), tools=wrong, **nothing), store, tool)
+    events = run(straight(vote=votes(*"III"), tools=wrong, **nothing), store, tool)
     texts = [returned.text for returned in of(ToolReturned, events)]
     assert "no tool 'oracle'" in texts[0] and "query is missing" in texts[1]
     assert all(returned.failed for returned in of(ToolReturned, events)) and not of(Wrote, events)
@@ -196,7 +188,7 @@ def test_a_write_that_stays_broken_is_given_up_after_three_repairs_and_seen(stor
 def test_a_failing_read_is_mended(store, tool):
     broken = [{"choice": "RETRIEVE", "text": "result = factz()"}] * 3
     events = run(
-        straight(vote=[*votes("I", "I", "I"), *broken], mend={"statement": "result = facts()"}), store, tool
+        straight(vote=[*votes(*"III"), *broken], mend={"statement": "result = facts()"}), store, tool
     )
     assert "NameError" in of(Failed, events)[0].reason
     assert of(Repaired, events)[0].mended == "result = facts()" and of(Answered, events)[0].forced is False
@@ -206,7 +198,7 @@ def test_an_empty_read_is_asked_anew_when_the_read_was_forced(store, tool):
     first, *others = [
         {"statement": f"result = facts({name!r})"} for name in ("nobody", "no one", "Ada Lovelace")
     ]
-    events = run(straight(vote=votes("I", "I", "I"), forced=first, reread=others), store, tool)
+    events = run(straight(vote=votes(*"III"), forced=first, reread=others), store, tool)
     assert [read.statement for read in of(Read, events)] == [reply["statement"] for reply in (first, *others)]
     assert of(Forced, events)[0].what == "read" and events[-1].forced is False
 
@@ -222,7 +214,7 @@ def test_an_answer_is_forced_exactly_when_no_read_gave_rows(store, tool):
         "reread": {"statement": "result = []"},
         "guess": {"answer": "1815"},
     }
-    events = run(straight(vote=votes("I", "I", "I"), **empty), store, tool)
+    events = run(straight(vote=votes(*"III"), **empty), store, tool)
     assert events[-1].forced is True and events[-1].evidence == ()
     assert [forced.what for forced in of(Forced, events)] == ["read", "answer"]
 
@@ -230,7 +222,7 @@ def test_an_answer_is_forced_exactly_when_no_read_gave_rows(store, tool):
 def test_reading_cannot_write_and_the_ballot_that_tried_is_refused(store, tool):
     sneaky = [{"choice": "RETRIEVE", "text": "add('x', 'y', 'z'); result = 1"}] * 3
     events = run(
-        straight(vote=[*votes("I", "I", "I"), *sneaky], mend={"statement": "result = facts()"}), store, tool
+        straight(vote=[*votes(*"III"), *sneaky], mend={"statement": "result = facts()"}), store, tool
     )
     assert "may not change the graph" in of(Failed, events)[0].reason
     assert "x" not in store.graph()
@@ -289,9 +281,7 @@ def test_several_parsed_answers_are_put_to_the_model_and_equal_ones_are_not(stor
 
 def test_direct_retrieve_answers_from_the_whole_graph(store, tool):
     answers = [{"choice": "RETRIEVE", "text": "1815"}] * 3
-    events = run(
-        straight(vote=[*votes("I", "I", "I"), *answers]), store, tool, FEW.but(reading="whole graph")
-    )
+    events = run(straight(vote=[*votes(*"III"), *answers]), store, tool, FEW.but(reading="whole graph"))
     read = of(Read, events)
     assert len(read) == 1 and read[0].rows[0]["subject"] == "Ada Lovelace"
     parse = next(asked for asked in of(Asked, events) if asked.role == "parse")
@@ -302,9 +292,7 @@ def test_the_answer_format_is_default_or_gaia(store, tool):
     for name, words in (("default", "one short paragraph"), ("gaia", "shortest exact answer")):
         store.write("G.clear()")
         events = run(straight(vote=ONCE), store, tool, FEW.but(answer_format=name))
-        assert any(
-            words in asked.prompt.messages[-1].text for asked in of(Asked, events) if asked.role == "parse"
-        )
+        assert any(words in a.prompt.messages[-1].text for a in of(Asked, events) if a.role == "parse")
 
 
 def test_planning_and_execution_are_separate_models(store, tool):
@@ -324,9 +312,7 @@ def test_an_attached_file_is_named_in_the_prompts_and_read_by_its_tool(store, tm
     )
     events = list(think(QUESTION, llm, store, [attachment], FEW, attachments=["note.txt"]))
     assert "born in 1815" in of(ToolReturned, events)[0].text
-    assert all(
-        "note.txt" in asked.prompt.messages[1].text for asked in of(Asked, events) if asked.role == "vote"
-    )
+    assert all("note.txt" in a.prompt.messages[1].text for a in of(Asked, events) if a.role == "vote")
 
 
 def test_long_tool_texts_and_large_graphs_are_cut_by_relevance_and_say_so(store):

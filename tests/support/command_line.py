@@ -21,6 +21,8 @@ from kgot_lab.cli.app import main
 from support.openai_server import Answer, Server, says
 
 QUESTION = "Where was Ada Lovelace born?"
+PAPERS = ("--documents", "my papers")
+ASK = ("ask", QUESTION, *PAPERS)
 INSERT = {"choice": "INSERT", "text": "her place of birth"}
 RETRIEVE = {"choice": "RETRIEVE", "text": "result = facts()"}
 SEARCH = {"calls": [{"tool": "search", "arguments": {"query": "Ada Lovelace"}}]}
@@ -76,7 +78,7 @@ def run_here(*words: object) -> Ran:
 
 
 def asking(server, *more: object) -> list[object]:
-    return ["ask", QUESTION, "--documents", "my papers", "--model", f"{server.url}#m", *more]
+    return [*ASK, "--model", f"{server.url}#m", *more]
 
 
 def begun(words: list[object], **options: object) -> subprocess.Popen[str]:

@@ -134,9 +134,7 @@ def assert_nothing_was_reached(alarm: Alarm, llm: Obedient, told: str) -> None:
     assert alarm.rung == {}
     assert SECRET not in told
     assert not any(SECRET in message.text for prompt in llm.prompts for message in prompt.messages)
-    assert not any("OBEY" in unfenced(prompt) for prompt in llm.prompts), (
-        "what was found stands inside a fence"
-    )
+    assert not any("OBEY" in unfenced(p) for p in llm.prompts), "what was found stands inside a fence"
 
 
 def private_spellings(canary, secret) -> list[str]:
@@ -327,8 +325,7 @@ def test_instructions_in_a_mirror_reach_no_file_outside_it_and_no_network(alarm,
     (tmp_path / "mirror" / "link.txt").symlink_to(secret)
     mirror = Mirror(tmp_path / "mirror")
     llm = Obedient(
-        [("web_search", "lamp")]
-        + [("visit", f"http://offline.invalid/{number}.html") for number in range(len(orders))]
+        [("web_search", "lamp")] + [("visit", f"http://offline.invalid/{i}.html") for i in range(len(orders))]
     )
     result = ask_search_agent(
         llm, WebAccess(mirror, mirror.open_page), stamina=AgentLimits(turns=100, remembered=50_000)

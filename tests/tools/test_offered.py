@@ -238,10 +238,7 @@ def installed(tmp_path, monkeypatch):
 def test_a_tool_is_added_by_one_class_and_an_entry_point(installed):
     offered = offered_tools(ToolResources(llm=LLM, environment={"TIDES_KEY": "x"}))
     assert names(offered) == ["llm_query", "tides", "echo"]
-    assert (
-        next(tool for tool in offered.tools if tool.name == "tides")(port="Oslo").text
-        == "high at noon in Oslo"
-    )
+    assert next(t for t in offered.tools if t.name == "tides")(port="Oslo").text == "high at noon in Oslo"
 
 
 def test_a_tool_of_another_package_that_fails_is_listed_with_its_error_and_ends_nothing(installed):

@@ -221,13 +221,11 @@ def test_the_loop_asks_the_agent_and_its_pages_and_costs_are_in_the_trace(tmp_pa
     inner = Scripted([move("web_search", query="Ada Lovelace"), visit, move("answer", text="London")])
     agent = ask_search_agent(inner, WebAccess(mirror, mirror.open_page))
     calls = call("Where was Ada Lovelace born?", tool="ask_search_agent")
-    outer = scripted(vote=votes("I", "I", "I", "R"), tools=calls, write=WRITE, parse={"answer": "London"})
+    outer = scripted(vote=votes(*"IIIR"), tools=calls, write=WRITE, parse={"answer": "London"})
     made = lab.ask("Where was Ada Lovelace born?", agent, outer, preset=FEW)
     assert made.answer == "London"
     returned = next(event for event in made.events if isinstance(event, ToolReturned))
     assert [source.id for source in returned.sources] == ["http://offline.invalid/ada.html"]
     assert not returned.failed
-    inside = [
-        event for event in made.events if isinstance(event, Asked) and event.role == "inside ask_search_agent"
-    ]
+    inside = [e for e in made.events if isinstance(e, Asked) and e.role == "inside ask_search_agent"]
     assert len(inside) == 3 and Usage.total(event.usage for event in inside).prompt_tokens > 500

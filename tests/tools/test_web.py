@@ -428,9 +428,8 @@ def test_screens_joined_are_the_text_and_end_where_words_do():
     assert "".join(parts) == text
     assert all(len(part) <= 1000 for part in parts)
     assert all(part[-1].isspace() for part in parts[:-1])
-    assert split_screens("x" * 2500, 1000) == ["x" * 1000, "x" * 1000, "x" * 500] and split_screens("") == [
-        ""
-    ]
+    assert split_screens("x" * 2500, 1000) == ["x" * 1000, "x" * 1000, "x" * 500]
+    assert split_screens("") == [""]
 
 
 def test_a_text_is_found_across_the_end_of_a_screen_and_through_emphasis():
@@ -462,6 +461,5 @@ def test_without_a_page_every_move_says_so():
 
 def test_the_project_names_itself(site, read):
     read("/plain")
-    assert {request.headers["user-agent"] for request in site.seen} == {USER_AGENT} and USER_AGENT.startswith(
-        "kgot_lab/"
-    )
+    assert {request.headers["user-agent"] for request in site.seen} == {USER_AGENT}
+    assert USER_AGENT.startswith("kgot_lab/")

@@ -36,11 +36,8 @@ def run_of(question, answer, facts, *, evidence=None, forced=False):
     ends = dict.fromkeys(end for edge in facts for end in (edge.source, edge.target))
     wrote = Wrote(statement="…", diff=Diff(added_nodes=tuple(map(Node, ends)), added_edges=tuple(facts)))
     read = facts if evidence is None else evidence
-    return [
-        Started(question=question),
-        wrote,
-        Answered(text=answer, forced=forced, evidence=tuple(map(fact_of, read))),
-    ]
+    answered = Answered(text=answer, forced=forced, evidence=tuple(map(fact_of, read)))
+    return [Started(question=question), wrote, answered]
 
 
 def texts(svg):
@@ -92,12 +89,8 @@ def test_the_demo_shows_its_question_the_facts_and_the_answer_with_its_sentence(
         "Ayesha Quraishi --[born in]--> Botswana",
     ]
     said = " ".join(texts(picture.svg))
-    assert (
-        said.index("What landlocked country")
-        < said.index("born in")
-        < said.index("ANSWER")
-        < said.index("born 8 July 1981 in Botswana")
-    )
+    order = ("What landlocked country", "born in", "ANSWER", "born 8 July 1981 in Botswana")
+    assert sorted(order, key=said.index) == list(order)
     assert (told.hub, told.hub_is_answer) == ("Botswana", True) and "no label" not in said
     strong = [word for word, known in told.question_pieces() if known]
     assert strong == ["landlocked", "country", "located", "Southern", "Africa", "Ayesha"]
@@ -149,10 +142,8 @@ def test_a_guess_is_called_one_and_a_run_without_answer_is_refused():
 
 def random_facts(seed):
     chance = random.Random(seed)
-    names = [
-        f"{LONG[:size]} {number}"
-        for number, size in enumerate(chance.choices([3, 10, 40, 90], k=chance.randint(2, 9)))
-    ]
+    sizes = enumerate(chance.choices([3, 10, 40, 90], k=chance.randint(2, 9)))
+    names = [f"{LONG[:size]} {number}" for number, size in sizes]
     ends = chance.choices(
         list(combinations(names, 2)) + [(name, name) for name in names], k=chance.randint(1, 12)
     )
@@ -177,11 +168,8 @@ def test_no_line_passes_through_a_box_that_is_not_its_end_and_no_boxes_overlap(s
         for name, (left, top, right, bottom) in boxes.items():
             if name not in (edge.source, edge.target):
                 assert not any(left < x < right and top < y < bottom for x, y in points)
-    assert all(
-        0 <= x <= graph.width + 0.1 and -0.1 <= y <= graph.height + 0.1
-        for _, points in lines
-        for x, y in points
-    )
+    points = [point for _, line in lines for point in line]
+    assert all(0 <= x <= graph.width + 0.1 and -0.1 <= y <= graph.height + 0.1 for x, y in points)
 
 
 def test_what_a_model_wrote_is_text_and_nothing_else():

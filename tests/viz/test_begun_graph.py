@@ -39,6 +39,5 @@ def test_the_page_and_the_graph_in_the_end_begin_there(run, tmp_path):
     lab.html(run).save(tmp_path / "run.html")
     page = (tmp_path / "run.html").read_text()
     assert "Babbage" in page and "London" in page
-    assert len(lab.graph_after(run.events)) == 3 and lab.graph_after(run.events).edges[0].properties == {
-        "year": 1815
-    }
+    assert len(lab.graph_after(run.events)) == 3
+    assert lab.graph_after(run.events).edges[0].properties == {"year": 1815}

@@ -47,15 +47,8 @@ def texts(svg):
 def test_a_briefing_shows_its_signal_its_paths_its_evidence_and_that_it_is_no_advice(market):
     drawn = briefing_picture(told(market, LANTERN))
     shown = texts(drawn.svg)
-    for said in (
-        "Buy signal, strength 0.80",
-        "Lantern is cheap",
-        "this signal",
-        "Lantern Devices",
-        "LNTN (held), 0.90",
-        "about",
-        "issued_by",
-    ):
+    card = ("Buy signal, strength 0.80", "Lantern is cheap", "this signal", "Lantern Devices")
+    for said in (*card, "LNTN (held), 0.90", "about", "issued_by"):
         assert said in shown
     assert "From: Lantern beats its forecast (2026-02-05)" in shown and DISCLAIMER in shown
     assert any("fresh until 2026-02-20" in line for line in shown)
@@ -67,9 +60,8 @@ def test_paths_that_share_hops_share_boxes_and_all_hops_are_drawn(market):
     briefing = told(market, EQUITIES)
     shown = texts(briefing_picture(briefing).svg)
     assert {"LNTN (held), 0.44", "ORCH (watched), 0.44"} <= set(shown)
-    assert shown.count("Equities") == shown.count("Technology") == 1 and not any(
-        "Not drawn" in line for line in shown
-    )
+    assert shown.count("Equities") == shown.count("Technology") == 1
+    assert not any("Not drawn" in line for line in shown)
 
 
 def test_a_hop_that_has_no_place_between_columns_is_counted_and_stands_in_the_table(market):
@@ -95,16 +87,10 @@ def test_a_briefing_hides_whose_it_is_and_takes_no_orders_from_its_words(market)
 def test_the_front_door_shows_a_briefing_and_plots_what_expires_when(market):
     briefing = told(market, LANTERN)
     assert lab.show(briefing).svg == briefing_picture(briefing).svg
-    assert (
-        lab.plot("lifelines", market.view().nodes(), at=NOW).alt
-        == lifelines(market.view().nodes(), at=NOW).alt
-    )
-    assert (
-        "simulated reader"
-        in lab.plot(
-            "briefing_curves", [BriefingCurve("missed", (BriefingPoint(0.0, *[proportion(8, 8)] * 2, {}),))]
-        ).svg
-    )
+    nodes = market.view().nodes()
+    assert lab.plot("lifelines", nodes, at=NOW).alt == lifelines(nodes, at=NOW).alt
+    curve = BriefingCurve("missed", (BriefingPoint(0.0, *[proportion(8, 8)] * 2, {}),))
+    assert "simulated reader" in lab.plot("briefing_curves", [curve]).svg
 
 
 def test_lifelines_show_what_expires_next_and_count_what_does_not(market):
@@ -117,11 +103,8 @@ def test_lifelines_show_what_expires_next_and_count_what_does_not(market):
         f"2 of {len(nodes)} nodes are live at 2026-02-06 and expire later, {len(nodes) - 2} never"
     )
     later = lifelines(nodes, at=NOW + timedelta(days=20), limit=1)
-    assert (
-        len(later.numbers) == 1
-        and later.numbers[0]["days left"] == -6
-        and later.alt.startswith(f"1 of {len(nodes)}")
-    )
+    assert len(later.numbers) == 1 and later.numbers[0]["days left"] == -6
+    assert later.alt.startswith(f"1 of {len(nodes)}")
     assert "none of these nodes expires" in lifelines(market.view().nodes("Company"), at=NOW).alt
 
 

@@ -25,32 +25,21 @@ def every_state() -> Certificate:
             ("d4", "Silver Lane is a film directed by Jo Marsh."),
             ("d9", "Jo Marsh made Silver Lane."),
         ):
-            memory.learn(
-                Claim(
-                    Triple("Silver Lane", "directed by", "Jo Marsh"),
-                    source,
-                    Span(0, len(text), text),
-                    said_by="Films",
-                )
+            claim = Claim(
+                Triple("Silver Lane", "directed by", "Jo Marsh"),
+                source,
+                Span(0, len(text), text),
+                said_by="Films",
             )
-        memory.learn(
-            [
-                Claim(Triple("Jo Marsh", "born in", "Cork"), "d5"),
-                Claim(Triple("Cork", "county", "County Cork"), "d6"),
-            ]
-        )
+            memory.learn(claim)
+        born, county = Triple("Jo Marsh", "born in", "Cork"), Triple("Cork", "county", "County Cork")
+        memory.learn([Claim(born, "d5"), Claim(county, "d6")])
         memory.learn([Claim(Triple("Cork", "county", "County Kerry"), "d7")])
         memory.declare("county", "single")
-        memory.learn(
-            Claim(
-                Triple("County Cork", "head", "Ann Doyle"), "d8", valid_until=datetime(2018, 1, 1, tzinfo=UTC)
-            )
-        )
-        return certify(
-            memory,
-            [OpenFact("directed by", "Silver Lane"), *map(OpenFact, ("born in", "county", "head", "party"))],
-            at=THEN,
-        )
+        until = datetime(2018, 1, 1, tzinfo=UTC)
+        memory.learn(Claim(Triple("County Cork", "head", "Ann Doyle"), "d8", valid_until=until))
+        others = map(OpenFact, ("born in", "county", "head", "party"))
+        return certify(memory, [OpenFact("directed by", "Silver Lane"), *others], at=THEN)
 
 
 def texts(svg: str) -> list[str]:
@@ -71,9 +60,8 @@ def test_the_path_stands_in_its_order_and_every_state_has_its_sign_and_word():
         "†",
         "×",
     ] * 2  # and the legend
-    assert (
-        "“Jo Marsh made Silver Lane.” (Films)" in shown and "contested: County Kerry is said as well" in shown
-    )
+    assert "“Jo Marsh made Silver Lane.” (Films)" in shown
+    assert "contested: County Kerry is said as well" in shown
     assert "The answer is withheld" in shown and not any("Greens" in text for text in shown)
 
 
@@ -100,31 +88,19 @@ def test_paths_that_do_not_hang_together_begin_anew():
         for a, b in (("Ada", "Bo"), ("Cy", "Di"), ("Di", "Ed"))
     ]
     shown = texts(certificate_picture(Certificate(tuple(facts), THEN)).svg)
-    assert [text for text in shown if text in ("Ada", "Bo", "Cy", "Di", "Ed")] == [
-        "Ada",
-        "Bo",
-        "Cy",
-        "Di",
-        "Ed",
-    ]
+    names = [text for text in shown if text in ("Ada", "Bo", "Cy", "Di", "Ed")]
+    assert names == ["Ada", "Bo", "Cy", "Di", "Ed"]
 
 
 def test_a_certificate_without_facts_and_one_of_wild_texts_are_drawn():
     assert "It rests on no fact." in certificate_picture(Certificate((), THEN), answer="yes").alt
     fact = Triple(EVIL, EVIL * 9, EVIL)
-    wild = Certificate(
-        (
-            CertifiedFact(
-                fact, "contested", fact, (Claim(Triple("a", "b", "c"), "d", Span(0, 1, EVIL)),), (fact,)
-            ),
-        ),
-        THEN,
-    )
+    claim = Claim(Triple("a", "b", "c"), "d", Span(0, 1, EVIL))
+    wild = Certificate((CertifiedFact(fact, "contested", fact, (claim,), (fact,)),), THEN)
     picture = certificate_picture(wild, question=EVIL, answer=EVIL)
     tags = {element.tag.removeprefix(SVG) for element in ET.fromstring(picture.svg).iter()}
-    assert tags <= {"svg", "title", "g", "rect", "text", "path", "polygon", "circle"} and not re.search(
-        r"<(script|img)", picture.svg
-    )
+    assert tags <= {"svg", "title", "g", "rect", "text", "path", "polygon", "circle"}
+    assert not re.search(r"<(script|img)", picture.svg)
     assert "<img" in picture._repr_html_()
 
 

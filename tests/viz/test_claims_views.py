@@ -16,13 +16,8 @@ from kgot_lab.viz.external_requests import references
 
 EVIL = '<img src=x onerror="alert(1)">'
 TEXT = "A letter of 1840 says that Ada lives in London, near the park."
-LONDON = said(
-    "Ada lives_in London",
-    "letter",
-    confidence=0.5,
-    span=Span(27, 46, "Ada lives in London"),
-    said_by="Charles",
-)
+span = Span(27, 46, "Ada lives in London")
+LONDON = said("Ada lives_in London", "letter", confidence=0.5, span=span, said_by="Charles")
 PARIS = said("Ada lives_in Paris", "novel")
 KNOWS = said("Ada knows Mary", "novel", confidence=0.4)
 
@@ -30,15 +25,8 @@ KNOWS = said("Ada knows Mary", "novel", confidence=0.4)
 @pytest.fixture
 def claims():
     with Claims(SQLiteClaims()) as memory:
-        memory.learn(
-            [
-                LONDON,
-                PARIS,
-                KNOWS,
-                inferred("Ada lives_in England", "Ada lives_in London"),
-                inferred("x is y", "a is b", confidence=0.2),
-            ]
-        )
+        england = inferred("Ada lives_in England", "Ada lives_in London")
+        memory.learn([LONDON, PARIS, KNOWS, england, inferred("x is y", "a is b", confidence=0.2)])
         yield memory
 
 
@@ -63,30 +51,23 @@ def test_a_claim_is_shown_with_its_words_its_confidence_and_what_it_would_change
     assert not card["against"] and card["rivals"] == ["Paris"]
     claims.declare("lives_in", "single")
     again = asked(view, move=0)["claim"]
-    assert (
-        again["against"]
-        and "contradicts" in again["rivals_are"]
-        and again["rivals"] == ["Ada – lives_in – Paris"]
-    )
+    assert again["against"] and "contradicts" in again["rivals_are"]
+    assert again["rivals"] == ["Ada – lives_in – Paris"]
 
 
 def test_a_source_that_says_something_else_by_now_is_not_quoted(claims):
     card = views.review(claims, by="Grace", documents=[Document("letter", "Nothing of the kind.")]).live.data[
         "shown"
     ]["claim"]
-    assert (
-        card["quote"] == ["", "Ada lives in London", ""] and "something else there by now" in card["origin"]
-    )
+    assert card["quote"] == ["", "Ada lives in London", ""]
+    assert "something else there by now" in card["origin"]
 
 
 def test_decisions_go_to_the_ledger_with_who_and_can_be_taken_back(claims):
     view = views.review(claims, by="Grace")
     shown = asked(view, decide="accept")
-    assert (
-        claims.holds(fact("Ada lives_in England"))
-        and shown["left"] == 2
-        and "2 facts began to hold" in shown["said"]
-    )
+    assert claims.holds(fact("Ada lives_in England")) and shown["left"] == 2
+    assert "2 facts began to hold" in shown["said"]
     assert shown["log"][0][1:] == ["Grace", "accept: accepted, confidence 0.50", "Ada – lives_in – London"]
     assert shown["claim"]["fact"] == "Ada – knows – Mary" and "Next: Ada – knows – Mary" in shown["said"]
     assert asked(view, decide="reject")["left"] == 1
@@ -99,10 +80,8 @@ def test_decisions_go_to_the_ledger_with_who_and_can_be_taken_back(claims):
 
 def test_an_override_gives_another_object_or_another_confidence_and_nonsense_is_said(claims):
     view = views.review(claims, by="Grace")
-    assert (
-        "another confidence or another object"
-        in asked(view, decide="override", object="Rome", confidence=0.3)["wrong"]
-    )
+    wrong = asked(view, decide="override", object="Rome", confidence=0.3)["wrong"]
+    assert "another confidence or another object" in wrong
     assert "from 0 to 1" in asked(view, decide="override", confidence=7)["wrong"]
     assert "from 0 to 1" in asked(view, decide="override", confidence=None)["wrong"]
     shown = asked(view, decide="override", object="Rome")
@@ -121,10 +100,8 @@ def test_what_another_process_decided_is_said_and_not_decided_again(tmp_path):
         view = views.review(mine, by="Grace")
         ReviewLedger(theirs).reject(LONDON.id, by="Mary")
         shown = asked(view, decide="accept")
-        assert (
-            "no longer waits. It was rejected by Mary" in shown["wrong"]
-            and shown["claim"]["fact"] == "Ada – knows – Mary"
-        )
+        assert "no longer waits. It was rejected by Mary" in shown["wrong"]
+        assert shown["claim"]["fact"] == "Ada – knows – Mary"
         assert shown["log"][0][1:3] == ["Mary", "reject: rejected"] and not mine.holds(LONDON.fact)
         accepted = asked(view, decide="accept")
         assert accepted["wrong"] == "" and accepted["left"] == 0 and accepted["claim"] is None
@@ -147,12 +124,8 @@ def test_without_a_browser_the_queue_and_the_log_stand_there_as_tables_and_no_te
     view = views.review(claims, by=EVIL)
     asked(view, decide="accept")
     page = view._static_view()._repr_html_()
-    assert (
-        "<img src=x" not in page
-        and "&lt;img src=x" in page
-        and "Claims that wait for review" in page
-        and "The last decisions" in page
-    )
+    assert "<img src=x" not in page and "&lt;img src=x" in page and "Claims that wait for review" in page
+    assert "The last decisions" in page
     assert "lives_in" in repr(view.table()) and "4 claims to decide on, 1 decided" in repr(view)
     with Claims(SQLiteClaims()) as empty:
         assert "Nothing waits" in views.review(empty, by="Grace")._static_view()._repr_html_()
@@ -162,13 +135,8 @@ def test_without_a_browser_the_queue_and_the_log_stand_there_as_tables_and_no_te
 def test_a_browser_that_says_nonsense_changes_nothing(claims):
     view = views.review(claims, by="Grace")
     changes = len(claims.log())
-    for message in (
-        {"decide": "burn"},
-        {"move": "x"},
-        {},
-        {"decide": "accept", "claim": 3},
-        {"decide": "accept", "claim": "no such"},
-    ):
+    messages = ({"decide": "burn"}, {"move": "x"}, {}, {"decide": "accept", "claim": 3})
+    for message in (*messages, {"decide": "accept", "claim": "no such"}):
         asked(view, **message)
     assert len(claims.log()) == changes
 
@@ -189,13 +157,10 @@ def test_what_fell_is_marked_before_and_gone_after_with_the_answers_that_rested_
     assert "London" in before.svg and "London" not in after.svg and "Paris" in after.svg
     assert before.positions["Paris"] == after.positions["Paris"]
     page = shown._repr_html_()
-    assert (
-        "retract source by Grace" in page and "She lives in England. (a1" in page and page.count("<img") == 2
-    )
-    assert {sheet.name for sheet in shown.table().sheets} == {
-        "fell",
-        "rested on what fell",
-    } and "Ada – lives_in – England" in repr(shown)
+    assert "retract source by Grace" in page and "She lives in England. (a1" in page
+    assert page.count("<img") == 2
+    assert {sheet.name for sheet in shown.table().sheets} == {"fell", "rested on what fell"}
+    assert "Ada – lives_in – England" in repr(shown)
 
 
 def test_only_what_stands_around_the_change_is_drawn(claims):
@@ -228,19 +193,10 @@ def test_a_report_of_nothing_or_of_another_memory_is_refused(claims):
 def moving():
     with Claims(SQLiteClaims()) as memory:
         memory.declare("lives_in", "single")
-        memory.learn(
-            [
-                said("Ada lives_in London", valid_from=year(1990)),
-                said("Ada lives_in Paris", valid_from=year(2000)),
-            ]
-        )
-        memory.learn(
-            [
-                said("Ada knows Bob", valid_from=year(1995), valid_until=year(2005)),
-                said("Ada is human"),
-                said("Eve is human"),
-            ]
-        )
+        homes = {"London": 1990, "Paris": 2000}
+        memory.learn([said(f"Ada lives_in {home}", valid_from=year(since)) for home, since in homes.items()])
+        knew = said("Ada knows Bob", valid_from=year(1995), valid_until=year(2005))
+        memory.learn([knew, said("Ada is human"), said("Eve is human")])
         yield memory
 
 
@@ -261,18 +217,12 @@ def test_each_time_of_a_change_has_its_graph_and_says_what_began_and_ended(movin
 
 def test_names_narrow_it_and_times_are_bounded_with_all_changes_told(moving):
     narrow = views.over_time(moving, about="Bob")
-    assert [each.name for each in narrow.moments] == [
-        "before the first change",
-        "from 1995-01-01",
-        "from 2005-01-01",
-    ]
+    names = [each.name for each in narrow.moments]
+    assert names == ["before the first change", "from 1995-01-01", "from 2005-01-01"]
     assert narrow.at == narrow.live.data["start"] == 1  # the first moment with facts
     few = views.over_time(moving, most=2)
-    assert [each.name for each in few.moments] == [
-        "before the first change",
-        "from 1990-01-01",
-        "from 2005-01-01",
-    ]
+    names = [each.name for each in few.moments]
+    assert names == ["before the first change", "from 1990-01-01", "from 2005-01-01"]
     assert few.note == "2 of 4 times at which something changes" and few.moments[2].began == (
         fact("Ada lives_in Paris"),
     )
@@ -308,11 +258,8 @@ def test_an_undo_is_shown_with_what_holds_again(claims):
     shown = before_and_after(claims, claims.undo(fallen.change))
     assert shown.held == (0, 1) and "undo of change 2" in shown._repr_html_()
     before, after = shown.pictured
-    assert (
-        before.nodes == 0
-        and after.nodes == 2
-        and ("added", "edge", "Ada – lives_in – Paris") in after.table().sheets[0].rows
-    )
+    assert before.nodes == 0 and after.nodes == 2
+    assert ("added", "edge", "Ada – lives_in – Paris") in after.table().sheets[0].rows
 
 
 def test_it_is_as_it_was_known_then(moving):

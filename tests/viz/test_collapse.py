@@ -60,12 +60,8 @@ CLIQUE = of_columns(300, np.argwhere(np.triu(np.ones((300, 300)), 1)))
 
 def edges_of(view):
     """All edges of the graph, counted by what is drawn of them."""
-    return (
-        len(view.edges)
-        + sum(bundle.count for bundle in view.bundles)
-        + sum(each.edges for each in view.communities)
-        + view.left_out
-    )
+    bundled = sum(bundle.count for bundle in view.bundles)
+    return len(view.edges) + bundled + sum(each.edges for each in view.communities) + view.left_out
 
 
 def opened(view, community):
@@ -97,9 +93,8 @@ def test_planted_communities_are_found():
 def test_many_small_parts_do_not_force_a_large_one_into_a_single_community():
     tree = [(row // 2, row) for row in range(1, 1000)]
     found = find_communities(of_columns(1300, [*tree, *((row, row + 1) for row in range(1000, 1300, 2))]))
-    assert (
-        len(set(found.of[:1000].tolist())) > 10 and len(set(found.of[1000:].tolist())) >= MAX_COMMUNITIES // 5
-    )
+    assert len(set(found.of[:1000].tolist())) > 10
+    assert len(set(found.of[1000:].tolist())) >= MAX_COMMUNITIES // 5
     assert found.kinds[-1] == "of the smallest groups" and len(found) == MAX_COMMUNITIES
 
 
@@ -158,11 +153,8 @@ def test_connected_parts_are_those_of_networkx():
 def test_without_the_package_labels_or_connected_parts_make_the_communities_and_the_note_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "sknetwork.clustering", None)
     two = of_columns(10, [(row, row + 1) for row in (0, 1, 3, 4)])
-    assert np.bincount(find_communities(two).of).tolist() == [4, 3, 3] and find_communities(two).kinds == (
-        "without edges",
-        "",
-        "",
-    )
+    assert np.bincount(find_communities(two).of).tolist() == [4, 3, 3]
+    assert find_communities(two).kinds == ("without edges", "", "")
     view = collapse_graph(LARGE)
     assert [(each.size, each.labels[0][0]) for each in view.communities] == [(1029, "Person"), (1028, "City")]
     assert (
@@ -180,12 +172,10 @@ def test_a_graph_of_few_nodes_is_drawn_whole():
     )
     view = collapse_graph(graph)
     assert view.nodes == tuple(graph.nodes) and view.edges == tuple(graph.edges)
-    assert (view.bundles, view.communities, view.note, view.left_out) == ((), (), "", 0) and view.drawn_as(
-        "Ada"
-    ) == "Ada"
-    assert collapse_graph(PropertyGraph.of()).nodes == () and collapse_graph(
-        PropertyGraph.of([Node("alone")])
-    ).nodes == (Node("alone"),)
+    assert (view.bundles, view.communities, view.note, view.left_out) == ((), (), "", 0)
+    assert view.drawn_as("Ada") == "Ada"
+    assert collapse_graph(PropertyGraph.of()).nodes == ()
+    assert collapse_graph(PropertyGraph.of([Node("alone")])).nodes == (Node("alone"),)
     assert repr(view) == "<View: 2 of 2 nodes, 0 super nodes, 2 edges, 0 bundles>"
 
 
@@ -196,11 +186,8 @@ def test_a_large_graph_is_drawn_as_its_communities_and_says_so():
         view.note
         == "2,057 nodes are more than 2,000: drawn as 11 communities, found by the Louvain method; 82% of the edges lie within one."
     )
-    assert (
-        sum(each.size for each in view.communities) == 2057
-        and edges_of(view) == 284_178
-        and view.left_out == 0
-    )
+    assert sum(each.size for each in view.communities) == 2057 and edges_of(view) == 284_178
+    assert view.left_out == 0
 
 
 def test_a_community_is_named_by_what_is_in_it():
@@ -211,10 +198,8 @@ def test_a_community_is_named_by_what_is_in_it():
     inside, all_ends = np.bincount(ends[at_home], minlength=2057), np.bincount(ends, minlength=2057)
     mine = sorted(np.flatnonzero(of == 0).tolist(), key=lambda row: -(inside[row] ** 2) / all_ends[row])
     best = f"n{mine[0]}, n{mine[1]}"
-    assert first.title == f"187 nodes: Person 94, City 93; e.g. {best}" and first.labels == (
-        ("Person", 94),
-        ("City", 93),
-    )
+    assert first.title == f"187 nodes: Person 94, City 93; e.g. {best}"
+    assert first.labels == (("Person", 94), ("City", 93))
     assert first.name == f"{best} (187 nodes, mostly Person)"
     assert view.nodes[0] == Node(
         first.id, (), {"text": first.title, "nodes": 187, "edges inside": first.edges}
@@ -230,12 +215,8 @@ def test_a_bundle_says_how_many_edges_go_which_way_and_of_which_types():
 
 def test_every_node_is_drawn_or_in_a_community_and_every_edge_is_counted_once():
     view = collapse_graph(MIDDLE)
-    for step in (
-        view,
-        opened(view, "community 2"),
-        reveal_nodes(view, ["n5", "n77"]),
-        opened(reveal_nodes(view, ["n5", "n77"]), "community 1"),
-    ):
+    nodes = reveal_nodes(view, ["n5", "n77"])
+    for step in (view, opened(view, "community 2"), nodes, opened(nodes, "community 1")):
         assert edges_of(step) == 9_000
         assert {step.drawn_as(id) for id in MIDDLE.ids} == drawn(step)
         assert sum(each.hidden for each in step.communities) + len(step.shown) == 2400
@@ -248,10 +229,8 @@ def test_a_hub_of_a_star_is_drawn_beside_the_community_of_its_leaves():
     view = collapse_graph(of_columns(5000, [(0, row) for row in range(1, 5000)]))
     assert "n0" in drawn(view) and len(view.communities) == 1
     (bundle,) = view.bundles
-    assert {bundle.source, bundle.target} == {
-        "n0",
-        "community 1",
-    } and bundle.forward == bundle.count == 4999 - len(view.edges)
+    assert {bundle.source, bundle.target} == {"n0", "community 1"}
+    assert bundle.forward == bundle.count == 4999 - len(view.edges)
 
 
 def test_the_communities_of_a_view_are_not_called_as_a_node_is():
@@ -292,9 +271,8 @@ def test_nodes_drawn_before_give_way_to_what_is_looked_for_and_too_many_are_coun
     view = opened(collapse_graph(MIDDLE, most=150), "community 1")
     other = next(id for id in MIDDLE.ids if view.community_of(id) == "community 5")
     wider = reveal_nodes(view, [other])
-    assert (
-        wider.drawn_as(other) == other and len(wider.nodes) <= 150 and "drawn before gave way" in wider.note
-    )
+    assert wider.drawn_as(other) == other and len(wider.nodes) <= 150
+    assert "drawn before gave way" in wider.note
     crowd = reveal_nodes(view, MIDDLE.ids[:400])
     assert len(crowd.nodes) <= 150 and "of the 400 nodes asked for found no room" in crowd.note
 
@@ -313,19 +291,13 @@ def test_a_look_into_a_community_shows_few_things_and_leads_down_to_every_node_a
         outside = {inner.whole.ids[number] for number in inner.whole.outside}
         rows = set(view.whole.members[view.whole.number(id)].tolist())
         assert len(inner.nodes) <= MAX_OPENED_NODES + 7 and inner.note.startswith("Inside “")
-        assert {inner.drawn_as(name) for name in graph.ids} == drawn(inner) and set(
-            inner.shown.tolist()
-        ) <= rows
-        assert (
-            not any({bundle.source, bundle.target} <= outside for bundle in inner.bundles)
-            and leave_community(inner) is view
-        )
+        assert {inner.drawn_as(name) for name in graph.ids} == drawn(inner)
+        assert set(inner.shown.tolist()) <= rows
+        assert not any({bundle.source, bundle.target} <= outside for bundle in inner.bundles)
+        assert leave_community(inner) is view
         seen |= set(inner.shown.tolist())
-        waiting += [
-            (inner, each.id)
-            for each in inner.communities
-            if each.hidden and each.id not in outside and len(inner.shown) == 0
-        ]
+        groups = [each for each in inner.communities if each.hidden and each.id not in outside]
+        waiting += [(inner, each.id) for each in groups if len(inner.shown) == 0]
         if 0 < len(inner.shown) < len(rows):
             again = open_community(inner, id)
             assert not set(again.shown.tolist()) & set(inner.shown.tolist()), "the next ones"
@@ -395,9 +367,8 @@ def test_a_graph_without_structure_has_few_communities_too(name, size, ends, siz
 def test_a_thousand_parallel_edges_leave_room_for_the_others():
     ends = [(0, 1)] * (2 * MAX_LINES) + [(row, row + 1) for row in range(1, 100)]
     view = collapse_graph(of_columns(101, ends))
-    assert len(view.edges) == MAX_LINES and {edge.source for edge in view.edges} == {
-        f"n{row}" for row in range(100)
-    }
+    assert len(view.edges) == MAX_LINES
+    assert {edge.source for edge in view.edges} == {f"n{row}" for row in range(100)}
 
 
 @pytest.mark.extended
@@ -405,11 +376,8 @@ def test_all_communities_can_be_opened_as_far_as_there_is_room():
     view = collapse_graph(MIDDLE)
     for community in view.communities:
         view = opened(view, community.id)
-    assert (
-        len(view.nodes) == 2000
-        and len(view.edges) + len(view.bundles) == MAX_LINES
-        and edges_of(view) == 9_000
-    )
+    assert len(view.nodes) == 2000 and len(view.edges) + len(view.bundles) == MAX_LINES
+    assert edges_of(view) == 9_000
     assert (
         f"{view.left_out:,} edges are left out: at most 5,000 lines are drawn, some of each node's."
         in view.note

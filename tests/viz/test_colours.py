@@ -111,9 +111,8 @@ def test_white_black_and_grey_are_what_the_standards_say():
     assert seen("#FF0000", "full colour") == pytest.approx([53.24, 80.09, 67.20], abs=0.02)
     assert contrast("#000000") == pytest.approx(21) and contrast("#767676") == pytest.approx(4.54, abs=0.01)
     for eye, grey in product(EYES, ("#000000", "#777777", "#FFFFFF")):
-        assert distance(grey, grey, eye) == 0 and seen(grey, eye) == pytest.approx(
-            seen(grey, "full colour"), abs=0.05
-        )
+        assert distance(grey, grey, eye) == 0
+        assert seen(grey, eye) == pytest.approx(seen(grey, "full colour"), abs=0.05)
 
 
 def test_a_bad_palette_is_found_bad():
@@ -188,10 +187,8 @@ def test_lanes_are_told_apart_in_colour_and_by_their_pattern():
 def test_lines_of_a_plot_are_told_apart_by_marker_and_stand_out_from_the_paper():
     pens = [*map(line_pen, range(8)), BASELINE_PEN, BEST_PEN]
     assert confused({number: (pen.colour, pen.marker) for number, pen in enumerate(pens)}) == []
-    assert all(
-        contrast(colour) >= VISIBLE
-        for colour in (*_LINES, BASELINE_PEN.colour, BEST_PEN.colour, FAINT, WIN_COLOUR, LOSS_COLOUR)
-    )
+    pens = (*_LINES, BASELINE_PEN.colour, BEST_PEN.colour, FAINT, WIN_COLOUR, LOSS_COLOUR)
+    assert all(contrast(colour) >= VISIBLE for colour in pens)
     assert contrast(INK) >= READABLE and contrast(MUTED) >= READABLE
     assert NODES.marker != EDGES.marker and NODES.dashes != EDGES.dashes
     assert len({pen.marker for pen in BAND_PENS.values()}) == len(BAND_PENS)
@@ -204,11 +201,8 @@ def test_lines_of_a_plot_are_told_apart_by_marker_and_stand_out_from_the_paper()
 )
 def test_parts_of_a_bar_are_told_apart_by_hatch_and_have_a_rim(pens):
     assert confused(of_pens(pens)) == []
-    assert all(
-        contrast(pen.fill["edgecolor"], pen.colour) >= VISIBLE
-        for pen in pens.values()
-        if isinstance(pen, Pen)
-    )
+    fills = [pen for pen in pens.values() if isinstance(pen, Pen)]
+    assert all(contrast(pen.fill["edgecolor"], pen.colour) >= VISIBLE for pen in fills)
 
 
 def test_many_parts_of_a_bar_differ_in_colour_where_their_hatch_is_the_same():
@@ -221,10 +215,5 @@ def test_many_parts_of_a_bar_differ_in_colour_where_their_hatch_is_the_same():
 def test_the_words_of_a_structure_view_can_be_read_and_its_two_measures_told_apart():
     inks = (analogy_picture._INK, analogy_picture._MUTED, analogy_picture.MORE, analogy_picture.LESS)
     assert all(contrast(ink) >= READABLE for ink in inks)
-    assert (
-        confused(
-            {"texts": (analogy_picture._TEXTS_COLOUR, ""), "skeletons": (analogy_picture.SKELETONS, "")},
-            IN_COLOUR,
-        )
-        == []
-    )
+    bars = {"texts": (analogy_picture._TEXTS_COLOUR, ""), "skeletons": (analogy_picture.SKELETONS, "")}
+    assert confused(bars, IN_COLOUR) == []

@@ -53,15 +53,8 @@ def words(drawn: plots.Plot) -> list[str]:
 
 def every(found: ComparisonResults, stages=STAGES) -> dict[str, plots.Plot]:
     """All plots of a comparison, by name."""
-    made = {
-        verb.__name__: verb(found)
-        for verb in (
-            plots.answer_scores,
-            plots.evidence_scores,
-            plots.likelihood_trust,
-            plots.paired_differences,
-        )
-    }
+    names = ("answer_scores", "evidence_scores", "likelihood_trust", "paired_differences")
+    made = {name: getattr(plots, name)(found) for name in names}
     return made | {"stages_lost": plots.stages_lost(found, stages)}
 
 
@@ -75,14 +68,8 @@ def test_each_plot_is_a_picture_with_words_and_numbers_that_asks_for_nothing():
 def test_the_count_stands_beside_each_system_and_one_without_answers_is_said_to_have_none():
     drawn = plots.answer_scores(SOME)
     said = words(drawn)
-    assert {
-        "rag, n 3",
-        "rag, n 5",
-        "gold, n 2",
-        "loop, not answered yet",
-        "model alone",
-        "ceiling: the gold sentences",
-    } <= set(said)
+    names = {"rag, n 3", "rag, n 5", "gold, n 2", "loop, not answered yet"}
+    assert names | {"model alone", "ceiling: the gold sentences"} <= set(said)
     assert {"first", "second", "all sets"} <= set(said) and "Not answered yet: follow-few, loop." in drawn.alt
     row = next(row for row in drawn.numbers if (row["system"], row["on"]) == ("rag", "all sets"))
     assert row["n"] == 5 and row["F1"] == 0.7 and row["low"] < 0.7 < row["high"]
@@ -92,10 +79,8 @@ def test_f1_stands_over_the_tokens_it_was_read_from_and_none_at_all_has_its_plac
     drawn = plots.evidence_scores(SOME)
     assert {row["evidence tokens"] for row in drawn.numbers} == {100} and "100" in words(drawn)
     nothing_read = plots.evidence_scores(findings(tokens=0, closed_book=[(1.0, None)] * 3))
-    assert {row["on"] for row in plots.evidence_scores(SOME, on=["first", "second"]).numbers} == {
-        "first",
-        "second",
-    }
+    numbers = plots.evidence_scores(SOME, on=["first", "second"]).numbers
+    assert {row["on"] for row in numbers} == {"first", "second"}
     assert "0 tokens for 1.000 (n 3)" in nothing_read.alt and "0" in words(nothing_read)
     assert "nan" not in nothing_read.svg.lower()
 
@@ -105,11 +90,8 @@ def test_how_sure_and_how_right_answers_are_is_told_of_those_that_have_a_likelih
     assert "rag, n 5" in words(drawn) and "rag .790 likely and .600 right (n 5)" in drawn.alt
     assert "Without a likelihood so far: follow-few." in drawn.alt
     bins = [row for row in drawn.numbers if "likelihood" in row]
-    assert sum(row["n"] for row in bins) == 5 and drawn.numbers[-1] == {
-        "system": "rag",
-        "coverage": 1.0,
-        "share wrong": 0.4,
-    }
+    assert sum(row["n"] for row in bins) == 5
+    assert drawn.numbers[-1] == {"system": "rag", "coverage": 1.0, "share wrong": 0.4}
     assert {row["system"] for row in plots.likelihood_trust(SOME).numbers} == {"closed-book", "rag"}
     assert "rag, n 2" in words(plots.likelihood_trust(SOME, ["rag"], on="second"))
 
@@ -117,11 +99,8 @@ def test_how_sure_and_how_right_answers_are_is_told_of_those_that_have_a_likelih
 def test_a_difference_has_its_interval_and_one_that_is_not_there_yet_its_line():
     drawn = plots.paired_differences(SOME)
     [row] = drawn.numbers
-    assert (
-        row["difference"] == pytest.approx(0.46)
-        and row["low"] <= 0.46 <= row["high"]
-        and row["questions"] == 5
-    )
+    assert row["difference"] == pytest.approx(0.46) and row["low"] <= 0.46 <= row["high"]
+    assert row["questions"] == 5
     assert {"rag − closed-book, n 5", "follow-few − rag", "not answered yet"} <= set(words(drawn))
     by_set = plots.paired_differences(
         findings(closed_book=[(0.0, None)] * 4, rag=[(1.0, None)] * 4), on=["first", "second"]
@@ -135,10 +114,8 @@ def test_a_bar_has_the_stages_that_are_known_and_says_of_how_many():
     drawn = plots.stages_lost(SOME, STAGES)
     # gold has answered no question of the second set
     assert {"4 of 5 known", "1 of 2 known"} - set(words(drawn)) == {"1 of 2 known"}
-    assert (
-        "rag 3 right, 1 nearly right" in drawn.alt
-        and "Not known yet: closed-book, follow-few, loop, gold." in drawn.alt
-    )
+    assert "rag 3 right, 1 nearly right" in drawn.alt
+    assert "Not known yet: closed-book, follow-few, loop, gold." in drawn.alt
     assert "1 of 2 known" in words(plots.stages_lost(SOME, STAGES, ["rag"], on="second"))
 
 

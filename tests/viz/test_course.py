@@ -40,16 +40,8 @@ def notebook(folder, name, *sources):
     """A notebook whose first cell is text and whose others are code, never run."""
     cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": sources[0]}]
     for number, source in enumerate(sources[1:]):
-        cells.append(
-            {
-                "cell_type": "code",
-                "id": f"c{number}",
-                "metadata": {},
-                "source": source,
-                "execution_count": None,
-                "outputs": [],
-            }
-        )
+        cell = {"cell_type": "code", "id": f"c{number}", "metadata": {}, "source": source}
+        cells.append(cell | {"execution_count": None, "outputs": []})
     path = folder / name
     path.write_text(
         json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}), encoding="utf-8"
@@ -61,6 +53,12 @@ def found(page, name):
     return [dict(tag.attributes) for tag in start_tags(page, svg_is_markup=False) if tag.name == name]
 
 
+def data_in(page):
+    """The data of the live views of a page."""
+    tags = start_tags(page, svg_is_markup=False)
+    return [json.loads(tag.content) for tag in tags if dict(tag.attributes).get("type") == "application/json"]
+
+
 def policy_of(page):
     return next(meta["content"] for meta in found(page, "meta") if meta.get("http-equiv"))
 
@@ -69,15 +67,8 @@ def policy_of(page):
 def site(tmp_path_factory):
     """A course of two notebooks, run and alive."""
     folder = tmp_path_factory.mktemp("course")
-    one = notebook(
-        folder,
-        "1 one.ipynb",
-        OPENING + "\n[two](2.ipynb) [file](../data.txt)",
-        GRAPH,
-        CHECKED,
-        WORKED_OUT,
-        GROUPS,
-    )
+    opening = OPENING + "\n[two](2.ipynb) [file](../data.txt)"
+    one = notebook(folder, "1 one.ipynb", opening, GRAPH, CHECKED, WORKED_OUT, GROUPS)
     two = notebook(folder, "2.ipynb", "Without a heading.", "1 + 1")
     said = []
     pages = write_course([one, two], folder / "site", live=True, title="A <course>", tell=said.append)
@@ -97,32 +88,21 @@ def test_a_notebook_says_what_it_is_about(tmp_path):
 def test_the_front_page_leads_to_every_page_in_order_and_says_what_one_will_see(site):
     page = site["index.html"]
     assert [link["href"] for link in found(page, "a")] == ["1%20one.html", "2.html"]
-    assert (
-        "Does it help?" in page
-        and "People say &lt;b&gt;so&lt;/b&gt;. Is it true?" in page
-        and "7 min" in page
-    )
+    assert "Does it help?" in page and "People say &lt;b&gt;so&lt;/b&gt;. Is it true?" in page
+    assert "7 min" in page
     assert "<li>one thing</li><li>another</li>" in page and "<title>A &lt;course&gt;</title>" in page
     assert "2 notebooks, about 7 minutes in all." in page and references(page) == ()
 
 
 def test_a_page_runs_the_shared_script_and_no_other_and_fetches_nothing_else(site):
     page = site["1 one.html"]
-    assert policy_of(page).split("; ")[:3] == [
-        "default-src 'none'",
-        "style-src 'self' file: 'unsafe-inline'",
-        "script-src 'self' file:",
-    ]
+    policy = ["default-src 'none'", "style-src 'self' file: 'unsafe-inline'", "script-src 'self' file:"]
+    assert policy_of(page).split("; ")[:3] == policy
     assert references(page, beside=True) == (SHARED_STYLE, SHARED_SCRIPT)
     told = [script.get("src", script.get("type")) for script in found(page, "script")]
     assert told == ["application/json", "application/json", "application/json", SHARED_SCRIPT]
-    assert {path.name for path in site["folder"].iterdir()} == {
-        "index.html",
-        "1 one.html",
-        "2.html",
-        SHARED_STYLE,
-        SHARED_SCRIPT,
-    }
+    names = {path.name for path in site["folder"].iterdir()}
+    assert names == {"index.html", "1 one.html", "2.html", SHARED_STYLE, SHARED_SCRIPT}
 
 
 def test_a_page_without_a_live_view_runs_no_script(site):
@@ -132,42 +112,23 @@ def test_a_page_without_a_live_view_runs_no_script(site):
 def test_a_live_view_stands_after_the_picture_it_replaces_and_its_data_stay_data(site):
     page = site["1 one.html"]
     key = re.search(r'data-picture="([^"]+)"', page)[1]
-    data = [
-        json.loads(tag.content)
-        for tag in start_tags(page, svg_is_markup=False)
-        if dict(tag.attributes).get("type") == "application/json"
-    ]
-    assert (
-        data[0]["stands_for"] == key
-        and data[0]["view"] == "graph"
-        and {node["id"] for node in data[0]["nodes"]} == {"</script><b>Ada", "Bob"}
-    )
+    data = data_in(page)
+    assert data[0]["stands_for"] == key and data[0]["view"] == "graph"
+    assert {node["id"] for node in data[0]["nodes"]} == {"</script><b>Ada", "Bob"}
     assert page.index(f'data-picture="{key}"') < page.index('data-view="graph"')
 
 
 def test_a_sealed_answer_is_checked_on_the_page_and_any_other_says_that_it_needs_python(site):
     page = site["1 one.html"]
-    data = [
-        json.loads(tag.content)
-        for tag in start_tags(page, svg_is_markup=False)
-        if dict(tag.attributes).get("type") == "application/json"
-    ]
-    assert data[1] == {
-        "view": "answer",
-        "seal": sealed("two words"),
-        "hint": "look <again>",
-        "stands_for": "exercise-2",
-    }
+    data = data_in(page)
+    box = {"view": "answer", "seal": sealed("two words"), "hint": "look <again>", "stands_for": "exercise-2"}
+    assert data[1] == box
     assert page.count("open the notebook in Jupyter to check yours") == 1
 
 
 def test_groups_open_on_a_page(site):
     page = site["1 one.html"]
-    data = [
-        json.loads(tag.content)
-        for tag in start_tags(page, svg_is_markup=False)
-        if dict(tag.attributes).get("type") == "application/json"
-    ]
+    data = data_in(page)
     groups = [node["id"] for node in data[2]["nodes"] if node.get("community")]
     assert len(groups) == 6 and set(data[2]["opens"]) == set(groups)
     inside = data[2]["kept"][data[2]["opens"][groups[0]]]
@@ -177,15 +138,8 @@ def test_groups_open_on_a_page(site):
 
 def test_links_lead_to_pages_beside_and_to_no_file_that_stays_behind(site):
     links = [link for link in found(site["1 one.html"], "a") if "anchor-link" not in link.get("class", "")]
-    assert [link.get("href") for link in links] == [
-        "index.html",
-        "2.html",
-        None,
-        "2.html",
-        None,
-        "index.html",
-        "2.html",
-    ]
+    addresses = ["index.html", "2.html", None, "2.html", None, "index.html", "2.html"]
+    assert [link.get("href") for link in links] == addresses
     assert "a file beside the notebook: ../data.txt" in [link.get("title") for link in links]
 
 

@@ -58,11 +58,8 @@ def graph_with(words=""):
 
 @pytest.fixture
 def talk():
-    return lab.expert(
-        graph_with(EVIL),
-        model=Scripted([ANSWER, "Second."]),
-        persona={"name": EVIL[:90].replace("\x00", ""), "greeting": "Ask."},
-    )
+    persona = {"name": EVIL[:90].replace("\x00", ""), "greeting": "Ask."}
+    return lab.expert(graph_with(EVIL), model=Scripted([ANSWER, "Second."]), persona=persona)
 
 
 class Heard:
@@ -111,10 +108,8 @@ def test_a_question_from_the_browser_is_answered_in_pieces_after_the_steps(talk)
     assert "".join(each["piece"] for each in pieces).startswith("Use it [Source: graph:cache]\nor")
     (turn,) = last["turns"]
     assert (last["first"], last["wrong"], last["ended"]) == (0, "", True)
-    assert (
-        turn["answer"].count("data-card=") == 1
-        and "<s>graph:The &lt;b&gt;moon&lt;/b&gt;</s>" in turn["answer"]
-    )
+    assert turn["answer"].count("data-card=") == 1
+    assert "<s>graph:The &lt;b&gt;moon&lt;/b&gt;</s>" in turn["answer"]
     assert [title for title, _ in turn["steps"]] == TITLES and len(turn["cards"]) == 1
     assert talk.turns[0].question == QUESTION and view.live.data["turns"] == last["turns"]
 
@@ -177,10 +172,8 @@ def test_an_answer_without_a_search_has_its_question_and_itself(talk):
     next(events)
     events.close()
     (turn,) = show_talk(talk).live.data["turns"]
-    assert [title for title, _ in turn["steps"]] == [
-        "Question",
-        "Answer and its citations",
-    ] and "broken off" in turn["answer"]
+    assert [title for title, _ in turn["steps"]] == ["Question", "Answer and its citations"]
+    assert "broken off" in turn["answer"]
 
 
 # --- parts ---
@@ -188,11 +181,8 @@ def test_an_answer_without_a_search_has_its_question_and_itself(talk):
 
 def test_a_card_names_type_description_edges_and_limitations_and_has_a_picture():
     known = lab.expert(graph_with(), model=Scripted([])).known
-    card = node_card(
-        known,
-        CitableNode("graph", "cache", "Prompt caching", "technique"),
-        lambda picture: picture._repr_svg_(),
-    )
+    node = CitableNode("graph", "cache", "Prompt caching", "technique")
+    card = node_card(known, node, lambda picture: picture._repr_svg_())
     for words in (
         "technique, graph:cache",
         "Keep the beginning",

@@ -77,10 +77,8 @@ def test_the_scores_are_those_of_the_preset_to_the_last_bit(real, dataset, prese
     for query in dataset.queries[:6]:
         expected = stage.search(query)
         there = real.but(question=query.text, preset=preset, k=20)
-        assert (
-            there.ranking.hits == expected.hits[:20]
-            and there.stage.name == f"{stage.name} % 20" == there.ranking.system
-        )
+        assert there.ranking.hits == expected.hits[:20]
+        assert there.stage.name == f"{stage.name} % 20" == there.ranking.system
         assert [(hit["id"], hit["score"]) for hit in asked(there)["hits"]] == [
             tuple(hit) for hit in expected.hits[:20]
         ]
@@ -102,10 +100,8 @@ def test_weights_are_shares_of_one_and_those_of_missing_lanes_go_to_the_others()
         {"text": 0.75, "graph": 0.25, "intent": 0}
     )
     off = asked(there, off=["graph"])
-    assert (
-        off["lanes"]["text"]["share"] == 1
-        and [hit["id"] for hit in off["hits"]] == WORDS.search(QUESTION).ids
-    )
+    assert off["lanes"]["text"]["share"] == 1
+    assert [hit["id"] for hit in off["hits"]] == WORDS.search(QUESTION).ids
 
 
 def test_the_parts_of_a_score_add_up_and_say_where_they_come_from(real):
@@ -157,20 +153,17 @@ def test_gold_is_said_in_words_with_what_is_missed_and_where_it_stands():
     assert asked(SMALL)["told"] == "2 of 2 gold in the first 10, at ranks 1 and 2 (recall@10 = 1.00)."
     assert asked(SMALL, question="who wrote it")["told"] == "No gold is known for this question."
     far = explore(LANES, DOCUMENTS, queries=[QUESTION], qrels={"q1": {"loom": 1, "gone": 2}})
-    assert (
-        "0 of 2 gold" in asked(far)["told"]
-        and "(not found), “gone” (not among the documents)" in asked(far)["told"]
-    )
+    assert "0 of 2 gold" in asked(far)["told"]
+    assert "(not found), “gone” (not among the documents)" in asked(far)["told"]
 
 
 def test_a_hit_says_how_it_moved_since_the_sliders_were_set():
     first = {"text": 1, "graph": 0, "intent": 0, "embedding": 0}
     only = {"text": 0, "graph": 0, "intent": 1, "embedding": 0}
-    explorer = explore(
-        Lanes(text=const("a", loom=3, byron=2, engine=1), intent=const("b", engine=3, loom=2, babbage=1)),
-        DOCUMENTS,
-        queries=["x"],
+    retrievers = Lanes(
+        text=const("a", loom=3, byron=2, engine=1), intent=const("b", engine=3, loom=2, babbage=1)
     )
+    explorer = explore(retrievers, DOCUMENTS, queries=["x"])
     before = {"weights": first, "off": [], "k": 10}
     moved = {hit["id"]: hit["moved"] for hit in asked(explorer, weights=only, before=before)["hits"]}
     assert (moved["engine"]["text"], moved["engine"]["there"]) == ("▲ up 2", 3)
@@ -191,23 +184,15 @@ def test_the_words_of_the_question_are_marked_and_nothing_else():
     snippet = next(hit["snippet"] for hit in asked(SMALL)["hits"] if hit["id"] == "engine")
     assert [text for text, is_marked in snippet if is_marked] == ["machine", "designed"]
     assert "".join(text for text, _ in snippet) == DOCUMENTS[1].text
-    assert mark_words("The machine-made Machine", {"machine"}) == (
-        ("The ", False),
-        ("machine", True),
-        ("-made ", False),
-        ("Machine", True),
-    )
+    pieces = (("The ", False), ("machine", True), ("-made ", False), ("Machine", True))
+    assert mark_words("The machine-made Machine", {"machine"}) == pieces
 
 
 def test_an_excerpt_holds_the_words_of_the_question_and_is_cut_between_words():
     text = "Filler words go here. " * 40 + "The brass wheels of the engine. " + "And more of it. " * 40
     cut = excerpt(text, {"brass", "engine"}, 120)
-    assert (
-        "brass wheels of the engine" in cut
-        and cut.startswith("… ")
-        and cut.endswith(" …")
-        and len(cut) <= 124
-    )
+    assert "brass wheels of the engine" in cut and cut.startswith("… ") and cut.endswith(" …")
+    assert len(cut) <= 124
     assert excerpt("short", {"x"}) == "short" and excerpt("no match " * 100, {"x"}, 50).startswith("no match")
     assert len(excerpt("x" * 1000, {"x"}, 50)) <= 54
 
@@ -230,9 +215,8 @@ def test_two_systems_stand_side_by_side_with_the_hits_that_differ():
     assert moves[0] == [("engine", "▼ down 1", 2), ("babbage", "− gone", 3)]
     assert moves[1] == [("byron", "+ new", 0), ("engine", "▼ down 1", 1)]
     assert (a["title"], b["title"], b["stage"]) == ("words", "other", "other")
-    assert a["told"].startswith("2 of 2 gold in the first 2") and b["told"].startswith(
-        "1 of 2 gold in the first 2, at rank 2"
-    )
+    assert a["told"].startswith("2 of 2 gold in the first 2")
+    assert b["told"].startswith("1 of 2 gold in the first 2, at rank 2")
 
 
 def test_kept_weights_stand_beside_the_sliders():
@@ -252,17 +236,15 @@ def test_a_blank_question_is_answered_in_words():
         answer = asked(SMALL.but(question="loom"), question=question)
         assert answer["hits"] == [] and answer["told"] == "" and "blank" in answer["notes"][0]
     bare = explore(LANES, DOCUMENTS)
-    assert (
-        bare.ranking.hits == () and "blank" in texts(bare.picture) and len(bare.table().sheets[0].rows) == 0
-    )
+    assert bare.ranking.hits == () and "blank" in texts(bare.picture)
+    assert len(bare.table().sheets[0].rows) == 0
 
 
 def test_weights_that_are_all_zero_are_answered_in_words():
     zero = dict.fromkeys(("embedding", "text", "graph", "intent"), 0)
     answer = asked(SMALL, weights=zero)
-    assert answer["hits"] == [] and answer["notes"] == [
-        "All weights are 0: raise a slider (β text, γ graph, δ intent)."
-    ]
+    assert answer["hits"] == []
+    assert answer["notes"] == ["All weights are 0: raise a slider (β text, γ graph, δ intent)."]
     assert asked(SMALL, off=["text", "graph", "intent"])["notes"] == [
         "All retrievers are switched off: switch one on."
     ]
@@ -309,9 +291,8 @@ def test_a_lane_that_breaks_is_left_out_with_its_reason_and_its_weight_goes_to_t
         Lanes(text=WORDS, graph=Stage("broken", broken), intent=twice), DOCUMENTS, queries=[QUESTION]
     )
     answer = asked(explorer)
-    assert [hit["id"] for hit in answer["hits"]] == WORDS.search(QUESTION).ids and answer["lanes"]["text"][
-        "share"
-    ] == 1
+    assert [hit["id"] for hit in answer["hits"]] == WORDS.search(QUESTION).ids
+    assert answer["lanes"]["text"]["share"] == 1
     assert answer["notes"][0] == "The graph retriever could not search: ZeroDivisionError: no luck"
     assert (
         "The intent retriever could not search: retriever 'twice' found a document twice"
@@ -353,18 +334,11 @@ def test_nonsense_from_a_browser_is_told_and_changes_nothing(nonsense):
 
 def test_what_the_reader_did_is_known_in_python():
     explorer = SMALL.but()
-    answer = explorer.handle_message(
-        wish(
-            explorer,
-            question="loom cards",
-            k=3,
-            weights={"embedding": 0, "text": 0.5, "graph": 0, "intent": 0},
-        )
-    )
+    weights = {"embedding": 0, "text": 0.5, "graph": 0, "intent": 0}
+    answer = explorer.handle_message(wish(explorer, question="loom cards", k=3, weights=weights))
     assert answer["n"] == 1
-    assert (
-        explorer.question.text == "loom cards" and explorer.ranking.ids == WORDS.search("loom cards").ids[:3]
-    )
+    assert explorer.question.text == "loom cards"
+    assert explorer.ranking.ids == WORDS.search("loom cards").ids[:3]
     assert (
         repr(explorer)
         == "<Explorer of 5 documents, 2 questions, retrievers text, graph, intent; own weights, k=3: 'loom cards'>"
@@ -376,12 +350,10 @@ def test_the_table_holds_the_exact_numbers():
     table = SMALL.table()
     (sheet,) = table.sheets
     assert sheet.columns == ("rank", "title", "gold", "score", "β text", "γ graph", "δ intent", "path")
-    assert sheet.rows[0][:3] == ("1", "Analytical Engine", "gold") and float(
-        sheet.rows[0][3]
-    ) == pytest.approx(SMALL.ranking.hits[0].score, abs=1e-4)
-    assert (
-        sheet.rows[2][5] == "0 (not found)" and sheet.rows[0][6] == "0.154 = 0.15 × 1.000 (score 2, rank 1)"
-    )
+    assert sheet.rows[0][:3] == ("1", "Analytical Engine", "gold")
+    assert float(sheet.rows[0][3]) == pytest.approx(SMALL.ranking.hits[0].score, abs=1e-4)
+    assert sheet.rows[2][5] == "0 (not found)"
+    assert sheet.rows[0][6] == "0.154 = 0.15 × 1.000 (score 2, rank 1)"
 
 
 def test_the_picture_says_what_is_shown_without_a_browser(real):
@@ -396,29 +368,22 @@ def test_the_picture_says_what_is_shown_without_a_browser(real):
 
 def test_texts_stay_texts():
     evil = [Document("e", f"{EVIL} machine", EVIL), Document(EVIL, "a machine")]
-    explorer = explore(
-        Lanes(text=bm25(evil), graph=const(EVIL, e=1)),
-        evil,
-        queries=[f"machine {EVIL}"],
-        systems={EVIL: bm25(evil)},
-    )
+    lanes = Lanes(text=bm25(evil), graph=const(EVIL, e=1))
+    explorer = explore(lanes, evil, queries=[f"machine {EVIL}"], systems={EVIL: bm25(evil)})
     for drawing in (explorer.picture.svg, explorer._data()["first"]["pipeline"]):
         tags = {node.tag.removeprefix(SVG) for node in ET.fromstring(drawing).iter()}
         assert not tags & {"script", "img"} and references(drawing) == ()
     place = live.placeholder(explorer._data())
     assert "<script>alert" not in place and place.count("</script>") == 1
-    assert (
-        b64decode(explorer.picture._repr_html_().split("base64,")[1].split('"')[0]).decode()
-        == explorer.picture.svg
-    )
+    content = explorer.picture._repr_html_().split("base64,")[1].split('"')[0]
+    assert b64decode(content).decode() == explorer.picture.svg
 
 
 def test_no_locked_question_is_shown(real):
     locked = load_dataset("hotpotqa").held_out
     shown = json.dumps(real._data())
-    assert len(real._data()["questions"]) == 60 and not any(
-        json.dumps(query.text)[1:-1] in shown for query in locked.queries
-    )
+    assert len(real._data()["questions"]) == 60
+    assert not any(json.dumps(query.text)[1:-1] in shown for query in locked.queries)
 
 
 def test_a_document_nobody_knows_is_shown_by_its_id():
@@ -429,22 +394,16 @@ def test_a_document_nobody_knows_is_shown_by_its_id():
 
 def test_a_question_that_finds_nothing_is_answered_in_words():
     answer = asked(SMALL, question="xylophone")
-    assert answer["hits"] == [] and answer["notes"] == [
-        "No retriever found anything for this question: try other words."
-    ]
+    assert answer["hits"] == []
+    assert answer["notes"] == ["No retriever found anything for this question: try other words."]
     assert "No retriever found anything" in texts(SMALL.but(question="xylophone").picture)
 
 
 def test_more_hits_than_documents_are_asked_for_without_harm():
-    answer = asked(
-        explore(
-            Lanes(text=const("all", **{document.id: 1.0 for document in DOCUMENTS})), DOCUMENTS, queries=["x"]
-        ),
-        k=50,
-    )
-    assert len(answer["hits"]) == 5 and answer["notes"] == [
-        "k is 50, and there are 5 hits: that is every document."
-    ]
+    everything = const("all", **{document.id: 1.0 for document in DOCUMENTS})
+    answer = asked(explore(Lanes(text=everything), DOCUMENTS, queries=["x"]), k=50)
+    assert len(answer["hits"]) == 5
+    assert answer["notes"] == ["k is 50, and there are 5 hits: that is every document."]
 
 
 def test_with_all_four_lanes_a_preset_is_undivided():

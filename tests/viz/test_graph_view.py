@@ -71,10 +71,8 @@ def view(shown):
 def test_a_search_looks_through_nodes_that_are_not_drawn_and_through_properties(view):
     assert "n123" not in drawn(view)
     answer = tell(view, find="z123z", turn=0)
-    assert (
-        answer["pick"] == view.picked == "n123"
-        and answer["said"] == "1 of 1 that hold “z123z”: Name 123 (code: z123z)"
-    )
+    assert answer["pick"] == view.picked == "n123"
+    assert answer["said"] == "1 of 1 that hold “z123z”: Name 123 (code: z123z)"
     assert "n123" in drawn(view)
     assert tell(view, find="nothing like it") == {
         "said": "Nothing holds “nothing like it”: no name, no relation, no property"
@@ -92,20 +90,13 @@ def test_a_path_is_found_in_the_whole_graph_and_its_nodes_are_drawn(view, island
     way = answer["way"]
     assert way[0] == "n10" and way[-1] == "n160" and set(way) <= drawn(view)
     assert len(way) == len(nx.shortest_path(nx.Graph(islands.to_networkx()), "n10", "n160"))
-    assert (
-        answer["said"].count("near") + answer["said"].count("bridge")
-        == len(path_edges(islands, way))
-        == len(way) - 1
-    )
+    steps = answer["said"].count("near") + answer["said"].count("bridge")
+    assert steps == len(path_edges(islands, way)) == len(way) - 1
 
 
 def test_a_path_keeps_the_arrows_of_its_edges_and_goes_with_them_where_it_can():
-    told = [
-        ("ada", "knew", "charles"),
-        ("ann", "mother of", "ada"),
-        ("charles", "heard of", "ada"),
-        ("ann", "wed", "george"),
-    ]
+    told = [("ada", "knew", "charles"), ("ann", "mother of", "ada")]
+    told += [("charles", "heard of", "ada"), ("ann", "wed", "george")]
     family = PropertyGraph.of(
         [Node(name) for name in ("ada", "ann", "charles", "george")], [Edge(*each) for each in told]
     )
@@ -123,10 +114,8 @@ def test_a_path_keeps_the_arrows_of_its_edges_and_goes_with_them_where_it_can():
 def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_which(view, islands):
     answer = tell(view, find="BRIDGE", turn=1)
     edge = answer["graph"]["edges"][answer["edge"]]
-    assert (edge["source"], edge["type"], edge["target"]) == ("n50", "bridge", "n100") and {
-        "n50",
-        "n100",
-    } <= drawn(view)
+    assert (edge["source"], edge["type"], edge["target"]) == ("n50", "bridge", "n100")
+    assert {"n50", "n100"} <= drawn(view)
     assert answer["said"] == "2 of 6 that hold “BRIDGE”: Name 50 — bridge → Name 100" and view.picked == ""
     story = "The engine was never built, though Babbage asked for money again and again, until the minister had enough of it."
     told = [Edge("ada", "wrote", "notes", {"sentence": story}), Edge("engine", "built of", "brass")]
@@ -138,14 +127,10 @@ def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_
         "ada — wrote → notes (sentence: The engine was never built, though Babbage asked for money a…)",
     ]
     assert found.describe(0).startswith("1 of 3 that hold “engine” (2 nodes, 1 relation): ")
-    assert (
-        find_text(small, "minister")
-        .describe(0)
-        .endswith("(sentence: …ey again and again, until the minister had enough of it.)")
-    )
-    assert "ada" in find_text(small, "built").describe(1) and find_text(small, "built").describe(0).endswith(
-        "engine — built of → brass"
-    )
+    excerpt = find_text(small, "minister").describe(0)
+    assert excerpt.endswith("(sentence: …ey again and again, until the minister had enough of it.)")
+    assert "ada" in find_text(small, "built").describe(1)
+    assert find_text(small, "built").describe(0).endswith("engine — built of → brass")
 
 
 def test_an_edge_for_which_no_line_is_drawn_is_told_and_its_source_is_picked(view, islands, monkeypatch):
@@ -164,10 +149,8 @@ def test_groups_open_and_close_and_the_object_shown_again_is_as_the_reader_left_
     group = max(view.view.communities, key=lambda community: -community.hidden).id
     before = drawn(view)
     answer = tell(view, open=group)
-    assert (
-        drawn(view) == {node["id"] for node in answer["graph"]["nodes"]} != before
-        and answer["graph"]["inside"]
-    )
+    assert drawn(view) == {node["id"] for node in answer["graph"]["nodes"]} != before
+    assert answer["graph"]["inside"]
     assert answer["graph"]["note"].startswith("Inside “far 1, far 2 (2 nodes)”. ")
     tell(view, close="")
     assert drawn(view) == before and not view.live.data["inside"]
@@ -184,17 +167,11 @@ def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_dr
     largest = max((each for each in view.view.communities if each.hidden), key=lambda each: each.hidden).id
     kept = data["kept"][data["opens"][largest]]
     assert {**tell(view, open=largest)["graph"], "opens": kept["opens"]} == {**kept, "arrows": True}
-    outside = [
-        group
-        for group in view.view.communities
-        if group.hidden and view.view.whole.number(group.id) in view.view.whole.outside
-    ]
+    groups, whole = [group for group in view.view.communities if group.hidden], view.view.whole
+    outside = [group for group in groups if whole.number(group.id) in whole.outside]
     assert [kept["opens"][group.id] for group in outside if group.kind == EVERYTHING_ELSE] == [""]
-    assert all(
-        kept["opens"][group.id] == data["opens"][group.id]
-        for group in outside
-        if group.kind != EVERYTHING_ELSE
-    )
+    groups = [group for group in outside if group.kind != EVERYTHING_ELSE]
+    assert all(kept["opens"][group.id] == data["opens"][group.id] for group in groups)
 
 
 @pytest.mark.extended
@@ -202,11 +179,8 @@ def test_what_opens_on_a_page_is_bounded_and_the_others_are_said_to_stay_closed(
     sizes = [len(json.dumps(kept, separators=(",", ":"))) for kept in view.standalone_data()["kept"].values()]
     some = group_views(view.view, view._marks, {}, budget=sizes[0] + sizes[1])
     assert 1 <= len(some["kept"]) <= 3 and "groups open; opening the others" in some["alone"]
-    assert group_views(view.view, view._marks, {}, budget=10) == {
-        "opens": {},
-        "kept": {},
-        "alone": NO_GROUP_OPENS,
-    }
+    closed = {"opens": {}, "kept": {}, "alone": NO_GROUP_OPENS}
+    assert group_views(view.view, view._marks, {}, budget=10) == closed
 
 
 def test_the_changes_of_a_write_are_drawn_first_and_what_is_hidden_is_counted(islands):
@@ -219,15 +193,8 @@ def test_the_changes_of_a_write_are_drawn_first_and_what_is_hidden_is_counted(is
 
 
 def test_nonsense_from_a_browser_is_ignored(view):
-    for message in (
-        {},
-        {"picked": "nobody"},
-        {"open": "n1"},
-        {"close": "x"},
-        {"expand": 7},
-        {"path": ["n1"]},
-        {"find": None},
-    ):
+    messages = ({}, {"picked": "nobody"}, {"open": "n1"}, {"close": "x"}, {"expand": 7}, {"path": ["n1"]})
+    for message in (*messages, {"find": None}):
         assert tell(view, **message) == {}
     assert view.picked == ""
 
@@ -288,9 +255,8 @@ def test_what_was_searched_and_the_way_that_was_asked_for_have_their_lines_in_a_
     walked = view._handle_message({"path": ["Person 7", "Person 333"]})
     drawn = {frozenset((edge["source"], edge["target"])) for edge in walked["graph"]["edges"]}
     assert {frozenset(step) for step in pairwise(walked["way"])} <= drawn
-    assert "1 of" in (said := view._handle_message({"find": "person 7"})["said"]) and said.endswith(
-        ": Person 7"
-    )
+    assert "1 of" in (said := view._handle_message({"find": "person 7"})["said"])
+    assert said.endswith(": Person 7")
 
 
 def test_a_node_without_a_name_can_be_picked():

@@ -15,11 +15,8 @@ def test_a_contest_is_shown_as_a_guess_whose_picture_asks_and_tells_nothing_of_t
     shown = lab.show(CONTEST)
     assert isinstance(shown, GuessFirst) and "nothing guessed yet" in repr(shown)
     picture = shown.live.picture
-    assert (
-        "rag: over passages" in picture.alt
-        and "hotpotqa" in picture.alt
-        and picture.svg.count("<circle") == 4
-    )
+    assert "rag: over passages" in picture.alt and "hotpotqa" in picture.alt
+    assert picture.svg.count("<circle") == 4
     assert "is first" not in picture.svg and "<b>" not in picture.svg and "by how much?" in picture.svg
 
 
@@ -28,12 +25,8 @@ def test_what_the_browser_says_is_heard_and_nonsense_is_passed_over():
     widget = shown.live.widget()
     assert widget.data["rounds"][0]["first"] == ["rag"] and widget.data["view"] == "guesses"
     good = {"on": "hotpotqa", "system": "alone", "by": 0.1}
-    bad = [
-        {"on": "third", "system": "rag", "by": 0},
-        {"on": "hotpotqa", "system": "who", "by": 0},
-        {"on": "<b>2wiki</b>"},
-        7,
-    ]
+    bad = [{"on": "third", "system": "rag", "by": 0}, {"on": "hotpotqa", "system": "who", "by": 0}]
+    bad += [{"on": "<b>2wiki</b>"}, 7]
     widget._handle_custom_msg(
         {"guesses": [*bad, good, {"on": "<b>2wiki</b>", "system": "rag", "by": None}]}, []
     )
@@ -55,11 +48,8 @@ def test_a_contest_with_a_question_of_its_own_asks_it_and_keeps_a_score():
         Contest({"graph": "only the graph", "both": "both"}, rounds, asks="Who gave the right answer?")
     )
     picture = shown.live.picture
-    assert (
-        "who gave the right answer?" in picture.alt
-        and "by how much" not in picture.svg
-        and picture.svg.count("<circle") == 4
-    )
+    assert "who gave the right answer?" in picture.alt and "by how much" not in picture.svg
+    assert picture.svg.count("<circle") == 4
     # it goes on in a second line
     assert "RAG: x" not in picture.svg and f">{long}<" not in picture.svg and "guitarist" in picture.svg
     assert shown.score() == "nothing guessed yet"

@@ -51,13 +51,8 @@ def test_the_file_says_who_and_what_and_nothing_of_the_computer(tmp_path):
     tried("loom")
     handed = hand_in("Ada Lovelace", folder=tmp_path)
     told = json.loads(handed.path.read_text(encoding="utf-8"))
-    assert handed.path.name == "ada-lovelace_10.json" and set(told) == {
-        "handed in",
-        "name",
-        "attempts",
-        "note",
-        "digest",
-    }
+    assert handed.path.name == "ada-lovelace_10.json"
+    assert set(told) == {"handed in", "name", "attempts", "note", "digest"}
     assert "no proof" in told["note"] and str(tmp_path) not in handed.path.read_text(encoding="utf-8")
     assert repr(handed).splitlines() == [
         "ada-lovelace_10.json: Ada Lovelace, 1 of 1 exercise right",
@@ -80,11 +75,8 @@ def test_a_name_with_parts_of_a_path_leads_nowhere_else(tmp_path, name):
     tried("loom")
     (folder := tmp_path / "mine").mkdir()
     handed = hand_in(name, folder=folder)
-    assert (
-        handed.path.parent == folder
-        and [path.name for path in tmp_path.iterdir()] == ["mine"]
-        and "\x1b" not in repr(handed)
-    )
+    assert handed.path.parent == folder and [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert "\x1b" not in repr(handed)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "..", "/", "x" * 81, "\u202e", 7])
@@ -146,11 +138,8 @@ def sealed_up(content):
     return json.dumps({**content, "digest": content_digest(content)})
 
 
-GOOD = {
-    "handed in": 1,
-    "name": "Ada",
-    "attempts": [{"exercise": "00.1", "answer": "x", "right": True, "tries": 1}],
-}
+ATTEMPT = {"exercise": "00.1", "answer": "x", "right": True, "tries": 1}
+GOOD = {"handed in": 1, "name": "Ada", "attempts": [ATTEMPT]}
 BAD = {
     "cut": sealed_up(GOOD)[:40],
     "changed": sealed_up(GOOD).replace("Ada", "Ida"),
@@ -192,9 +181,8 @@ def test_a_list_with_a_number_in_it_is_another_answer_than_the_number(tmp_path):
     exercise([5], 5, name="10.9")
     exercise(5, 5, name="10.9")
     handed = hand_in("Ada", folder=tmp_path).attempts
-    assert [each.answer for each in handed] == ["[5]", "(5, a)", "{5, b}", "[[5]]", "5", "5"] and handed[
-        -1
-    ].tries == 2
+    assert [each.answer for each in handed] == ["[5]", "(5, a)", "{5, b}", "[[5]]", "5", "5"]
+    assert handed[-1].tries == 2
 
 
 def test_names_of_any_script_are_names(tmp_path):

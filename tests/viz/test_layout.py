@@ -117,15 +117,11 @@ def test_a_community_keeps_its_place_whatever_is_opened_closed_or_looked_for():
     first = view_positions(view)
     assert set(first) >= {each.id for each in view.communities}
     known = dict(first)
-    for step in (
-        opened(view, "community 2"),
-        reveal_nodes(view, ["n5", "n77"]),
-        opened(reveal_nodes(view, ["n5"]), "community 1"),
-    ):
+    nodes = reveal_nodes(view, ["n5", "n77"]), reveal_nodes(view, ["n5"])
+    for step in (opened(view, "community 2"), nodes[0], opened(nodes[1], "community 1")):
         placed = view_positions(step)
-        assert all(known.get(id, place) == place for id, place in placed.items()) and {
-            node.id for node in step.nodes
-        } <= set(placed)
+        assert all(known.get(id, place) == place for id, place in placed.items())
+        assert {node.id for node in step.nodes} <= set(placed)
         known |= placed
     assert view_positions(close_community(opened(view, "community 3"), "community 3")) == first
 
@@ -152,9 +148,8 @@ def test_discs_lie_apart_and_inside(sizes, aspect):
     )
     apart = distances(middles) + 9 * np.eye(len(sizes))
     assert (apart >= radii[:, None] + radii).all() and (radii > 0.01).all()
-    assert (middles - radii[:, None] >= -1e-9).all() and (
-        middles + radii[:, None] <= (aspect + 1e-9, 1 + 1e-9)
-    ).all()
+    assert (middles - radii[:, None] >= -1e-9).all()
+    assert (middles + radii[:, None] <= (aspect + 1e-9, 1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize("spiral", [sunflower_points, quasirandom_points])

@@ -61,36 +61,21 @@ def test_a_search_shows_the_seed_the_edge_followed_and_what_each_lane_gave():
     found = intent_search(tiny(), QUESTION)
     drawn = search_picture(found)
     shown = texts(drawn.svg)
-    for said in (
-        QUESTION,
-        "cost of input",
-        "2. prompt cache",
-        "reduces",
-        "1 seed.",
-        f"graph × {format_decimal(found.weights.graph)}",
-    ):
+    weight = f"graph × {format_decimal(found.weights.graph)}"
+    for said in (QUESTION, "cost of input", "2. prompt cache", "reduces", "1 seed.", weight):
         assert said in shown
-    assert (
-        "Intent: cost_optimization, 0.3. Purpose: goal." in shown
-        and "prompt cache, .263 of which graph .231, intent .032" in drawn.alt
-    )
+    assert "Intent: cost_optimization, 0.3. Purpose: goal." in shown
+    assert "prompt cache, .263 of which graph .231, intent .032" in drawn.alt
     assert {row["node"]: row["came by"] for row in rows(drawn)}["prompt cache"] == "cost of input (reduces)"
 
 
 def test_the_parts_of_a_bar_are_as_long_as_what_the_lanes_gave(graph):
     found = intent_search(graph, "stop the model from making stuff up")
     drawn = search_picture(found, limit=5).svg
-    bars = [
-        (float(bar.get("width")), bar.get("fill"))
-        for bar in parts(drawn, "rect")
-        if bar.get("height") == "14"
-    ]
-    given = [
-        each
-        for node in found.nodes[:5]
-        for each in (node.embedding, node.text, node.graph, node.intent)
-        if each > 0
-    ]
+    rects = [bar for bar in parts(drawn, "rect") if bar.get("height") == "14"]
+    bars = [(float(bar.get("width")), bar.get("fill")) for bar in rects]
+    scores = ((node.embedding, node.text, node.graph, node.intent) for node in found.nodes[:5])
+    given = [each for row in scores for each in row if each > 0]
     assert len(bars) == len(given) and len({colour for _, colour in bars}) > 1
     assert [wide / bars[0][0] for wide, _ in bars] == pytest.approx(
         [each / given[0] for each in given], rel=5e-3
@@ -102,9 +87,8 @@ def test_the_parts_of_a_bar_are_as_long_as_what_the_lanes_gave(graph):
 def test_what_is_left_out_is_counted_and_nothing_found_is_said(graph):
     found = intent_search(graph, "stop the model from making stuff up")
     drawn = search_picture(found, limit=3)
-    assert f"{len(found.nodes) - 3} more nodes are in the table." in texts(drawn.svg)[-1] and len(
-        rows(drawn)
-    ) == len(found.nodes)
+    assert f"{len(found.nodes) - 3} more nodes are in the table." in texts(drawn.svg)[-1]
+    assert len(rows(drawn)) == len(found.nodes)
     nothing = search_picture(intent_search(graph, "xyzzy"))
     assert texts(nothing.svg)[-1] == "Nothing was found." and nothing.alt == "Answers to 'xyzzy': none."
 
@@ -123,10 +107,8 @@ def test_an_impact_has_a_dot_for_each_node_on_the_ring_of_its_depth():
     dots = [dot for dot in parts(drawn.svg, "circle") if dot.get("stroke-width")]
     far = [round((float(dot.get("cx")) ** 2 + float(dot.get("cy")) ** 2) ** 0.5) for dot in dots]
     assert len(rings) == 2 and sorted(far) == [round(rings[0])] * 3 + [round(rings[1])]
-    assert (
-        "Rings: edges away, 1 to 2, forward." in texts(drawn.svg)[-1]
-        and "depth 2: short lifetime" in drawn.alt
-    )
+    assert "Rings: edges away, 1 to 2, forward." in texts(drawn.svg)[-1]
+    assert "depth 2: short lifetime" in drawn.alt
     assert {row["id"]: row["from"] for row in rows(drawn)}["short lifetime"] == "stale answers"
 
 
@@ -144,10 +126,8 @@ def test_of_a_large_ring_the_riskiest_are_drawn_with_what_they_hang_on_and_the_r
     )
     impact = impact_analysis(wide, "hub", direction="forward", follow="dependants")
     drawn = impact_picture(impact, per_ring=10)
-    assert f"Not drawn: {impact.total_impacted - 11} nodes." in texts(drawn.svg)[-1] and {
-        "part 119",
-        "end",
-    } <= set(texts(drawn.svg))
+    assert f"Not drawn: {impact.total_impacted - 11} nodes." in texts(drawn.svg)[-1]
+    assert {"part 119", "end"} <= set(texts(drawn.svg))
     assert len(rows(drawn)) == impact.total_impacted == 121
 
 
@@ -155,11 +135,8 @@ def test_every_node_lies_within_the_picture(graph):
     for node, kind in (("tool:embedding_model", "dependants"), ("technique:prompt_caching", "arrows")):
         svg = impact_picture(impact_analysis(graph, node, follow=kind)).svg
         _, _, width, height = map(float, ET.fromstring(svg).get("viewBox").split())
-        (moved,) = (
-            group
-            for group in parts(svg, "g")
-            if (group.get("transform") or "").startswith("translate") and len(group) > 3
-        )
+        groups = [group for group in parts(svg, "g") if len(group) > 3]
+        (moved,) = (group for group in groups if (group.get("transform") or "").startswith("translate"))
         left, top = map(float, re.findall(r"-?[\d.]+", moved.get("transform")))
         dots = [dot for dot in moved.iter(f"{SVG}circle") if dot.get("stroke-width")]
         places = [(float(dot.get("cx")) + left, float(dot.get("cy")) + top) for dot in dots]
@@ -189,11 +166,8 @@ def test_a_profile_shows_both_nodes_at_their_values_between_what_0_and_1_mean(gr
 
 
 def test_what_only_one_has_what_neither_has_and_what_is_no_number_from_0_to_1_is_told():
-    nodes = [
-        Node("a", (), {"learning_curve": 0.2, "pricing_tier": "cheap"}),
-        Node("b", (), {"learning_curve": 7}),
-        Node("c"),
-    ]
+    one, other = {"learning_curve": 0.2, "pricing_tier": "cheap"}, {"learning_curve": 7}
+    nodes = [Node("a", (), one), Node("b", (), other), Node("c")]
     given = PropertyGraph.of(nodes)
     profile = dimension_profile(given, "a", "b")
     assert [(row.dimension, row.first, row.second, row.gap) for row in profile.dimensions] == [
@@ -225,25 +199,19 @@ def test_names_that_would_break_out_of_a_picture_stay_text_in_it():
         search_picture(found), impact_picture(impact_analysis(graph, "a")), profile_picture(dimension_profile(graph, "a", "b\u202e<b>"))
     ):  # fmt: skip
         root = ET.fromstring(drawn.svg)
-        assert (
-            not [each for each in root.iter() if each.tag.removeprefix(SVG) in ("script", "b", "i")]
-            and "\x00" not in drawn.svg
-        )
+        assert not [each for each in root.iter() if each.tag.removeprefix(SVG) in ("script", "b", "i")]
+        assert "\x00" not in drawn.svg
         assert "\u202e" not in "".join(texts(drawn.svg)) and len(max(texts(drawn.svg), key=len)) < 140
 
 
 def test_the_front_door_shows_each_answer_as_its_picture_and_others_as_a_table(graph):
     found, impact = intent_search(graph, QUESTION), impact_analysis(graph, "tool:embedding_model")
     profile = dimension_profile(graph, "tool:embedding_model", "tool:vector_database")
-    assert (
-        lab.show(found).alt == search_picture(found).alt
-        and lab.show(impact).alt == impact_picture(impact).alt
-    )
+    assert lab.show(found).alt == search_picture(found).alt
+    assert lab.show(impact).alt == impact_picture(impact).alt
     assert lab.show(profile).alt == profile_picture(profile).alt
-    assert (
-        lab.show(found, limit=2).svg != lab.show(found).svg
-        and lab.show(impact, per_ring=2).svg != lab.show(impact).svg
-    )
+    assert lab.show(found, limit=2).svg != lab.show(found).svg
+    assert lab.show(impact, per_ring=2).svg != lab.show(impact).svg
     shown = lab.show(can_it(graph, "prompt injection immunity"))
     assert isinstance(shown, Table) and "limitation:no_complete_injection_defence" in shown._repr_html_()
     assert "can it" in repr(shown) and "without a workaround" in shown._repr_html_()
@@ -253,9 +221,8 @@ def test_the_front_door_shows_each_answer_as_its_picture_and_others_as_a_table(g
 def test_a_node_that_reaches_nothing_and_one_with_an_edge_to_itself_are_drawn(direction):
     alone = PropertyGraph.of([Node("alone"), Node("b")], [Edge("alone", "requires", "alone")])
     drawn = impact_picture(impact_analysis(alone, "alone", direction=direction))
-    assert (
-        texts(drawn.svg) == ["alone", f"Nothing is reached, {direction}."] and "reaches 0 nodes" in drawn.alt
-    )
+    assert texts(drawn.svg) == ["alone", f"Nothing is reached, {direction}."]
+    assert "reaches 0 nodes" in drawn.alt
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "many"])
@@ -268,9 +235,8 @@ def test_a_number_of_nodes_that_makes_no_sense_is_refused(graph, wrong):
 
 def test_an_answer_that_is_empty_says_what_was_asked_and_why(graph):
     shown = lab.show(can_it(graph, "bake bread"))
-    assert "can it 'bake bread': unknown: 0 rows" in repr(
-        shown
-    ) and "no node holds 0.5 of what is asked" in repr(shown)
+    assert "can it 'bake bread': unknown: 0 rows" in repr(shown)
+    assert "no node holds 0.5 of what is asked" in repr(shown)
     one = lab.show(similar_to(graph, "tool:embedding_model"), limit=1)
     assert "the first 1 shown" in repr(one)
     with pytest.raises(BadInput, match="limit"):

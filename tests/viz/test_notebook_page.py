@@ -26,13 +26,8 @@ def text(source):
 
 
 def code(source="", *outputs):
-    return {
-        "cell_type": "code",
-        "metadata": {},
-        "source": source,
-        "execution_count": 1,
-        "outputs": list(outputs),
-    }
+    cell = {"cell_type": "code", "metadata": {}, "source": source}
+    return cell | {"execution_count": 1, "outputs": list(outputs)}
 
 
 def shown(**data):
@@ -46,10 +41,8 @@ def said(words, name="stdout"):
 
 def notebook(folder, *cells, name="some.ipynb", **metadata):
     path = folder / name
-    path.write_text(
-        json.dumps({"cells": list(cells), "metadata": metadata, "nbformat": 4, "nbformat_minor": 4}),
-        encoding="utf-8",
-    )
+    whole = {"cells": list(cells), "metadata": metadata, "nbformat": 4, "nbformat_minor": 4}
+    path.write_text(json.dumps(whole), encoding="utf-8")
     return path
 
 
@@ -70,21 +63,15 @@ def test_every_notebook_of_this_project_becomes_a_page_that_fetches_nothing_and_
         page = path.read_text(encoding="utf-8")
         assert references(page, beside=True) == () and "script" not in names_in(page)
         assert "default-src 'none'" in page and page.startswith('<!DOCTYPE html>\n\n<html lang="en">')
-        assert (
-            ("<svg" in page or "data:image/svg+xml" in page)
-            and "<table" in page
-            and 'class="highlight hl-python"' in page
-        )
+        assert ("<svg" in page or "data:image/svg+xml" in page) and "<table" in page
+        assert 'class="highlight hl-python"' in page
 
 
 @pytest.mark.extended
 def test_links_between_notebooks_lead_from_page_to_page_and_links_to_files_are_kept(pages):
     for path in pages:
-        found = [
-            dict(tag.attributes)["href"]
-            for tag in start_tags(path.read_text(encoding="utf-8"), svg_is_markup=False)
-            if tag.name == "a"
-        ]
+        tags = start_tags(path.read_text(encoding="utf-8"), svg_is_markup=False)
+        found = [dict(tag.attributes)["href"] for tag in tags if tag.name == "a"]
         local = [link for link in found if not link.startswith(("#", "http"))]
         assert local and all((path.parent / link).exists() for link in local)
         assert not any(link.endswith(".ipynb") for link in found)
@@ -92,13 +79,8 @@ def test_links_between_notebooks_lead_from_page_to_page_and_links_to_files_are_k
 
 def test_a_link_to_a_notebook_without_a_page_leads_to_the_notebook(tmp_path):
     (tmp_path / "a").mkdir()
-    one = notebook(
-        tmp_path / "a",
-        text(
-            "[two](two%20x.ipynb#Part-1) [three](none.ipynb) [out](https://e.example/two.ipynb) [here](#Part)"
-        ),
-        name="one.ipynb",
-    )
+    links = "[two](two%20x.ipynb#Part-1) [three](none.ipynb) [out](https://e.example/two.ipynb) [here](#Part)"
+    one = notebook(tmp_path / "a", text(links), name="one.ipynb")
     two = notebook(tmp_path / "a", text("# Part 1"), name="two x.ipynb")
     alone = notebook_page(one, folder=tmp_path / "b")
     assert 'href="../a/two%20x.ipynb#Part-1"' in alone and 'href="none.ipynb"' in alone
@@ -124,25 +106,14 @@ def test_texts_code_and_outputs_stand_in_order(tmp_path):
         said("warned", "stderr"),
         shown(text_plain="plain", text_html="<table><tr><td>cell</td></tr></table>"),
     )
-    page = notebook_page(
-        notebook(
-            tmp_path,
-            text("first words"),
-            code("x = '<a>'", *outputs),
-            text("last words"),
-            {**text("raw"), "cell_type": "raw"},
-        )
-    )
+    cells = (text("first words"), code("x = '<a>'", *outputs), text("last words"))
+    page = notebook_page(notebook(tmp_path, *cells, {**text("raw"), "cell_type": "raw"}))
     places = [
         page.index(word)
         for word in ("first words", "&lt;a&gt;", "printed &lt;b&gt;", "warned", "<td>cell</td>", "last words")
     ]
-    assert (
-        places == sorted(places)
-        and ">plain<" not in page
-        and ">raw" not in page
-        and 'class="ansi-red-fg"' in page
-    )
+    assert places == sorted(places) and ">plain<" not in page and ">raw" not in page
+    assert 'class="ansi-red-fg"' in page
 
 
 def test_pictures_are_in_the_page(tmp_path):
@@ -150,36 +121,25 @@ def test_pictures_are_in_the_page(tmp_path):
     page = notebook_page(
         notebook(tmp_path, code("", shown(**{"image_svg+xml": drawing}), shown(image_png=PIXEL)))
     )
-    assert (
-        '<circle r="4"' in page
-        and f'src="data:image/png;base64,{PIXEL}"' in page
-        and 'alt="A picture made by the code above"' in page
-    )
+    assert '<circle r="4"' in page and f'src="data:image/png;base64,{PIXEL}"' in page
+    assert 'alt="A picture made by the code above"' in page
 
 
 def test_widgets_are_left_out_and_the_picture_before_them_stays(tmp_path):
     picture = shown(**{"image_svg+xml": "<svg><title>still</title></svg>"})
-    live = {
-        "output_type": "display_data",
-        "metadata": {},
-        "data": {VIEW: {"model_id": "1"}, "text/plain": "GraphView()"},
-    }
+    data = {VIEW: {"model_id": "1"}, "text/plain": "GraphView()"}
+    live = {"output_type": "display_data", "metadata": {}, "data": data}
     state = {"application/vnd.jupyter.widget-state+json": {"state": {"1": {}}}}
     page = notebook_page(notebook(tmp_path, code("show()", picture, live), widgets=state))
     assert "still" in page and "GraphView()" not in page and "widget" not in page
 
 
 def test_scripts_in_outputs_are_not_shown_and_could_not_run(tmp_path):
-    page = notebook_page(
-        notebook(
-            tmp_path,
-            code(
-                "",
-                shown(application_javascript="alert(1)", text_plain="a script"),
-                shown(application_json={"a": 1}),
-            ),
-        )
+    outputs = (
+        shown(application_javascript="alert(1)", text_plain="a script"),
+        shown(application_json={"a": 1}),
     )
+    page = notebook_page(notebook(tmp_path, code("", *outputs)))
     assert "alert(1)" not in page and "a script" in page
     assert "script-src" not in page and "default-src 'none'" in page
 

@@ -164,11 +164,8 @@ def test_a_real_browser_fetches_what_is_found_and_nothing_else():
         program = find_chromium()
     except LabError as error:
         pytest.skip(str(error))
-    cases = [
-        text.replace("e.example", f"e{number}.example")
-        for number, text in enumerate([*AT_ONCE, *NEVER])
-        if "e.example" in text
-    ]
+    texts = [(n, text) for n, text in enumerate([*AT_ONCE, *NEVER]) if "e.example" in text]
+    cases = [text.replace("e.example", f"e{number}.example") for number, text in texts]
     body = "".join(f'<iframe srcdoc="{html.escape(text)}"></iframe>' for text in cases)
     asked = set()
 
@@ -229,19 +226,14 @@ def test_our_own_outputs_fetch_nothing():
 
 def notebook(tmp_path, *cells, **metadata):
     path = tmp_path / "some.ipynb"
-    path.write_text(
-        json.dumps({"cells": list(cells), "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}),
-        encoding="utf-8",
-    )
+    whole = {"cells": list(cells), "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(whole), encoding="utf-8")
     return path
 
 
 def code(*outputs):
-    return {
-        "cell_type": "code",
-        "source": "fetch('https://e.example')",
-        "outputs": [{"output_type": "display_data", "data": each} for each in outputs],
-    }
+    displayed = [{"output_type": "display_data", "data": each} for each in outputs]
+    return {"cell_type": "code", "source": "fetch('https://e.example')", "outputs": displayed}
 
 
 @every("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -297,20 +289,9 @@ def test_a_damaged_notebook_is_refused(tmp_path, text):
 
 
 def test_damaged_addresses_are_no_trouble():
-    assert (
-        references(
-            '<img src="data:text/html;base64,%%%"><img src="data:text/html"><img src="data:;base64,A">'
-        )
-        == ()
-    )
-    assert (
-        references("")
-        == references("<")
-        == references("<>")
-        == references("</")
-        == references("<a b='")
-        == ()
-    )
+    images = '<img src="data:text/html;base64,%%%"><img src="data:text/html"><img src="data:;base64,A">'
+    assert references(images) == ()
+    assert not any(map(references, ("", "<", "<>", "</", "<a b='")))
 
 
 def test_addresses_are_told_once_and_in_order():

@@ -53,18 +53,8 @@ def test_steps_stand_one_after_the_other_from_the_question_to_the_ranking():
             StageBox("best 100", kind="keep"),
         )
     )
-    assert texts(pipeline(stage)) == [
-        "0.7",
-        "0.3",
-        "question",
-        "bm25",
-        "like",
-        "weighted",
-        "boost",
-        "0.2",
-        "best 100",
-        "ranking",
-    ]
+    boxes = ["question", "bm25", "like", "weighted", "boost", "0.2", "best 100", "ranking"]
+    assert texts(pipeline(stage)) == ["0.7", "0.3", *boxes]
     assert len(arrows(pipeline(stage))) == 7
 
 
@@ -109,9 +99,8 @@ def test_any_name_is_drawn(name):
     for box in list(root.iter(f"{SVG}rect"))[1:]:
         x, y, wide, high = numbers(box, "x", "y", "width", "height")
         assert x >= 0 and x + wide <= width + 0.1 and y >= 0 and y + high <= height + 0.1
-    assert references(drawing.svg) == () and "script" not in {
-        node.tag.removeprefix(SVG) for node in root.iter()
-    }
+    assert references(drawing.svg) == ()
+    assert "script" not in {node.tag.removeprefix(SVG) for node in root.iter()}
 
 
 def test_a_name_that_is_too_much_is_one_box():
@@ -130,11 +119,9 @@ def test_an_arrow_is_as_strong_as_its_weight_and_has_the_colour_of_its_lane():
 
 
 def test_boxes_do_not_touch():
-    stage = rrf(
-        weighted((0.5, WORDS), (0.3, boosted_neighbours(LINKS, LETTERS)), (0.2, strongest(WORDS, LETTERS)))
-        >> boost(LINKS, 0.2),
-        WORDS,
-    )
+    strong = strongest(WORDS, LETTERS)
+    fused = weighted((0.5, WORDS), (0.3, boosted_neighbours(LINKS, LETTERS)), (0.2, strong))
+    stage = rrf(fused >> boost(LINKS, 0.2), WORDS)
     boxes = [
         numbers(box, "x", "y", "width", "height")
         for box in list(ET.fromstring(pipeline(stage).svg).iter(f"{SVG}rect"))[1:]

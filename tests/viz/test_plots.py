@@ -110,14 +110,11 @@ def test_every_plot_is_a_picture_with_words_and_numbers_that_asks_for_nothing(re
         root = ET.fromstring(drawn.svg)
         assert (root.tag, root.get("role"), root.get("aria-label")) == ("svg", "img", drawn.alt), name
         assert len(drawn.alt) > 40 and repr(drawn) == drawn.alt and drawn.numbers
-        assert "http" not in drawn.svg and not re.search(
-            r"url\((?!#)|href=\"(?!#)|<style|<metadata|<script", drawn.svg
-        )
+        assert "http" not in drawn.svg
+        assert not re.search(r"url\((?!#)|href=\"(?!#)|<style|<metadata|<script", drawn.svg)
         assert drawn._repr_svg_().count("http") == 1 and len(drawn.svg) < 60_000
-        assert (
-            drawn._repr_html_().startswith('<img src="data:image/svg+xml;base64,')
-            and "alt=" in drawn._repr_html_()
-        )
+        assert drawn._repr_html_().startswith('<img src="data:image/svg+xml;base64,')
+        assert "alt=" in drawn._repr_html_()
 
 
 def test_a_table_with_the_numbers_stands_beside_a_plot(voted):
@@ -132,14 +129,8 @@ def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_th
         "from kgot_lab.io.files import bundled_path; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
         "sys.stdout.write(plots.ballots(load_run(bundled_path('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
-    there = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=600,
-    ).stdout
+    command, options = [sys.executable, "-c", code], {"check": True, "text": True, "encoding": "utf-8"}
+    there = subprocess.run(command, capture_output=True, timeout=600, **options).stdout
     assert there == voted.svg
 
 
@@ -159,17 +150,8 @@ def test_whatever_a_name_says_it_stays_text():
     made = toy({EVIL: "acb", "_hidden": "ab", "$x$ and $y$": "ba"})
     for drawn in (plots.recall_curves(made), plots.scatter(made, second="$x$ and $y$"), plots.pace(made)):
         root = ET.fromstring(drawn.svg)
-        assert {node.tag for node in root.iter()} <= {
-            "svg",
-            "g",
-            "path",
-            "defs",
-            "use",
-            "text",
-            "clipPath",
-            "rect",
-            "pattern",
-        }
+        drawn_tags = {node.tag for node in root.iter()}
+        assert drawn_tags <= {"svg", "g", "path", "defs", "use", "text", "clipPath", "rect", "pattern"}
         assert not {
             name for node in root.iter() for name in node.attrib if name.startswith("on") or name == "src"
         }
@@ -194,11 +176,8 @@ def test_a_name_of_any_length_and_script_leaves_room_for_the_picture(name):
 
 def test_where_there_is_nothing_to_draw_the_picture_says_so():
     drawn = empty_plot("the well is dry")
-    assert (
-        "the well is dry" in texts(drawn)
-        and drawn.alt == "Nothing to draw: the well is dry"
-        and not drawn.numbers
-    )
+    assert "the well is dry" in texts(drawn) and drawn.alt == "Nothing to draw: the well is dry"
+    assert not drawn.numbers
     assert "0 rows" in repr(drawn.table())
 
 
@@ -247,14 +226,11 @@ def test_a_scatter_counts_the_questions_each_system_wins(report_on_musique):
 
 def test_pace_leaves_untimed_runs_out_and_says_so(report_on_musique):
     drawn = plots.pace(report_on_musique)
-    assert {row["system"] for row in drawn.numbers} == {
-        run.system for run in report_on_musique.runs
-    } and "5 of 5 systems" in drawn.alt
+    assert {row["system"] for row in drawn.numbers} == {run.system for run in report_on_musique.runs}
+    assert "5 of 5 systems" in drawn.alt
+    never = Latency(float("nan"), float("nan"))
     bare = replace(
-        report_on_musique,
-        runs=tuple(
-            replace(run, latency=Latency(float("nan"), float("nan"))) for run in report_on_musique.runs
-        ),
+        report_on_musique, runs=tuple(replace(run, latency=never) for run in report_on_musique.runs)
     )
     assert plots.pace(bare).alt == "Nothing to draw: no run of the report on musique holds times"
 
@@ -268,9 +244,8 @@ def test_ballots_show_how_each_vote_fell_and_what_share_agreed():
         (row["step"], row["RETRIEVE"], row["INSERT"], row["not asked"], row["agreement"])
         for row in drawn.numbers
     ] == [(2, 2, 0, 1, 1.0)]
-    assert {"after step 2", "RETRIEVE, 100% agreed", "not asked"} <= set(
-        texts(drawn)
-    ) and "2 turns went on without a vote" in drawn.alt
+    assert {"after step 2", "RETRIEVE, 100% agreed", "not asked"} <= set(texts(drawn))
+    assert "2 turns went on without a vote" in drawn.alt
 
 
 def test_ballots_of_several_runs_are_gathered_by_outcome():
@@ -327,18 +302,16 @@ def test_bands_count_the_delta_edges_of_musique(delta_edges):
         f"{name} " in " ".join(texts(drawn)) and f"{count:,} {name}" in drawn.alt
         for name, count in counts.items()
     )
-    assert any("area of a mark" in text for text in texts(drawn)) and any(
-        "skeletons ≥ .799" in text for text in texts(drawn)
-    )
+    assert any("area of a mark" in text for text in texts(drawn))
+    assert any("skeletons ≥ .799" in text for text in texts(drawn))
 
 
 def test_a_few_pairs_are_drawn_one_by_one_and_vetoed_ones_are_hollow():
     pairs = [TextPair("a", "b", 0.1, 0.5), TextPair("c", "d", 0.6, 0.5), TextPair("a", "d", 0.3, 0.31)]
     vetoed = Edge("a", "delta", "c", {"raw": 0.2, "skeleton": 0.3, "veto": "roles are turned around"})
     drawn = plots.bands([*pairs, vetoed])
-    assert [row["band"] for row in drawn.numbers] == ["negative", "low", "middle", "high"] and [
-        row["pairs"] for row in drawn.numbers
-    ] == [1] * 4
+    assert [row["band"] for row in drawn.numbers] == ["negative", "low", "middle", "high"]
+    assert [row["pairs"] for row in drawn.numbers] == [1] * 4
     assert "hollow: vetoed, 1" in texts(drawn) and {"0", ".05", ".15"} <= set(texts(drawn))
     assert "hollow: vetoed, 1" not in texts(plots.bands(pairs))
 

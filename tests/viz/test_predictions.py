@@ -19,11 +19,8 @@ from kgot_lab.viz.stepping.predictions import QUESTION_KINDS, Prediction, predic
 from kgot_lab.viz.stepping.stepper import stepper
 
 TRACES = sorted(bundled_path("traces").glob("*.jsonl"))
-QUICK = {
-    "hotpotqa_demo",
-    "same_question_cypher_embedded",
-    "winter_storm",
-}  # the others are in the extended tier
+# the others are in the extended tier
+QUICK = {"hotpotqa_demo", "same_question_cypher_embedded", "winter_storm"}
 RUNS = [
     pytest.param(path, id=path.stem, marks=[pytest.mark.extended] * (path.stem not in QUICK))
     for path in TRACES
@@ -38,11 +35,8 @@ def trace(request):
 @pytest.fixture(scope="module")
 def mended():
     """A run whose first write and first read were refused and mended; one read of it finds nothing."""
-    ballots = [
-        {"choice": "RETRIEVE", "text": "result = ["},
-        {"choice": "RETRIEVE", "text": "result = facts('Nobody')"},
-        *votes("R", "R", "R"),
-    ]
+    texts = ("result = [", "result = facts('Nobody')")
+    ballots = [*({"choice": "RETRIEVE", "text": text} for text in texts), *votes("R", "R", "R")]
     llm = scripted(
         vote=[*votes("I", "I", "I"), *ballots], tools=call(), merge={"reason": "both"}, parse={"answer": "London"},
         write={"statements": ["add("]}, mend=[{"statement": WRITE["statements"][0]}, {"statement": "result = facts('London')"}],

@@ -80,13 +80,8 @@ GRADED = [
 
 
 def asked(role: str, cost: float = 0.01) -> Asked:
-    return Asked(
-        role=role,
-        model="m",
-        prompt=Prompt((Message("user", role),)),
-        reply="x",
-        usage=Usage(900, 100, 2.0, cost),
-    )
+    prompt = Prompt((Message("user", role),))
+    return Asked(role=role, model="m", prompt=prompt, reply="x", usage=Usage(900, 100, 2.0, cost))
 
 
 def test_a_close_call_is_shown_and_not_counted_as_success():
@@ -124,9 +119,8 @@ def test_a_tool_of_ours_and_one_of_a_persons_belong_to_a_kind(tool, kind):
 
 
 def test_coverage_is_the_share_of_the_kinds_a_person_used():
-    assert [tool_coverage(receipt) for receipt in RUN] == [1.0, 0.5, 0.0, 1.0, 0.0] and tool_coverage(
-        BARE[0]
-    ) is None
+    assert [tool_coverage(receipt) for receipt in RUN] == [1.0, 0.5, 0.0, 1.0, 0.0]
+    assert tool_coverage(BARE[0]) is None
 
 
 def test_tools_are_matched_followed_to_success_and_counted_once_a_question():
@@ -135,10 +129,8 @@ def test_tools_are_matched_followed_to_success_and_counted_once_a_question():
     }  # fmt: skip
     flows = {(row["tools"], row["answer"]): row["questions"] for row in tool_choice_flow(RUN).numbers}
     assert flows == {("all of them", "correct"): 2, ("half", "not correct"): 1, ("less", "not correct"): 2}
-    assert {row["tool"]: row["questions"] for row in tool_usage(RUN).numbers} == {
-        "search": 4,
-        "python": 1,
-    }
+    uses = {row["tool"]: row["questions"] for row in tool_usage(RUN).numbers}
+    assert uses == {"search": 4, "python": 1}
     kinds = {
         row["kind of tool"]: (row["correct"], row["not correct"]) for row in category_success(RUN).numbers
     }
@@ -148,11 +140,8 @@ def test_tools_are_matched_followed_to_success_and_counted_once_a_question():
 def test_costs_are_by_role_with_their_rates():
     drawn = role_costs(ledger([asked("vote"), asked("vote"), asked("write", 0.05)]))
     rows = {row["role"]: row for row in drawn.numbers}
-    assert (
-        rows["vote"]["calls"] == 2
-        and rows["vote"]["tokens a second"] == 500
-        and rows["write"]["US dollars a million tokens"] == 50
-    )
+    assert rows["vote"]["calls"] == 2 and rows["vote"]["tokens a second"] == 500
+    assert rows["write"]["US dollars a million tokens"] == 50
     assert "3 calls" in drawn.alt
 
 
@@ -176,12 +165,8 @@ def test_each_plot_is_a_picture_and_a_summary_in_the_folder_of_the_run(tmp_path)
     assert [path.stem for path in drawn] == list(TEN_PLOTS) and len(drawn) == 10
     for path in drawn:
         summary = json.loads(path.with_suffix(".json").read_text())
-        assert (
-            path.read_text().startswith("<svg")
-            and summary["plot"] == path.stem
-            and summary["numbers"]
-            and summary["told"]
-        )
+        assert path.read_text().startswith("<svg") and summary["plot"] == path.stem and summary["numbers"]
+        assert summary["told"]
 
 
 @pytest.mark.extended

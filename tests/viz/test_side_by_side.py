@@ -58,14 +58,8 @@ def test_what_a_model_wrote_cannot_become_markup():
 
 def test_a_run_that_came_to_nothing_says_so():
     (spoken,) = side_by_side([(Started(question="?", dialect="Cypher"),)]).spoken
-    assert spoken.texts == (
-        "Cypher",
-        "nothing was written",
-        "0 statements",
-        "no read gave rows",
-        "",
-        "no answer",
-    )
+    texts = ("Cypher", "nothing was written", "0 statements", "no read gave rows", "", "no answer")
+    assert spoken.texts == texts
 
 
 @pytest.mark.parametrize("runs", [[], [()], [(Answered(text="x", forced=False),)]])

@@ -49,14 +49,8 @@ def articles(page):
 
 
 def test_each_heading_with_something_below_it_is_a_slide(tmp_path):
-    page = build_slides(
-        notebook(
-            tmp_path,
-            "# Why?\n\nOne. Two.\n\n## Because\n\n- **a** first\n- second `b`",
-            "### Nothing below",
-            "## In the package\n\n- files",
-        )
-    )
+    because = "# Why?\n\nOne. Two.\n\n## Because\n\n- **a** first\n- second `b`"
+    page = build_slides(notebook(tmp_path, because, "### Nothing below", "## In the package\n\n- files"))
     first, second = articles(page)
     assert ">Why?" in first and "One. Two." in first
     assert "<strong>a</strong> first" in second and "<code>b</code>" in second
@@ -105,11 +99,8 @@ def test_a_missing_notebook_and_one_without_anything_are_named(tmp_path):
 
 
 def test_nothing_of_a_notebook_is_run_or_fetched(tmp_path):
-    cells = [
-        "# T",
-        "## S\n\n<script>alert(1)</script> [a](javascript:alert(1))",
-        ("show()", {"text/plain": "7"}),
-    ]
+    evil = "## S\n\n<script>alert(1)</script> [a](javascript:alert(1))"
+    cells = ["# T", evil, ("show()", {"text/plain": "7"})]
     page = build_slides(notebook(tmp_path, *cells))
     assert "default-src 'none'" in page and "script-src" not in page and references(page, beside=True) == ()
     with pytest.raises(BadInput, match="would fetch what is not in it"):

@@ -47,11 +47,8 @@ from kgot_lab.viz.stepping.data import MAX_RUN_NODES, preceding_repairs, run_pos
 from kgot_lab.viz.stepping.stepper import stepper
 
 TRACES = sorted(bundled_path("traces").glob("*.jsonl"))
-QUICK = {
-    "hotpotqa_demo",
-    "same_question_cypher_embedded",
-    "winter_storm",
-}  # the others are in the extended tier
+# the others are in the extended tier
+QUICK = {"hotpotqa_demo", "same_question_cypher_embedded", "winter_storm"}
 RUNS = [
     pytest.param(path, id=path.stem, marks=[pytest.mark.extended] * (path.stem not in QUICK))
     for path in TRACES
@@ -181,10 +178,8 @@ def test_a_graph_too_large_to_draw_says_how_much_of_it_is_shown():
     run = stepper(
         [Started(question="?"), Wrote(statement="x", diff=Diff(added_nodes=nodes, added_edges=edges))]
     ).live.data["run"]
-    assert (
-        len(run["graphs"][-1]["nodes"]) == MAX_RUN_NODES
-        and run["graphs"][-1]["note"] == f"Shows {MAX_RUN_NODES} of {MAX_RUN_NODES + 21} nodes."
-    )
+    assert len(run["graphs"][-1]["nodes"]) == MAX_RUN_NODES
+    assert run["graphs"][-1]["note"] == f"Shows {MAX_RUN_NODES} of {MAX_RUN_NODES + 21} nodes."
 
 
 # --- votes, repairs ---
@@ -193,11 +188,8 @@ def test_a_graph_too_large_to_draw_says_how_much_of_it_is_shown():
 def test_a_vote_is_known_by_its_first_question_its_ballots_and_its_end(mended):
     first, second = vote_data(mended)
     assert isinstance(mended[first["start"]], Asked) and isinstance(mended[first["end"]], Voted)
-    assert (
-        [choice for _, choice in first["ballots"]] == ["INSERT"] * 3
-        and first["possible"] == 5
-        and first["choice"] == "INSERT"
-    )
+    assert [choice for _, choice in first["ballots"]] == ["INSERT"] * 3 and first["possible"] == 5
+    assert first["choice"] == "INSERT"
     assert all(isinstance(mended[at], Ballot) for at, _ in (*first["ballots"], *second["ballots"]))
     assert second["choice"] == "RETRIEVE" and second["start"] > first["end"]
 
@@ -213,9 +205,8 @@ def test_a_mended_statement_is_shown_with_every_form_it_had_and_why_each_was_ref
     first, second = preceding_repairs(mended, at)
     assert (first.statement, first.mended, second.mended) == ("add(", "add(1", mended[at].statement)
     words = stepper(mended).live.data["run"]["events"][at]["words"]
-    assert "2 times before" in words and words.index(">add(<") < words.index(">add(1<") < words.index(
-        "Ada Lovelace"
-    )
+    assert "2 times before" in words
+    assert words.index(">add(<") < words.index(">add(1<") < words.index("Ada Lovelace")
     assert words.count("refused: ") == 2
 
 
@@ -231,9 +222,8 @@ def test_each_fact_knows_since_which_event_it_is_there_and_where_it_is_said(trac
     for fact in facts:
         if fact["since"] > 0:
             wrote = trace.events[fact["since"]]
-            assert isinstance(wrote, Wrote) and fact["text"] in {
-                fact_of(edge) for edge in wrote.diff.added_edges
-            }
+            assert isinstance(wrote, Wrote)
+            assert fact["text"] in {fact_of(edge) for edge in wrote.diff.added_edges}
         for said in fact["said"]:
             where = passages[said["passage"]] if said["passage"] >= 0 else None
             assert where is None or isinstance(trace.events[where["event"]], ToolReturned)
@@ -290,11 +280,8 @@ def test_no_text_of_a_run_becomes_markup():
 
 def test_no_text_of_a_fork_becomes_markup():
     events = evil_events()
-    changed = [
-        *events[:1],
-        Asked(role=EVIL, model=EVIL, prompt=events[1].prompt, reply="other" + EVIL),
-        *events[2:],
-    ]
+    asked = Asked(role=EVIL, model=EVIL, prompt=events[1].prompt, reply="other" + EVIL)
+    changed = [*events[:1], asked, *events[2:]]
     made = Fork(tuple(changed), graph_after(changed), 1, 0, 1, EVIL)
     (fork,) = stepper(events, forks=[made]).live.data["forks"]
     tags = Tags(fork["change"]["lines"])
@@ -309,17 +296,10 @@ def test_the_picture_holds_question_steps_answer_and_the_last_graph(trace, walke
     said = " ".join(
         node.text or "" for node in ET.fromstring(picture.svg).iter() if node.tag.endswith("}text")
     )
-    assert (
-        "Answer: " in said
-        and "Step 1: search(" in said
-        and trace.question.split()[0] in said
-        and "wrote +" in said
-    )
-    assert (
-        picture.nodes == len(graph_after(trace.events))
-        and picture_key(picture.svg)
-        and picture.svg.count("data-picture") == 1
-    )
+    assert "Answer: " in said and "Step 1: search(" in said and trace.question.split()[0] in said
+    assert "wrote +" in said
+    assert picture.nodes == len(graph_after(trace.events)) and picture_key(picture.svg)
+    assert picture.svg.count("data-picture") == 1
     assert trace.question.split()[-1] in picture.alt and picture._repr_html_().startswith("<img src=")
 
 
@@ -403,10 +383,8 @@ def test_a_page_that_was_opened_again_is_given_the_forks_it_does_not_have():
     view = stepper(STORM, forks=[VOLCANO])
     view.fork(3, "Nothing was found.")
     answer = view._handle_message({"forks": 1})
-    assert (
-        answer == {"forks": view.live.data["forks"][1:], "number": 2}
-        and view._handle_message({"forks": 2}) == {}
-    )
+    assert answer == {"forks": view.live.data["forks"][1:], "number": 2}
+    assert view._handle_message({"forks": 2}) == {}
 
 
 def test_a_statement_that_does_not_run_is_refused_in_words_and_makes_no_fork():
@@ -419,18 +397,12 @@ def test_a_statement_that_does_not_run_is_refused_in_words_and_makes_no_fork():
 
 
 def test_a_fork_with_a_model_and_a_tool_goes_on_to_an_answer(mended):
-    llm = scripted(
-        write={"statements": ['add("Ada Lovelace", "born in", "Paris")']},
-        vote=votes("R", "R", "R"),
-        parse={"answer": "Paris"},
-    )
+    statements = ['add("Ada Lovelace", "born in", "Paris")']
+    llm = scripted(write={"statements": statements}, vote=votes("R", "R", "R"), parse={"answer": "Paris"})
     view = stepper(mended, live=Resources([TOOL], llm))
     made = view.fork(of(ToolReturned, mended), "Ada Lovelace was born in Paris.")
-    assert (
-        view.live.data["model"]
-        and made.answer == "Paris" == view.live.data["forks"][0]["answer"]
-        and made.asked == 5
-    )
+    assert view.live.data["model"] and made.answer == "Paris" == view.live.data["forks"][0]["answer"]
+    assert made.asked == 5
 
 
 def test_a_statement_that_ran_at_once_has_no_repairs(mended):
@@ -446,27 +418,18 @@ def test_a_tool_that_breaks_in_a_fork_is_said_in_the_view(mended):
     def broken(query: str) -> str:
         raise ZeroDivisionError("the tool is broken")
 
-    read = {
-        "forced": {"statement": "result = []"},
-        "reread": {"statement": "result = []"},
-        "guess": {"answer": "?"},
-    }
+    nothing = {"statement": "result = []"}
+    read = {"forced": nothing, "reread": nothing, "guess": {"answer": "?"}}
     llm = scripted(tools=call("Paris"), vote=votes("I"), **read)
-    view = stepper(
-        mended,
-        live=Resources(
-            [TextTool("search", TOOL.description, {"query": "what to look for"}, broken, finds="query")], llm
-        ),
-    )
+    tool = TextTool("search", TOOL.description, {"query": "what to look for"}, broken, finds="query")
+    view = stepper(mended, live=Resources([tool], llm))
     tools = next(
         number for number, event in enumerate(mended) if isinstance(event, Asked) and event.role == "tools"
     )
     view._handle_message({"fork": tools, "change": json.dumps(call("Paris"))})
     returned = [event for event in view.forks[0].events if isinstance(event, ToolReturned) and event.failed]
-    assert (
-        returned[0].text == "search is broken: ZeroDivisionError: the tool is broken"
-        and view.forks[0].answer == "?"
-    )
+    assert returned[0].text == "search is broken: ZeroDivisionError: the tool is broken"
+    assert view.forks[0].answer == "?"
 
 
 def test_a_vote_that_was_never_held_is_no_vote():
@@ -487,29 +450,18 @@ def test_every_kind_of_event_has_a_caption_of_its_own():
         happened.Parsed(text="", problem="none"),
         Voted(choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0),
     ]
-    assert all(caption(event) != type(event).__name__ for event in other) and len(
-        {caption(event) for event in other}
-    ) == len(other)
+    assert all(caption(event) != type(event).__name__ for event in other)
+    assert len({caption(event) for event in other}) == len(other)
 
 
 def test_the_picture_of_a_hostile_run_is_sound_and_fetches_nothing():
     picture = stepper(evil_events()).picture
     root = ET.fromstring(picture.svg)
-    assert {node.tag.split("}")[1] for node in root.iter()} <= {
-        "svg",
-        "title",
-        "desc",
-        "rect",
-        "text",
-        "g",
-        "path",
-        "polygon",
-        "circle",
-    }
+    drawn_tags = {node.tag.split("}")[1] for node in root.iter()}
+    assert drawn_tags <= {"svg", "title", "desc", "rect", "text", "g", "path", "polygon", "circle"}
     names = {name for node in root.iter() for name in node.attrib}
-    assert (
-        not [name for name in names if "href" in name or name.startswith("on")] and "url(" not in picture.svg
-    )
+    assert not [name for name in names if "href" in name or name.startswith("on")]
+    assert "url(" not in picture.svg
 
 
 def test_without_a_sandbox_an_edited_statement_says_so():

@@ -52,13 +52,8 @@ def aligner(model):
 @pytest.fixture(scope="module")
 def compared(model):
     def made(one, other, verifier=None):
-        return compare_texts(
-            one,
-            other,
-            make_skeletons([one, other], LinguisticSkeletons(), cache=False),
-            model,
-            verifier=verifier,
-        )
+        skeletons = make_skeletons([one, other], LinguisticSkeletons(), cache=False)
+        return compare_texts(one, other, skeletons, model, verifier=verifier)
 
     return made
 
@@ -170,10 +165,8 @@ def test_words_that_leaked_into_a_skeleton_are_named(compared):
 @pytest.mark.parametrize("delta", [-0.2, 0.02, 0.1, 0.4])
 def test_the_band_of_the_delta_is_said_in_words_and_framed_in_the_gauge(delta):
     view = structure(TextPair("a text", "another text", 0.4, 0.4 + delta, ("x", "y")))
-    assert (
-        view.pair.band == BANDS[[-0.2, 0.02, 0.1, 0.4].index(delta)]
-        and f"in the {view.pair.band} band" in view.alt
-    )
+    assert view.pair.band == BANDS[[-0.2, 0.02, 0.1, 0.4].index(delta)]
+    assert f"in the {view.pair.band} band" in view.alt
     bold = [
         text.text for text in ET.fromstring(view.svg).iter(f"{SVG}text") if text.get("font-weight") == "bold"
     ]
@@ -206,10 +199,8 @@ def test_the_headline_says_whether_there_is_an_edge_and_who_objects(skeleton, sa
 
 
 def test_a_threshold_that_is_just_reached_is_reached():
-    assert (
-        "Both thresholds given are reached"
-        in structure(TextPair("a", "b", 0.25, 0.3), thresholds=Thresholds(0.3, 0.05)).alt
-    )
+    view = structure(TextPair("a", "b", 0.25, 0.3), thresholds=Thresholds(0.3, 0.05))
+    assert "Both thresholds given are reached" in view.alt
     missed = structure(TextPair("a", "b", 0.25, 0.299999), thresholds=Thresholds(0.3, 0.05)).alt
     assert "the skeletons are not alike enough" in missed and "the delta is too small" in missed
 
@@ -231,10 +222,8 @@ def test_where_a_new_verdict_differs_from_the_kept_one_both_are_told(found, mode
     graph, _, edges = found
     vetoed = edges.vetoed[0]
     lenient = Aligner(model, limits=Cutoffs(partners=0, turned=9, same=9, consistency=0, score=0, denial=9))
-    assert (
-        f"The edge itself keeps another verdict: {vetoed.properties['veto']}"
-        in structure(vetoed, graph, aligner=lenient).alt
-    )
+    verdict = f"The edge itself keeps another verdict: {vetoed.properties['veto']}"
+    assert verdict in structure(vetoed, graph, aligner=lenient).alt
 
 
 def test_of_several_edges_the_largest_delta_is_shown_first_and_another_by_choice(found):
@@ -264,9 +253,8 @@ def test_long_texts_are_cut_with_a_count_and_stand_whole_in_the_tables(compared,
     assert len(long) > 5000 and float(ET.fromstring(view.svg).get("height")) < 2500
     assert any(re.match(r"… and \d+ more rows that are not drawn", text) for text in drawn(view))
     assert sheet(view, "The texts").rows == ((long, DAM),) and long in view.table().html
-    assert len(sheet(view, "Texts, ").rows) == 75 and whole([long])[-60:] in whole(
-        [sheet(view, "The texts").text.replace("  ", "")]
-    )
+    assert len(sheet(view, "Texts, ").rows) == 75
+    assert whole([long])[-60:] in whole([sheet(view, "The texts").text.replace("  ", "")])
     said = next(text for text in drawn(structure(compared(long, DAM))) if "more characters" in text)
     assert 0 < int(re.sub(r"\D", "", said)) < len(whole([long]))
 
@@ -275,10 +263,8 @@ def test_what_is_shown_and_what_is_counted_make_up_the_text():
     text = "a river of words " * 60
     lines, left_out = fit_lines(text, COLUMN, FONT, 5)
     assert len(lines) == 5 and lines[-1].endswith(" …")
-    assert len(whole(lines)) - 1 + left_out == len(whole([text])) and fit_lines("short", COLUMN, FONT, 5) == (
-        ["short"],
-        0,
-    )
+    assert len(whole(lines)) - 1 + left_out == len(whole([text]))
+    assert fit_lines("short", COLUMN, FONT, 5) == (["short"], 0)
 
 
 @every("text", [DAM, "W" * 300, CHINESE * 20, "well-known " * 30, "  spaced \n out  ", "", "m" + " mm" * 90])
@@ -298,20 +284,10 @@ def test_hostile_texts_stay_texts(compared, aligner):
         f"{SVG}{name}" for name in ("svg", "title", "desc", "g", "rect", "path", "text", "circle")
     }
     tables = ET.fromstring(f"<div>{view.table().html}</div>")
-    assert {node.tag for node in tables.iter()} <= {
-        "div",
-        "table",
-        "caption",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-    }
-    assert (
-        all(letter.isprintable() or letter == "\n" for letter in repr(view) + repr(view.table()))
-        and "<script>" in view.alt
-    )
+    tags = {node.tag for node in tables.iter()}
+    assert tags <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+    assert all(letter.isprintable() or letter == "\n" for letter in repr(view) + repr(view.table()))
+    assert "<script>" in view.alt
     named = {name for node in ET.fromstring(view.svg).iter() for name in node.attrib}
     assert not named & {"href", "src", "onclick"} and "url(" not in view.svg
 

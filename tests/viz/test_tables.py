@@ -75,16 +75,11 @@ def test_the_table_of_a_path_names_its_nodes_and_edges_in_order():
 def test_a_stepper_has_a_row_for_each_event_of_each_run_and_the_graph():
     found = sheets(stepper(RUN, forks=[FORK]))
     (marks,) = set(found) - {"The run", "Fork 1", "Nodes", "Edges"}
-    assert marks.startswith("The answer: La Nina contributed") and all(
-        mark == "evidence" for mark, *_ in found[marks]
-    )
+    assert marks.startswith("The answer: La Nina contributed")
+    assert all(mark == "evidence" for mark, *_ in found[marks])
     assert len(found["The run"]) == len(RUN.events) and len(found["Fork 1"]) == len(FORK.events)
-    assert found["The run"][0] == (
-        "0",
-        "Start",
-        "question",
-        "Why did the US have a winter storm in late January 2026?",
-    )
+    question = "Why did the US have a winter storm in late January 2026?"
+    assert found["The run"][0] == ("0", "Start", "question", question)
     assert found["The run"][-1][2:] == (
         "answer: La Nina contributed to the winter storm, and Arctic…",
         found["The run"][-1][3],
@@ -107,14 +102,8 @@ def test_a_pipeline_has_a_row_for_each_box_which_says_what_it_comes_after():
 
 def test_a_table_of_texts_says_the_same_in_markdown_and_latex_and_is_harmless_there():
     made = table([{"name": "Ada", "year": 1815}, {"name": EVIL, "year": None}])
-    assert made.markdown.splitlines()[:5] == [
-        "**2 rows**",
-        "",
-        "| name | year |",
-        "| --- | --- |",
-        "| Ada | 1815 |",
-    ]
+    lines = ["**2 rows**", "", "| name | year |", "| --- | --- |", "| Ada | 1815 |"]
+    assert made.markdown.splitlines()[:5] == lines
     assert r"\begin{tabular}{ll}" in made.latex and r"Ada & 1815 \\" in made.latex
-    assert "<script" not in made.markdown.replace(
-        "\\<", ""
-    ) and "\u202e" not in made.markdown + made.latex + repr(made)
+    assert "<script" not in made.markdown.replace("\\<", "")
+    assert "\u202e" not in made.markdown + made.latex + repr(made)

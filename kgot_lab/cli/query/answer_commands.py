@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -147,38 +147,22 @@ def _answer_and_print(
     queried: QueriedGraph = context.obj
     model, models = (output.model, output.models) if isinstance(output, _AnswerOptions) else (None, None)
     if queried.dry:
-        terminal.say(
-            f"would tell it {f'by {model}' if model else 'as context, without a model'}: one call of a model"
-            if model
-            else "would ask no model"
-        )
+        by = f"by {model}: one call of a model"
+        terminal.say(f"would tell it {by}" if model else "would ask no model")
         return None
     with time_limit(output.timeout):
         graph = queried.graph  # read before a model is loaded, to report a wrong name at once
-        llm = (
-            terminal.connect_model(model, models=str(models) if models else None)
-            if model and len(graph)
-            else None
-        )
+        llm = None
+        if model and len(graph):
+            llm = terminal.connect_model(model, models=str(models) if models else None)
         answer = make(queried, llm)
+    text = answer.text
     if output.as_json:
-        record = {
-            "question": answer.question,
-            "text": answer.text,
-            "context": answer.context,
-            "nodes": list(answer.nodes),
-            "cited": list(answer.cited),
-        }
-        write_answer(
-            json.dumps(
-                record | {"cited falsely": list(answer.false), "model": answer.model},
-                ensure_ascii=False,
-                indent=1,
-            ),
-            output.output,
-        )
-    else:
-        write_answer(answer.text, output.output)
+        fields = ("question", "text", "context", "nodes", "cited")
+        record = {name: getattr(answer, name) for name in fields}
+        record |= {"cited falsely": answer.false, "model": answer.model}
+        text = json.dumps(record, ensure_ascii=False, indent=1)
+    write_answer(text, output.output)
     if answer.model and not answer.cited:
         terminal.say("note: the answer names no node that it rests on")
     if answer.cited:
@@ -225,11 +209,8 @@ def _concepts(
         raise BadInput(f"{output} is there already, and would be lost: name another file")
     folder = Path(queried.where).expanduser()
     graph = queried.graph
-    passages = [
-        passage
-        for passage in list_passages(graph, folder if folder.is_dir() else None)
-        if passage.file.startswith(only)
-    ][:most]
+    listed = list_passages(graph, folder if folder.is_dir() else None)
+    passages = [passage for passage in listed if passage.file.startswith(only)][:most]
     if not passages:
         raise BadInput(
             f"nothing in {queried.where} says enough to be read: no paragraph of a document, and no description of code"
@@ -243,14 +224,8 @@ def _concepts(
         return
     terminal.say(f"estimate: {estimate}")
     with terminal.progress_bar("passages") as progress:
-        extracted = read_concepts(
-            graph,
-            passages,
-            llm,
-            about=not relations,
-            cache=False if queried.fresh else None,
-            progress=progress,
-        )
+        reading: dict[str, Any] = {"about": not relations, "cache": False if queried.fresh else None}
+        extracted = read_concepts(graph, passages, llm, progress=progress, **reading)
     write_graph(extracted.graph, output)
     terminal.say(repr(extracted))
     terminal.say(f"{output}: {extracted.graph}")

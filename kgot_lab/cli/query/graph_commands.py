@@ -58,9 +58,8 @@ def _batch(
     queried: QueriedGraph = context.obj
     lines = (terminal.standard_input().read() if file == "-" else _read_questions(Path(file))).splitlines()
     if queried.dry:
-        terminal.say(
-            f"would ask {len([line for line in lines if line.strip()])} questions of {queried.where}"
-        )
+        count = len([line for line in lines if line.strip()])
+        terminal.say(f"would ask {count} questions of {queried.where}")
         return
     lines_out, failed = [], 0
     with time_limit(timeout):
@@ -70,13 +69,9 @@ def _batch(
                 row = {"asked": answer.line, "error": answer.error}
                 terminal.say(f"error: {answer.line}: {answer.error}")
             else:
-                columns, rows = visible_rows(answer.result, OutputOptions(OutputFormat.JSON))
-                row = {
-                    "asked": answer.line,
-                    **json.loads(
-                        format_result(answer.result, columns, rows, OutputOptions(OutputFormat.JSON))
-                    ),
-                }
+                as_json = OutputOptions(OutputFormat.JSON)
+                result = format_result(answer.result, *visible_rows(answer.result, as_json), as_json)
+                row = {"asked": answer.line, **json.loads(result)}
             lines_out.append(json.dumps(row, ensure_ascii=False))
             if output is None:
                 write_answer(lines_out[-1], None)
@@ -131,25 +126,16 @@ def _validate(
         terminal.say(f"would check {queried.where} against the twelve rules")
         return
     with time_limit(timeout):
-        rules = {VocabularyName.UNIFIED: UNIFIED, VocabularyName.CODE: CODE, VocabularyName.CURATED: CURATED}[
-            vocabulary
-        ]
+        rules = {"unified": UNIFIED, "code": CODE, "curated": CURATED}[vocabulary]
         report = check_rules(queried.graph, rules)
         rows = [
             (each.rule.number, fault.level, fault.where, fault.what, fault.do)
             for each in report.broken
             for fault in each.faults[:most]
         ]
-    counts = tuple(
-        f"rule {each.rule.number}, {each.rule.says}: broken {len(each):,} times" for each in report.broken
-    )
-    result = TableFound(
-        str(report),
-        ("rule", "severity", "where", "what", "do"),
-        tuple(rows[:most]),
-        counts,
-        queried.graph.ids[:1] or ("",),
-    )
+    counts = tuple(f"rule {e.rule.number}, {e.rule.says}: broken {len(e):,} times" for e in report.broken)
+    columns = ("rule", "severity", "where", "what", "do")
+    result = TableFound(str(report), columns, tuple(rows[:most]), counts, queried.graph.ids[:1] or ("",))
     print_result(result, OutputOptions(format, output, explain=bool(rows)), verdict=True)
     if not report.sound:
         raise typer.Exit(RULES_BROKEN)
@@ -201,9 +187,8 @@ def _import_graph(
     differing = [node.id for node in second.nodes if node.id in first and first.node(node.id) != node]
     identities = {edge.identity for edge in first.edges}
     nodes = [*first.nodes, *(node for node in second.nodes if node.id not in first)]
-    merged = PropertyGraph.of(
-        nodes, [*first.edges, *(edge for edge in second.edges if edge.identity not in identities)]
-    )
+    edges = [*first.edges, *(edge for edge in second.edges if edge.identity not in identities)]
+    merged = PropertyGraph.of(nodes, edges)
     _require_new(output)
     write_graph(merged, output)
     terminal.say(f"{output}: {merged}")
@@ -258,9 +243,8 @@ def _print_comparison(
         terminal.say(f"would compare {queried.where} with {other}")
         return
     with time_limit(timeout):
-        result = list_changes(
-            queried.graph, QueriedGraph(other, queried.namespace, fresh=queried.fresh).graph
-        )
+        compared = QueriedGraph(other, queried.namespace, fresh=queried.fresh)
+        result = list_changes(queried.graph, compared.graph)
     print_result(result, OutputOptions(format, output))
 
 

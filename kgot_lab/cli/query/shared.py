@@ -74,19 +74,15 @@ class QueriedGraph:
         if "graph" in self.beside:
             raise BadInput("--with graph=… : graph is the name of the one that is asked; give another")
         return MultiGraph.of(
-            {"graph": self._open(self.where)}
-            | {name: self._open(where) for name, where in self.beside.items()}
+            {n: self._open(where) for n, where in {"graph": self.where, **self.beside}.items()}
         )
 
     def _open(self, where: str) -> PropertyGraph:
         from kgot_lab.io.dask_workers import dask_client
         from kgot_lab.kgos.query.graph_loading import load_graph
 
-        options: dict[str, Any] = {
-            "namespace": self.namespace,
-            "cache": False if self.fresh else None,
-            "say": self._say,
-        }
+        cache = False if self.fresh else None
+        options: dict[str, Any] = {"namespace": self.namespace, "cache": cache, "say": self._say}
         if not Path(where).expanduser().is_dir():
             return load_graph(where, **options)
         with dask_client(self.dask) if self.dask else nullcontext() as client:
@@ -124,22 +120,16 @@ def checked_output(context: typer.Context, output: Path | None) -> Path | None:
         return output
     for location in (queried.where, *queried.beside.values()):
         path = Path(location).expanduser()
-        if (
-            "://" not in location
-            and path.exists()
-            and (path.resolve() == output.resolve() or path.resolve() in output.resolve().parents)
-        ):
+        if "://" in location or not path.exists():
+            continue
+        if path.resolve() in (output.resolve(), *output.resolve().parents):
             is_what = "what is asked" if path.is_file() else f"a file of {location}, which is asked"
             raise BadInput(f"{output} is {is_what}: name another --output")
     return output
 
 
 ANSWER_FILE = option("write the answer into this file", "--output", callback=checked_output)
-_SHORT_FORMS = {
-    "as_json": OutputFormat.JSON,
-    "as_csv": OutputFormat.CSV,
-    "as_markdown": OutputFormat.MARKDOWN,
-}
+_SHORT_FORMS = {f"as_{form}": form for form in (OutputFormat.JSON, OutputFormat.CSV, OutputFormat.MARKDOWN)}
 
 
 @dataclass(frozen=True)
@@ -205,12 +195,9 @@ def print_result(result: MethodResult, shape: OutputOptions, *, verdict: bool = 
     from kgot_lab.kgos.methods.goals import Capability
 
     columns, rows = visible_rows(result, shape)
-    write_answer(
-        format_result(result, columns, rows, shape),
-        shape.output,
-        bold=2 if rows and shape.format == OutputFormat.TABLE else 0,
-        color=shape.color,
-    )
+    text = format_result(result, columns, rows, shape)
+    bold = 2 if rows and shape.format == OutputFormat.TABLE else 0
+    write_answer(text, shape.output, bold=bold, color=shape.color)
     if shape.format in (OutputFormat.TABLE, OutputFormat.CSV) and not shape.quiet and not shape.explain:
         for line in result.why if not rows else ():
             terminal.say(line)
@@ -226,16 +213,14 @@ def visible_rows(result: MethodResult, shape: OutputOptions) -> tuple[list[str],
     """
     columns, rows = list(result.COLUMNS), [tuple(row) for row in result.rows()]
     if shape.threshold is not None:
-        position = next(
-            (columns.index(name) for name in ("score", "risk", "priority", "value") if name in columns), None
-        )
+        scored = [name for name in ("score", "risk", "priority", "value") if name in columns]
+        position = columns.index(scored[0]) if scored else None
         if position is None:
             raise BadInput(
                 f"this answer has no score to hold against --threshold; its columns are {', '.join(columns)}"
             )
-        rows = [
-            row for row in rows if isinstance(row[position], int | float) and row[position] >= shape.threshold
-        ]
+        least = shape.threshold
+        rows = [row for row in rows if isinstance(row[position], int | float) and row[position] >= least]
     rows = rows[: shape.max_results]
     partial_scores = ("embedding", "text", "graph", "intent", "path", "sources")
     if not shape.explain and set(partial_scores) <= set(columns) and shape.format != OutputFormat.JSON:
@@ -253,32 +238,20 @@ def format_result(
 
     if shape.format == OutputFormat.JSON:
         records = [dict(zip(columns, row, strict=True)) for row in rows]
-        return json.dumps(
-            {"title": result.title, "rows": records, "why": list(result.why)},
-            ensure_ascii=False,
-            indent=1,
-            default=_to_jsonable,
-        )
+        page = {"title": result.title, "rows": records, "why": list(result.why)}
+        return json.dumps(page, ensure_ascii=False, indent=1, default=_to_jsonable)
     if shape.format == OutputFormat.CSV:
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         table.writerow(columns)
         table.writerows([[_format_cell(value, short=False) for value in row] for row in rows])
         return text.getvalue().rstrip("\n")
-    cells = tuple(
-        tuple(
-            Cell(_format_cell(value, short=shape.format == OutputFormat.TABLE and not shape.explain))
-            for value in row
-        )
-        for row in rows
-    )
+    short = shape.format == OutputFormat.TABLE and not shape.explain
+    cells = tuple(tuple(Cell(_format_cell(value, short=short)) for value in row) for row in rows)
     grid = Grid(result.title, tuple(columns), cells, words=True)
     body = grid.markdown if shape.format == OutputFormat.MARKDOWN else grid.text if rows else result.title
-    reasons = (
-        [f"- {line}" if shape.format == OutputFormat.MARKDOWN else f"  {line}" for line in result.why]
-        if shape.explain
-        else []
-    )
+    bullet = "- " if shape.format == OutputFormat.MARKDOWN else "  "
+    reasons = [f"{bullet}{line}" for line in result.why] if shape.explain else []
     return "\n".join([body, *([""] * bool(reasons and shape.format == OutputFormat.MARKDOWN)), *reasons])
 
 
@@ -290,10 +263,8 @@ def write_answer(text: str, output: Path | None, *, bold: int = 0, color: bool |
         lines = list(map(printable_line, text.split("\n")))
         if color is None and os.environ.get("NO_COLOR"):
             color = False
-        typer.echo(
-            "\n".join([*(typer.style(line, bold=True, fg="cyan") for line in lines[:bold]), *lines[bold:]]),
-            color=color,
-        )
+        head = (typer.style(line, bold=True, fg="cyan") for line in lines[:bold])
+        typer.echo("\n".join([*head, *lines[bold:]]), color=color)
     else:
         write_atomically(output, text + "\n", "the answer")
 
@@ -354,9 +325,8 @@ def select_graph(
         if name in other_graphs:
             raise BadInput(f"--with names {name} twice: each graph has a name of its own")
         other_graphs[name] = location
-    if dask is not None and not any(
-        Path(assignment).expanduser().is_dir() for assignment in (graph, *other_graphs.values())
-    ):
+    places = (graph, *other_graphs.values())
+    if dask is not None and not any(Path(place).expanduser().is_dir() for place in places):
         raise BadInput("--dask shares out the reading of a folder, and no folder is named: leave --dask out")
     context.obj = QueriedGraph(graph, namespace, other_graphs, fresh, dry, dask=dask)
 
@@ -367,28 +337,22 @@ def build_command(question: GraphQuestion) -> Callable[..., None]:
     def run(**values: Any) -> None:
         context: typer.Context = values.pop("context")
         queried: QueriedGraph = context.obj
-        shape = FormatOptions(
-            **{parameter.name: values.pop(parameter.name) for parameter in fields(FormatOptions)}
-        ).shape()
+        chosen = {item.name: values.pop(item.name) for item in fields(FormatOptions)}
+        shape = FormatOptions(**chosen).shape()
         arguments = {parameter.name: values[parameter.name] for parameter in question.parameters}
-        arguments = {
-            name: value or None if isinstance(value, list) else value for name, value in arguments.items()
-        }
+        arguments |= {name: None for name, value in arguments.items() if value == []}
         if queried.dry:
-            settings = ", ".join(
-                f"{name} = {value!r}" for name, value in arguments.items() if value not in (None, [], False)
-            )
-            terminal.say(
-                f"would ask {question.name} of {queried.where}{settings and f' with {settings}'}: {question.help}"
-            )
+            given = {name: value for name, value in arguments.items() if value not in (None, [], False)}
+            settings = ", ".join(f"{name} = {value!r}" for name, value in given.items())
+            asked = f"{question.name} of {queried.where}{settings and f' with {settings}'}"
+            terminal.say(f"would ask {asked}: {question.help}")
             return
         queried.quiet = shape.quiet
         with time_limit(shape.timeout):
             # a search ranks several graphs jointly, and lists a thing that two contain once; other questions
             # see one graph
-            result = question.ask(
-                queried.ranked_graphs if question.name == "search" else queried.graph, **arguments
-            )
+            asked_graph = queried.ranked_graphs if question.name == "search" else queried.graph
+            result = question.ask(asked_graph, **arguments)
         print_result(result, shape)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]

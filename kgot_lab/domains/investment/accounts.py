@@ -93,9 +93,8 @@ class Accounts(TableBacked):
         Raises BadInput if there is no such profile.
         """
         with self.storage.reading():
-            ((owner, risk, horizon, goals, preferences),) = (
-                self._read_profile(user) or self._refuse_unknown_user()
-            )
+            profile = self._read_profile(user) or self._refuse_unknown_user()
+            ((owner, risk, horizon, goals, preferences),) = profile
             user = _check_user(user)
             positions = self.storage.rows(sql.POSITIONS, {"user": user})
             watched = self.storage.rows(sql.WATCHED, {"user": user})
@@ -178,19 +177,16 @@ class Accounts(TableBacked):
                 return False
             self._read_profile(briefing.user) or self._refuse_unknown_user()
             body = json.dumps(briefing.to_json(), sort_keys=True)
-            at = to_micros(self.now(), "now")
-            self.storage.rows(
-                sql.POST_BRIEFING, {"key": briefing.key, "user": briefing.user, "body": body, "at": at}
-            )
+            values = {"key": briefing.key, "user": briefing.user, "body": body}
+            self.storage.rows(sql.POST_BRIEFING, values | {"at": to_micros(self.now(), "now")})
             return True
 
     def outbox(self, *, unsent: bool = False) -> tuple[OutboxEntry, ...]:
         """Return the posted briefings, the oldest first, or only the `unsent` ones."""
+        rows = self.storage.rows(sql.UNSENT_BRIEFINGS if unsent else sql.POSTED_BRIEFINGS)
         return tuple(
             OutboxEntry(key, user, json.loads(body), from_micros(created), from_micros_or_none(sent))
-            for key, user, body, created, sent in self.storage.rows(
-                sql.UNSENT_BRIEFINGS if unsent else sql.POSTED_BRIEFINGS
-            )
+            for key, user, body, created, sent in rows
         )
 
     def sent_briefings(self, user: str) -> frozenset[str]:
@@ -241,10 +237,9 @@ def _check_amount(value: Decimal | int | str, what: str) -> Decimal:
 
     Floats are refused, because they are not exact.
     """
+    is_number = isinstance(value, Decimal | int | str) and not isinstance(value, bool)
     try:
-        amount = (
-            Decimal(value) if isinstance(value, Decimal | int | str) and not isinstance(value, bool) else None
-        )
+        amount = Decimal(value) if is_number else None
     except InvalidOperation:
         amount = None
     if amount is None or not amount.is_finite() or amount < 0:

@@ -41,10 +41,10 @@ class Wishes:
         try:
             if not isinstance(settings, Mapping) or not settings.keys() <= cls.__dataclass_fields__.keys():
                 raise TypeError
-            set_values = {
+            listed = {
                 name: frozenset(map(str, settings[name])) for name in ("muted", "actions") if name in settings
             }
-            wishes = cls(**dict(settings) | set_values)
+            wishes = cls(**dict(settings) | listed)
             float(wishes.least_strength), float(wishes.least_weight)
             return wishes
         except (TypeError, ValueError):
@@ -101,15 +101,13 @@ class Briefing:
         symbols = [
             f"{each.symbol} ({'held' if each.symbol in self.held else 'watched'})" for each in self.reached
         ]
-        lines = [
-            f"{self.action} signal, strength {self.strength:.2f}, for {', '.join(symbols)}: {self.summary}"
-        ]
+        head = f"{self.action} signal, strength {self.strength:.2f}, for {', '.join(symbols)}"
+        lines = [f"{head}: {self.summary}"]
         lines += [f"path: {each} (weight {each.weight:.2f})" for each in self.reached]
         lines += [f"evidence: {display_name(each)} ({each.id})" for each in self.evidence]
         until = self.live_until.isoformat() if self.live_until else "no time that is known"
-        return "\n".join(
-            [*lines, f"generated {self.generated_at.isoformat()}, fresh until {until}", DISCLAIMER]
-        )
+        fresh = f"generated {self.generated_at.isoformat()}, fresh until {until}"
+        return "\n".join([*lines, fresh, DISCLAIMER])
 
     def to_json(self) -> dict[str, Json]:
         """Return the briefing as stored in the outbox."""
@@ -155,15 +153,11 @@ def signals(view: InvestmentView) -> tuple[Signal, ...]:
     with view.reading():
         insights = [insight for insight in view.nodes("Insight") if Signal(insight).action]
         edges = view.edges_from([insight.node.id for insight in insights], ["derived_from"])
-        sources = {
-            insight.node.id: insight.node for insight in view.nodes_by_id(edge.edge.target for edge in edges)
-        }
+        sources = {dated.node.id: dated.node for dated in view.nodes_by_id(e.edge.target for e in edges)}
     by_signal: dict[str, dict[str, Node]] = {}
     for edge in edges:
         by_signal.setdefault(edge.edge.source, {})[edge.edge.target] = sources[edge.edge.target]
-    return tuple(
-        Signal(insight, tuple(by_signal.get(insight.node.id, {}).values()), view.time) for insight in insights
-    )
+    return tuple(Signal(i, tuple(by_signal.get(i.node.id, {}).values()), view.time) for i in insights)
 
 
 def decide(
@@ -180,24 +174,15 @@ def decide(
     relevant = [asset for asset in reached if asset.symbol in symbols]
     strong_enough = tuple(asset for asset in relevant if asset.weight >= wishes.least_weight)
     if not strong_enough:
-        return Withheld(
-            "what it reaches is too far away"
-            if relevant
-            else "it reaches nothing that the user holds or watches"
-        )
-    properties = signal.insight.node.properties
+        far = "what it reaches is too far away"
+        return Withheld(far if relevant else "it reaches nothing that the user holds or watches")
+    insight = signal.insight
+    expiries = [asset.live_until for asset in strong_enough if asset.live_until is not None]
     return Briefing(
-        holdings.user,
-        signal.insight.node.id,
-        signal.action,
-        signal.strength,
-        str(properties["summary"]),
-        strong_enough,
-        holdings.held,
-        signal.evidence,
-        signal.insight.created_at,
-        min((asset.live_until for asset in strong_enough if asset.live_until is not None), default=None),
-    )
+        holdings.user, insight.node.id, signal.action, signal.strength,
+        str(insight.node.properties["summary"]), strong_enough, holdings.held, signal.evidence,
+        insight.created_at, min(expiries, default=None),
+    )  # fmt: skip
 
 
 def _reason_against(signal: Signal, wishes: Wishes) -> Withheld | None:
@@ -228,12 +213,10 @@ def briefings(
     keys. Reach is computed only for signals that can lead to a briefing.
     """
     for signal in signals(view):
-        if (
-            _reason_against(signal, wishes)
-            or briefing_key(holdings.user, signal.insight.node.id, signal.action) in posted_keys
-        ):
+        id = signal.insight.node.id
+        if _reason_against(signal, wishes) or briefing_key(holdings.user, id, signal.action) in posted_keys:
             continue
-        decision = decide(signal, reach(view, signal.insight.node.id, decays=decays), holdings, wishes)
+        decision = decide(signal, reach(view, id, decays=decays), holdings, wishes)
         if isinstance(decision, Briefing):
             yield decision
 

@@ -76,12 +76,8 @@ class InvestmentGraph(TableBacked):
         It has the shared and the owner's nodes and edges that were live then.
         """
         check_owner(owner)
-        return InvestmentView(
-            self.storage,
-            owner,
-            self._current_time() if at is None else to_micros(at, "the time of a view"),
-            self.vocabulary,
-        )
+        time = self._current_time() if at is None else to_micros(at, "the time of a view")
+        return InvestmentView(self.storage, owner, time, self.vocabulary)
 
     def _current_time(self) -> int:
         """Return the current time, or that of the last change if the clock is behind it.
@@ -108,41 +104,32 @@ class InvestmentGraph(TableBacked):
         """
         nodes, edges = merge_nodes_by_id(nodes), [normalize_edge(edge, self.vocabulary) for edge in edges]
         check_owner(owner)
-        explicit = {
-            key: to_micros_or_none(time, "the time something expires")
-            for key, time in (expires_at or {}).items()
-        }
-        if unknown := sorted(
-            map(str, explicit.keys() - {node.id for node in nodes} - set(map(edge_key, edges)))
-        ):
+        times = (expires_at or {}).items()
+        explicit = {key: to_micros_or_none(time, "the time something expires") for key, time in times}
+        written_keys = {node.id for node in nodes} | set(map(edge_key, edges))
+        if unknown := sorted(map(str, explicit.keys() - written_keys)):
             raise BadInput(
                 f"expires_at names {short_repr(unknown[0])}, which is not among what is written; give its id, or (source, type, target)"
             )
         with self.storage.changing():
             change = GraphChange(self.storage, owner, self.now)
-            existing = change.last_nodes(
-                {node.id for node in nodes} | {end for edge in edges for end in (edge.source, edge.target)}
-            )
+            ends = {end for edge in edges for end in (edge.source, edge.target)}
+            existing = change.last_nodes({node.id for node in nodes} | ends)
             written = {node.id: _merge_node(existing.get(node.id), node) for node in nodes}
             known = {id: dated.node for id, dated in existing.items()} | written
             types = {id: node.labels[0] for id, node in known.items() if len(node.labels) == 1}
-            faults_found = [
-                *ownership_faults(nodes, existing, owner),
-                *find_faults(self.vocabulary, written.values(), edges, types=types),
-            ]
-            warnings = refuse_errors(faults_found)
+            owner_faults = ownership_faults(nodes, existing, owner)
+            faults = find_faults(self.vocabulary, written.values(), edges, types=types)
+            warnings = refuse_errors([*owner_faults, *faults])
             changed_nodes = tuple(
                 node.id
                 for node in written.values()
                 if change.write_node(node, existing.get(node.id), self.lifetimes, explicit)
             )
             changed_edges = self._write_edges(change, edges, known, explicit)
-        return GraphUpdate(
-            changed_nodes,
-            changed_edges,
-            len(written) + len(set(map(edge_key, edges))) - len(changed_nodes) - len(changed_edges),
-            warnings,
-        )
+        given = len(written) + len(set(map(edge_key, edges)))
+        unchanged = given - len(changed_nodes) - len(changed_edges)
+        return GraphUpdate(changed_nodes, changed_edges, unchanged, warnings)
 
     def expire(self, *targets: str | EdgeKey, owner: str = "") -> GraphUpdate:
         """Expire nodes (by id) and edges (by source, type and target) now. They stay in the history.
@@ -185,16 +172,13 @@ class InvestmentGraph(TableBacked):
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 raise BadInput(f"a value of {name} is a finite number, not {describe_value(value)}")
         source = storable_text(source)
-        by_period = {
-            to_micros(time, f"the time of a value of {name}"): float(value) for time, value in values.items()
-        }
+        what = f"the time of a value of {name}"
+        by_period = {to_micros(time, what): float(value) for time, value in values.items()}
         with self.storage.changing():
             change = GraphChange(self.storage, "", self.now)
             rows = self.storage.rows(sql.INDICATOR_VALUES_THEN, {"name": name, "at": FOREVER})
             stored = {period: (value, said_by) for period, value, said_by in rows}
-            changed = {
-                period: value for period, value in by_period.items() if stored.get(period) != (value, source)
-            }
+            changed = {key: value for key, value in by_period.items() if stored.get(key) != (value, source)}
             for period, value in changed.items():
                 change.begin()
                 key = {"name": name, "period": period, "at": change.at}
@@ -211,9 +195,8 @@ class InvestmentGraph(TableBacked):
         for edge in edges:
             identity = edge_key(edge)
             classes = {each for end in (edge.source, edge.target) for each in classes_by_asset.get(end, ())}
-            written = change.write_edge(
-                edge, existing.get(identity), nodes[edge.source], classes, self.lifetimes, explicit
-            )
+            previous, node = existing.get(identity), nodes[edge.source]
+            written = change.write_edge(edge, previous, node, classes, self.lifetimes, explicit)
             if written is not None:
                 existing[identity], changed[identity] = written, None
         return tuple(changed)
@@ -237,6 +220,5 @@ def open_investment_graph(
 
 def _merge_node(existing: DatedNode | None, node: Node) -> Node:
     """Merge the new properties of a node over its previous ones."""
-    return Node(
-        node.id, node.labels, merged_properties(existing.node.properties if existing else {}, node.properties)
-    )
+    earlier = existing.node.properties if existing else {}
+    return Node(node.id, node.labels, merged_properties(earlier, node.properties))

@@ -30,12 +30,8 @@ OPTIONAL_DECAYS: Mapping[str, float] = {"supplier": 0.5, "competes_with": 0.3, "
 # from where a walk may start or pass
 _OUTWARD_EDGES = {"MarketEvent": "affects", "Insight": "about", "News": "mentions", "Institution": "affects"}
 _INWARD_EDGES = ("issued_by", "in_sector", "belongs_to")  # walked backwards, from the whole to its parts
-_CROSS_EDGES = (
-    "supplier",
-    "competes_with",
-    "owns",
-    "correlated",
-)  # walked in both directions, once in a path
+# walked in both directions, once in a path
+_CROSS_EDGES = ("supplier", "competes_with", "owns", "correlated")
 
 
 @dataclass(frozen=True)
@@ -49,11 +45,8 @@ class PathHop:
     expires: int | None
 
     def __str__(self) -> str:
-        return (
-            f"-{self.by}-> {display_name(self.target)}"
-            if self.forward
-            else f"<-{self.by}- {display_name(self.target)}"
-        )
+        name = display_name(self.target)
+        return f"-{self.by}-> {name}" if self.forward else f"<-{self.by}- {name}"
 
 
 @dataclass(frozen=True)
@@ -67,9 +60,8 @@ class ReachedAsset:
     live_until: datetime | None
 
     def __str__(self) -> str:
-        return " ".join(
-            [display_name(self.path[0].source if self.path else self.asset), *map(str, self.path)]
-        )
+        start = self.path[0].source if self.path else self.asset
+        return " ".join([display_name(start), *map(str, self.path)])
 
 
 class _WalkState(NamedTuple):
@@ -104,16 +96,13 @@ def reach(
     """
     for name, decay in decays.items():
         if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
-            message = (
-                f"the decay of {name} is a number more than 0 and at most 1, not {describe_value(decay)}"
-            )
-            raise BadInput(f"{message}; leave out what is not to be walked")
+            what = f"the decay of {name} is a number more than 0 and at most 1, not {describe_value(decay)}"
+            raise BadInput(f"{what}; leave out what is not to be walked")
     with view.reading():
         first = view.node(start)
         nodes = {start: first}
-        begin = _WalkState(
-            start, first.node.labels[0], institutions=int(first.node.labels[0] == "Institution")
-        )
+        type = first.node.labels[0]
+        begin = _WalkState(start, type, institutions=int(type == "Institution"))
         best_paths = {begin: _WeightedPath(1.0, ())}
         frontier = [begin]
         while frontier:
@@ -133,28 +122,20 @@ def _next_level(
     A few queries serve the whole level.
     """
     edges = _edges_around(view, {state.id for state in frontier}, decays)
-    ends = {
-        end
-        for extended in edges.values()
-        for edge, _ in extended
-        for end in (edge.edge.source, edge.edge.target)
-    }
+    found = (edge.edge for around in edges.values() for edge, _ in around)
+    ends = {end for edge in found for end in (edge.source, edge.target)}
     nodes.update({each.node.id: each for each in view.nodes_by_id(ends - nodes.keys())})
     extended: list[tuple[_WalkState, _WeightedPath]] = []
     with_own_class = _assets_with_own_class(view, {id for id in ends if nodes[id].node.labels[0] == "Asset"})
     for state in frontier:
         path = best_paths[state]
         for edge, forward in edges.get(state.id, ()):
-            id = edge.edge.target if forward else edge.edge.source
-            next_state = _next_state(
-                state, edge.edge.type, forward, id, nodes[id].node.labels[0], with_own_class
-            )
+            id, type = edge.edge.target if forward else edge.edge.source, edge.edge.type
+            next_state = _next_state(state, type, forward, id, nodes[id].node.labels[0], with_own_class)
             if next_state is not None:
                 expires = _earliest_expiry((edge.expires, nodes[id].expires))
-                hop = PathHop(nodes[state.id].node, edge.edge.type, nodes[id].node, forward, expires)
-                extended.append(
-                    (next_state, _WeightedPath(path.weight * decays[edge.edge.type], (*path.hops, hop)))
-                )
+                hop = PathHop(nodes[state.id].node, type, nodes[id].node, forward, expires)
+                extended.append((next_state, _WeightedPath(path.weight * decays[type], (*path.hops, hop))))
     improved: dict[_WalkState, None] = {}
     for next_state, path in extended:
         if next_state not in best_paths or path.order < best_paths[next_state].order:
@@ -203,9 +184,8 @@ def _reached_assets(
 ) -> tuple[ReachedAsset, ...]:
     best_by_asset: dict[str, _WeightedPath] = {}
     for state, path in best_paths.items():
-        if state.type == "Asset" and (
-            state.id not in best_by_asset or path.order < best_by_asset[state.id].order
-        ):
+        known = best_by_asset.get(state.id)
+        if state.type == "Asset" and (known is None or path.order < known.order):
             best_by_asset[state.id] = path
     found = []
     for id in sorted(best_by_asset, key=lambda id: best_by_asset[id].order):

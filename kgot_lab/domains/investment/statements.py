@@ -32,9 +32,8 @@ GRAPH_LAYOUT = Layout(
         "CREATE INDEX indicators_by_name ON indicators (name, period)",
     ),
     ("CREATE INDEX nodes_by_name ON nodes (name)",),
-    (
-        "CREATE INDEX nodes_by_name ON nodes USING hash (name)",
-    ),  # a headline may be longer than other indexes allow
+    # a headline may be longer than other indexes allow
+    ("CREATE INDEX nodes_by_name ON nodes USING hash (name)",),
 )
 
 LAST_TIME = "SELECT coalesce(max(at), :least) FROM changes"

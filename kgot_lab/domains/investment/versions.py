@@ -62,9 +62,8 @@ LIFETIMES = (
     Lifetime("News", 7),
     Lifetime("Insight", 14),
     Lifetime("affects", 30),
-    Lifetime(
-        "affects", None, source="Institution"
-    ),  # the effect of a central bank on a class is permanent; its decisions expire
+    # the effect of a central bank on a class is permanent; its decisions expire
+    Lifetime("affects", None, source="Institution"),
     Lifetime("mentions", 7),
     Lifetime("about", 14),
     Lifetime("derived_from", 30),
@@ -93,16 +92,13 @@ def edge_expiry(
     `classes` are the asset classes to which the joined assets themselves belong. Expiry counts from the date
     of the source node if it has one, so writing an edge again does not extend it.
     """
-    return _add_days(
-        _expiry_start(source, at), _lifetime_days(lifetimes, edge.type, source.labels[0], classes)
-    )
+    days = _lifetime_days(lifetimes, edge.type, source.labels[0], classes)
+    return _add_days(_expiry_start(source, at), days)
 
 
 def _expiry_start(node: Node, at: int) -> int:
-    date = next(
-        (time for name in _DATE_PROPERTIES if (time := parse_time(node.properties.get(name))) is not None),
-        None,
-    )
+    dates = (parse_time(node.properties.get(name)) for name in _DATE_PROPERTIES)
+    date = next((time for time in dates if time is not None), None)
     return at if date is None else min(at, to_micros(date, "the date of a node"))
 
 
@@ -114,9 +110,7 @@ def _lifetime_days(
     It is the shortest one for a class, else that for the source, else that for the type.
     """
     of_type = [lifetime for lifetime in lifetimes if lifetime.type == type]
-    of_classes = [
-        lifetime.days for lifetime in of_type if lifetime.asset_class in classes and lifetime.asset_class
-    ]
+    of_classes = [each.days for each in of_type if each.asset_class in classes and each.asset_class]
     if of_classes:
         return min((days for days in of_classes if days is not None), default=None)
     days_by_source = {lifetime.source: lifetime.days for lifetime in of_type if not lifetime.asset_class}
@@ -190,18 +184,16 @@ class GraphChange:
         `classes` are the asset classes to which assets at its ends themselves belong.
         """
         identity = edge_key(edge)
-        edge = Edge(
-            *identity, merged_properties(previous.edge.properties if previous else {}, edge.properties)
-        )
+        earlier = previous.edge.properties if previous else {}
+        edge = Edge(*identity, merged_properties(earlier, edge.properties))
         expires = edge_expiry(edge, source, classes, self.at, lifetimes)
         if identity in explicit:
             expires = explicit[identity]
         elif previous is not None:
             expires = later_expiry(expires, previous.expires)
-        if (
-            previous is not None
-            and previous.edge.properties == edge.properties
-            and previous.expires == expires
+        if previous is not None and (previous.edge.properties, previous.expires) == (
+            edge.properties,
+            expires,
         ):
             return None
         created = previous.created if previous else self.at
@@ -229,15 +221,13 @@ class GraphChange:
 
         They are keyed by the id of the asset.
         """
-        assets = {
-            end for edge in edges for end in (edge.source, edge.target) if nodes[end].labels == ("Asset",)
-        }
+        ends = {end for edge in edges for end in (edge.source, edge.target)}
+        assets = {end for end in ends if nodes[end].labels == ("Asset",)}
         view = InvestmentView(self._storage, self._owner, self.at, vocabulary)
         links = [(edge.source, edge.target) for edge in edges if edge.type == "belongs_to"]
         if assets:
-            links += [
-                (dated.edge.source, dated.edge.target) for dated in view.edges_from(assets, ["belongs_to"])
-            ]
+            known = (dated.edge for dated in view.edges_from(assets, ["belongs_to"]))
+            links += [(edge.source, edge.target) for edge in known]
         named = {id: node for id, node in nodes.items() if node.labels == ("AssetClass",)}
         if unnamed := {target for source, target in links if source in assets and target not in named}:
             named |= {dated.node.id: dated.node for dated in view.nodes_by_id(unnamed)}
@@ -253,13 +243,8 @@ class GraphChange:
         self.begin()
         self._storage.rows(sql.CLOSE_NODE, {"id": node.id, "owner": self._owner, "at": self.at})
         type, properties = node.labels[0], node.properties
-        values = {
-            "owner": self._owner,
-            "id": node.id,
-            "type": type,
-            "name": name_key(display_name(node)),
-            "symbol": symbol_of(type, properties),
-        }
+        names = {"name": name_key(display_name(node)), "symbol": symbol_of(type, properties)}
+        values = {"owner": self._owner, "id": node.id, "type": type, **names}
         dates = {"created_at": created, "expires_at": expires, "at": self.at}
         self._storage.rows(sql.OPEN_NODE, values | dates | {"properties": _properties_json(properties)})
 
@@ -309,11 +294,8 @@ def merge_nodes_by_id(nodes: Iterable[Node]) -> list[Node]:
             raise BadInput(
                 f"node {short_repr(node.id)} is given with two types: {previous.labels} and {node.labels}"
             )
-        by_id[node.id] = Node(
-            node.id,
-            node.labels,
-            dict(previous.properties) | dict(node.properties) if previous else node.properties,
-        )
+        properties = dict(previous.properties) | dict(node.properties) if previous else node.properties
+        by_id[node.id] = Node(node.id, node.labels, properties)
     return list(by_id.values())
 
 
@@ -352,19 +334,13 @@ def ownership_faults(nodes: Sequence[Node], existing: Mapping[str, DatedNode], o
     for node in nodes:
         location = f"node {short_repr(node.id)}"
         if not node.id.startswith(prefix) or (not owner and "/" in node.id):
-            advice = (
-                f"begin it with {short_repr(prefix)}"
-                if owner
-                else "write it without / in its id, or give its owner"
-            )
-            yield Fault(
-                "error",
+            what, advice = (
                 "its id does not say whose it is",
-                location,
-                advice + "; investment_node makes such ids",
+                "write it without / in its id, or give its owner",
             )
+            if owner:
+                advice = f"begin it with {short_repr(prefix)}"
+            yield Fault("error", what, location, f"{advice}; investment_node makes such ids")
         elif node.id in existing and node.labels != existing[node.id].node.labels:
-            advice = "give the new one another id, or expire this one"
-            yield Fault(
-                "error", f"it is there with the type {existing[node.id].node.labels[0]}", location, advice
-            )
+            what = f"it is there with the type {existing[node.id].node.labels[0]}"
+            yield Fault("error", what, location, "give the new one another id, or expire this one")

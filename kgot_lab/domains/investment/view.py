@@ -48,9 +48,8 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
     if type == "Asset":
         key = symbol_key(name)
     elif type in ("MarketEvent", "News", "Insight"):
-        identity = json.dumps(
-            [type, properties.get("type"), key, [properties.get(date) for date in _DATE_PROPERTIES]]
-        )
+        dates = [properties.get(date) for date in _DATE_PROPERTIES]
+        identity = json.dumps([type, properties.get("type"), key, dates])
         key = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
     # a / ends the owner prefix of an id
     return Node(f"{owned_prefix(owner)}{type}:{key.replace('/', '|')}", (type,), properties)
@@ -147,9 +146,8 @@ def node_from_row(row: Sequence[Any]) -> DatedNode:
 def edge_from_row(row: Sequence[Any]) -> DatedEdge:
     """Convert a row to an edge."""
     owner, source, type, target, properties, created, expires, opened, closed = row
-    return DatedEdge(
-        owner, created, expires, opened, closed, Edge(source, type, target, json.loads(properties), owner)
-    )
+    edge = Edge(source, type, target, json.loads(properties), owner)
+    return DatedEdge(owner, created, expires, opened, closed, edge)
 
 
 class InvestmentView:
@@ -209,7 +207,7 @@ class InvestmentView:
         """Return everything that is live, as a graph to draw, search and compare."""
         with self.reading():
             return PropertyGraph.of(
-                (each.node for each in self.nodes()), (each.edge for each in self.edges())
+                [each.node for each in self.nodes()], [each.edge for each in self.edges()]
             )
 
     def indicator(self, name: str) -> tuple[IndicatorValue, ...]:
@@ -224,21 +222,13 @@ class InvestmentView:
 
         It is for an audit, not for an answer.
         """
-        return tuple(
-            map(
-                node_from_row,
-                self.storage.rows(sql.NODE_HISTORY, {"owner": self.owner, "id": storable_text(id)}),
-            )
-        )
+        rows = self.storage.rows(sql.NODE_HISTORY, {"owner": self.owner, "id": storable_text(id)})
+        return tuple(map(node_from_row, rows))
 
     def edge_history(self, id: str) -> tuple[DatedEdge, ...]:
         """Return every version of a node's edges that this owner may see, the first ones first."""
-        return tuple(
-            map(
-                edge_from_row,
-                self.storage.rows(sql.EDGE_HISTORY, {"owner": self.owner, "id": storable_text(id)}),
-            )
-        )
+        rows = self.storage.rows(sql.EDGE_HISTORY, {"owner": self.owner, "id": storable_text(id)})
+        return tuple(map(edge_from_row, rows))
 
     # --- resolution of names ---
 
@@ -263,14 +253,10 @@ class InvestmentView:
         """
         require(name, str, "a name is a text")
         wanted = self.vocabulary.node_type(type).name if type else ""
-        found = [
-            each
-            for each in self._nodes(sql.NODES_BY_NAME, name=name_key(name))
-            if wanted in ("", each.node.labels[0])
-        ]
-        return self._require_one(
-            found, f"the name {short_repr(name)}", "give the type that is meant, or the id"
-        )
+        named = self._nodes(sql.NODES_BY_NAME, name=name_key(name))
+        found = [each for each in named if wanted in ("", each.node.labels[0])]
+        advice = "give the type that is meant, or the id"
+        return self._require_one(found, f"the name {short_repr(name)}", advice)
 
     def symbols_meant(self, symbol: str) -> tuple[str, ...]:
         """Return the symbols of assets that a symbol may refer to.
@@ -303,36 +289,28 @@ class InvestmentView:
         require(text, str, "what is looked for is a text")
         for type in SYMBOL_PROPERTIES:
             if found := self._nodes_by_symbol(type, text):
-                return self._require_one(
-                    found,
-                    f"the {SYMBOL_PROPERTIES[type]} {short_repr(text)}",
-                    "give the id of the one that is meant",
-                )
+                what = f"the {SYMBOL_PROPERTIES[type]} {short_repr(text)}"
+                return self._require_one(found, what, "give the id of the one that is meant")
         return self.by_name(text)
 
     def _by_symbol(self, type: str, symbol: str) -> DatedNode:
         if not symbol_key(symbol):
             raise BadInput(f"to look for a node of type {type}, give its {SYMBOL_PROPERTIES[type]}")
         what = f"the {SYMBOL_PROPERTIES[type]} {short_repr(symbol_key(symbol))}"
-        return self._require_one(
-            self._nodes_by_symbol(type, symbol), what, "give the id of the one that is meant"
-        )
+        found = self._nodes_by_symbol(type, symbol)
+        return self._require_one(found, what, "give the id of the one that is meant")
 
     def _nodes_by_symbol(self, type: str, symbol: str) -> tuple[DatedNode, ...]:
-        return (
-            self._nodes(sql.NODES_BY_SYMBOL, symbol=symbol_key(symbol), type=type)
-            if symbol_key(symbol)
-            else ()
-        )
+        key = symbol_key(symbol)
+        return self._nodes(sql.NODES_BY_SYMBOL, symbol=key, type=type) if key else ()
 
     def _require_one(self, candidates: Sequence[DatedNode], what: str, advice: str) -> DatedNode:
         if len(candidates) == 1:
             return candidates[0]
         if not candidates:
             raise BadInput(f"nothing that is live has {what}; see how it is spelt, or write its node first")
-        raise BadInput(
-            f"{what} is shared by {' and '.join(_name_and_id(each.node) for each in candidates)}: {advice}"
-        )
+        names = " and ".join(_name_and_id(each.node) for each in candidates)
+        raise BadInput(f"{what} is shared by {names}: {advice}")
 
     def _nodes(self, statement: str, **values: Any) -> tuple[DatedNode, ...]:
         rows = self.storage.rows(f"{statement} ORDER BY n.id", {"owner": self.owner, "at": self.at} | values)

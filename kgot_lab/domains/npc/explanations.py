@@ -58,11 +58,8 @@ class Knowing:
         statement = f"{self.npc.name} {'knows' if self.knows else 'does not know'} of {self.thing.name}"
         why = "; ".join(map(self.describe_relationship, self.way)) if self.knows else "; ".join(self.broken)
         introduction = "Any one of these" if len(self.missing) > 1 else "This"
-        change = (
-            f" {introduction} would change that: {'; '.join(map(self.describe_relationship, self.missing))}."
-            if self.missing
-            else ""
-        )
+        change = "; ".join(map(self.describe_relationship, self.missing))
+        change = f" {introduction} would change that: {change}." if self.missing else ""
         return f"{statement}{': ' * bool(why)}{why}.{change}"
 
     @property
@@ -70,10 +67,8 @@ class Knowing:
         """Where paths to it break, in words, or () if it is known."""
         if self.knows:
             return ()
-        lines = [
-            f"{self.describe_relationship(each.relationship)} ({_REASONS[each.reason]})"
-            for each in self.breaks
-        ]
+        described = [(self.describe_relationship(each.relationship), each.reason) for each in self.breaks]
+        lines = [f"{relationship} ({_REASONS[reason]})" for relationship, reason in described]
         lines += ["it lies outside of knowledge_scope"] * (not self.scope)
         return tuple(lines or ["no way comes near"])
 
@@ -105,24 +100,15 @@ def why_not(
     if thing_id in (npc_id, *walk.own, *walk.spread):
         return Knowing(npc, thing, scope, scope, _path_to(walk, npc_id, thing_id), names=names)
     hidden = [candidate for candidate in index.untold if index.makes_known(candidate)]
-    breaks = [PathBreak(candidate, _hidden_reason(candidate)) for candidate in hidden] + list(
-        index.broken(walk)
-    )
-    candidates = [
-        *map(_public_confirmed, hidden),
-        Relationship(npc_id, thing_id, "KNOWS", provenance=Provenance(dm_confirmed=True)),
-    ]
-    candidates += [
-        candidate for candidate in index.joining_relationships(entities) if index.makes_known(candidate)
-    ]
+    breaks = [PathBreak(each, _hidden_reason(each)) for each in hidden] + list(index.broken(walk))
+    acquaintance = Relationship(npc_id, thing_id, "KNOWS", provenance=Provenance(dm_confirmed=True))
+    joining = (each for each in index.joining_relationships(entities) if index.makes_known(each))
+    candidates = [*map(_public_confirmed, hidden), acquaintance, *joining]
     missing: dict[tuple[str, str, str], Relationship] = {}
     for candidate in candidates:
-        missing.setdefault(
-            candidate.key, candidate
-        )  # an existing one in public form is not added a second time
-    return Knowing(
-        npc, thing, False, scope, (), tuple(breaks), tuple(missing.values()) if scope else (), names
-    )
+        missing.setdefault(candidate.key, candidate)  # one in public form is not added a second time
+    changes = tuple(missing.values()) if scope else ()
+    return Knowing(npc, thing, False, scope, (), tuple(breaks), changes, names)
 
 
 class _RelationshipIndex:
@@ -174,19 +160,14 @@ class _RelationshipIndex:
 
         Its own id is included.
         """
-        followed = [
-            relationship
-            for relationships in self._told.values()
-            for relationship in relationships
-            if relationship.type in self.policy.spreading and relationship.type != "KNOWS"
-        ]
+        spreading = set(self.policy.spreading) - {"KNOWS"}
+        public = (relationship for relationships in self._told.values() for relationship in relationships)
+        followed = [relationship for relationship in public if relationship.type in spreading]
         leading: set[str] = set()
         pending = {self.thing_id}
         while pending:
             leading |= pending
-            pending = {
-                relationship.source_id for relationship in followed if relationship.target_id in pending
-            } - leading
+            pending = {each.source_id for each in followed if each.target_id in pending} - leading
         return leading
 
     def _break_reason(self, relationship: Relationship) -> BreakReason:

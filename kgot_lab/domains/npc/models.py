@@ -97,9 +97,9 @@ def check_attributes(
     for mark in marks:
         require(checked.get(mark), (bool, type(None)), f"the attribute {mark!r} of {of} is true or false")
     for name in lists:
-        if (value := checked.get(name)) is not None and not (
-            isinstance(value, list) and all(isinstance(item, str) for item in value)
-        ):
+        value = checked.get(name)
+        is_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        if value is not None and not is_texts:
             raise BadInput(f"the attribute {name!r} of {of} is a list of texts, not {describe_value(value)}")
     return checked
 
@@ -123,9 +123,8 @@ RELATIONSHIP_TYPES = (
     *("KNOWS", "LOCATED_AT", "OWNS", "MEMBER_OF", "ALLIED_WITH"),
     *("HOSTILE_TO", "PARTICIPATED_IN", "QUEST_GIVER", "CHILD_OF", "EMPLOYED_BY"),
 )
-SYMMETRIC_TYPES = frozenset(
-    {"ALLIED_WITH", "HOSTILE_TO"}
-)  # adding or deleting one direction does it for both
+# adding or deleting one direction does it for both
+SYMMETRIC_TYPES = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
 # boolean attributes of a relationship: with one of them, it is shown to nobody in the world
 SECRET_MARKS = ("secret", "hidden")
 
@@ -143,12 +142,10 @@ class Provenance:
     dm_confirmed: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "session_id", check_short_text(self.session_id, "the session of a provenance", blank=True)
-        )
-        object.__setattr__(
-            self, "confidence", check_probability(self.confidence, "the confidence of a provenance")
-        )
+        session = check_short_text(self.session_id, "the session of a provenance", blank=True)
+        confidence = check_probability(self.confidence, "the confidence of a provenance")
+        object.__setattr__(self, "session_id", session)
+        object.__setattr__(self, "confidence", confidence)
         if self.timestamp is not None:
             to_micros(self.timestamp, "the timestamp of a provenance")
             object.__setattr__(self, "timestamp", self.timestamp.astimezone(UTC))
@@ -197,14 +194,10 @@ class Relationship:
         object.__setattr__(self, "source_id", check_id(self.source_id))
         object.__setattr__(self, "target_id", check_id(self.target_id))
         object.__setattr__(self, "type", check_short_text(self.type, "the type of a relationship"))
-        object.__setattr__(
-            self, "attributes", check_attributes(self.attributes, "a relationship", marks=SECRET_MARKS)
-        )
-        require(
-            self.provenance,
-            Provenance,
-            "the provenance of a relationship is a Provenance(session_id, timestamp, confidence, …)",
-        )
+        attributes = check_attributes(self.attributes, "a relationship", marks=SECRET_MARKS)
+        object.__setattr__(self, "attributes", attributes)
+        expected = "the provenance of a relationship is a Provenance(session_id, timestamp, confidence, …)"
+        require(self.provenance, Provenance, expected)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -224,23 +217,19 @@ class EntityFilter:
     def __post_init__(self) -> None:
         object.__setattr__(self, "types", check_types(self.types))
         object.__setattr__(self, "name", check_text(self.name, "the name in a filter", blank=True))
-        object.__setattr__(
-            self, "contains", check_text(self.contains, "the part of a name in a filter", blank=True)
-        )
+        contains = check_text(self.contains, "the part of a name in a filter", blank=True)
+        object.__setattr__(self, "contains", contains)
         object.__setattr__(self, "attributes", check_attributes(self.attributes, "a filter", lists=()))
 
     def matches(self, entity: Entity) -> bool:
         """Return whether an entity matches the filter."""
-        name_matches = (
-            not self.name or entity.name == self.name
-        ) and self.contains.casefold() in entity.name.casefold()
-        type_matches = not self.types or entity.type in self.types
-        return (
-            name_matches
-            and type_matches
-            and all(
-                _equal_values(entity.attributes.get(name), value) for name, value in self.attributes.items()
-            )
+        name = entity.name
+        if (self.name or name) != name or self.contains.casefold() not in name.casefold():
+            return False
+        if self.types and entity.type not in self.types:
+            return False
+        return all(
+            _equal_values(entity.attributes.get(name), value) for name, value in self.attributes.items()
         )
 
 
@@ -264,19 +253,12 @@ class RelationshipFilter:
 
     def matches(self, relationship: Relationship, entity_id: str) -> bool:
         """Return whether a relationship of an entity matches the filter."""
-        ends = {
-            "out": (relationship.source_id,),
-            "in": (relationship.target_id,),
-            "both": (relationship.source_id, relationship.target_id),
-        }
-        type_matches = not self.types or relationship.type in self.types
+        source, target = relationship.source_id, relationship.target_id
+        ends = {"out": (source,), "in": (target,), "both": (source, target)}[self.direction]
+        if entity_id not in ends or self.standing not in (None, relationship.standing):
+            return False
         is_confident = relationship.provenance.confidence >= self.min_confidence
-        return (
-            entity_id in ends[self.direction]
-            and type_matches
-            and is_confident
-            and self.standing in (None, relationship.standing)
-        )
+        return is_confident and (not self.types or relationship.type in self.types)
 
 
 @dataclass(frozen=True)
@@ -313,11 +295,9 @@ class IdentitySnapshot:
 
 
 def _equal_values(one: Json, other: Json) -> bool:
-    return (
-        json_text(one, "") == json_text(other, "")
-        if isinstance(one, bool) or isinstance(other, bool)
-        else bool(one == other)
-    )
+    if isinstance(one, bool) or isinstance(other, bool):
+        return json_text(one, "") == json_text(other, "")
+    return bool(one == other)
 
 
 class EntityReads(Protocol):

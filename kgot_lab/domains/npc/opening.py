@@ -35,9 +35,8 @@ class SQLiteWorld(SQLiteTables):
         self.rows("PRAGMA foreign_keys = ON")  # deleting an entity deletes its relationships
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
-        return super().rows(
-            to_sqlite(statement), {name: to_plain_column(value) for name, value in (values or {}).items()}
-        )
+        plain = {name: to_plain_column(value) for name, value in (values or {}).items()}
+        return super().rows(to_sqlite(statement), plain)
 
     def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return visible_in_python(self, npc_id, policy)
@@ -121,13 +120,13 @@ class PostgresWorld(PostgresTables):
             with connection.transaction():
                 if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
                     create_role(connection, role)
-                if connection.execute(
-                    f"SELECT pg_has_role(current_user, %s, '{usable}')", (role,)
-                ).fetchone() != (True,):
+
+                def holds(query: str, *values: str) -> bool:
+                    return bool(connection.execute(query, values).fetchone() == (True,))
+
+                if not holds(f"SELECT pg_has_role(current_user, %s, '{usable}')", role):
                     connection.execute(fill_names("GRANT {role} TO CURRENT_USER", role=role))
-                if connection.execute(_HAS_GRANTS, (role, quote_identifier(self.namespace))).fetchone() != (
-                    True,
-                ):
+                if not holds(_HAS_GRANTS, role, quote_identifier(self.namespace)):
                     connection.execute(fill_names(_GRANTS, namespace=self.namespace, role=role))
         except errors.InsufficientPrivilege:
             return None
@@ -146,9 +145,8 @@ class PostgresWorld(PostgresTables):
             try:
                 yield
             except (psycopg.errors.ProgramLimitExceeded, psycopg.DataError) as error:
-                raise BadInput(
-                    f"{self!r} cannot hold this, and nothing was changed: {format_server_error(error)}"
-                ) from None
+                problem = format_server_error(error)
+                raise BadInput(f"{self!r} cannot hold this, and nothing was changed: {problem}") from None
 
 
 def open_world(

@@ -24,19 +24,18 @@ from kgot_lab.types import Json
 SPREADING_TYPES = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 # of the four, those that others can see; KNOWS is not among them
 PUBLIC_TYPES = ("LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
-PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = (
-    MappingProxyType(  # by usual type, the attributes visible to everyone who sees the entity
-        {
-            "npc": ("appearance", "occupation", "speaking_style"),
-            "player": ("class", "race", "notable_traits"),
-            "location": ("description", "atmosphere", "notable_features"),
-            "item": ("type",),
-            "faction": ("alignment", "influence"),
-            "event": ("date",),
-            "quest": ("status", "objectives"),
-            "concept": ("common_knowledge",),
-        }
-    )
+# by usual type, the attributes visible to everyone who sees the entity
+PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "npc": ("appearance", "occupation", "speaking_style"),
+        "player": ("class", "race", "notable_traits"),
+        "location": ("description", "atmosphere", "notable_features"),
+        "item": ("type",),
+        "faction": ("alignment", "influence"),
+        "event": ("date",),
+        "quest": ("status", "objectives"),
+        "concept": ("common_knowledge",),
+    }
 )
 # attributes that nobody else sees, whatever a policy or `public` says
 NEVER_PUBLIC = ("secret_knowledge", "knowledge_scope", "public")
@@ -57,11 +56,8 @@ class VisibilityPolicy:
         object.__setattr__(self, "spreading", check_types(self.spreading))
         object.__setattr__(self, "public_types", check_types(self.public_types))
         check_bounded_depth(self.knows_depth, "knows_depth", "how many steps KNOWS leads, its own the first")
-        require(
-            self.public_attributes,
-            Mapping,
-            "public_attributes is a dictionary: for each type, the names of attributes",
-        )
+        expected = "public_attributes is a dictionary: for each type, the names of attributes"
+        require(self.public_attributes, Mapping, expected)
         public = {type: check_types(names) for type, names in self.public_attributes.items()}
         if private := sorted({name for names in public.values() for name in names} & set(NEVER_PUBLIC)):
             raise BadInput(f"the attribute {private[0]!r} is never public: leave it out")

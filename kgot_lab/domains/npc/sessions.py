@@ -44,15 +44,12 @@ def import_statements(world: NpcWorld, triples: Iterable[Triple], provenance: Pr
     for triple in triples:
         require(triple, Triple, "what was heard is a Triple(subject, relation, object)")
     by_triple = {triple: resolve_relationship(triple, entities, provenance) for triple in triples}
-    resolved = {
-        relationship.key: relationship for relationship in by_triple.values() if relationship is not None
-    }.values()
+    resolved = {each.key: each for each in by_triple.values() if each is not None}.values()
     known = tuple(relationship for relationship in resolved if _is_recorded(world, relationship))
     new = tuple(relationship for relationship in resolved if relationship not in known)
     world.add([], new)
-    return ImportedFacts(
-        new, known, tuple(triple for triple, relationship in by_triple.items() if relationship is None)
-    )
+    unplaced = tuple(triple for triple, relationship in by_triple.items() if relationship is None)
+    return ImportedFacts(new, known, unplaced)
 
 
 def resolve_relationship(
@@ -72,10 +69,9 @@ def resolve_relationship(
 def _find_by_name(name: str, entities: Iterable[Entity]) -> Entity | None:
     """Return the entity that a name means, or None if it matches none or several."""
     words = _name_words(name)
-    exact_matches = [each for each in entities if _name_words(each.name) == words]
-    candidates = exact_matches or [
-        each for each in entities if words and set(words) <= set(_name_words(each.name))
-    ]
+    words_of = [(each, _name_words(each.name)) for each in entities]
+    candidates = [each for each, own in words_of if own == words]
+    candidates = candidates or [each for each, own in words_of if words and set(words) <= set(own)]
     return candidates[0] if len(candidates) == 1 else None
 
 
@@ -85,14 +81,11 @@ def _name_words(name: str) -> list[str]:
 
 def _is_recorded(world: NpcWorld, relationship: Relationship) -> bool:
     """Return whether the session has already stated this relationship."""
-    exists = any(
-        recorded.key == relationship.key
-        for recorded in world.get_relationships(relationship.source_id, _ANY_RELATIONSHIP)
-    )
-    return exists and any(
-        recorded.session_id == relationship.provenance.session_id
-        for recorded, _ in world.support(*relationship.key)
-    )
+    recorded = world.get_relationships(relationship.source_id, _ANY_RELATIONSHIP)
+    if not any(each.key == relationship.key for each in recorded):
+        return False
+    session = relationship.provenance.session_id
+    return any(said.session_id == session for said, _ in world.support(*relationship.key))
 
 
 # The game master's review of statements whose confidence was too low, and the decisions on them.
@@ -120,11 +113,8 @@ class WorldReview:
             said, standing = support_from_row(row)
             if type not in SYMMETRIC_TYPES or source <= target:
                 waiting.append(Relationship(source, target, type, {}, said, standing))
-        return tuple(
-            sorted(
-                waiting, key=lambda each: (-each.provenance.confidence, each.key, each.provenance.session_id)
-            )
-        )
+        waiting.sort(key=lambda e: (-e.provenance.confidence, e.key, e.provenance.session_id))
+        return tuple(waiting)
 
     def accept(self, relationship: Relationship) -> None:
         """Confirm the statement of the session in its provenance.

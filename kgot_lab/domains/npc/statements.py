@@ -144,11 +144,8 @@ def select_relationships(criteria: RelationshipFilter) -> str:
 
     An entity without any has one row.
     """
-    ends = {
-        "out": "r.source_id = e.id",
-        "in": "r.target_id = e.id",
-        "both": "(r.source_id = e.id OR r.target_id = e.id)",
-    }
+    either = "(r.source_id = e.id OR r.target_id = e.id)"
+    ends = {"out": "r.source_id = e.id", "in": "r.target_id = e.id", "both": either}
     conditions = [ends[criteria.direction]]
     conditions += ["r.rel_type = ANY(:types)"] * bool(criteria.types)
     conditions += ["r.standing = :standing"] * bool(criteria.standing)
@@ -169,16 +166,10 @@ def select_reached(direction: Direction, types: tuple[str, ...]) -> str:
 
     UNION keeps each entity once for each number of steps, so walks are not enumerated.
     """
-    join_condition = {
-        "out": "r.source_id = w.id",
-        "in": "r.target_id = w.id",
-        "both": "(r.source_id = w.id OR r.target_id = w.id)",
-    }
-    next_id = {
-        "out": "r.target_id",
-        "in": "r.source_id",
-        "both": "CASE WHEN r.source_id = w.id THEN r.target_id ELSE r.source_id END",
-    }
+    either = "(r.source_id = w.id OR r.target_id = w.id)"
+    join_condition = {"out": "r.source_id = w.id", "in": "r.target_id = w.id", "both": either}
+    other_end = "CASE WHEN r.source_id = w.id THEN r.target_id ELSE r.source_id END"
+    next_id = {"out": "r.target_id", "in": "r.source_id", "both": other_end}
     type_condition = " AND r.rel_type = ANY(:types)" * bool(types)
     return f"""
 WITH RECURSIVE walked (id, depth) AS (
@@ -211,36 +202,24 @@ def to_entity(row: WorldRow) -> Entity:
     """Convert a row to an entity."""
     id, type, name, attributes, created_at, updated_at = row
     times = {"created_at": to_utc(created_at), "updated_at": to_utc(updated_at)}
-    return build_unchecked(
-        Entity, type=type, name=name, attributes=parse_json_column(attributes), id=str(id), **times
-    )
+    values = {"type": type, "name": name, "attributes": parse_json_column(attributes), "id": str(id)}
+    return build_unchecked(Entity, **values, **times)
 
 
 def to_relationship(row: WorldRow) -> Relationship:
     """Convert a row to a relationship."""
     source, target, type, attributes, provenance, standing, created_at, updated_at = row
-    ends = {"source_id": str(source), "target_id": str(target)}
-    values = {
-        "attributes": parse_json_column(attributes),
-        "provenance": _provenance_from_json(parse_json_column(provenance)),
-        "standing": standing,
-    }
-    return build_unchecked(
-        Relationship,
-        **ends,
-        type=type,
-        **values,
-        created_at=to_utc(created_at),
-        updated_at=to_utc(updated_at),
-    )
+    ends = {"source_id": str(source), "target_id": str(target), "type": type}
+    said = _provenance_from_json(parse_json_column(provenance))
+    values = {"attributes": parse_json_column(attributes), "provenance": said, "standing": standing}
+    times = {"created_at": to_utc(created_at), "updated_at": to_utc(updated_at)}
+    return build_unchecked(Relationship, **ends, **values, **times)
 
 
 def _provenance_from_json(data: Mapping[str, Json]) -> Provenance:
-    return (
-        build_unchecked(Provenance, **{**data, "timestamp": to_utc(data["timestamp"])})
-        if data
-        else Provenance()
-    )
+    if not data:
+        return Provenance()
+    return build_unchecked(Provenance, **{**data, "timestamp": to_utc(data["timestamp"])})
 
 
 def build_unchecked(kind: type[Built], **values: Any) -> Built:
@@ -255,10 +234,8 @@ def build_unchecked(kind: type[Built], **values: Any) -> Built:
 
 def provenance_text(provenance: Provenance) -> str:
     """Serialize a provenance as JSON."""
-    at = provenance.timestamp
-    return json_text(
-        {**vars(provenance), "timestamp": None if at is None else at.isoformat()}, "a provenance"
-    )
+    at = provenance.timestamp and provenance.timestamp.isoformat()
+    return json_text({**vars(provenance), "timestamp": at}, "a provenance")
 
 
 def attributes_text(attributes: Mapping[str, Json]) -> str:

@@ -78,13 +78,9 @@ def steps_over(
     targets: dict[str, list[tuple[str, str]]] = {}
     for relationship in relationships:
         if not types or relationship.type in types:
-            directions = {
-                "out": [(relationship.source_id, relationship.target_id)],
-                "in": [(relationship.target_id, relationship.source_id)],
-            }
-            for source, target in (
-                directions[direction] if direction != "both" else directions["out"] + directions["in"]
-            ):
+            step = relationship.source_id, relationship.target_id
+            directions = {"out": [step], "in": [step[::-1]], "both": [step, step[::-1]]}
+            for source, target in directions[direction]:
                 targets.setdefault(source, []).append((source, target))
     return lambda ids: [step for id in ids for step in targets.get(id, ())]
 
@@ -115,11 +111,8 @@ class CharacterView(EntityReads):
 
         The filter is applied to visible attributes only.
         """
-        require(
-            criteria,
-            EntityFilter,
-            "a filter of entities is an EntityFilter(types, name, contains, attributes)",
-        )
+        expected = "a filter of entities is an EntityFilter(types, name, contains, attributes)"
+        require(criteria, EntityFilter, expected)
         return tuple(entity for entity in self._visible_world().entities if criteria.matches(entity))
 
     def get_relationships(
@@ -129,16 +122,11 @@ class CharacterView(EntityReads):
 
         Raises BadInput if the entity does not exist or is not visible.
         """
-        require(
-            criteria,
-            RelationshipFilter,
-            "a filter of relationships is a RelationshipFilter(direction, types, …)",
-        )
+        expected = "a filter of relationships is a RelationshipFilter(direction, types, …)"
+        require(criteria, RelationshipFilter, expected)
         seen, id = self._visible_world(), check_id(entity_id)
         _visible_entity(seen, id)
-        return tuple(
-            relationship for relationship in seen.relationships if criteria.matches(relationship, id)
-        )
+        return tuple(r for r in seen.relationships if criteria.matches(r, id))
 
     def neighbours(
         self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
@@ -152,9 +140,7 @@ class CharacterView(EntityReads):
         _visible_entity(seen, id)
         steps = steps_over(seen.relationships, check_types(types), direction)
         depths = nodes_within(id, check_depth(depth, "depth"), lambda each: (to for _, to in steps([each])))
-        reached_neighbours = [
-            Neighbour(entity, depths[entity.id]) for entity in seen.entities if depths.get(entity.id)
-        ]
+        reached_neighbours = [Neighbour(e, depths[e.id]) for e in seen.entities if depths.get(e.id)]
         return tuple(sorted(reached_neighbours, key=lambda each: each.depth))
 
     def find_path(
@@ -168,9 +154,8 @@ class CharacterView(EntityReads):
         seen, start, end = self._visible_world(), check_id(from_id), check_id(to_id)
         for id in (start, end):
             _visible_entity(seen, id)
-        path = shortest_path(
-            start, end, steps_over(seen.relationships, (), direction), check_depth(max_depth, "max_depth")
-        )
+        steps = steps_over(seen.relationships, (), direction)
+        path = shortest_path(start, end, steps, check_depth(max_depth, "max_depth"))
         return tuple(_visible_entity(seen, id) for id in path)
 
     def visible_subgraph(self, npc_id: str | None = None) -> VisibleWorld:
@@ -204,9 +189,7 @@ def visible_world(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) 
     seen = storage.visible_world(npc_id, policy)
     if seen is None:
         raise missing_entity_error(npc_id)
-    return VisibleWorld(
-        sort_by_name(seen.entities), tuple(sorted(seen.relationships, key=lambda each: each.key))
-    )
+    return VisibleWorld(sort_by_name(seen.entities), tuple(sorted(seen.relationships, key=lambda e: e.key)))
 
 
 def sort_by_name(entities: tuple[Entity, ...] | list[Entity]) -> tuple[Entity, ...]:
@@ -262,16 +245,11 @@ def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPoli
         entities = [to_entity(row) for row in storage.rows(statements.ENTITIES, {"ids": uuids(*known)})]
         entities = [entity for entity in entities if is_in_scope(entity, character)]
         ids = {entity.id for entity in entities}
-        relationships = [entity for entity in _public_relationships(storage, ids) if entity.target_id in ids]
+        edges = [edge for edge in _public_relationships(storage, ids) if edge.target_id in ids]
+    shown = [edge for edge in edges if edge.source_id == npc_id or edge.type in policy.public_types]
     return VisibleWorld(
-        tuple(
-            entity if entity.id == npc_id else public_form_of_entity(entity, policy) for entity in entities
-        ),
-        tuple(
-            entity if entity.source_id == npc_id else public_form_of_relationship(entity)
-            for entity in relationships
-            if entity.source_id == npc_id or entity.type in policy.public_types
-        ),
+        tuple(e if e.id == npc_id else public_form_of_entity(e, policy) for e in entities),
+        tuple(e if e.source_id == npc_id else public_form_of_relationship(e) for e in shown),
     )
 
 
@@ -280,11 +258,8 @@ def policy_walk(public_edges: PublicEdges, npc_id: str, policy: VisibilityPolicy
     spread: dict[str, Relationship] = {}
 
     def follow(found: Iterable[Relationship], *, knows: bool) -> set[str]:
-        followed = [
-            relationship
-            for relationship in found
-            if relationship.type in policy.spreading and (knows or relationship.type != "KNOWS")
-        ]
+        types = set(policy.spreading) - (set() if knows else {"KNOWS"})
+        followed = [relationship for relationship in found if relationship.type in types]
         for relationship in followed:
             spread.setdefault(relationship.target_id, relationship)
         return {relationship.target_id for relationship in followed}
@@ -420,16 +395,11 @@ def _ids_near(seen: VisibleWorld, name: str) -> set[str]:
 def _format_entities(seen: VisibleWorld, entities: list[Entity], omitted: int) -> str:
     names = {entity.id: _single_line(entity.name) for entity in seen.entities}
     listed = {entity.id for entity in entities}
-    lines = [
-        f"{names[entity.id]} ({_single_line(entity.type)}){_format_attributes(entity.attributes)}"
-        for entity in entities
-    ]
-    lines += [
-        _format_relationship(relationship, names)
-        for relationship in seen.relationships
-        if listed & {relationship.source_id, relationship.target_id}
-    ]
-    return "\n".join([*lines, *([f"and {omitted} more: ask by name, type or near"] if omitted > 0 else [])])
+    lines = [f"{names[e.id]} ({_single_line(e.type)}){_format_attributes(e.attributes)}" for e in entities]
+    related = (each for each in seen.relationships if listed & {each.source_id, each.target_id})
+    lines += [_format_relationship(relationship, names) for relationship in related]
+    lines += [f"and {omitted} more: ask by name, type or near"] * (omitted > 0)
+    return "\n".join(lines)
 
 
 def _format_relationship(relationship: Relationship, names: Mapping[str, str]) -> str:

@@ -68,20 +68,11 @@ def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) ->
     put: dict[str, Entity] = {}
     for entity in entities:
         previous = put.get(entity.id) or existing.get(entity.id)
-        put[entity.id] = replace(
-            entity, attributes=merged_properties(previous.attributes if previous else {}, entity.attributes)
-        )
-    rows = [
-        {
-            "id": uuids(merged.id)[0],
-            "type": merged.type,
-            "name": merged.name,
-            "attributes": attributes_text(merged.attributes),
-            "at": at,
-        }
-        for merged in put.values()
-    ]
-    _put_rows(storage, statements.PUT_ENTITY, rows)
+        attributes = merged_properties(previous.attributes if previous else {}, entity.attributes)
+        put[entity.id] = replace(entity, attributes=attributes)
+    for merged in put.values():
+        values = {"id": uuids(merged.id)[0], "type": merged.type, "name": merged.name, "at": at}
+        storage.rows(statements.PUT_ENTITY, values | {"attributes": attributes_text(merged.attributes)})
 
 
 def put_relationships(
@@ -92,34 +83,22 @@ def put_relationships(
     Raises BadInput if an end does not exist.
     """
     directed = [direction for relationship in relationships for direction in _both_directions(relationship)]
-    require_entities(
-        storage,
-        {end for relationship in directed for end in (relationship.source_id, relationship.target_id)},
-    )
+    require_entities(storage, {end for each in directed for end in (each.source_id, each.target_id)})
     attributes, supports = _read_existing(storage, directed)
     new: dict[tuple[_RelationshipKey, str], tuple[Provenance, RelationshipStanding]] = {}
     for relationship in directed:
-        provenance = (
-            relationship.provenance
-            if relationship.provenance.timestamp
-            else replace(relationship.provenance, timestamp=at.astimezone(UTC))
-        )
-        by_session = supports.setdefault(relationship.key, {})
-        by_session[provenance.session_id] = new[relationship.key, provenance.session_id] = (
-            _support_with_standing(provenance, by_session.get(provenance.session_id), accept_from)
-        )
-        attributes[relationship.key] = merged_properties(
-            attributes.get(relationship.key, {}), relationship.attributes
-        )
-    keys = dict.fromkeys(relationship.key for relationship in directed)
-    _put_rows(
-        storage,
-        statements.PUT_RELATIONSHIP,
-        [_relationship_row(key, attributes[key], supports[key], at) for key in keys],
-    )
-    _put_rows(
-        storage, statements.PUT_SUPPORT, [_support_row(key, *support) for (key, _), support in new.items()]
-    )
+        key, provenance = relationship.key, relationship.provenance
+        if not provenance.timestamp:
+            provenance = replace(provenance, timestamp=at.astimezone(UTC))
+        by_session, session = supports.setdefault(key, {}), provenance.session_id
+        support = _support_with_standing(provenance, by_session.get(session), accept_from)
+        by_session[session] = new[key, session] = support
+        attributes[key] = merged_properties(attributes.get(key, {}), relationship.attributes)
+    for key in dict.fromkeys(relationship.key for relationship in directed):
+        row = _relationship_row(key, attributes[key], supports[key], at)
+        storage.rows(statements.PUT_RELATIONSHIP, row)
+    for (key, _), support in new.items():
+        storage.rows(statements.PUT_SUPPORT, _support_row(key, *support))
 
 
 def store_decision(
@@ -139,17 +118,9 @@ def store_decision(
                 f"the session {short_repr(session)} tells of no relationship {short_repr(directed.type)} {ends}"
             )
         by_session[session] = (replace(by_session[session][0], dm_confirmed=standing == "accepted"), standing)
-        _put_rows(
-            storage,
-            statements.PUT_RELATIONSHIP,
-            [_relationship_row(directed.key, attributes[directed.key], by_session, at)],
-        )
-        _put_rows(storage, statements.PUT_SUPPORT, [_support_row(directed.key, *by_session[session])])
-
-
-def _put_rows(storage: WorldStorage, statement: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    for row in rows:
-        storage.rows(statement, row)
+        row = _relationship_row(directed.key, attributes[directed.key], by_session, at)
+        storage.rows(statements.PUT_RELATIONSHIP, row)
+        storage.rows(statements.PUT_SUPPORT, _support_row(directed.key, *by_session[session]))
 
 
 def require_entities(storage: WorldStorage, ids: set[str]) -> None:
@@ -184,10 +155,8 @@ def _read_existing(
     attributes: dict[_RelationshipKey, Mapping[str, Json]] = {}
     supports: dict[_RelationshipKey, Supports] = {}
     if relationships:
-        attributes = {
-            row_key(row): to_relationship(row).attributes
-            for row in storage.rows(statements.RELATIONSHIPS_AMONG, parameters)
-        }
+        rows = storage.rows(statements.RELATIONSHIPS_AMONG, parameters)
+        attributes = {row_key(row): to_relationship(row).attributes for row in rows}
         for row in storage.rows(statements.SUPPORT_AMONG, parameters):
             supports.setdefault(row_key(row), {})[row[3]] = support_from_row(row)
     return attributes, supports
@@ -203,9 +172,8 @@ def _support_with_standing(
     if previous is not None and previous[1] == "rejected" and not provenance.dm_confirmed:
         return provenance, "rejected"
     confirmed = provenance.dm_confirmed or (previous is not None and previous[0].dm_confirmed)
-    return replace(
-        provenance, dm_confirmed=confirmed
-    ), "accepted" if confirmed or provenance.confidence >= accept_from else "queued"
+    is_accepted = confirmed or provenance.confidence >= accept_from
+    return replace(provenance, dm_confirmed=confirmed), "accepted" if is_accepted else "queued"
 
 
 def strongest_support(supports: Supports) -> tuple[Provenance, RelationshipStanding]:
@@ -214,41 +182,26 @@ def strongest_support(supports: Supports) -> tuple[Provenance, RelationshipStand
     Accepted goes before queued, then confirmed, more confident and later support.
     """
     order = {"accepted": 2, "queued": 1, "rejected": 0}
-    return max(
-        supports.values(),
-        key=lambda each: (
-            order[each[1]],
-            each[0].dm_confirmed,
-            each[0].confidence,
-            each[0].timestamp,
-            each[0].session_id,
-        ),
-    )
+
+    def strength(support: tuple[Provenance, RelationshipStanding]) -> tuple[Any, ...]:
+        said, standing = support
+        return order[standing], said.dm_confirmed, said.confidence, said.timestamp, said.session_id
+
+    return max(supports.values(), key=strength)
 
 
 def _relationship_row(
     key: _RelationshipKey, attributes: Mapping[str, Json], supports: Supports, at: datetime
 ) -> dict[str, Any]:
     provenance, standing = strongest_support(supports)
-    values = {
-        "attributes": attributes_text(attributes),
-        "provenance": provenance_text(provenance),
-        "standing": standing,
-        "at": at,
-    }
+    texts = {"attributes": attributes_text(attributes), "provenance": provenance_text(provenance)}
+    return {**_key_parameters(key), **texts, "standing": standing, "at": at}
+
+
+def _support_row(key: _RelationshipKey, said: Provenance, standing: RelationshipStanding) -> dict[str, Any]:
+    values = {"session": said.session_id, "said_at": said.timestamp, "confidence": said.confidence}
+    values |= {"kind": said.source, "confirmed": said.dm_confirmed, "standing": standing}
     return {**_key_parameters(key), **values}
-
-
-def _support_row(
-    key: _RelationshipKey, provenance: Provenance, standing: RelationshipStanding
-) -> dict[str, Any]:
-    values = {
-        "session": provenance.session_id,
-        "said_at": provenance.timestamp,
-        "confidence": provenance.confidence,
-        "kind": provenance.source,
-    }
-    return {**_key_parameters(key), **values, "confirmed": provenance.dm_confirmed, "standing": standing}
 
 
 def _key_parameters(key: _RelationshipKey) -> dict[str, Any]:
@@ -297,12 +250,9 @@ class NpcWorld(TableBacked, EntityGraph):
         entities, relationships = list(entities), list(relationships)
         for entity in entities:
             require(entity, Entity, "what is added to a world is an Entity(type, name, …)")
+        expected = "what relates entities is a Relationship(source_id, target_id, type, …)"
         for relationship in relationships:
-            require(
-                relationship,
-                Relationship,
-                "what relates entities is a Relationship(source_id, target_id, type, …)",
-            )
+            require(relationship, Relationship, expected)
 
         with self.storage.changing():
             put_entities(self.storage, entities, self.now())
@@ -331,15 +281,15 @@ class NpcWorld(TableBacked, EntityGraph):
 
         Raises BadInput if it does not exist.
         """
-        source = check_id(source_id)
-        target = check_id(target_id)
+        source, target = check_id(source_id), check_id(target_id)
         type = check_text(type, "the type of a relationship")
         with self.storage.changing():
             self._read_support(source, target, type)
-            for one, other in (
+            directions = (
                 {(source, target), (target, source)} if type in SYMMETRIC_TYPES else {(source, target)}
-            ):
-                self.storage.rows(statements.DELETE_RELATIONSHIP, _key_parameters((one, other, type)))
+            )
+            for ends in directions:
+                self.storage.rows(statements.DELETE_RELATIONSHIP, _key_parameters((*ends, type)))
 
     # --- queries ---
 
@@ -355,11 +305,8 @@ class NpcWorld(TableBacked, EntityGraph):
 
     def find_entities(self, criteria: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
         """Return the entities that match a filter, by name."""
-        require(
-            criteria,
-            EntityFilter,
-            "a filter of entities is an EntityFilter(types, name, contains, attributes)",
-        )
+        expected = "a filter of entities is an EntityFilter(types, name, contains, attributes)"
+        require(criteria, EntityFilter, expected)
         parameters = {"types": criteria.types} if criteria.types else {}
         rows = self.storage.rows(
             statements.select_entities(criteria),
@@ -393,9 +340,7 @@ class NpcWorld(TableBacked, EntityGraph):
         if not rows:
             raise missing_entity_error(id)
         found = (to_relationship(row) for row in rows if row[0] is not None)
-        return tuple(
-            sorted((each for each in found if criteria.matches(each, id)), key=lambda each: each.key)
-        )
+        return tuple(sorted((each for each in found if criteria.matches(each, id)), key=lambda e: e.key))
 
     def support(
         self, source_id: str, target_id: str, type: str
@@ -445,8 +390,7 @@ class NpcWorld(TableBacked, EntityGraph):
                 self.get_entity(id)
             path = shortest_path(start, end, lambda ids: self._read_steps(ids, direction, ()), depth)
             found = {
-                entity.id: entity
-                for entity in map(to_entity, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)}))
+                e.id: e for e in map(to_entity, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)}))
             }
         return tuple(found[id] for id in path)
 

@@ -12,7 +12,7 @@ from kgot_lab.loop.limits import LOCAL, Limits
 from kgot_lab.loop.replay.recording import Recording, ReplayLLM, ReplayStore
 from kgot_lab.loop.replay.replay import same_event, start_event, without_failed_calls
 from kgot_lab.loop.run_context import RunContext, Steps
-from kgot_lab.loop.state import State
+from kgot_lab.loop.state import State, state_after
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
@@ -41,12 +41,10 @@ def extract(
     if store.schema().nodes:
         raise BadInput("an extraction begins with an empty store: this one holds a graph")
     earlier, returned, recorded = _last_document(done)
-    if returned is None or not unread or unread[0].id != _document_id(returned):
-        return (
-            _extract(_run_context(llm, store, limits, done), unread)
-            if unread
-            else _restore_graph(store, done)
-        )
+    if not unread:
+        return _restore_graph(store, done)
+    if returned is None or unread[0].id != _document_id(returned):
+        return _extract(_run_context(llm, store, limits, done), unread)
     recording = Recording.from_events(recorded)
     model = ReplayLLM(recording, llm.name)  # no live model until the recording is replayed
     run = _run_context(model, ReplayStore(recording, store), limits, earlier)
@@ -70,19 +68,11 @@ def unread_documents(
         return unread
     recording = Recording.from_events(recorded)
     with closing(open_for(start_event(done).dialect)) as scratch_store:
-        run = _run_context(
-            ReplayLLM(recording, start_event(done).planning),
-            ReplayStore(recording, scratch_store),
-            limits,
-            earlier,
-        )
+        model = ReplayLLM(recording, start_event(done).planning)
+        run = _run_context(model, ReplayStore(recording, scratch_store), limits, earlier)
         steps = _write_document(run, returned)
         is_whole = _matches(steps, recorded) and _is_finished(steps)
-    return (
-        unread
-        if is_whole
-        else [*(document for document in documents if document.id == _document_id(returned)), *unread]
-    )
+    return unread if is_whole else [*(d for d in documents if d.id == _document_id(returned)), *unread]
 
 
 def _document_id(returned: ToolReturned) -> str:
@@ -97,9 +87,8 @@ def _last_document(done: Sequence[Event]) -> tuple[Sequence[Event], ToolReturned
     returned = done[last]
     assert isinstance(returned, ToolReturned)
     # a graph is cut once, for several
-    recorded = [
-        event for event in without_failed_calls(done[last + 1 :]) if not isinstance(event, Started | Cut)
-    ]
+    following = without_failed_calls(done[last + 1 :])
+    recorded = [event for event in following if not isinstance(event, Started | Cut)]
     return done[:last], returned, recorded
 
 
@@ -144,16 +133,11 @@ def _require_same_documents(read: Mapping[str, str], documents: Sequence[Documen
         raise BadInput(
             f"the extraction has read {missing[0]!r}, which is no longer among the documents: name the same folder, or begin anew"
         )
-    if changed := [
-        id
-        for id, text in read.items()
-        if text not in (replace_surrogates(texts[id]), readable_text(texts[id]))
-    ]:
-        masked = (
-            ", or holds a key that the environment had then and has not now: set it, or"
-            if "…" in read[changed[0]]
-            else ":"
-        )
+    forms = {id: (replace_surrogates(text), readable_text(text)) for id, text in texts.items()}
+    if changed := [id for id, text in read.items() if text not in forms[id]]:
+        masked = ":"
+        if "…" in read[changed[0]]:
+            masked = ", or holds a key that the environment had then and has not now: set it, or"
         raise BadInput(f"{changed[0]!r} has changed since the extraction read it{masked} begin a new one")
 
 
@@ -167,15 +151,13 @@ def _extract(
     run: RunContext, documents: Sequence[Document], resume: Callable[[], Steps[bool]] | None = None
 ) -> Steps[None]:
     """Read documents. `within` continues with the first of them, and returns whether it could."""
-    models = {"planning": run.planning.name, "execution": run.execution.name}
-    yield run.record(
-        Started,
-        question="",
-        preset=run.limits.preset,
-        limits=run.limits.as_json(),
-        dialect=run.store.dialect.name,
-        **models,
-    )
+    names = {
+        "planning": run.planning.name,
+        "execution": run.execution.name,
+        "dialect": run.store.dialect.name,
+    }
+    limits = {"preset": run.limits.preset, "limits": run.limits.as_json()}
+    yield run.record(Started, question="", **limits, **names)
     if resume is not None and (yield from resume()):
         documents = documents[1:]
     for document in documents:
@@ -203,7 +185,5 @@ def _resume_document(run: RunContext, model: ReplayLLM, llm: LLM, done: Sequence
     run.store = run.store.store
     run.store.apply(run.store.graph().diff(graph_after(done)))
     run.planning = run.execution = llm
-    run.shown, run.state = None, State()
-    for event in done:
-        run.state = run.state.after(event)
+    run.shown, run.state = None, state_after(done)
     return False

@@ -51,19 +51,13 @@ def save_fork(
     written.
     """
     at = fork.first_difference
-    if _shared_length(original.events, fork.events) != at or not (
-        at < len(fork.events) and changeable_part(fork.events[at])
-    ):
+    changed = changeable_part(fork.events[at]) if at < len(fork.events) else ""
+    if not changed or _shared_length(original.events, fork.events) != at:
         raise BadInput(
             f"this is no fork of the run {original.run}: at its first difference, event {at}, nothing was changed by hand"
         )
-    for _ in _write_fork(
-        fork.events,
-        path,
-        original,
-        at,
-        {"change": changeable_text(fork.events, at), "stopped": fork.stopped, **(about or {})},
-    ):
+    head = {"change": changeable_text(fork.events, at), "stopped": fork.stopped, **(about or {})}
+    for _ in _write_fork(fork.events, path, original, at, head):
         pass
 
 
@@ -90,10 +84,9 @@ def fork_to_file(
             break
     else:
         if len(replayed_events) == len(recorded):
-            head = {"change": changeable_text(replayed_events, len(replayed_events) - 1), **(about or {})}
-            return _write_fork(
-                chain(replayed_events, replayed), path, original, len(replayed_events) - 1, head
-            )
+            last = len(replayed_events) - 1
+            head = {"change": changeable_text(replayed_events, last), **(about or {})}
+            return _write_fork(chain(replayed_events, replayed), path, original, last, head)
     raise BadInput(
         f"event {at} cannot be changed: the run is not walked again as it was recorded up to there; `verify` says where"
     )
@@ -103,12 +96,8 @@ def _write_fork(
     events: Iterable[Event], path: str | Path, original: Trace, at: int, about: Mapping[str, Json]
 ) -> Iterator[Event]:
     """Yield the events of a fork, each after it is written to a new file with the origin in its head."""
-    return record(
-        events,
-        path,
-        run=f"{original.run}, event {at} changed",
-        metadata={"fork_of": original.run, "at": at, **about},
-    )
+    metadata = {"fork_of": original.run, "at": at, **about}
+    return record(events, path, run=f"{original.run}, event {at} changed", metadata=metadata)
 
 
 def recorded_fork(original: Trace, recorded: Trace) -> Fork:
@@ -125,10 +114,8 @@ def recorded_fork(original: Trace, recorded: Trace) -> Fork:
         )
     first = _shared_length(original.events, recorded.events)
     is_change = first < len(recorded.events) and bool(changeable_part(recorded.events[first]))
-    if not is_change or (about.get("at"), about.get("change")) != (
-        first,
-        changeable_text(recorded.events, first),
-    ):
+    change = first, changeable_text(recorded.events, first)
+    if not is_change or (about.get("at"), about.get("change")) != change:
         raise TraceError(
             f"this fork first differs at event {first}, and not by the change at event {about.get('at')} that its head names"
         )
@@ -163,10 +150,8 @@ def fork_note(run: Trace) -> str:
     """Return a note on the origin of a recorded fork, or "" if the run is not a fork."""
     if edited_index(run) < 0:
         return ""
-    return (
-        f"This is a fork of the run {run.about['fork_of']}: event {edited_index(run)} was written by hand, and the run went on from there. "
-        + (str(run.about["written"]).capitalize() + "." if run.about.get("written") else "")
-    ).strip()
+    note = f"This is a fork of the run {run.about['fork_of']}: event {edited_index(run)} was written by hand, and the run went on from there."
+    return f"{note} {str(run.about['written']).capitalize()}." if run.about.get("written") else note
 
 
 def comparable_texts(events: Sequence[Event]) -> list[str]:
@@ -192,9 +177,8 @@ def _align(
         yield from ((None, number) for number in other)
         return
     left_texts, right_texts = levels[0]
-    matcher = SequenceMatcher(
-        None, left_texts[one.start : one.stop], right_texts[other.start : other.stop], autojunk=False
-    )
+    left, right = left_texts[one.start : one.stop], right_texts[other.start : other.stop]
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
     done = other_done = 0
     for block in matcher.get_matching_blocks():
         yield from _align(levels[1:], one[done : block.a], other[other_done : block.b])
@@ -235,11 +219,7 @@ def _count_calls(original: Sequence[Event], forked: Sequence[Event], changed: in
 def _loop_calls(events: Sequence[Event]) -> dict[int, Asked]:
     """Return the calls that the loop itself made, by event index, without those inside tools."""
     events = without_failed_calls(events)
-    return {
-        number: event
-        for number, event in enumerate(events)
-        if isinstance(event, Asked) and not event.role.startswith("inside ")
-    }
+    return {i: e for i, e in enumerate(events) if isinstance(e, Asked) and not e.role.startswith("inside ")}
 
 
 def _prompt_key(event: Asked) -> str:

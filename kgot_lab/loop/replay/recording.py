@@ -41,6 +41,7 @@ from kgot_lab.types import LLM, Diff, Edge, Json, Node, Prompt, Reply, Rows, Usa
 
 _Value = TypeVar("_Value")
 Key = tuple[str, ...]
+_RecordedResult = tuple[ToolReturned, tuple[Usage, ...]]  # with the costs of the models inside the tool
 
 
 @dataclass
@@ -51,9 +52,7 @@ class Recording:
     """
 
     replies: dict[Key, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
-    results: dict[Key, deque[tuple[ToolReturned, tuple[Usage, ...]]]] = field(
-        default_factory=lambda: defaultdict(deque)
-    )
+    results: dict[Key, deque[_RecordedResult]] = field(default_factory=lambda: defaultdict(deque))
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
     # statements over which a server went away, whatever the graph was
     lost: dict[str, ServerLost] = field(default_factory=dict)
@@ -123,7 +122,7 @@ class Recording:
         results = self.results[_call_key(returned.call)]
         results[nth] = returned, results[nth][1]
 
-    def next_result(self, call: ToolCall) -> tuple[ToolReturned, tuple[Usage, ...]] | None:
+    def next_result(self, call: ToolCall) -> _RecordedResult | None:
         """Return the next recorded result of a call, or None if nothing is left.
 
         The last result is repeated, unless it is a failure that may be retried.
@@ -262,10 +261,8 @@ class ReplayStore:
     @property
     def readers(self) -> tuple[ReplayStore, ...]:
         """The stores asked in other languages, over the same recording."""
-        return tuple(
-            replace(self, store=reader, reads_in=reader.dialect.name, spoken=None)
-            for reader in readers(self.store)
-        )
+        stores = readers(self.store)
+        return tuple(replace(self, store=s, reads_in=s.dialect.name, spoken=None) for s in stores)
 
     def write(self, statement: str) -> Diff:
         executed, is_edited = self._executed(("write", self.fingerprint.now, statement))

@@ -120,18 +120,13 @@ def _next_write(events: Sequence[Event], store: Store, walk: SideReplay) -> tupl
     start = events[0]
     assert isinstance(start, Started)
     try:
-        scratch = (
-            open_store("sqlite")
-            if start.dialect.startswith("SQL")
-            else open_for(start.dialect, *start.readers)
-        )
+        is_sql = start.dialect.startswith("SQL")
+        scratch = open_store("sqlite") if is_sql else open_for(start.dialect, *start.readers)
     except UnknownName:  # a query language of a third-party store
         return ()
     with closing(scratch) as scratch_store:
         try:
-            writes = (
-                event for event in walk(events, scratch_store, store.dialect) if isinstance(event, Wrote)
-            )
+            writes = (e for e in walk(events, scratch_store, store.dialect) if isinstance(e, Wrote))
             recorded_writes = len(diffs(events))
             return next(((write,) for number, write in enumerate(writes) if number == recorded_writes), ())
         except (NotInstalled, SandboxError) as error:
@@ -174,16 +169,14 @@ def replay_events(
     recorded run, in the live resources or else in the store.
     """
     start = start_event(events)
-    tools, limits = {tool.name: tool for tool in live.tools}, recorded_limits(start)
+    given, limits = {tool.name: tool for tool in live.tools}, recorded_limits(start)
+    tools = [ReplayTool(recording, name, given.get(name), **about) for name, about in start.tools.items()]
     python = ReplayPython(recording, live.compute or python_executor(store.store, limits))
     events_again = think(
         start.question,
         ReplayLLM(recording, start.planning, live.planning),
         store,
-        [
-            ReplayTool(recording, name, tools.get(name), **description)
-            for name, description in start.tools.items()
-        ],
+        tools,
         limits,
         execution=ReplayLLM(recording, start.execution, live.execution or live.planning),
         attachments=start.attachments,
@@ -259,9 +252,8 @@ class Difference:
         why = f" ({self.reason})" if self.reason else ""
         if self.recorded is None or self.now is None or type(self.recorded) is not type(self.now):
             return f"event {self.number} ({kind}) differs: recorded {_format_event(self.recorded)}; now {_format_event(self.now)}{why}"
-        path, before, after = _json_difference(
-            json.loads(_to_line(self.recorded)), json.loads(_to_line(self.now))
-        )
+        recorded, now = (json.loads(_to_line(event)) for event in (self.recorded, self.now))
+        path, before, after = _json_difference(recorded, now)
         return f"event {self.number} ({kind}) differs in {path}: recorded {before}; now {after}{why}"
 
 
@@ -278,20 +270,14 @@ def verify(
     events = events_of(run)
     recording = Recording.from_events(events).without_outcomes()
     with _open_store_for(events, store) as opened:
-        executor = compute or python_executor(
-            opened, recorded_limits(start_event(events)).but(python_seconds=_VERIFY_SECONDS)
-        )
-        return first_difference(
-            events,
-            replay_events(
-                events, recording, replay_store(recording, events, opened), Resources(compute=executor)
-            ),
-        )
+        limits = recorded_limits(start_event(events)).but(python_seconds=_VERIFY_SECONDS)
+        live = Resources(compute=compute or python_executor(opened, limits))
+        replayed = replay_events(events, recording, replay_store(recording, events, opened), live)
+        return first_difference(events, replayed)
 
 
-_VERIFY_SECONDS = (
-    60.0  # seconds for a statement that was quick when it was recorded, perhaps on an idle machine
-)
+# seconds for a statement that was quick when it was recorded, perhaps on an idle machine
+_VERIFY_SECONDS = 60.0
 
 
 @contextmanager
@@ -317,11 +303,9 @@ def first_difference(recorded: Sequence[Event], replayed: Iterator[Event]) -> Di
         except (SandboxError, NotInstalled, StoreUnavailable):
             raise
         except LabError as error:
-            return (
-                None
-                if _stopped_in_tool(recorded, number, error)
-                else Difference(number, expected, None, str(error))
-            )
+            if _stopped_in_tool(recorded, number, error):
+                return None
+            return Difference(number, expected, None, str(error))
         if event is None or not same_event(expected, event):
             return Difference(number, expected, event)
     if not any(isinstance(event, Answered) for event in recorded):  # it was stopped there
@@ -342,9 +326,8 @@ def without_failed_calls(events: Sequence[Event]) -> tuple[Event, ...]:
 def _stopped_in_tool(recorded: Sequence[Event], number: int, error: LabError) -> bool:
     """Return whether a run was stopped inside a tool, between its model calls and its result."""
     rest = recorded[number:]
-    return isinstance(error, ReplayMiss) and all(
-        isinstance(event, Asked) and event.role.startswith("inside ") for event in rest
-    )
+    is_inside = all(isinstance(event, Asked) and event.role.startswith("inside ") for event in rest)
+    return isinstance(error, ReplayMiss) and is_inside
 
 
 def same_event(first: Event, second: Event) -> bool:
@@ -368,32 +351,19 @@ def _json_difference(first: Json, second: Json, path: str = "") -> tuple[str, st
     The values are cut around the first characters that differ.
     """
     if isinstance(first, dict) and isinstance(second, dict):
-        names = [*first, *(name for name in second if name not in first)]
-        name = next(
-            name
-            for name in names
-            if first.get(name) != second.get(name) or (name in first) != (name in second)
-        )
+        name = next(n for n in first | second if (n in first, first.get(n)) != (n in second, second.get(n)))
         return _json_difference(first.get(name), second.get(name), f"{path}.{name}" if path else str(name))
     if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
-        number = next(
-            number for number, pair in enumerate(zip(first, second, strict=True)) if pair[0] != pair[1]
-        )
+        number = next(i for i, pair in enumerate(zip(first, second, strict=True)) if pair[0] != pair[1])
         return _json_difference(first[number], second[number], f"{path}[{number}]")
     texts = [
         value if isinstance(value, str) else json.dumps(value, default=dict) for value in (first, second)
     ]
     pairs = enumerate(zip(*texts, strict=False))
-    position = next(
-        (index for index, (first_text, second_text) in pairs if first_text != second_text),
-        min(map(len, texts)),
-    )
-    start = max(0, position - 40)
-    first_text, second_text = (
-        repr("…" * bool(start) + text[start : position + 120] + "…" * (len(text) > position + 120))
-        for text in texts
-    )
-    return path, first_text, second_text
+    position = next((i for i, (left, right) in pairs if left != right), min(map(len, texts)))
+    start, end = max(0, position - 40), position + 120
+    before, after = (repr("…" * bool(start) + text[start:end] + "…" * (len(text) > end)) for text in texts)
+    return path, before, after
 
 
 # --- resume ---
@@ -419,9 +389,8 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
                 f"{path} cannot be resumed, for {inconsistency_message(inconsistent)}: ask again, in a namespace of its own"
             )
         require_parts(store, ("write", "read", "schema"), _EXPECTED_STORE)
-        recording = Recording.from_events(
-            (*trace.events, *unrecorded_write(trace.events, store, _replay_aside))
-        )
+        missing = unrecorded_write(trace.events, store, _replay_aside)
+        recording = Recording.from_events((*trace.events, *missing))
         walk = replay_events(trace.events, recording, replay_store(recording, trace.events, store), live)
     except BaseException:
         writer.close()
@@ -434,15 +403,11 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
 
     The replies are used in order, since the store may list the graph in another order.
     """
-    calls = (
-        event
-        for event in events
-        if isinstance(event, Asked) and not event.is_failed and not event.role.startswith("inside ")
-    )
-    recording = replace(Recording.from_events(events), turns=deque(event.as_reply for event in calls))
-    return replay_events(
-        events, recording, replace(replay_store(recording, events, scratch_store), spoken=dialect)
-    )
+    loop_calls = (e for e in without_failed_calls(events) if isinstance(e, Asked))
+    replies = deque(call.as_reply for call in loop_calls if not call.role.startswith("inside "))
+    recording = replace(Recording.from_events(events), turns=replies)
+    scratch = replace(replay_store(recording, events, scratch_store), spoken=dialect)
+    return replay_events(events, recording, scratch)
 
 
 def _continue_run(recorded: Sequence[Event], walk: Iterator[Event], writer: TraceWriter) -> Iterator[Event]:
@@ -496,24 +461,15 @@ def fork(
     """
     events, at, recording, edits = _prepare_fork(run, at, change, live)
     with _open_store_for(events, store) as opened:
-        forked, stopped = _collect_events(
-            events, recording, replay_store(recording, events, opened, edits), live
-        )
-    pairs = zip(forked, events, strict=False)
-    first = next(
-        (number for number, (actual, expected) in enumerate(pairs) if not same_event(actual, expected)),
-        min(len(forked), len(events)),
-    )
+        edited_store = replay_store(recording, events, opened, edits)
+        forked, stopped = _collect_events(events, recording, edited_store, live)
+    pairs = enumerate(zip(forked, events, strict=False))
+    differing = (number for number, pair in pairs if not same_event(*pair))
+    first = next(differing, min(len(forked), len(events)))
     # that reply came from the recording, and is no call that was avoided
     is_reply_edited = isinstance(events[at], Asked) and len(forked) > at
-    return Fork(
-        tuple(forked),
-        graph_after(forked),
-        first,
-        recording.avoided - is_reply_edited,
-        recording.made,
-        stopped,
-    )
+    avoided = recording.avoided - is_reply_edited
+    return Fork(tuple(forked), graph_after(forked), first, avoided, recording.made, stopped)
 
 
 def fork_events(
@@ -544,10 +500,8 @@ def _prepare_fork(
     require(change, str, "what an event is changed to is a text")
     require(live, Resources, "what a fork may use is Resources(tools, model)")
     if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < len(events):
-        raise BadInput(
-            f"there is no event {short_repr(at)}: the run has "
-            + (f"events 0 to {len(events) - 1}" if events else "no events")
-        )
+        known = f"events 0 to {len(events) - 1}" if events else "no events"
+        raise BadInput(f"there is no event {short_repr(at)}: the run has {known}")
     if _is_failed_call(events[at]):
         raise BadInput(f"event {at} is a call that failed: it has no reply to change")
     at -= sum(map(_is_failed_call, events[:at]))
@@ -573,29 +527,20 @@ def _collect_events(
     return events_seen, ""
 
 
-def _apply_change(
-    recording: Recording, events: Sequence[Event], at: int, change: str
-) -> dict[tuple[str, ...], str]:
+def _apply_change(recording: Recording, events: Sequence[Event], at: int, change: str) -> dict[Key, str]:
     """Put the change into the recording, or return it as an edited statement."""
     event, earlier = events[at], events[:at]
     match event:
         case Asked() if not event.role.startswith("inside "):
             key = (prompt_digest(event.prompt, ""),)
-            nth = sum(
-                isinstance(earlier_event, Asked) and (prompt_digest(earlier_event.prompt, ""),) == key
-                for earlier_event in earlier
-            )
+            nth = sum(isinstance(e, Asked) and (prompt_digest(e.prompt, ""),) == key for e in earlier)
             # what a person wrote cost no tokens, and no model held it likely
             edited_reply = Reply(change, model=event.model)
             recording.replies[key][nth] = event.as_reply if change == event.reply else edited_reply
         case ToolReturned():
-            nth = sum(
-                isinstance(earlier_event, ToolReturned) and earlier_event.call == event.call
-                for earlier_event in earlier
-            )
-            recording.change_result(
-                replace(event, text=readable_text(change), sources=(), failed=False, again=False), nth
-            )
+            nth = sum(isinstance(e, ToolReturned) and e.call == event.call for e in earlier)
+            edited = replace(event, text=readable_text(change), sources=(), failed=False, again=False)
+            recording.change_result(edited, nth)
         case Read(statement=statement) if statement == WHOLE_GRAPH:
             raise BadInput(
                 f"event {at} reads the whole graph, which no statement does: change what was written, or the reply after it"
@@ -604,12 +549,9 @@ def _apply_change(
             fingerprint = Fingerprint(start_event(events).graph)
             for diff in diffs(earlier):
                 fingerprint.update(diff)
-            location = (fingerprint.now, event.asked or event.statement)
-            return {
-                ("write", *location)
-                if isinstance(event, Wrote)
-                else ("read", *location, event.dialect): change
-            }
+            place = fingerprint.now, event.asked or event.statement
+            kind, language = ("write", ()) if isinstance(event, Wrote) else ("read", (event.dialect,))
+            return {(kind, *place, *language): change}
         case _:
             kinds = "Asked (its reply), ToolReturned (its text), Wrote or Read (its statement)"
             raise BadInput(f"event {at} is a {type(event).__name__}; what can be changed: {kinds}")

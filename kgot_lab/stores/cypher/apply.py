@@ -89,8 +89,7 @@ class DiffApplication:
 
         Raises BadInput if it does not fit.
         """
-        nodes = (*diff.added_nodes, *(after for _, after in diff.changed_nodes))
-        require_valid_names(nodes, (*diff.added_edges, *(after for _, after in diff.changed_edges)))
+        require_valid_names(diff.written_nodes, diff.written_edges)
         self._check(diff)
         self._remove(diff)
         self._add_nodes(diff.added_nodes)

@@ -86,6 +86,10 @@ class BoltLink:
         with self._lock:
             driver, self._driver = self._driver, None
         if driver is not None:
+            # closed gracefully, a connection would first write to buffers that its thread may be using
+            for connections in list(driver._pool.connections.values()):
+                for connection in list(connections):
+                    connection.kill()
             driver.close()
 
     def require_open(self) -> None:

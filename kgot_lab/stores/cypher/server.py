@@ -432,8 +432,7 @@ def _finish_write(transaction: Transaction, statement: str, diff: Diff) -> None:
 
 def _require_storable(statement: str, diff: Diff) -> None:
     """Raise QueryFailed if a statement created an element that is not valid in a graph of this package."""
-    nodes = [*diff.added_nodes, *(after for _, after in diff.changed_nodes)]
-    edges = [*diff.added_edges, *(after for _, after in diff.changed_edges)]
+    nodes, edges = diff.written_nodes, diff.written_edges
     try:
         require_valid_names(nodes, edges)
         properties = [[dict(element.properties) for element in elements] for elements in (nodes, edges)]

@@ -375,10 +375,9 @@ class SparqlServer(EmbeddedStore):
             )
         old = to_triples((*diff.removed_nodes, *(before for before, _ in diff.changed_nodes)), edges.values())
         removed = {edge.identity for edge in diff.removed_edges}
-        changed = (after for _, after in diff.changed_edges)
-        added = {edge.identity: edge for edge in (*diff.added_edges, *changed)}
+        added = {edge.identity: edge for edge in diff.written_edges}
         remaining = {identity: edge for identity, edge in edges.items() if identity not in removed} | added
-        new = to_triples((*diff.added_nodes, *(after for _, after in diff.changed_nodes)), remaining.values())
+        new = to_triples(diff.written_nodes, remaining.values())
         return dict.fromkeys(old), dict.fromkeys(new)
 
     def _rewrite_graph(self) -> None:

@@ -63,10 +63,7 @@ def to_triples(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:
 
 def require_representable(diff: Diff) -> None:
     """Raise BadInput, naming the element, if a diff adds something that RDF cannot represent."""
-    to_triples(
-        (*diff.added_nodes, *(after for _, after in diff.changed_nodes)),
-        (*diff.added_edges, *(after for _, after in diff.changed_edges)),
-    )
+    to_triples(diff.written_nodes, diff.written_edges)
 
 
 def _require_encodable(triples: list[RdfTriple]) -> list[RdfTriple]:

@@ -164,9 +164,9 @@ def require_valid_elements(diff: Diff) -> None:
 
     Examples are a blank id, labels that are not text, and numbers out of range.
     """
-    for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes)):
+    for node in diff.written_nodes:
         node_row(node)
-    for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges)):
+    for edge in diff.written_edges:
         edge_row(edge)
 
 

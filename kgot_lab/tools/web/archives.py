@@ -59,12 +59,12 @@ class Mirror:
         Raises ToolFailed if the mirror does not have it.
         """
         file_name = self._file_name(address)
-        candidates = [
-            file_name,
+        indices = (
             f"{file_name}/index.html".lstrip("/"),
             f"{file_name}.html",
             f"{file_name}/index.htm".lstrip("/"),
-        ]
+        )
+        candidates = [file_name, *indices]
         if query := urlsplit(address).query:
             candidates = [f"{file_name}?{unquote(query)}", f"{file_name}?{unquote(query)}.html", *candidates]
         for name in candidates:
@@ -78,12 +78,10 @@ class Mirror:
         """Return the pages that match the query best. With a year, only those that mention it."""
         ranking = self._index.search(query)
         pages = [self._pages[hit.id] for hit in ranking.hits]
-        matching = [
-            page for page in pages if not year or re.search(rf"\b{year}\b", f"{page.title} {page.text}")
-        ]
-        return tuple(
-            WebHit(page.address, page.title, _excerpt(page.text, query)) for page in matching[:MAX_RESULTS]
-        )
+        texts = ((page, f"{page.title} {page.text}") for page in pages)
+        matching = [page for page, text in texts if not year or re.search(rf"\b{year}\b", text)]
+        shown = matching[:MAX_RESULTS]
+        return tuple(WebHit(page.address, page.title, _excerpt(page.text, query)) for page in shown)
 
     @cached_property
     def _pages(self) -> dict[str, WebPage]:
@@ -113,19 +111,15 @@ class Mirror:
         if self.hosts:
             return f"{(parts.hostname or '').lower()}/{path}".rstrip("/")
         site = urlsplit(self.site)
-        inside = unquote(parts.path).startswith(unquote(site.path)) or unquote(parts.path) + "/" == unquote(
-            site.path
-        )
+        path, root = unquote(parts.path), unquote(site.path)
+        inside = path.startswith(root) or f"{path}/" == root
         if parts.netloc.lower() != site.netloc.lower() or not inside:
             raise ToolFailed(f"{short_repr(address)} is not on {self.site}, which is all that can be visited")
-        return unquote(parts.path)[len(unquote(site.path)) :].strip("/")
+        return path[len(root) :].strip("/")
 
     def _address(self, name: str) -> str:
-        path = quote(
-            name.removesuffix("index.html")
-            if name.endswith(("/index.html",)) or name == "index.html"
-            else name
-        )
+        is_index = name == "index.html" or name.endswith("/index.html")
+        path = quote(name.removesuffix("index.html") if is_index else name)
         return f"https://{path}" if self.hosts else f"{self.site}{path}"
 
     def _read(self, name: str) -> WebPage:
@@ -145,9 +139,8 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
     Links are skipped, since they may lead anywhere.
     """
     for parent, folders, files in os.walk(root):
-        folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and not (Path(parent) / name).is_symlink()
-        )
+        visible = (name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in visible if not (Path(parent) / name).is_symlink())
         for name in sorted(files):
             path = Path(parent) / name
             if not name.startswith(".") and not path.is_symlink() and path.is_file():
@@ -157,9 +150,8 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
 def _has_host_folders(root: Path) -> bool:
     """Return whether every visible entry of a folder is a folder named like a host."""
     entries = [path for path in root.iterdir() if not path.name.startswith(".")]
-    return bool(entries) and all(
-        path.is_dir() and re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?", path.name) for path in entries
-    )
+    host = re.compile(r"[\w-]+(\.[\w-]+)+(:\d+)?")
+    return bool(entries) and all(path.is_dir() and host.fullmatch(path.name) for path in entries)
 
 
 def _with_slash(site: str) -> str:
@@ -171,11 +163,8 @@ def _with_slash(site: str) -> str:
 
 def _excerpt(text: str, query: str) -> str:
     """Return an excerpt around the first query word in a text."""
-    positions = [
-        match.start()
-        for word in re.findall(r"\w{3,}", query)
-        if (match := re.search(rf"\b{re.escape(word)}", text, re.IGNORECASE))
-    ]
+    words = (rf"\b{re.escape(word)}" for word in re.findall(r"\w{3,}", query))
+    positions = [match.start() for word in words if (match := re.search(word, text, re.IGNORECASE))]
     start = max(0, min(positions, default=0) - _EXCERPT_LENGTH // 3)
     return " ".join(text[start : start + _EXCERPT_LENGTH].split())
 
@@ -273,18 +262,24 @@ class Wikipedia:
         return WebPage(address + old, title, f"# {title}\n\n{text}", f"as of {when}")
 
     def _meanings(self, title: str) -> str:
-        answer = self._query(
-            "query", {"titles": title, "prop": "links", "plnamespace": 0, "pllimit": _MAX_MEANINGS}
-        )
-        pages = answer.get("pages") or [{}]
-        return (
-            "; ".join(str(link.get("title")) for link in pages[0].get("links") or []) or "they are not listed"
-        )
+        parameters: dict[str, str | int] = {
+            "titles": title,
+            "prop": "links",
+            "plnamespace": 0,
+            "pllimit": _MAX_MEANINGS,
+        }
+        pages = self._query("query", parameters).get("pages") or [{}]
+        meanings = "; ".join(str(link.get("title")) for link in pages[0].get("links") or [])
+        return meanings or "they are not listed"
 
     def _similar_titles(self, title: str) -> str:
-        answer = self._query(
-            "query", {"list": "search", "srsearch": _clean_title(title), "srlimit": 5, "srprop": ""}
-        )
+        parameters: dict[str, str | int] = {
+            "list": "search",
+            "srsearch": _clean_title(title),
+            "srlimit": 5,
+            "srprop": "",
+        }
+        answer = self._query("query", parameters)
         near = "; ".join(str(hit.get("title")) for hit in answer.get("search") or [])
         return f"; there are: {near}" if near else ""
 
@@ -303,11 +298,10 @@ _COMMON_PARAMETERS: dict[str, str | int] = {"format": "json", "formatversion": 2
 
 def _raise_service_error(answer: dict[str, Json]) -> None:
     if isinstance(answer.get("error"), dict):
-        code = str(answer["error"].get("code"))
-        raise ToolFailed(
-            f"Wikipedia: {answer['error'].get('info') or code}",
-            again=code in ("maxlag", "ratelimited", "readonly"),
-        )
+        error = answer["error"]
+        code = str(error.get("code"))
+        again = code in ("maxlag", "ratelimited", "readonly")
+        raise ToolFailed(f"Wikipedia: {error.get('info') or code}", again=again)
 
 
 def _clean_title(title: str) -> str:

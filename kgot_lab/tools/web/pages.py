@@ -18,7 +18,7 @@ from kgot_lab.tools.web.fetching import Fetched, WebFetcher
 from kgot_lab.types import Document
 
 if TYPE_CHECKING:
-    from bs4 import BeautifulSoup
+    from bs4 import BeautifulSoup, Tag
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _EXTENSIONS = {
@@ -66,12 +66,8 @@ def page_from(fetched: Fetched) -> WebPage:
         ) from None
     remark = "; ".join(filter(None, (converted.remark, cut)))
     path = PurePosixPath(unquote(urlsplit(fetched.address).path))
-    return WebPage(
-        fetched.address,
-        (title or converted.title or path.name)[:_MAX_TITLE_LENGTH],
-        converted.text.strip(),
-        remark,
-    )
+    title = (title or converted.title or path.name)[:_MAX_TITLE_LENGTH]
+    return WebPage(fetched.address, title, converted.text.strip(), remark)
 
 
 def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
@@ -90,9 +86,11 @@ def readable_markup(markup: str, address: str) -> tuple[str, bytes]:
         soup.title.decompose()  # without a body tag it would be read as text
     if base := soup.find("base", href=True):
         address = urljoin(address, str(base["href"]))
-    for hidden in soup.find_all(
-        lambda tag: tag.name in ("script", "style", "template") or _is_hidden(tag.attrs)
-    ):
+
+    def is_unseen(tag: Tag) -> bool:
+        return tag.name in ("script", "style", "template") or _is_hidden(tag.attrs)
+
+    for hidden in soup.find_all(is_unseen):
         hidden.decompose()
     for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
         comment.extract()
@@ -122,9 +120,8 @@ def _make_links_absolute(soup: BeautifulSoup, address: str) -> None:
         match = re.search(r"url\s*=\s*['\"]?([^'\"]+)", str(meta.get("content") or ""), re.IGNORECASE)
         if match and soup.body:
             soup.body.append(meta.extract())
-            _replace_by_link(
-                soup, meta, _absolute_address(address, match[1].strip()), "This page leads on to"
-            )
+            onward = _absolute_address(address, match[1].strip())
+            _replace_by_link(soup, meta, onward, "This page leads on to")
     for frames in soup.find_all("frameset"):
         frames.name = "body"  # only the body is converted
 
@@ -147,23 +144,20 @@ def _absolute_address(address: str, link: str) -> str:
 
 
 def _is_hidden(attributes: Mapping[str, object] | None) -> bool:
-    return attributes is not None and (
-        "hidden" in attributes or bool(_HIDDEN_STYLE.search(str(attributes.get("style", ""))))
-    )
+    if attributes is None:
+        return False
+    return "hidden" in attributes or bool(_HIDDEN_STYLE.search(str(attributes.get("style", ""))))
 
 
 def _decode_markup(fetched: Fetched) -> str:
     from bs4.dammit import EncodingDetector, UnicodeDammit
 
-    declared = EncodingDetector.find_declared_encoding(
-        fetched.data, is_html=True, search_entire_document=False
-    )
+    find_declared = EncodingDetector.find_declared_encoding
+    declared = find_declared(fetched.data, is_html=True, search_entire_document=False)
     # valid UTF-8 is UTF-8, whatever is declared: servers declare Latin-1 by default
-    candidates = (
-        [fetched.charset, declared]
-        if _is_ambiguous_charset(fetched.charset or declared or "")
-        else ["utf-8", fetched.charset, declared]
-    )
+    candidates = [fetched.charset, declared]
+    if not _is_ambiguous_charset(fetched.charset or declared or ""):
+        candidates.insert(0, "utf-8")
     decoded = UnicodeDammit(fetched.data, [name for name in candidates if name], is_html=True)
     return decoded.unicode_markup or fetched.data.decode("utf-8", "replace")
 
@@ -180,9 +174,8 @@ def _extension(fetched: Fetched) -> str:
     """
     if fetched.kind in _EXTENSIONS:
         return _EXTENSIONS[fetched.kind]
-    if fetched.kind.startswith("text/") or fetched.kind.endswith(
-        ("json", "xml", "javascript", "+json", "+xml")
-    ):
+    text_endings = ("json", "xml", "javascript", "+json", "+xml")
+    if fetched.kind.startswith("text/") or fetched.kind.endswith(text_endings):
         return ".txt"
     if fetched.kind not in _UNKNOWN:
         raise ToolFailed(f"{fetched.address} is {fetched.kind}, which holds no text to read")
@@ -248,11 +241,8 @@ class Browser:
             target = urljoin(base, address.strip())
         except ValueError:
             raise ToolFailed(f"{short_repr(address)} is not an address") from None
-        return self.show(
-            self._open_page(
-                target if re.match(r"[a-zA-Z][\w+.-]*:", target) else f"https://{target.lstrip('/')}"
-            )
-        )
+        is_whole = re.match(r"[a-zA-Z][\w+.-]*:", target)
+        return self.show(self._open_page(target if is_whole else f"https://{target.lstrip('/')}"))
 
     def show(self, page: WebPage) -> Screen:
         """Show a page that was obtained elsewhere and return its first screen."""
@@ -318,22 +308,15 @@ class Browser:
     def mark_seen(self, length: int) -> None:
         """Record that the first characters of the open page were read in another way."""
         starts = [0, *accumulate(map(len, self._screens))]
-        self._seen[self.page.address][1].update(
-            number for number in range(len(self._screens)) if starts[number] < length
-        )
+        self._seen[self.page.address][1].update(i for i in range(len(self._screens)) if starts[i] < length)
 
     def seen_documents(self) -> tuple[Document, ...]:
         """Return the screens that were shown, as one document for each page with its address as id."""
         documents = []
         for address, (page, numbers) in self._seen.items():
             page_screens = split_screens(page.text, self._letters)
-            documents.append(
-                Document(
-                    address,
-                    "\n\n".join(page_screens[number].strip() for number in sorted(numbers)),
-                    page.title,
-                )
-            )
+            text = "\n\n".join(page_screens[number].strip() for number in sorted(numbers))
+            documents.append(Document(address, text, page.title))
         return tuple(documents)
 
     def _open(self, page: WebPage) -> Screen:
@@ -359,11 +342,8 @@ def split_screens(text: str, length: int = SCREEN) -> list[str]:
     parts, start = [], 0
     while len(text) - start > length:
         window = text[start : start + length]
-        ends = (
-            window.rfind(mark) + len(mark)
-            for mark in ("\n\n", "\n", " ")
-            if window.rfind(mark) > length * 0.7
-        )
+        breaks = ((window.rfind(mark), len(mark)) for mark in ("\n\n", "\n", " "))
+        ends = (found + size for found, size in breaks if found > length * 0.7)
         end = start + next(ends, length)
         parts.append(text[start:end])
         start = end
@@ -384,13 +364,9 @@ def video_id(address: str) -> str:
     if (parts.hostname or "").lower() not in _YOUTUBE_HOSTS:
         return ""
     path = parts.path.strip("/").split("/")
-    candidate = (
-        path[0]
-        if parts.hostname == "youtu.be"
-        else path[-1]
-        if path[0] in ("shorts", "live", "embed")
-        else ""
-    )
+    candidate = path[-1] if path[0] in ("shorts", "live", "embed") else ""
+    if parts.hostname == "youtu.be":
+        candidate = path[0]
     candidate = candidate or (parse_qs(parts.query).get("v") or [""])[0]
     return candidate if re.fullmatch(r"[\w-]{11}", candidate) else ""
 
@@ -420,10 +396,8 @@ def transcript_page(
             for scheme in ("http://", "https://"):
                 client.mount(scheme, _bounded_adapter(seconds, max_bytes))
             transcripts = list(YouTubeTranscriptApi(http_client=client).list(video))
-            chosen = next(
-                (candidate for candidate in transcripts if candidate.language_code.startswith("en")),
-                transcripts[0],
-            )
+            english = (each for each in transcripts if each.language_code.startswith("en"))
+            chosen = next(english, transcripts[0])
             transcript = chosen.fetch()
     except (RequestBlocked, YouTubeRequestFailed, RequestException) as error:
         raise ToolFailed(
@@ -431,16 +405,10 @@ def transcript_page(
         ) from None
     except (YouTubeTranscriptApiException, IndexError) as error:
         raise ToolFailed(f"there is no transcript of the video {video} ({type(error).__name__})") from None
-    lines = (
-        f"[{int(part.start) // 60}:{int(part.start) % 60:02}] {' '.join(part.text.split())}"
-        for part in transcript
-    )
-    return WebPage(
-        f"https://www.youtube.com/watch?v={video}",
-        f"Transcript of video {video}",
-        "\n".join(lines),
-        f"in {transcript.language}",
-    )
+    parts = ((int(part.start), " ".join(part.text.split())) for part in transcript)
+    lines = (f"[{second // 60}:{second % 60:02}] {text}" for second, text in parts)
+    address, title = f"https://www.youtube.com/watch?v={video}", f"Transcript of video {video}"
+    return WebPage(address, title, "\n".join(lines), f"in {transcript.language}")
 
 
 def _bounded_adapter(seconds: float, max_bytes: int) -> Any:
@@ -468,9 +436,8 @@ def _bounded_adapter(seconds: float, max_bytes: int) -> Any:
         """An adapter that sends with the remaining time, and reads the body in bounded pieces."""
 
         def send(self, *request: Any, **options: Any) -> Any:
-            response = super().send(
-                *request, **{**options, "timeout": max(0.01, deadline - time.monotonic())}
-            )
+            timeout = max(0.01, deadline - time.monotonic())
+            response = super().send(*request, **{**options, "timeout": timeout})
             response.raw.stream = lambda *_, **__: pieces(response.raw)
             return response
 

@@ -74,7 +74,7 @@ def _edges_with_origin(events: Sequence[Event]) -> dict[tuple[str, str, str, str
     origins = {edge.identity: (edge, 0) for edge in (start_graph.edges if start_graph else ())}
     for at, event in enumerate(events):
         if isinstance(event, Wrote):
-            for edge in (*event.diff.added_edges, *(after for _, after in event.diff.changed_edges)):
+            for edge in event.diff.written_edges:
                 origins[edge.identity] = edge, origins[edge.identity][1] if edge.identity in origins else at
     return origins
 

@@ -169,9 +169,8 @@ def _layout_graphs(events: Sequence[Event]) -> list[PropertyGraph]:
     first = graph_after(events[:1])
     nodes, edges = {node.id: node for node in first.nodes}, {edge.identity: edge for edge in first.edges}
     for diff in diffs(events):
-        nodes |= {node.id: node for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes))}
-        changed = (after for _, after in diff.changed_edges)
-        edges |= {edge.identity: edge for edge in (*diff.added_edges, *changed)}
+        nodes |= {node.id: node for node in diff.written_nodes}
+        edges |= {edge.identity: edge for edge in diff.written_edges}
     return [PropertyGraph.of(nodes.values(), edges.values()), last]
 
 

@@ -104,18 +104,21 @@ WRONG = {
         in_sql("r.standing = 'accepted' AND ", ""),
     ),
     "the scope is overlooked": (
-        in_python("in_scope", lambda entity, me: True),
+        in_python("is_in_scope", lambda entity, me: True),
         in_sql("me.scope IS NULL", "true"),
     ),
     "others are seen whole": (
-        in_python("as_seen_by_others", lambda entity, policy: entity),
+        in_python("public_form_of_entity", lambda entity, policy: entity),
         in_sql("CASE WHEN e.self THEN e.attributes", "CASE WHEN true THEN e.attributes"),
     ),
     "who said it is told of others": (
-        in_python("public_form", lambda relationship: relationship),
+        in_python("public_form_of_relationship", lambda relationship: relationship),
         in_sql("CASE WHEN source.self THEN r.provenance", "CASE WHEN true THEN r.provenance"),
     ),
-    "a list of public attributes opens secret knowledge": (both("NEVER", ("knowledge_scope", "public")),) * 2,
+    "a list of public attributes opens secret knowledge": (
+        both("NEVER_PUBLIC", ("knowledge_scope", "public")),
+    )
+    * 2,
 }
 
 

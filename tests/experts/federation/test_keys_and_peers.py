@@ -78,15 +78,8 @@ def test_a_signature_is_of_one_key_and_of_these_bytes_and_has_one_spelling():
     assert is_signed_by(key.public, signature, b"words")
     assert not is_signed_by(other.public, signature, b"words")
     assert not is_signed_by(key.public, signature, b"wordz")
-    for wrong in (
-        "",
-        "é",
-        signature + "=",
-        signature + "A",
-        signature[:-1],
-        signature[:-1] + chr(ord(signature[-1]) + 1),
-        " " + signature,
-    ):
+    longer = (signature + "=", signature + "A", " " + signature)
+    for wrong in ("", "é", *longer, signature[:-1], signature[:-1] + chr(ord(signature[-1]) + 1)):
         assert not is_signed_by(key.public, wrong, b"words")
         with pytest.raises(ValueError, match="base64url"):
             decode_base64url(wrong, 64)
@@ -143,14 +136,8 @@ def test_two_peers_of_one_name_or_key_and_files_that_are_no_peers_are_refused(tm
     with pytest.raises(BadInput, match="cannot be read"):
         read_peers(path)
     good = {"name": "a", "url": "https://a", "public_key": one}
-    for text in (
-        "",
-        "[]",
-        "{}",
-        '{"peers": [1]}',
-        json.dumps({"peers": [good | {"more": 1}]}),
-        json.dumps({"peers": [good | {"public_key": "x"}]}),
-    ):
+    wrong = (good | {"more": 1}, good | {"public_key": "x"})
+    for text in ("", "[]", "{}", '{"peers": [1]}', *(json.dumps({"peers": [each]}) for each in wrong)):
         path.write_text(text)
         with pytest.raises(BadInput, match="peer"):
             read_peers(path)

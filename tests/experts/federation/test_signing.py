@@ -64,11 +64,8 @@ def test_a_signed_question_is_opened_as_it_was_signed():
 def test_the_bytes_have_one_spelling():
     assert QUESTION.wire == canonical_json(json.loads(QUESTION.wire))
     assert canonical_json({"b": "é", "a": [1, {}]}) == '{"a":[1,{}],"b":"é"}'.encode()
-    for spelt in (
-        QUESTION.wire + b"\n",
-        json.dumps(json.loads(QUESTION.wire)).encode(),
-        QUESTION.wire.replace(b"{", b'{"body":{},', 1),
-    ):
+    twice = QUESTION.wire.replace(b"{", b'{"body":{},', 1)
+    for spelt in (QUESTION.wire + b"\n", json.dumps(json.loads(QUESTION.wire)).encode(), twice):
         assert code_of(spelt) == "malformed"
 
 
@@ -80,15 +77,10 @@ def test_what_json_cannot_say_is_not_signed(body):
 
 def test_an_unsigned_envelope_is_refused():
     told = json.loads(QUESTION.wire)
-    assert (
-        code_of(changed(QUESTION.wire, signature=""))
-        == code_of(changed(QUESTION.wire, signature=None))
-        == "unsigned"
-    )
-    assert (
-        code_of(canonical_json({name: value for name, value in told.items() if name != "signature"}))
-        == "unsigned"
-    )
+    codes = [code_of(changed(QUESTION.wire, signature=each)) for each in ("", None)]
+    assert codes == ["unsigned"] * 2
+    unsigned = {name: value for name, value in told.items() if name != "signature"}
+    assert code_of(canonical_json(unsigned)) == "unsigned"
 
 
 def test_an_unknown_sender_is_refused_however_well_it_signs():
@@ -144,16 +136,11 @@ def test_an_answer_is_opened_for_its_question_only_and_never_as_a_question():
     other = sign_envelope("question", BODY, ASKER, REMOTE.public, now=noon)
     answer = sign_envelope("answer", {}, REMOTE, ASKER.public, in_reply_to=QUESTION.digest, now=noon)
     whose = {"me": ASKER.public, "peers": known(REMOTE, "remote")}
-    assert (
-        opened(answer.wire, **whose, kind="answer", in_reply_to=QUESTION.digest).in_reply_to
-        == QUESTION.digest
-    )
+    reply = opened(answer.wire, **whose, kind="answer", in_reply_to=QUESTION.digest)
+    assert reply.in_reply_to == QUESTION.digest
     assert code_of(answer.wire, **whose, kind="answer", in_reply_to=other.digest) == "another question"
-    assert (
-        code_of(answer.wire, **whose)
-        == code_of(answer.wire, **whose, kind="capabilities", in_reply_to=QUESTION.digest)
-        == "another kind"
-    )
+    other = {"kind": "capabilities", "in_reply_to": QUESTION.digest}
+    assert code_of(answer.wire, **whose) == code_of(answer.wire, **whose, **other) == "another kind"
 
 
 def test_what_is_too_large_is_refused_unread_and_not_signed():
@@ -165,12 +152,8 @@ def test_what_is_too_large_is_refused_unread_and_not_signed():
 def test_a_life_that_would_fill_the_memory_of_nonces_is_neither_signed_nor_opened():
     with pytest.raises(BadInput, match="lives"):
         sign_envelope("question", BODY, ASKER, REMOTE.public, lifetime=timedelta(minutes=16))
-    assert (
-        code_of(
-            changed(QUESTION.wire, ASKER, expires_at=json.loads(QUESTION.wire)["issued_at"] + 16 * 60 * 10**6)
-        )
-        == "malformed"
-    )
+    late = json.loads(QUESTION.wire)["issued_at"] + 16 * 60 * 10**6
+    assert code_of(changed(QUESTION.wire, ASKER, expires_at=late)) == "malformed"
 
 
 @every(

@@ -145,12 +145,8 @@ def test_a_slow_body_is_read_and_a_long_stream_is_written_beyond_the_time_for_a_
                 time.sleep(2 * BRIEF / 29)  # slower than a head may be; nothing waits for this to be over
                 yield bytes([byte])
 
-        with server.client.stream(
-            "POST",
-            f"/api/experts/{COOK_ID}/chat",
-            content=slow_body(),
-            headers={"content-type": "application/json"},
-        ) as answer:
+        body = {"content": slow_body(), "headers": {"content-type": "application/json"}}
+        with server.client.stream("POST", f"/api/experts/{COOK_ID}/chat", **body) as answer:
             assert answer.status_code == 200
             threading.Timer(2 * BRIEF, model.finish).start()
             assert '"done"' in answer.read().decode()

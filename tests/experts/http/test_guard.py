@@ -111,14 +111,8 @@ def test_names_of_a_proxy_are_told_by_its_owner():
     "path", ["/api/experts", "/v1/models", "/health", "/mcp", "/openapi.json", "/nothing"]
 )
 def test_a_foreign_origin_is_refused_at_every_door(server, path):
-    for origin in (
-        "https://evil.example",
-        "null",
-        "http://127.0.0.1:1",
-        "http://localhost",
-        "file://",
-        server.url.replace("http://", ""),
-    ):
+    near = ("http://127.0.0.1:1", "http://localhost", server.url.replace("http://", ""))
+    for origin in ("https://evil.example", "null", "file://", *near):
         assert refusal(server.client.get(path, headers={"origin": origin})) == (403, "foreign_origin")
     assert server.client.get("/api/experts", headers={"origin": server.url}).status_code == 200
 
@@ -156,12 +150,10 @@ def test_a_request_that_holds_nothing_needs_no_kind(server):
         assert refusal(
             server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn", headers=headers)
         ) == (415, "not_json")
-    assert (
-        refusal(
-            server.client.post(f"/api/experts/{COOK_ID}/conversations/none/learn", headers={"origin": "null"})
-        )[0]
-        == 403
+    answer = server.client.post(
+        f"/api/experts/{COOK_ID}/conversations/none/learn", headers={"origin": "null"}
     )
+    assert refusal(answer)[0] == 403
 
 
 def test_every_answer_has_the_headers_of_a_careful_server_and_none_of_cors(server):
@@ -221,12 +213,8 @@ def test_a_length_that_is_no_number_is_refused(length):
     sent: list[dict] = []
 
     async def ask() -> None:
-        scope = {
-            "type": "http",
-            "method": "POST",
-            "path": CHAT,
-            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
-        }
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": CHAT, "headers": headers}
         scope["headers"].append((b"content-length", length.encode("latin-1")))
 
         async def send(message):
@@ -289,12 +277,8 @@ def test_a_rate_is_counted_by_tenant_over_a_minute_of_the_clock():
     from kgot_lab.experts.http.tokens import new_token
 
     ada, bob = new_token(service.tables, "ada"), new_token(service.tables, "bob")
-    guard = AuthMiddleware(
-        app,
-        GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=3)),
-        service.tables,
-        clock=lambda: now[0],
-    )
+    rules = GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=3))
+    guard = AuthMiddleware(app, rules, service.tables, clock=lambda: now[0])
 
     def ask(token: str) -> int:
         async def once() -> None:
@@ -329,10 +313,10 @@ def test_more_chats_than_there_are_places_are_told_to_come_again_at_every_door()
         [reader.start() for reader in readers]
         until(lambda: model.begun == 2, "both places are taken")
         completion = {"model": COOK_ID, "messages": [{"role": "user", "content": "x"}]}
+        streamed = {**completion, "stream": True}
         for path, body in (
             (CHAT, {"query": "x"}),
-            ("/v1/chat/completions", completion),
-            ("/v1/chat/completions", {**completion, "stream": True}),
+            *(("/v1/chat/completions", each) for each in (completion, streamed)),
         ):
             answer = server.client.post(path, json=body)
             assert refusal(answer) == (503, "too_busy") and answer.headers["retry-after"] == "5"
@@ -366,15 +350,7 @@ def test_where_tokens_are_demanded_only_the_health_and_the_pages_are_open():
     with served(expert_office(), GuardRules(tokens=True)) as server:
         good = bearer(server.token("ada"))
         bare = {"authorization": good["authorization"][7:]}
-        closed = (
-            "/v1/models",
-            "/mcp",
-            "/openapi.json",
-            "/nothing",
-            "/API/experts",
-            "//api/experts",
-            "/health/",
-        )
+        closed = "/v1/models /mcp /openapi.json /nothing /API/experts //api/experts /health/".split()
         strangers = ({"authorization": "Bearer"}, {"authorization": "Basic YTpi"}, bearer("kgx_wrong"), bare)
         asked = [("GET", path, {}) for path in closed] + [("GET", "/api/experts", each) for each in strangers]
         for method, path, headers in [*asked, *(("POST", path, bare) for path in ("/", "/pages/x", CHAT))]:
@@ -439,45 +415,27 @@ def test_no_log_holds_a_question_an_answer_a_token_a_key_or_a_path(caplog, tmp_p
         caplog.set_level(logging.DEBUG, name)
     question, key, path = "Xylophone canary question?", "sk-canarykey1234567890abcdef", str(tmp_path)
     nasty = LLMError(f"the model at {path}/model.gguf with {key[:3]} said no to {question!r}")
-    models = (
-        echoing(),
-        FailingModel(nasty, name="nasty"),
-        FailingModel(ValueError(f"{question} {key}"), name="wrong"),
-    )
+    wrong = FailingModel(ValueError(f"{question} {key}"), name="wrong")
+    models = (echoing(), FailingModel(nasty, name="nasty"), wrong)
     with served(expert_office(*models, place=tmp_path / "experts.db"), GuardRules(tokens=True)) as server:
         token = server.token("ada", "admin")
         headers = bearer(token)
         for model in ("echo", "nasty", "wrong"):
             server.ask(question, model=model, headers=headers)
-        for body in (
-            {"query": question, "model": question},
-            {"query": question, question: 1},
-            {"query": question, "conversation_id": question},
-        ):
+        fields = ({"model": question}, {question: 1}, {"conversation_id": question})
+        for body in ({"query": question, **each} for each in fields):
             assert server.client.post(CHAT, json=body, headers=headers).status_code in (404, 422)
         completion = {"model": COOK_ID, "messages": [{"role": "user", "content": question}]}
         for stream in (True, False):
-            assert (
-                server.client.post(
-                    "/v1/chat/completions", json={**completion, "stream": stream}, headers=headers
-                ).status_code
-                == 200
-            )
-        assert (
-            server.client.post(
-                "/api/experts", json={**COOK, "models": {"chat": question}}, headers=headers
-            ).status_code
-            == 422
-        )
+            body = {**completion, "stream": stream}
+            assert server.client.post("/v1/chat/completions", json=body, headers=headers).status_code == 200
+        body = {**COOK, "models": {"chat": question}}
+        assert server.client.post("/api/experts", json=body, headers=headers).status_code == 422
         assert server.client.get("/api/experts", headers=bearer(token + "x")).status_code == 401
         answer = server.client.post(CHAT, content=b"{" + question.encode(), headers={**headers, **JSON})
         assert answer.status_code == 422
-        call = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "tools/call",
-            "params": {"name": "ask_expert", "arguments": {"expert": COOK_ID, "question": question}},
-        }
+        params = {"name": "ask_expert", "arguments": {"expert": COOK_ID, "question": question}}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         accept = {"accept": "application/json, text/event-stream"}
         assert server.client.post("/mcp", json=call, headers={**headers, **accept}).status_code == 200
     said = "\n".join(

@@ -45,11 +45,9 @@ def answers(server: ServedExperts) -> list[dict]:
 
 @pytest.mark.parametrize("path", [f"/api/experts/{COOK_ID}/chat", "/v1/chat/completions"])
 def test_a_reader_who_leaves_stops_the_model(path):
-    body = (
-        {"query": "Go on"}
-        if "chat/" not in path
-        else {"model": COOK_ID, "stream": True, "messages": [{"role": "user", "content": "Go on"}]}
-    )
+    body = {"query": "Go on"}
+    if "chat/" in path:
+        body = {"model": COOK_ID, "stream": True, "messages": [{"role": "user", "content": "Go on"}]}
     with holding() as (server, model):
         with server.client.stream("POST", path, json=body) as answer:
             model.may_write(3)

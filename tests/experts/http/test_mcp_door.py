@@ -185,12 +185,8 @@ def test_an_odd_letter_is_an_error_that_tells_nothing_of_the_inside():
             {"expert": "\ud800", "question": "x"},
             {"expert": COOK_ID, "question": "x", "conversation": "\ud800"},
         ):
-            call = {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "tools/call",
-                "params": {"name": "ask_expert", "arguments": arguments},
-            }
+            params = {"name": "ask_expert", "arguments": arguments}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
             answer = server.client.post("/mcp", content=json.dumps(call), headers=accept)
             assert answer.status_code in (200, 400) and "rror" in answer.text
             assert not [word for word in ("codec", "utf-8", "UnicodeEncodeError") if word in answer.text]
@@ -225,23 +221,12 @@ def test_an_assistant_on_standard_input_and_output_asks_the_same(tmp_path):
     kept = ledger.propose(weaving, ProposalSource("msg", "conv", "ada", "Prompt weaving is a technique"))
     GraphReviewer(ledger, HeldGraph(cookbook()), "cookbook", "Grace").accept(kept.proposal.id)
     ledger.close()
-    command = [
-        "-m",
-        "kgot_lab",
-        "serve",
-        str(graphs),
-        "--store",
-        str(tmp_path / "experts.db"),
-        "--stdio",
-        "--model",
-    ]
+    store = str(tmp_path / "experts.db")
+    command = ["-m", "kgot_lab", "serve", str(graphs), "--store", store, "--stdio", "--model"]
 
     async def act(model: str) -> None:
-        parameters = StdioServerParameters(
-            command=sys.executable,
-            args=[*command, model],
-            env={"PYTHONPATH": str(Path(kgot_lab.__file__).parents[1])},
-        )
+        environment = {"PYTHONPATH": str(Path(kgot_lab.__file__).parents[1])}
+        parameters = StdioServerParameters(command=sys.executable, args=[*command, model], env=environment)
         async with stdio_client(parameters) as (reads, writes), ClientSession(reads, writes) as session:
             await session.initialize()
             await everything(session, "expert_cookbook")

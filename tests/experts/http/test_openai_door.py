@@ -23,11 +23,8 @@ def model() -> Scripted:
 
 @pytest.fixture(scope="module")
 def server(model: Scripted) -> Iterator[ServedExperts]:
-    service = expert_office(
-        model,
-        Scripted(lambda prompt: CITING, "citing"),
-        FailingModel(LLMError("/home/ada sk-key"), "It ", "broken"),
-    )
+    broken = FailingModel(LLMError("/home/ada sk-key"), "It ", "broken")
+    service = expert_office(model, Scripted(lambda prompt: CITING, "citing"), broken)
     for name in ("citing", "broken"):
         service.create(
             {"name": name, "kg_db_id": "cookbook", "persona": {"name": name}, "models": {"chat": name}}
@@ -68,24 +65,19 @@ def test_an_answer_comes_whole_with_annotations_and_usage(client):
     (annotation,) = choice.message.annotations
     cited = annotation.url_citation
     assert choice.message.content[cited.start_index : cited.end_index] == "[Source: cookbook:Prompt caching]"
-    assert cited.title == "Prompt caching" and cited.url.endswith(
-        "pages/node.html#cookbook/technique%3Aprompt_caching"
-    )
+    assert cited.title == "Prompt caching"
+    assert cited.url.endswith("pages/node.html#cookbook/technique%3Aprompt_caching")
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
     assert answer.usage.completion_tokens == len(CITING.split())
 
 
 def test_an_answer_comes_in_pieces_that_make_the_whole(client):
-    whole = (
-        client.chat.completions.create(model="expert_citing", messages=[user("Again, prompt caching?")])
-        .choices[0]
-        .message
-    )
+    again = [user("Again, prompt caching?")]
+    whole = client.chat.completions.create(model="expert_citing", messages=again).choices[0].message
     options = {"include_usage": True}
+    how = {"stream": True, "stream_options": options}
     chunks = list(
-        client.chat.completions.create(
-            model="expert_citing", messages=[user("Prompt caching!")], stream=True, stream_options=options
-        )
+        client.chat.completions.create(model="expert_citing", messages=[user("Prompt caching!")], **how)
     )
     assert len({chunk.id for chunk in chunks}) == 1
     assert {chunk.object for chunk in chunks} == {"chat.completion.chunk"}
@@ -100,11 +92,8 @@ def test_an_answer_comes_in_pieces_that_make_the_whole(client):
 
 
 def test_system_messages_are_wishes_and_not_the_instructions(client, model):
-    told = [
-        {"role": "system", "content": "Rhyme, please."},
-        {"role": "developer", "content": "In French."},
-        user("Hello"),
-    ]
+    rules = {"system": "Rhyme, please.", "developer": "In French."}
+    told = [*({"role": role, "content": text} for role, text in rules.items()), user("Hello")]
     client.chat.completions.create(model=COOK_ID, messages=told)
     asked = model.asked[-1]
     system = asked.messages[0].text

@@ -353,13 +353,8 @@ def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_
     tables.add_message(talk, "assistant", "To the first.", {"answers": first})
     page.goto(f"/#expert_cookbook/{talk}")
     expect(page.locator(".message")).to_have_count(5)
-    assert page.locator(".message .words").all_inner_texts() == [
-        "First?",
-        "To the first.",
-        "Second?",
-        "To the second.",
-        "Third?",
-    ]
+    texts = page.locator(".message .words").all_inner_texts()
+    assert texts == ["First?", "To the first.", "Second?", "To the second.", "Third?"]
     expect(page.locator("#said > .note")).to_have_count(1)
     expect(page.locator("#said > .message:last-of-type + .note")).to_contain_text("No answer is kept")
 
@@ -367,12 +362,8 @@ def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_
 @pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
 def test_a_name_of_one_long_word_makes_no_page_wider_than_its_window(page, service, size):
     long = "Donaudampfschifffahrtsgesellschaft" * 5
-    told = {
-        "name": long,
-        "description": long,
-        "kg_db_id": "odd",
-        "persona": {"name": long, "greeting": long, "instructions": long},
-    }
+    persona = {"name": long, "greeting": long, "instructions": long}
+    told = {"name": long, "description": long, "kg_db_id": "odd", "persona": persona}
     id = service.create(told).id
     page.set_viewport_size(size)
     for address, there in ((f"/#{id}", ".greeting h2"), (f"/pages/expert.html#{id}", ".card-head h1")):
@@ -385,12 +376,11 @@ def test_a_name_of_one_long_word_makes_no_page_wider_than_its_window(page, servi
 
 
 def test_a_question_that_the_model_did_not_answer_can_be_asked_again(page):
-    page.route(
-        "**/chat",
-        lambda route: route.fulfill(
-            body='data: {"type": "error", "content": "no model"}\n\n', content_type="text/event-stream"
-        ),
-    )
+    failed = {
+        "body": 'data: {"type": "error", "content": "no model"}\n\n',
+        "content_type": "text/event-stream",
+    }
+    page.route("**/chat", lambda route: route.fulfill(**failed))
     choose(page)
     page.locator("#question").fill(QUESTION)
     page.locator("#question").press("Enter")
@@ -482,11 +472,8 @@ def test_a_node_comes_with_its_best_linked_neighbours_and_their_places_never_cha
 
 def test_pages_are_asked_for_again_only_when_they_changed(home):
     status, headers, body = fetched(f"{home}/")
-    assert (status, headers["content-type"], headers["cache-control"]) == (
-        200,
-        "text/html; charset=utf-8",
-        "no-cache",
-    )
+    shown = (status, headers["content-type"], headers["cache-control"])
+    assert shown == (200, "text/html; charset=utf-8", "no-cache")
     assert b'<script type="module"' in body and b"style=" not in body
     assert fetched(f"{home}/", If_None_Match=headers["etag"])[0::2] == (304, b"")
     assert fetched(f"{home}/", If_None_Match=f'W/{headers["etag"]}, "other"')[0] == 304

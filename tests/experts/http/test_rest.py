@@ -178,11 +178,8 @@ def test_a_chat_tells_its_events_in_their_order(server):
     assert "Prayer wheel (not in the context)" in text_of(events)
     question, answer = server.stored(start["conversation_id"])
     assert (question["role"], question["content"]) == ("user", "How do I use prompt caching?")
-    assert (answer["role"], answer["content"], answer["id"]) == (
-        "assistant",
-        text_of(events),
-        done["message_id"],
-    )
+    shown = (answer["role"], answer["content"], answer["id"])
+    assert shown == ("assistant", text_of(events), done["message_id"])
     assert answer["metadata"]["kg_nodes_used"] == [node["id"] for node in sources["nodes"]]
 
 

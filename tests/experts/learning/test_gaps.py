@@ -77,31 +77,17 @@ def test_an_answer_fails_in_four_ways_and_a_thumb_up_outweighs_them():
 
 
 def conversation(answer, **about):
-    trace = {
-        "nodes": [
-            {"graph": "cookbook", "id": GONE, "told": True},
-            {"graph": "other", "id": "x", "told": True},
-        ]
-    }
-    metadata = {
-        "trace": trace,
-        "citations": [],
-        "false_citations": ["cookbook:y"],
-        "intent": "deployment",
-        **about,
-    }
+    told = (("cookbook", GONE), ("other", "x"))
+    trace = {"nodes": [{"graph": graph, "id": id, "told": True} for graph, id in told]}
+    metadata = {"trace": trace, "citations": [], "false_citations": ["cookbook:y"], "intent": "deployment"}
+    metadata |= about
     return [ChatMessage("q", "user", "why?", NOW), ChatMessage("a", "assistant", answer, NOW, metadata)]
 
 
 def test_a_conversation_tells_its_questions_with_what_came_of_them():
     (found,) = question_records(conversation("So."), {"a": -1}, "cookbook")
-    assert (found.question, found.told, found.false, found.thumb, found.intent) == (
-        "why?",
-        (GONE,),
-        ("cookbook:y",),
-        -1,
-        "deployment",
-    )
+    assert (found.question, found.told, found.false) == ("why?", (GONE,), ("cookbook:y",))
+    assert (found.thumb, found.intent) == (-1, "deployment")
 
 
 @pytest.mark.parametrize("about", [{"failed": True}, {"stopped": True}])
@@ -136,13 +122,8 @@ def test_answers_that_did_not_fail_propose_nothing():
     report = gap_report(
         COOKBOOK, [asked(COOKBOOK, QUESTION, thumb=1), asked(COOKBOOK, "what is a router?", thumb=None)]
     )
-    assert (report.failed, report.gaps, report.regions, report.misconfigured, report.patterns) == (
-        0,
-        (),
-        (),
-        (),
-        (),
-    )
+    assert (report.failed, report.gaps, report.regions) == (0, (), ())
+    assert (report.misconfigured, report.patterns) == ((), ())
 
 
 def test_a_filter_that_keeps_the_answer_out_is_at_fault_and_the_graph_is_not():
@@ -173,15 +154,10 @@ def test_false_citations_alone_are_of_the_model_and_propose_nothing():
 
 
 def test_gaps_that_share_a_word_nobody_knows_are_one_region():
-    texts = (
-        "zeppelins for retrieval",
-        "which zeppelin serves an agent?",
-        "zeppelins and prompts",
-        "a quokka for metrics",
-    )
-    report = gap_report(COOKBOOK, [asked(COOKBOOK, text) for text in texts])
+    texts = ("zeppelins for retrieval", "which zeppelin serves an agent?", "zeppelins and prompts")
+    report = gap_report(COOKBOOK, [asked(COOKBOOK, text) for text in (*texts, "a quokka for metrics")])
     first = report.regions[0]
-    assert len(report.gaps) == 4 and first.questions == texts[:3] and "zeppelins" in first.words
+    assert len(report.gaps) == 4 and first.questions == texts and "zeppelins" in first.words
 
 
 def test_a_pattern_is_told_where_the_questions_of_a_topic_fail_more_than_chance_explains():

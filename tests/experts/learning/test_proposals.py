@@ -161,12 +161,8 @@ def test_a_message_that_asks_for_approval_changes_nothing(ledger, text):
 def noted(**change):
     """What is refused of a message on prompt caching when a model notes a change so."""
     text = "I think Prompt caching requires Vector database, and its price is 0.4 now."
-    reply = {
-        "kind": "edge",
-        "subject": "Prompt caching",
-        "quote": "Prompt caching requires Vector database",
-        **change,
-    }
+    quote = "Prompt caching requires Vector database"
+    reply = {"kind": "edge", "subject": "Prompt caching", "quote": quote, **change}
     return extract_changes(Scripted([json.dumps({"changes": [reply]})]), text, COOKBOOK, name="cookbook")
 
 
@@ -340,24 +336,15 @@ def test_a_ledger_in_postgresql_keeps_the_same(postgres_url):
         reviewer.reject(kept[1].proposal.id)
         reviewer.undo(accepted.number)
         with ledger.storage.changing():
+            proposal = kept[2].proposal.id
             ledger.record_decision(
-                "accept",
-                kept[2].proposal.id,
-                "Grace",
-                reviewer.plan(kept[2].proposal.id),
-                before=COOKBOOK.digest,
+                "accept", proposal, "Grace", reviewer.plan(proposal), before=COOKBOOK.digest
             )
         assert [
             each.proposal for each in GraphReviewer(ledger, held, "cookbook", "Ada").settle()
         ] == []  # the making of it settled that
-        told.append(
-            (
-                ledger.queue("cookbook"),
-                ledger.decisions("cookbook"),
-                ledger.forget("conv_2"),
-                ledger.queue("cookbook"),
-            )
-        )
+        waiting, decisions = ledger.queue("cookbook"), ledger.decisions("cookbook")
+        told.append((waiting, decisions, ledger.forget("conv_2"), ledger.queue("cookbook")))
         assert held.graph().digest == COOKBOOK.digest
         ledger.close()
     assert told[0] == told[1]

@@ -59,24 +59,15 @@ def test_the_end_of_the_interval_is_where_the_capital_reaches_the_bar():
     found = bounded_comparison(a, b)
     for end, side in ((found.low, 0), (found.high, 1)):
         inside, outside = (1e-6, -1e-6) if side == 0 else (-1e-6, 1e-6)
-        assert (
-            log_capitals(b - a, end + outside)[side].max()
-            >= BAR
-            > log_capitals(b - a, end + inside)[side].max()
-        )
+        outer, inner = (log_capitals(b - a, end + shift)[side].max() for shift in (outside, inside))
+        assert outer >= BAR > inner
 
 
 def test_a_clear_difference_is_found_and_named():
     found = bounded_comparison([0.0, 0.0, 1.0, 0.0] * 20, [1.0, 1.0, 0.0, 1.0] * 20)
     assert found.higher == "b" and found.low > 0 and found.p < 0.001 and found.e_value > 1000
-    assert (found.n_a, found.n_b, found.pairs, found.mean_a, found.mean_b, found.difference) == (
-        80,
-        80,
-        80,
-        0.25,
-        0.75,
-        0.5,
-    )
+    assert (found.n_a, found.n_b, found.pairs) == (80, 80, 80)
+    assert (found.mean_a, found.mean_b, found.difference) == (0.25, 0.75, 0.5)
     endless = bounded_comparison([0.0] * 1500, [1.0] * 1500)
     assert math.isfinite(endless.e_value) and endless.p >= 0 and endless.higher == "b"
     turned = bounded_comparison([1.0, 1.0, 0.0, 1.0] * 20, [0.0, 0.0, 1.0, 0.0] * 20)
@@ -95,14 +86,8 @@ def test_a_value_without_a_partner_waits_and_changes_only_the_means():
 
 def test_without_pairs_nothing_is_known():
     found = bounded_comparison([1.0, 0.0], [])
-    assert (found.pairs, found.difference, found.low, found.high, found.e_value, found.p) == (
-        0,
-        None,
-        -1,
-        1,
-        1,
-        1,
-    )
+    assert (found.pairs, found.difference) == (0, None)
+    assert (found.low, found.high, found.e_value, found.p) == (-1, 1, 1, 1)
     assert found.higher is None and found.detectable is None and found.mean_b is None and found.steady
 
 

@@ -77,12 +77,8 @@ def test_two_variants_that_are_one_configuration_are_invalid():
 
 def test_a_conversation_in_both_variants_is_invalid():
     outcomes = clear()
-    moved = replace(
-        next(each for each in outcomes if each.variant == "a"),
-        variant="b",
-        digest="simulation of b",
-        at=1000.0,
-    )
+    first = next(each for each in outcomes if each.variant == "a")
+    moved = replace(first, variant="b", digest="simulation of b", at=1000.0)
     assert whys(trial_verdict([*outcomes, moved])) == ["moved"]
 
 

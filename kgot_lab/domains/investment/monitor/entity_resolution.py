@@ -58,9 +58,8 @@ def contains_symbol(text: str, symbol: str) -> bool:
 
     SAL.MD and SAL-29 do not contain SAL.
     """
-    return (
-        bool(symbol) and re.search(rf"(?<!\w)(?<!\w[.-]){re.escape(symbol)}(?!\w|[.-]\w)", text) is not None
-    )
+    pattern = rf"(?<!\w)(?<!\w[.-]){re.escape(symbol)}(?!\w|[.-]\w)"
+    return bool(symbol) and re.search(pattern, text) is not None
 
 
 def distinctive_names(summary: str) -> list[str]:
@@ -69,11 +68,7 @@ def distinctive_names(summary: str) -> list[str]:
     The capital of the first word does not count.
     """
     words = _WORD.findall(summary)
-    return [
-        word
-        for place, word in enumerate(words)
-        if (place and word != word.lower()) or any(map(str.isdigit, word))
-    ]
+    return [w for i, w in enumerate(words) if (i and w != w.lower()) or any(map(str.isdigit, w))]
 
 
 def unsupported_names(text: str, summary: str) -> list[str]:
@@ -97,18 +92,16 @@ def find_described_nodes(words: str, view: InvestmentView, types: Sequence[str])
     Types are events, and also observations if `types` includes them. Returns several if they match equally
     well, and none if nothing matches.
     """
-    terms, query_names = (set(content_words(words)), set(content_words(" ".join(distinctive_names(words)))))
+    terms, query_names = set(content_words(words)), set(content_words(" ".join(distinctive_names(words))))
     candidates = [each.node for each in view.nodes(*types) if not each.node.properties.get("action")]
     edges = view.edges_from([node.id for node in candidates], _AFFECTED_EDGES)
     affected = {each.node.id: each.node for each in view.nodes_by_id(each.edge.target for each in edges)}
     by_overlap: dict[int, list[Node]] = {}
     for node in candidates:
-        affected_words = _content_words_of(
-            display_name(affected[each.edge.target]) for each in edges if each.edge.source == node.id
-        )
-        event_words = _content_words_of(
-            [str(node.properties["summary"]), str(node.properties["type"]).replace("_", " ")]
-        )
+        ends = (affected[each.edge.target] for each in edges if each.edge.source == node.id)
+        affected_words = _content_words_of(map(display_name, ends))
+        type = str(node.properties["type"]).replace("_", " ")
+        event_words = _content_words_of([str(node.properties["summary"]), type])
         shared = terms & (event_words | affected_words)
         if query_names <= shared and 2 * len(shared) > len(terms) and terms & (event_words - affected_words):
             by_overlap.setdefault(len(shared), []).append(node)
@@ -133,22 +126,15 @@ class ItemNames:
         These are accepted nodes, and nodes of the graph if the item contains the name or symbol.
         """
         text = clean_text(text)
-        graph_nodes = (
-            self._view.named(text)
-            if contains_name(self._text, text) or contains_symbol(self._text, text)
-            else ()
-        )
-        found = {
-            each.node.id: each.node for each in graph_nodes if each.node.labels[0] not in ITEM_NODE_TYPES
-        }
+        stands = contains_name(self._text, text) or contains_symbol(self._text, text)
+        nodes = [each.node for each in (self._view.named(text) if stands else ())]
+        found = {node.id: node for node in nodes if node.labels[0] not in ITEM_NODE_TYPES}
         self._there |= found
-        found |= {
-            id: node for id, node in self.taken.items() if node.labels != ("News",) and _has_name(node, text)
-        }
-        likeliest = sorted(found.values(), key=lambda node: (not _has_symbol(node, text), node.id))
-        return self._narrow_by_full_name([node for node in likeliest if _has_symbol(node, text)]) + [
-            n for n in likeliest if not _has_symbol(n, text)
-        ]
+        taken = (node for node in self.taken.values() if node.labels != ("News",))
+        found |= {node.id: node for node in taken if _has_name(node, text)}
+        ordered = sorted(found.values(), key=lambda node: node.id)
+        by_symbol = self._narrow_by_full_name([node for node in ordered if _has_symbol(node, text)])
+        return by_symbol + [node for node in ordered if not _has_symbol(node, text)]
 
     def earlier_event(self, words: str, *types: str) -> Node:
         """Return the earlier node of the graph that some words of the item refer to.
@@ -170,34 +156,26 @@ class ItemNames:
         A node of the graph is returned with its new properties. Raises BadInput if several nodes match, or a
         company has another ticker.
         """
-        by_symbol = [
-            each for each in self.meant(symbol) if each.labels == (type,) and _has_symbol(each, symbol)
-        ]
+        meant = (node for node in self.meant(symbol) if node.labels == (type,))
+        by_symbol = [node for node in meant if _has_symbol(node, symbol)]
         if type == "Asset":
             return require_one_node(by_symbol) if by_symbol else make_node(type, symbol=symbol_key(symbol))
         is_symbol = symbol_key(name) == symbol_key(symbol)  # the item calls the company by its ticker
-        same_name = [
-            each
-            for each in by_symbol
-            if is_symbol or set(strip_legal_form(display_name(each))) & set(strip_legal_form(name))
-        ]
+        bare = set(strip_legal_form(name))
+        same_name = [n for n in by_symbol if is_symbol or set(strip_legal_form(display_name(n))) & bare]
         if by_symbol and not same_name:
             raise BadInput(
                 f"the symbol {symbol_key(symbol)} is that of {_list_nodes(by_symbol)}: which is meant is not said"
             )
-        found = (
-            same_name
-            or [each for each in self.meant(name) if each.labels == (type,)]
-            or self._same_bare_name(type, name)
-        )
+        found = same_name or [each for each in self.meant(name) if each.labels == (type,)]
+        found = found or self._same_bare_name(type, name)
         ticker = {"ticker": symbol} if type == "Company" and symbol else {}
         if not found:
             return make_node(type, name=name, **ticker)
         node = require_one_node(found)
-        if ticker and symbol_key(node.properties.get("ticker", symbol)) != symbol_key(symbol):
-            raise BadInput(
-                f"{_list_nodes([node])} has another ticker, {short_repr(node.properties['ticker'])}"
-            )
+        other = node.properties.get("ticker", symbol)
+        if ticker and symbol_key(other) != symbol_key(symbol):
+            raise BadInput(f"{_list_nodes([node])} has another ticker, {short_repr(other)}")
         return Node(node.id, node.labels, ticker | dict(node.properties))
 
     def edges_between(self, sources: Sequence[str], type: str, targets: Sequence[str]) -> list[Edge]:
@@ -210,25 +188,22 @@ class ItemNames:
         except UnknownName:
             return []
         directions = [(sources, targets), *([(targets, sources)] if symmetric else [])]
-        return [
-            each.edge
-            for ends, others in directions
-            for each in self._view.edges_from(ends, [type])
-            if each.edge.target in others
-        ]
+        found = (
+            (each.edge, ends[1]) for ends in directions for each in self._view.edges_from(ends[0], [type])
+        )
+        return [edge for edge, targets in found if edge.target in targets]
 
     def calls(self, said_by: str, action: str, about: Sequence[Node]) -> list[Node]:
         """Return the live insights of a person with an action on at least one of some nodes."""
-        about_edges = (
-            self._view.edges_to([each.id for each in about], ["about"]) if said_by and action else ()
-        )
-        insights = [each.node for each in self._view.nodes_by_id(each.edge.source for each in about_edges)]
-        wanted = {"said_by": said_by, "action": action}
-        found = {
-            each.id: each
-            for each in insights
-            if all(name_key(each.properties.get(name, "")) == name_key(wanted[name]) for name in wanted)
-        }
+        ids = [node.id for node in about] if said_by and action else []
+        edges = self._view.edges_to(ids, ["about"]) if ids else ()
+        insights = [each.node for each in self._view.nodes_by_id(each.edge.source for each in edges)]
+        wanted = {"said_by": name_key(said_by), "action": name_key(action)}
+
+        def is_wanted(node: Node) -> bool:
+            return all(name_key(node.properties.get(name, "")) == wanted[name] for name in wanted)
+
+        found = {node.id: node for node in insights if is_wanted(node)}
         self._there |= found
         return list(found.values())
 
@@ -237,13 +212,8 @@ class ItemNames:
         found = []
         for id, node in self.taken.items():
             existing = self._there.get(id)
-            new_properties = (
-                node.properties
-                if existing is None
-                else {
-                    name: value for name, value in node.properties.items() if name not in existing.properties
-                }
-            )
+            known = existing.properties if existing else {}
+            new_properties = {name: value for name, value in node.properties.items() if name not in known}
             if new_properties:
                 found.append(Node(id, node.labels, new_properties))
         return tuple(found)
@@ -259,11 +229,8 @@ class ItemNames:
 
     def _same_bare_name(self, type: str, name: str) -> list[Node]:
         """Return the nodes of a type whose names differ only in article or legal form."""
-        found = [
-            each.node
-            for each in self._view.nodes(type)
-            if strip_legal_form(display_name(each.node)) == strip_legal_form(name)
-        ]
+        bare, nodes = strip_legal_form(name), (each.node for each in self._view.nodes(type))
+        found = [node for node in nodes if strip_legal_form(display_name(node)) == bare]
         self._there |= {each.id: each for each in found}
         return found
 
@@ -280,9 +247,8 @@ def require_one_node(nodes: Sequence[Node]) -> Node:
 
 def make_node(kind: str, /, **properties: Json) -> Node:
     """Create a node without empty properties."""
-    return investment_node(
-        kind, **{name: value for name, value in properties.items() if value not in ("", None)}
-    )
+    given = {name: value for name, value in properties.items() if value not in ("", None)}
+    return investment_node(kind, **given)
 
 
 def clean_text(text: str) -> str:
@@ -291,11 +257,9 @@ def clean_text(text: str) -> str:
 
 
 def _has_name(node: Node, text: str) -> bool:
-    return (
-        _has_symbol(node, text)
-        or name_key(display_name(node)) == name_key(text)
-        or strip_legal_form(display_name(node)) == strip_legal_form(text)
-    )
+    if _has_symbol(node, text) or name_key(display_name(node)) == name_key(text):
+        return True
+    return strip_legal_form(display_name(node)) == strip_legal_form(text)
 
 
 def _has_symbol(node: Node, text: str) -> bool:

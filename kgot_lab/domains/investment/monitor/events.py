@@ -18,9 +18,8 @@ class TickStarted:
 
     def __str__(self) -> str:
         missed = f", {format_count(self.tick.missed, 'tick')} before it missed" if self.tick.missed else ""
-        return f"tick {self.tick.id}, due {self.tick.due.isoformat()}{missed}" + (
-            ", goes on after a stop" if self.tick.resumed else ""
-        )
+        resumed = ", goes on after a stop" if self.tick.resumed else ""
+        return f"tick {self.tick.id}, due {self.tick.due.isoformat()}{missed}{resumed}"
 
 
 @dataclass(frozen=True)
@@ -126,17 +125,9 @@ class TickEnded:
 
 
 MonitorEvent = (
-    TickStarted
-    | NewsGathered
-    | ClockBehind
-    | ItemWritten
-    | ItemsWait
-    | BriefingPosted
-    | BriefingSent
-    | BriefingsStale
-    | StageFailed
-    | TickEnded
-)
+    TickStarted | NewsGathered | ClockBehind | ItemWritten | ItemsWait
+    | BriefingPosted | BriefingSent | BriefingsStale | StageFailed | TickEnded
+)  # fmt: skip
 
 
 def _indent_details(first_line: str, details: tuple[str, ...]) -> str:

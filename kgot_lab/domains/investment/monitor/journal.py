@@ -101,16 +101,12 @@ class NewsJournal(TableBacked):
         for item in received:
             by_id.setdefault(item.id, item)
         with self.storage.changing():
-            stored = {
-                id: news_item_from_json(json.loads(body))
-                for id, body in self.storage.rows(ITEM_BODIES, {"ids": sorted(by_id)})
-            }
+            rows = self.storage.rows(ITEM_BODIES, {"ids": sorted(by_id)})
+            stored = {id: news_item_from_json(json.loads(body)) for id, body in rows}
             new = tuple(item for item in by_id.values() if item.id not in stored)
             for item in new:
-                times = {
-                    "published_at": to_micros(item.published_at, "the time of an item"),
-                    "at": to_micros(self.now(), "now"),
-                }
+                published_at = to_micros(item.published_at, "the time of an item")
+                times = {"published_at": published_at, "at": to_micros(self.now(), "now")}
                 self.storage.rows(ADD_ITEM, {"id": item.id, "body": json.dumps(item.to_json())} | times)
         kept_by_id = by_id | stored
         return new, tuple(dict.fromkeys(item for item in received if kept_by_id[item.id] != item))
@@ -120,10 +116,8 @@ class NewsJournal(TableBacked):
 
         Those with fewer failures come first, then the earliest.
         """
-        return tuple(
-            news_item_from_json(json.loads(body))
-            for (body,) in self.storage.rows(ITEMS_TO_READ, {"most": most})
-        )
+        rows = self.storage.rows(ITEMS_TO_READ, {"most": most})
+        return tuple(news_item_from_json(json.loads(body)) for (body,) in rows)
 
     def record_failure(self, item: NewsItem) -> None:
         """Record that an item could not be read. Others go first now, so that it blocks nothing."""
@@ -181,22 +175,15 @@ class NewsJournal(TableBacked):
 
     def next_tick(self, every: timedelta) -> Tick:
         """Return the next tick: an interrupted one, else the latest that is due, else the next one."""
-        rows = self.storage.rows(LAST_TICK)
-        last = (
-            None
-            if not rows
-            else Tick(rows[0][0], from_micros(rows[0][1]), rows[0][2], from_micros_or_none(rows[0][4]))
-        )
+        last = None
+        for id, due, missed, _, ended in self.storage.rows(LAST_TICK):
+            last = Tick(id, from_micros(due), missed, from_micros_or_none(ended))
         return next_tick_after(last, self.now(), every)
 
     def begin(self, tick: Tick) -> None:
         """Record that a tick begins."""
-        values = {
-            "id": tick.id,
-            "due": to_micros(tick.due, "when a tick is due"),
-            "missed": tick.missed,
-            "at": to_micros(self.now(), "now"),
-        }
+        times = {"due": to_micros(tick.due, "when a tick is due"), "at": to_micros(self.now(), "now")}
+        values = {"id": tick.id, "missed": tick.missed, **times}
         with self.storage.changing():
             self.storage.rows(BEGIN_TICK, values)
 

@@ -112,12 +112,9 @@ def deliver_to_address(url: str) -> DeliveryFunction:
             message = f"{address} did not take a briefing{describe_proxy(url)} ({type(error).__name__})"
             raise ToolFailed(f"{message}: see that it is there", again=True) from None
         if not 200 <= status < 300:
-            is_temporary = is_retryable_status(status)
-            raise ToolFailed(
-                f"{address} answers a briefing with {status}"
-                + (": it may take it later" if is_temporary else ""),
-                again=is_temporary,
-            )
+            again = is_retryable_status(status)
+            later = ": it may take it later" if again else ""
+            raise ToolFailed(f"{address} answers a briefing with {status}{later}", again=again)
 
     return deliver
 
@@ -161,12 +158,8 @@ class Monitor:
         require_count(most, 1, "how many items a tick reads")
         self.places, self.feed, self.deliver, self.most, self.decays = places, feed, deliver, most, decays
         self._llm = CachedReplies(llm, places.journal)
-        self.stages: dict[str, Callable[[], Iterator[MonitorEvent]]] = {
-            "gather": self._gather,
-            "update": self._update,
-            "decide": self._decide,
-            "deliver": self._deliver,
-        }
+        stages = {"gather": self._gather, "update": self._update, "decide": self._decide}
+        self.stages = stages | {"deliver": self._deliver}
 
     def __repr__(self) -> str:
         return f"<Monitor of {self.places.graph!r} by {self._llm.name}>"
@@ -193,10 +186,8 @@ class Monitor:
         news, now = self.feed(), self.places.journal.now()
         due = [item for item in news.items if item.published_at <= now]
         new, others = self.places.journal.add(due)
-        duplicates = tuple(
-            f"item {item_kept.id}: another item has this id and stays as it is; give it one of its own"
-            for item_kept in others
-        )
+        remark = "another item has this id and stays as it is; give it one of its own"
+        duplicates = tuple(f"item {item.id}: {remark}" for item in others)
         yield NewsGathered(len(new), len(news.items) - len(due), (*news.refused, *duplicates))
 
     def _update(self) -> Iterator[MonitorEvent]:
@@ -256,9 +247,8 @@ class Monitor:
                 holdings = Holdings(user, account.held, frozenset(account.watchlist))
                 wishes = Wishes.of(account.preferences)
                 view, posted_keys = graph.view(account.owner), accounts.sent_briefings(user)
-                for briefing in briefings(
-                    view, holdings, wishes, decays=self.decays, posted_keys=posted_keys
-                ):
+                found = briefings(view, holdings, wishes, decays=self.decays, posted_keys=posted_keys)
+                for briefing in found:
                     if accounts.post(briefing):
                         yield BriefingPosted(briefing.key)
             except LabError as error:
@@ -276,10 +266,8 @@ class Monitor:
                 self.deliver(entry)
             except ToolFailed as error:
                 if error.again:
-                    raise ToolFailed(
-                        f"{error}; {format_count(len(waiting) - position, 'briefing')} in the outbox",
-                        again=True,
-                    ) from None
+                    left = format_count(len(waiting) - position, "briefing")
+                    raise ToolFailed(f"{error}; {left} in the outbox", again=True) from None
                 yield StageFailed("deliver", f"briefing {entry.key}: {error}")
                 continue
             accounts.mark_sent(entry.key)
@@ -297,10 +285,9 @@ def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) ->
     Missing files are created. The graph also accepts relations between companies in the news: supplier,
     owner, competitor.
     """
-    graph_db, accounts_db, journal_db = (
-        folder if folder == ":memory:" else Path(folder) / f"{name}.db"
-        for name in ("graph", "accounts", "journal")
-    )
+    names = ("graph", "accounts", "journal")
+    files = (folder if folder == ":memory:" else Path(folder) / f"{name}.db" for name in names)
+    graph_db, accounts_db, journal_db = files
     with (
         open_investment_graph(graph_db, vocabulary=INVESTMENT_WITH_COMPANIES, now=now) as graph,
         open_accounts(accounts_db, now=now) as accounts,

@@ -139,9 +139,8 @@ class NewsFacts:
     warnings: tuple[str, ...] = ()
     # by id: the expiry that the item states, as ISO 8601
     expires: Mapping[str, str] = field(default_factory=dict, hash=False)
-    ends: tuple[
-        str | EdgeKey, ...
-    ] = ()  # the ids of what the item withdraws: nodes, and edges by source, type and target
+    # the ids of what the item withdraws: nodes, and edges by source, type and target
+    ends: tuple[str | EdgeKey, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
         """Return the facts as stored in the journal."""
@@ -185,9 +184,7 @@ def _one_of(values: Iterable[str]) -> Any:
     return Annotated[str, Field(json_schema_extra={"enum": list(values)})]
 
 
-_THING_TYPES = [
-    type.name for type in INVESTMENT_WITH_COMPANIES.node_types if type.name not in ITEM_NODE_TYPES
-]
+_THING_TYPES = [t.name for t in INVESTMENT_WITH_COMPANIES.node_types if t.name not in ITEM_NODE_TYPES]
 _LINK_TYPES = [type.name for type in INVESTMENT_WITH_COMPANIES.edge_types if type.name not in ITEM_EDGE_TYPES]
 
 
@@ -195,11 +192,9 @@ class _Stated(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, value: Any) -> Any:
-        return (
-            {key: each for key, each in value.items() if each is not None}
-            if isinstance(value, Mapping)
-            else value
-        )
+        if not isinstance(value, Mapping):
+            return value
+        return {key: each for key, each in value.items() if each is not None}
 
 
 class StatedThing(_Stated):
@@ -269,27 +264,16 @@ class StatedNews(_Stated):
 
 def news_prompt(item: NewsItem, vocabulary: Vocabulary) -> Prompt:
     """Build the prompt that asks what an item states, in the types of a vocabulary."""
-    fenced_item = fence_text(
-        item.shown,
-        f"news of {item.source or 'a source without a name'}, {item.published_at.date().isoformat()}",
-    )
+    date = item.published_at.date().isoformat()
+    fenced_item = fence_text(item.shown, f"news of {item.source or 'a source without a name'}, {date}")
     question = f"{fenced_item}\n{FENCES}\n\nWhat does it state?\n{_REPLY_FORMAT}"
-    return Prompt(
-        (Message("system", _system(vocabulary)), Message("user", question)),
-        compact_schema(StatedNews),
-        max_tokens=1500,
-    )
+    messages = (Message("system", _system(vocabulary)), Message("user", question))
+    return Prompt(messages, compact_schema(StatedNews), max_tokens=1500)
 
 
 def _system(vocabulary: Vocabulary) -> str:
-    things = [
-        f"{each.name} ({each.meaning})" for each in vocabulary.node_types if each.name not in ITEM_NODE_TYPES
-    ]
-    links = [
-        f"{each.name} ({_format_ends(each)})"
-        for each in vocabulary.edge_types
-        if each.name not in ITEM_EDGE_TYPES
-    ]
+    things = [f"{t.name} ({t.meaning})" for t in vocabulary.node_types if t.name not in ITEM_NODE_TYPES]
+    links = [f"{t.name} ({_format_ends(t)})" for t in vocabulary.edge_types if t.name not in ITEM_EDGE_TYPES]
     return (
         "You note what an item of financial news states, for a graph. things: what it names, each with its type, its name as the item "
         f"writes it, and its symbol or ticker if the item gives one; the types are {', '.join(things)}. events: what happened, each with "

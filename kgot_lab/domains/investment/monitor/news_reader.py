@@ -46,12 +46,8 @@ from kgot_lab.types import LLM, Edge, Json, Node
 # vocabulary, or ambiguous.
 
 MAX_STATED = 40  # facts of one kind that are accepted from an item
-_UNKNOWN_END = Fault(
-    "error",
-    "an end of it is not known, or does not stand in the item",
-    "the edge",
-    "name both ends as the item does",
-)
+_MISSING_END = "an end of it is not known, or does not stand in the item"
+_UNKNOWN_END = Fault("error", _MISSING_END, "the edge", "name both ends as the item does")
 
 
 class FactFilter:
@@ -66,33 +62,24 @@ class FactFilter:
         self._warnings: list[str] = []
         self._expires: dict[str, str] = {}
         self._ends: dict[str | EdgeKey, None] = {}
-        properties = {
-            "headline": item.headline,
-            "source": item.source,
-            "published_at": self._published,
-            "item": item.id,
-        }
+        properties = {"headline": item.headline, "source": item.source}
+        properties |= {"published_at": self._published, "item": item.id}
         self._news = make_node("News", **properties)
-        if not self._refuse_if_faulty(
-            check_node(
-                self._vocabulary, with_sentiment := make_node("News", **properties, sentiment=sentiment)
-            ),
-            "its sentiment",
-        ):
+        with_sentiment = make_node("News", **properties, sentiment=sentiment)
+        if not self._refuse_if_faulty(check_node(self._vocabulary, with_sentiment), "its sentiment"):
             self._news = with_sentiment
         self._accept_node(self._news)
 
     def facts(self, other_refusals: Iterable[str] = ()) -> NewsFacts:
         """Return everything that was accepted, and everything that was refused."""
-        truncation = [
-            f"about {self._item.tokens_left_out} tokens at the end of the item were not read"
-        ] * bool(self._item.tokens_left_out)
-        refused = tuple(replace_surrogates(line) for line in (*self._refused, *other_refusals, *truncation))
+        truncation = []
+        if self._item.tokens_left_out:
+            truncation = [f"about {self._item.tokens_left_out} tokens at the end of the item were not read"]
+        refused = tuple(map(replace_surrogates, (*self._refused, *other_refusals, *truncation)))
         nodes, edges = self._names.changed_nodes(), tuple(self._edges.values())
         expires = {node.id: self._expires[node.id] for node in nodes if node.id in self._expires}
-        return NewsFacts(
-            self._item.id, nodes, edges, refused, tuple(self._warnings), expires, tuple(self._ends)
-        )
+        warnings, ends = tuple(self._warnings), tuple(self._ends)
+        return NewsFacts(self._item.id, nodes, edges, refused, warnings, expires, ends)
 
     # --- kinds of facts ---
 
@@ -128,25 +115,18 @@ class FactFilter:
         """Accept an event with what it affects, if at least one of that is known or named in the item."""
         what = f"event {short_repr(event.summary)}"
         type = name_key(clean_text(event.type)).replace(" ", "_")
-        node = self._make_summarized_node(
-            "MarketEvent", what, summary=event.summary, type=type, date=self._published
-        )
+        properties = {"summary": event.summary, "type": type, "date": self._published}
+        node = self._make_summarized_node("MarketEvent", what, **properties)
         if node is None:
             return None
-        roles = dict.fromkeys(event.affects[:MAX_STATED], "") | (
-            {event.issuer: "issuer"} if event.issuer.strip() else {}
-        )
-        properties_by_name = {name: {"role": role} if role else {} for name, role in roles.items()}
-        joined = [
-            self._accept_edge(
-                [node],
-                "affects",
-                self._names.meant(name),
-                f"{what} -affects-> {short_repr(name)}",
-                **properties_by_name[name],
-            )
-            for name in properties_by_name
-        ]
+        roles = dict.fromkeys(event.affects[:MAX_STATED], "")
+        if event.issuer.strip():
+            roles[event.issuer] = "issuer"
+        joined = []
+        for name, role in roles.items():
+            role_property = {"role": role} if role else {}
+            what_edge, affected = f"{what} -affects-> {short_repr(name)}", self._names.meant(name)
+            joined.append(self._accept_edge([node], "affects", affected, what_edge, **role_property))
         if not any(joined):
             self._refuse(what, "nothing that it affects is known, or stands in the item")
         return node if any(joined) else None
@@ -167,9 +147,8 @@ class FactFilter:
             name: self._names.meant(name) or self._find_earlier(name, what, "MarketEvent")
             for name in insight.about[:MAX_STATED]
         }
-        node = self._find_or_make_insight(
-            insight, what, [each for candidates in nodes_by_name.values() for each in candidates[:1]]
-        )
+        about = [node for nodes in nodes_by_name.values() for node in nodes[:1]]
+        node = self._find_or_make_insight(insight, what, about)
         if node is None:
             return
         joined = [
@@ -182,9 +161,8 @@ class FactFilter:
         self._accept_edge([node], "derived_from", [self._news], what)
         for number in dict.fromkeys(insight.because[:MAX_STATED]):
             source = events[number - 1] if 0 < number <= len(events) else None
-            self._accept_edge(
-                [node], "derived_from", [source] if source else [], f"{what} -derived_from-> event {number}"
-            )
+            number_edge = f"{what} -derived_from-> event {number}"
+            self._accept_edge([node], "derived_from", [source] if source else [], number_edge)
         for words in dict.fromkeys(insight.earlier[:MAX_STATED]):
             for before in self._find_earlier(words, what, "MarketEvent"):
                 self._accept_edge([node], "derived_from", [before], what)
@@ -195,27 +173,20 @@ class FactFilter:
         found = self._names.calls(clean_text(call.said_by), call.action, about)
         self._ends |= dict.fromkeys(each.id for each in found)
         if not found:
-            self._refuse(
-                f"{call.action} of {short_repr(call.said_by)}, withdrawn",
-                "no such call is live on what the item names",
-            )
+            what = f"{call.action} of {short_repr(call.said_by)}, withdrawn"
+            self._refuse(what, "no such call is live on what the item names")
 
     def accept_denial(self, words: str) -> None:
         """Accept that an event or an observation did not happen. It ends when the facts are written."""
-        self._ends |= dict.fromkeys(
-            each.id for each in self._find_earlier(words, "untrue", "MarketEvent", "Insight")
-        )
+        denied = self._find_earlier(words, "untrue", "MarketEvent", "Insight")
+        self._ends |= dict.fromkeys(node.id for node in denied)
 
     def accept_ended_link(self, link: StatedLink) -> None:
         """Accept that a link is over. It ends when the facts are written."""
         what = f"{short_repr(link.source)} -{link.type}-> {short_repr(link.target)}, over"
-        sources, targets = (
-            [each.id for each in self._names.meant(name)] for name in (link.source, link.target)
-        )
-        ids = {
-            (edge.source, edge.type, edge.target)
-            for edge in self._names.edges_between(sources, link.type, targets)
-        }
+        sources, targets = ([n.id for n in self._names.meant(name)] for name in (link.source, link.target))
+        edges = self._names.edges_between(sources, link.type, targets)
+        ids = {(edge.source, edge.type, edge.target) for edge in edges}
         self._ends |= dict.fromkeys(sorted(ids))
         if not ids:
             self._refuse(what, "no such link is live between things that the item names")
@@ -234,22 +205,16 @@ class FactFilter:
         if said_by and not contains_name(self._text, said_by):
             self._refuse(f"{what}, said by {short_repr(said_by)}", "that name does not stand in the item")
             said_by = ""
-        if live_calls := [
-            each for each in self._names.calls(said_by, insight.action, about) if each.id not in self._ends
-        ]:
+        calls = self._names.calls(said_by, insight.action, about)
+        if live_calls := [each for each in calls if each.id not in self._ends]:
             return live_calls[0]
         given = self._parse_stated_time(insight.date, what)
         ends = self._parse_stated_time(insight.until, what)
-        properties = {
-            "type": insight.type,
-            "action": insight.action,
-            "strength": insight.strength,
-            "said_by": said_by,
-        }
         dated = min(given or self._item.published_at, self._item.published_at)  # an earlier one expires first
-        node = self._make_summarized_node(
-            "Insight", what, summary=insight.summary, generated_at=dated.isoformat(), **properties
-        )
+        properties: dict[str, Json] = {"summary": insight.summary, "generated_at": dated.isoformat()}
+        properties |= {"type": insight.type, "action": insight.action}
+        properties |= {"strength": insight.strength, "said_by": said_by}
+        node = self._make_summarized_node("Insight", what, **properties)
         if node is not None and ends is not None:
             self._expires[node.id] = ends.isoformat()
         return node
@@ -261,10 +226,8 @@ class FactFilter:
         """
         time = parse_time(date_text)
         if date_text.strip() and (time is None or str(time.day) not in name_tokens(self._text)):
-            self._refuse(
-                f"{what}, the time {short_repr(date_text)}",
-                "it is none, or its day does not stand in the item",
-            )
+            which = f"{what}, the time {short_repr(date_text)}"
+            self._refuse(which, "it is none, or its day does not stand in the item")
             return None
         return time
 
@@ -278,10 +241,8 @@ class FactFilter:
             self._refuse(what, "its summary is no sentence")
             return None
         if unsupported := unsupported_names(self._text, summary):
-            self._refuse(
-                what,
-                f"{', '.join(map(short_repr, unsupported[:5]))} in its summary does not stand in the item",
-            )
+            names = ", ".join(map(short_repr, unsupported[:5]))
+            self._refuse(what, f"{names} in its summary does not stand in the item")
             return None
         node = make_node(kind, summary=clean_text(summary), **properties)
         return None if self._refuse_if_faulty(check_node(self._vocabulary, node), what) else node
@@ -296,9 +257,8 @@ class FactFilter:
         first_faults: Sequence[Fault] = ()
         for source, target in product(sources, targets):
             edge = self._vocabulary.stored_form(Edge(source.id, type, target.id, properties))
-            faults_found = check_edge(
-                self._vocabulary, edge, {each.id: each.labels[0] for each in (source, target)}
-            )
+            types = {each.id: each.labels[0] for each in (source, target)}
+            faults_found = check_edge(self._vocabulary, edge, types)
             if any(each.level == "error" for each in faults_found):
                 first_faults = first_faults or faults_found
                 continue
@@ -366,17 +326,6 @@ def filter_facts(stated: StatedNews, item: NewsItem, view: InvestmentView) -> Ne
             fact_filter.accept_ended_link(link)
         for insight in stated.insights[:MAX_STATED]:
             fact_filter.accept_insight(insight, events)
-    kinds = (
-        stated.things,
-        stated.events,
-        stated.links,
-        stated.insights,
-        stated.withdrawn,
-        stated.untrue,
-        stated.ended,
-    )
-    return fact_filter.facts(
-        f"more than {MAX_STATED} of a kind were stated, and the others left out"
-        for kind in kinds
-        if len(kind) > MAX_STATED
-    )
+    kinds = vars(stated).values()
+    left_out = f"more than {MAX_STATED} of a kind were stated, and the others left out"
+    return fact_filter.facts([left_out for k in kinds if isinstance(k, list) and len(k) > MAX_STATED])

@@ -61,27 +61,19 @@ class SemanticIndex:
         Raises BadInput if an entity does not exist.
         """
         chunks = list(chunks)
+        expected = "what is added to the texts of a world is a Chunk(entity_id, text, audience)"
         for chunk in chunks:
-            require(
-                chunk, Chunk, "what is added to the texts of a world is a Chunk(entity_id, text, audience)"
-            )
+            require(chunk, Chunk, expected)
         vectors = self.embedder.embed([item.text for item in chunks])
         with self.world.storage.changing():
             self._refuse_other_embedders()
-            require_entities(
-                self.world.storage, {id for item in chunks for id in (item.entity_id, *(item.audience or ()))}
-            )
+            ids = {id for item in chunks for id in (item.entity_id, *(item.audience or ()))}
+            require_entities(self.world.storage, ids)
             for item, vector in zip(chunks, vectors, strict=True):
                 id, entity = uuids(item.id, item.entity_id)
-                values = {
-                    "text": item.text,
-                    "audience": audience_text(item.audience),
-                    "embedder": self.embedder.digest,
-                }
-                self.storage.rows(
-                    sql.PUT_CHUNK,
-                    {"id": id, "entity": entity, "vector": self.storage.vector(vector), **values},
-                )
+                values: dict[str, Any] = {"id": id, "entity": entity, "text": item.text}
+                values |= {"audience": audience_text(item.audience), "embedder": self.embedder.digest}
+                self.storage.rows(sql.PUT_CHUNK, values | {"vector": self.storage.vector(vector)})
 
     def delete(self, id: str) -> None:
         """Delete a chunk.
@@ -110,9 +102,8 @@ class SemanticIndex:
             raise BadInput(
                 f"effort is {MAX_EFFORT:,} at most, not {effort:,}: without one every text is looked at"
             )
-        return self._require_vector_index().nearest_by_index(
-            self.embed_query(query), self.embedder.digest, limit, effort
-        )
+        vector, digest = self.embed_query(query), self.embedder.digest
+        return self._require_vector_index().nearest_by_index(vector, digest, limit, effort)
 
     def index(self) -> None:
         """Create the index for searches with an effort, unless it exists. Later chunks are included.
@@ -163,23 +154,15 @@ class SessionLog:
         for entry in entries:
             require(entry, LogEntry, "what is appended to a log is a LogEntry(session_id, text, audience, …)")
         with self.world.storage.changing():
-            require_entities(
-                self.world.storage,
-                {id for each in entries for id in (*(each.audience or ()), each.speaker_id) if id},
-            )
+            ids = {id for each in entries for id in (*(each.audience or ()), each.speaker_id) if id}
+            require_entities(self.world.storage, ids)
             for each in entries:
                 # a server in the C locale treats ’ as a letter, and É as different from é
                 words = " ".join(searched_words(each.text[:_MAX_INDEXED_LENGTH]))
-                values = {
-                    "session": each.session_id,
-                    "text": each.text,
-                    "audience": audience_text(each.audience),
-                    "words": words,
-                }
                 speaker = uuids(each.speaker_id)[0] if each.speaker_id else None
-                self.storage.rows(
-                    sql.APPEND, {**values, "speaker": speaker, "at": each.at or self.world.now()}
-                )
+                values: dict[str, Any] = {"session": each.session_id, "text": each.text, "words": words}
+                values |= {"audience": audience_text(each.audience), "at": each.at or self.world.now()}
+                self.storage.rows(sql.APPEND, values | {"speaker": speaker})
 
     def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
         """Return the entries with any of the words: those with more of them first, then the latest.
@@ -201,19 +184,16 @@ class SessionLog:
         words = check_text(words, "the words that are looked for", blank=True)
         # in quotes FTS5 treats none as an operator
         terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MAX_QUERY_WORDS]
-        rows = (
-            self.storage.rows(sql.select_entries_with_words(who), {"terms": terms, "limit": limit, **npc})
-            if terms
-            else []
-        )
-        return tuple(map(entry_from_row, rows))
+        if not terms:
+            return ()
+        values = {"terms": terms, "limit": limit, **npc}
+        return tuple(map(entry_from_row, self.storage.rows(sql.select_entries_with_words(who), values)))
 
     def _last(self, who: str, limit: int, session_id: str, **npc: object) -> tuple[LogEntry, ...]:
         require_count(limit, 1, "limit", "how many entries are found")
         session = {"session": check_text(session_id, "the session of entries")} if session_id else {}
-        rows = self.storage.rows(
-            sql.select_last_entries(who, of_session=bool(session)), {"limit": limit, **session, **npc}
-        )
+        statement = sql.select_last_entries(who, of_session=bool(session))
+        rows = self.storage.rows(statement, {"limit": limit, **session, **npc})
         return tuple(map(entry_from_row, reversed(rows)))
 
 
@@ -239,9 +219,8 @@ class CharacterLog:
 
         Raises BadInput if the character does not exist.
         """
-        return self._as_heard(
-            self._log._last(sql.HEARD_CONDITION, limit, session_id, npc=uuids(self.npc_id)[0])
-        )
+        npc = uuids(self.npc_id)[0]
+        return self._as_heard(self._log._last(sql.HEARD_CONDITION, limit, session_id, npc=npc))
 
     def _as_heard(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
         self._log.world.get_entity(self.npc_id)
@@ -389,9 +368,8 @@ def hot_context(
     parts_ready, seconds = dict(ready), clock() - began
     if failed:
         raise failed[0]
-    return HotContext(
-        parts_ready.get("identity"), parts_ready.get("scene"), parts_ready.get("passages"), seconds, budget
-    )
+    shown: dict[str, Any] = {name: parts_ready.get(name) for name in parts}
+    return HotContext(**shown, seconds=seconds, budget=budget)
 
 
 def _read_scene(memory: NpcMemory, session_id: str) -> NpcScene:
@@ -400,8 +378,7 @@ def _read_scene(memory: NpcMemory, session_id: str) -> NpcScene:
     places = {place for entity_id, place in located if entity_id == memory.npc_id}
     present = {entity_id for entity_id, place in located if place in places} - {memory.npc_id}
     place_entities, present_entities = (
-        [item for item in seen.entities if item.id in ids] for ids in (places, present)
+        [e for e in seen.entities if e.id in ids] for ids in (places, present)
     )
-    return NpcScene(
-        sort_by_name(place_entities), sort_by_name(present_entities), memory.log.last(session_id=session_id)
-    )
+    heard = memory.log.last(session_id=session_id)
+    return NpcScene(sort_by_name(place_entities), sort_by_name(present_entities), heard)

@@ -30,9 +30,8 @@ class LogEntry:
     at: datetime | None = None  # None: when it is appended
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "session_id", check_short_text(self.session_id, "the session of an entry", blank=True)
-        )
+        session = check_short_text(self.session_id, "the session of an entry", blank=True)
+        object.__setattr__(self, "session_id", session)
         object.__setattr__(self, "text", check_text(self.text, "the text of an entry"))
         object.__setattr__(self, "audience", check_audience(self.audience))
         if self.speaker_id is not None:

@@ -111,9 +111,8 @@ PUT_CHUNK = """INSERT INTO chunks (id, entity_id, content, audience, embedder, e
   content = excluded.content, audience = excluded.audience, embedder = excluded.embedder, embedding = excluded.embedding"""
 CHUNK_EXISTS = "SELECT 1 FROM chunks x WHERE x.id = :id"
 DELETE_CHUNK = "DELETE FROM chunks WHERE id = :id"
-CHUNKS = (
-    "SELECT x.id, x.entity_id, x.content, x.audience, x.embedding FROM chunks x WHERE x.embedder = :embedder"
-)
+_CHUNK_COLUMNS = "x.id, x.entity_id, x.content, x.audience"
+CHUNKS = f"SELECT {_CHUNK_COLUMNS}, x.embedding FROM chunks x WHERE x.embedder = :embedder"
 CHUNKS_OF = f"{CHUNKS} AND x.entity_id = ANY(:ids)"
 OTHER_EMBEDDERS = "SELECT 1 FROM chunks x WHERE x.embedder <> :embedder LIMIT 1"
 
@@ -130,10 +129,8 @@ def select_entries_with_words(condition: str) -> str:
 
 def select_last_entries(condition: str, *, of_session: bool) -> str:
     """Build the statement that finds the last entries."""
-    session = " AND x.session_id = :session" * of_session
-    return (
-        f"SELECT {_ENTRY_COLUMNS} FROM log x WHERE {condition}{session} ORDER BY x.number DESC LIMIT :limit"
-    )
+    session, order = " AND x.session_id = :session" * of_session, "ORDER BY x.number DESC LIMIT :limit"
+    return f"SELECT {_ENTRY_COLUMNS} FROM log x WHERE {condition}{session} {order}"
 
 
 # Conversion of rows to entries and chunks.
@@ -148,10 +145,8 @@ def entry_from_row(row: WorldRow) -> LogEntry:
 
 def chunk_from_row(row: WorldRow) -> Chunk:
     """Convert the first columns of a row to a chunk."""
-    id, entity, text, audience = row[:4]
-    return build_unchecked(
-        Chunk, entity_id=str(entity), text=text, audience=_parse_audience(audience), id=str(id)
-    )
+    id, entity, text, audience = row[0], row[1], row[2], _parse_audience(row[3])
+    return build_unchecked(Chunk, entity_id=str(entity), text=text, audience=audience, id=str(id))
 
 
 def audience_text(audience: Audience) -> str | None:
@@ -198,11 +193,9 @@ def graphrag_in_python(
 def rank_rows_by_cosine(rows: Iterable[WorldRow], vector: Matrix) -> list[ChunkMatch]:
     """Convert rows to chunks with their exact cosines."""
     rows = list(rows)
-    vectors = (
-        np.frombuffer(b"".join(row[-1] for row in rows), "<f4").reshape(len(rows), -1)
-        if rows
-        else np.zeros((0, len(vector)))
-    )
+    vectors = np.zeros((0, len(vector)))
+    if rows:
+        vectors = np.frombuffer(b"".join(row[-1] for row in rows), "<f4").reshape(len(rows), -1)
     cosines = vectors.astype(float) @ vector.astype(float)
     return [
         ChunkMatch(chunk_from_row(row), math.floor(cosine * 1000000 + 0.5) / 1000000)
@@ -224,9 +217,8 @@ NEAREST = f"""
 SELECT x.id, x.entity_id, x.content, x.audience, {_SIMILARITY} AS similarity
 FROM chunks x WHERE x.embedder = :embedder ORDER BY similarity DESC, x.entity_id, x.id LIMIT :limit"""
 
-EFFORT = (
-    "SELECT set_config('hnsw.ef_search', CAST(:effort AS text), true)"  # until the end of the transaction
-)
+# until the end of the transaction
+EFFORT = "SELECT set_config('hnsw.ef_search', CAST(:effort AS text), true)"
 NEAREST_BY_INDEX = f"""
 WITH near AS MATERIALIZED (
   SELECT x.id FROM chunks x WHERE {OF_DIMENSION.format(dimension="{dimension}")}
@@ -317,9 +309,7 @@ class SQLiteLayers(LayerStorage):
 
     def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
         found = rank_rows_by_cosine(self.rows(CHUNKS, {"embedder": embedder}), vector)
-        return tuple(
-            sorted(found, key=lambda each: (-each.similarity, each.chunk.entity_id, each.chunk.id))[:limit]
-        )
+        return tuple(sorted(found, key=lambda e: (-e.similarity, e.chunk.entity_id, e.chunk.id))[:limit])
 
 
 @cache
@@ -358,9 +348,8 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
         return tuple(ChunkMatch(chunk_from_row(row), row[-1]) for row in rows)
 
     def prepare_index(self, dimension: int) -> None:
-        definition = CHUNK_VECTORS.format(
-            dimension=dimension, of_dimension=OF_DIMENSION.format(dimension=dimension)
-        )
+        condition = OF_DIMENSION.format(dimension=dimension)
+        definition = CHUNK_VECTORS.format(dimension=dimension, of_dimension=condition)
         self._storage.define(f"chunk_vectors_{dimension}", (_with_vector_schema(definition, self._vectors),))
 
     def nearest_by_index(

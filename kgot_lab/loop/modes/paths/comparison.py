@@ -22,9 +22,8 @@ from kgot_lab.types import Message, Prompt
 # Ordering: how a question compares two things, and which of two values wins.
 
 ComparedBy = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
-_COMPARING_WORDS: tuple[
-    tuple[ComparedBy, str], ...
-] = (  # the first that fits counts: to live longer is no size, and "longer" alone is
+# the first that fits counts: to live longer is no size, and "longer" alone is
+_COMPARING_WORDS: tuple[tuple[ComparedBy, str], ...] = (
     ("longest", r"(?:lived?|lives) (?:longer|longest)|longer (?:life\w*|span)"),
     ("shortest", "(?:lived?|lives) shorter"),
     ("same", "same|share"),
@@ -38,9 +37,8 @@ ORDERING = "|".join([*(words for kind, words in _COMPARING_WORDS if kind != "sam
 
 def comparison_kind(question: str) -> ComparedBy:
     """Return how a question compares two values, or "each" if no comparing word of _WORDS occurs in it."""
-    return next(
-        (kind for kind, words in _COMPARING_WORDS if re.search(rf"\b(?:{words})\b", question, re.I)), "each"
-    )
+    kinds = (kind for kind, words in _COMPARING_WORDS if re.search(rf"\b(?:{words})\b", question, re.I))
+    return next(kinds, "each")
 
 
 def first_wins(kind: ComparedBy, values: Sequence[Sequence[str]], *, ages: bool = False) -> bool | None:
@@ -58,9 +56,8 @@ def first_wins(kind: ComparedBy, values: Sequence[Sequence[str]], *, ages: bool 
             return _first_is_extreme(years, largest=kind == "earliest") if ages else None
         dates = [parse_date(value) for value in last]
         shared = min((len(date) for date in dates if date), default=0)
-        return _first_is_extreme(
-            [date[:shared] if date else None for date in dates], largest=kind == "latest"
-        )
+        shortened = [date[:shared] if date else None for date in dates]
+        return _first_is_extreme(shortened, largest=kind == "latest")
     first, second = map(parse_quantity, last)
     if first is None or second is None or not first.compares_with(second):
         return None
@@ -162,22 +159,17 @@ def _compare_pair(masked: str, values: Sequence[Sequence[str]]) -> bool | None:
     Returns None for any question beyond that.
     """
     match = _PAIR.match(masked)
-    if (
-        not match
-        or len(_ORDER.findall(masked)) != 1
-        or match["one"] == match["two"]
-        or _DEGREE.search(masked)
-    ):
+    if not match or match["one"] == match["two"]:
+        return None
+    if len(_ORDER.findall(masked)) != 1 or _DEGREE.search(masked):
         return None
     word = match["word"].lower()
     of_time = word in ("before", "after")
     _, than, compared_text = match["then"].rpartition("than")
     if of_time == bool(than):
         return None
-    first_words, second_words, tail = (
-        _content_words(text)
-        for text in (match["before"], match["then"] if of_time else compared_text, match["tail"])
-    )
+    sides = match["before"], match["then"] if of_time else compared_text, match["tail"]
+    first_words, second_words, tail = map(_content_words, sides)
     if second_words != first_words and (second_words or not _refers_back(match["then"])):
         return None  # a director is not compared with a film
     if not set(tail) <= set(_content_words(match["mid"])):
@@ -248,14 +240,10 @@ _REPLY_TOKENS = 48  # tokens of the questions
 
 def comparison_prompt(question: str) -> Prompt:
     """Ask for the questions whose answers a comparison of two things needs."""
-    turns = [
-        Message(role, text)
-        for example in _EXAMPLES
-        for role, text in zip(("user", "assistant"), example, strict=True)
-    ]
-    return Prompt(
-        (Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _REPLY_TOKENS
-    )
+    roles = "user", "assistant"
+    turns = [Message(*turn) for example in _EXAMPLES for turn in zip(roles, example, strict=True)]
+    messages = (Message("system", _SYSTEM), *turns, Message("user", question.strip()))
+    return Prompt(messages, None, 0.0, 0, _REPLY_TOKENS)
 
 
 def parse_comparison_questions(reply: str, things: Sequence[str]) -> list[list[str]]:
@@ -276,12 +264,9 @@ def computed_answer(question: str, things: Sequence[str], values: Sequence[Seque
     `values` holds the answers for each thing in the order of its questions. Returns "" if the values do not
     decide it.
     """
-    if (
-        len(things) != 2
-        or len(values) != 2
-        or not all(values)
-        or any(is_no_answer(value) for each in values for value in each)
-    ):
+    if len(things) != 2 or len(values) != 2 or not all(values):
+        return ""
+    if any(is_no_answer(value) for each in values for value in each):
         return ""
     form, masked = classify_question(question), mask_names(question, things)
     if form == "yes or no":
@@ -305,10 +290,10 @@ def compare_values(
         return ""
     if kind == "same":
         same = None if any(parse_yes_no(value) is not None for value in last) else same_value(*last)
-        return "" if same is None else "yes" if same else "no"
+        return _yes_no(same)
     if kind == "each":
         truths = [parse_yes_no(value) for value in last]
-        return "" if None in truths else "yes" if all(truths) else "no"
+        return "" if None in truths else _yes_no(all(truths))
     first = first_wins(kind, values, ages=ages)
     return "" if first is None else things[0 if first else 1]
 

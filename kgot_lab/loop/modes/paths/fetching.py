@@ -89,12 +89,10 @@ def load_name(run: RunContext, walk: PathWalk, name: str) -> str | None:
     if not run.state.start:
         return None
     near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_MAX_TITLES))))
-    same = (
-        title for title in near if normalise_name(with_spaces(title)) == normalise_name(with_spaces(name))
-    )
-    title = next(
-        (title for title in same if sentence_edges(title, run.store) or name_facts(run, walk, title)), None
-    )
+    folded = normalise_name(with_spaces(name))
+    same = (title for title in near if normalise_name(with_spaces(title)) == folded)
+    readable = (title for title in same if sentence_edges(title, run.store) or name_facts(run, walk, title))
+    title = next(readable, None)
     if title is not None:
         walk.standing[title] = _LINKED_SCORE
         load_sentences(run, walk, title)
@@ -124,12 +122,8 @@ def next_searches(run: RunContext, walk: PathWalk) -> tuple[ToolCall, ...]:
     if not run.state.calls:
         return (search_call(tool, run.state.question),)
     question_words = remove_names(run.state.question)
-    names = dict.fromkeys(
-        name
-        for candidate in walk.answered
-        for route in candidate.routes
-        for name in _open_ends(run, walk, route)
-    )
+    routes = (route for answer in walk.answered for route in answer.routes)
+    names = dict.fromkeys(name for route in routes for name in _open_ends(run, walk, route))
     if not names:
         return ()
     call = search_call(tool, f"{question_words} {' '.join(list(names)[:3])}")
@@ -141,11 +135,8 @@ def _open_ends(run: RunContext, walk: PathWalk, route: Route) -> Iterable[str]:
     question = f" {normalise_name(run.state.question)} "
     titles = {normalise_name(title) for title in walk.standing}
     for sentence in reversed(route.sentences):
-        yield from sorted(
-            name
-            for name in capitalised_names(sentence.text)
-            if name not in titles and f" {name} " not in question
-        )
+        names = capitalised_names(sentence.text)
+        yield from sorted(name for name in names if name not in titles and f" {name} " not in question)
 
 
 def fetch(run: RunContext, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
@@ -154,15 +145,12 @@ def fetch(run: RunContext, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned
     if returned.failed:
         return returned
     # a text without a source
-    documents = returned.sources or (
-        Document("", returned.text, " ".join(map(str, call.arguments.values()))),
-    )
+    words = " ".join(map(str, call.arguments.values()))
+    documents = returned.sources or (Document("", returned.text, words),)
     walk.record_ranks(documents)
     new = new_sentences(documents, run.store, _sentence_rules(run))
     links = run.limits.links
-    titles = (
-        list(dict.fromkeys([*walk.standing, *map(passage_title, documents)])) if "titles" in links else []
-    )
+    titles = [*walk.standing, *map(passage_title, documents)] if "titles" in links else []
     near = similar_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
     for sentences in group_by_passage(new).values():
         facts = mention_facts(sentences, titles, near, runs="names" in links, parts=run.limits.finds_parts)
@@ -189,34 +177,21 @@ def _write(run: RunContext, statement: str, source: str) -> Steps[None]:
 
 def write_path_facts(run: RunContext, best: PathAnswer) -> Steps[None]:
     """Extract facts from the sentences of the chosen paths and write those that a sentence states."""
-    pieces = {
-        each.place: SourcedSentence(each.text, each.title, each.source, each.number)
-        for route in best.routes
-        for each in route.sentences
-    }
+    read = [sentence for route in best.routes for sentence in route.sentences]
+    pieces = {s.place: SourcedSentence(s.text, s.title, s.source, s.number) for s in read}
     stating = {each.place for route in best.routes for each in route.with_sentences_for(best.text).sentences}
-    shown = [
-        pieces[node] for node in sorted(pieces, key=lambda node: node not in stating)[:_MAX_FACT_SENTENCES]
-    ]
+    order = sorted(pieces, key=lambda node: node not in stating)
+    shown = [pieces[node] for node in order[:_MAX_FACT_SENTENCES]]
     if not shown or _has_facts(run, shown):
         return
     options = CallOptions("facts", temperature=run.limits.temperature)
-    text = (
-        yield from ask_reply(
-            run,
-            "facts",
-            facts_prompt(join_lines(titled_line(each.title, each.text) for each in shown)),
-            options,
-        )
-    ).text
-    stated, invented = split_grounded(text, shown)
-    grounded = [
-        (triple, piece) for triple, piece in stated if triple.relation not in (SAYS_SENTENCE, MENTIONS_NAME)
-    ]
+    lines = join_lines(titled_line(piece.title, piece.text) for piece in shown)
+    reply = yield from ask_reply(run, "facts", facts_prompt(lines), options)
+    stated, invented = split_grounded(reply.text, shown)
+    grounded = [fact for fact in stated if fact[0].relation not in (SAYS_SENTENCE, MENTIONS_NAME)]
     if invented:
-        yield run.record(
-            Refused, statement=join_lines(map(str, invented)), reason="no sentence says this", writing=True
-        )
+        statement = join_lines(map(str, invented))
+        yield run.record(Refused, statement=statement, reason="no sentence says this", writing=True)
     if grounded:
         source = str(run.state.calls[-1]) if run.state.calls else ""
         yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
@@ -230,8 +205,7 @@ def _has_facts(run: RunContext, shown: Iterable[SourcedSentence]) -> bool:
     sentences: set[str] = set()
     fact_sentences: set[str] = set()
     for edge in run.state.start.edges:
-        (fact_sentences, sentences)[edge.type in (SAYS_SENTENCE, MENTIONS_NAME)].update(
-            support.sentence for support in supports_of(edge.properties)
-        )
+        said = sentences if edge.type in (SAYS_SENTENCE, MENTIONS_NAME) else fact_sentences
+        said |= {support.sentence for support in supports_of(edge.properties)}
     texts = {piece.text for piece in shown}
     return texts <= sentences and bool(texts & fact_sentences)

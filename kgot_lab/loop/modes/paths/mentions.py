@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
+from operator import mul
 from types import MappingProxyType
 
 import numpy as np
@@ -28,9 +29,8 @@ from kgot_lab.types import Document, Edge, Triple
 
 _MAX_NAMES = 8  # names of a sentence
 _NONE: Mapping[str, str] = MappingProxyType({})
-_NAME_SEPARATOR = re.compile(
-    r"(?<=\S)\s+(?:and|in|on)\s+(?:the\s+)?"
-)  # not "of": University of Jena is one name
+# not "of": University of Jena is one name
+_NAME_SEPARATOR = re.compile(r"(?<=\S)\s+(?:and|in|on)\s+(?:the\s+)?")
 _TRAILING_YEAR = re.compile(r"(?:\s+(?:in|on)\s+(?:the\s+)?\d+)+$")
 _ROUND_BRACKETS = str.maketrans("[]", "()")
 _MAX_NAME_LENGTH = 60  # characters of a name
@@ -86,9 +86,8 @@ def new_sentences(
             if text and Support(document.id, text) not in known[title]:
                 known[title].add(Support(document.id, text))
                 last_number[title] += 1
-                new.append(
-                    GraphSentence(sentence_node(title, last_number[title]), title, text, document.id, number)
-                )
+                node = sentence_node(title, last_number[title])
+                new.append(GraphSentence(node, title, text, document.id, number))
     return new
 
 
@@ -191,13 +190,10 @@ def _resolve_name(name: str, titles: NameIndex, mentioned: Sequence[str]) -> Ite
     in `called`.
     """
     key = normalise_name(name)
+    is_part = any(f" {key} " in f" {title} " for title in mentioned)
     if titles[key]:
         yield from titles[key]
-    elif (
-        2 < len(name) <= _MAX_NAME_LENGTH
-        and key
-        and not any(f" {key} " in f" {title} " for title in mentioned)
-    ):
+    elif key and 2 < len(name) <= _MAX_NAME_LENGTH and not is_part:
         yield name
 
 
@@ -226,14 +222,8 @@ def similar_titles(
     """
     if embedder is None or not new:
         return {}
-    candidates = [
-        *new,
-        *(
-            sentence
-            for sentence in known_sentences
-            if sentence.place not in {new_sentence.place for new_sentence in new}
-        ),
-    ]
+    new_places = {sentence.place for sentence in new}
+    candidates = [*new, *(s for s in known_sentences if s.place not in new_places)]
     vectors = embedder.embed([sentence.text for sentence in candidates])
     cosines = vectors[: len(new)] @ vectors.T
     titles = np.array([sentence.title for sentence in candidates])
@@ -273,13 +263,9 @@ def relevance_scores(
 
     The score is the sum of its features, weighted by WORTHS.
     """
+    weights = FEATURE_WEIGHTS.values()
     features = relevance_features(question, sentences, embedder)
-    return {
-        sentence.place: sum(
-            weight * value for weight, value in zip(FEATURE_WEIGHTS.values(), values, strict=True)
-        )
-        for sentence, values in zip(sentences, features, strict=True)
-    }
+    return {s.place: sum(map(mul, weights, values)) for s, values in zip(sentences, features, strict=True)}
 
 
 def relevance_features(

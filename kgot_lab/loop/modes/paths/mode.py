@@ -57,13 +57,9 @@ def answer_hops(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | None]:
     Returns the answer of the last hop, or None if the question is not a chain or a hop fails.
     """
     prompt = hops_prompt(run.state.question)
-    hops = parse_hops(
-        (
-            yield from ask_reply(
-                run, "hops", prompt.messages, CallOptions("hops", temperature=run.limits.temperature)
-            )
-        ).text
-    )
+    options = CallOptions("hops", temperature=run.limits.temperature)
+    reply = yield from ask_reply(run, "hops", prompt.messages, options)
+    hops = parse_hops(reply.text)
     answers: list[str] = []
     routes: list[Route] = []
     read: list[PathAnswer] = []
@@ -93,9 +89,8 @@ def answer_comparison(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | Non
     if len(things) != 2 or not has_all_choices(question, things):
         return None
     prompt = comparison_prompt(question)
-    reply = yield from ask_reply(
-        run, "compared", prompt.messages, CallOptions("compared", temperature=run.limits.temperature)
-    )
+    options = CallOptions("compared", temperature=run.limits.temperature)
+    reply = yield from ask_reply(run, "compared", prompt.messages, options)
     questions_by_thing = parse_comparison_questions(reply.text, things)
     values: list[list[str]] = []
     routes: list[Route] = []
@@ -113,9 +108,7 @@ def answer_comparison(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | Non
             read.append(candidate)
             name = candidate.text if "#1" in " ".join(questions) else thing
         values.append(texts)
-    complete = len(values) == 2 and all(
-        len(texts) == len(questions) for texts, questions in zip(values, questions_by_thing, strict=True)
-    )
+    complete = len(values) == 2 and list(map(len, values)) == list(map(len, questions_by_thing))
     answer = computed_answer(question, things, values) if complete else ""
     if not answer:
         return None
@@ -142,9 +135,8 @@ def _answer_about(run: RunContext, walk: PathWalk, name: str, question: str) -> 
     own_route = next((route for route in routes if not route.end), None)
     if own_route is None:
         return None
-    answer = yield from read_path(
-        run, question, (own_route.within_budget(3 * run.limits.path_tokens // 4, scores),)
-    )
+    path = own_route.within_budget(3 * run.limits.path_tokens // 4, scores)
+    answer = yield from read_path(run, question, (path,))
     return None if answer.problem or is_no_answer(answer.text) else answer
 
 
@@ -219,11 +211,8 @@ def _read_routes(run: RunContext, walk: PathWalk) -> Steps[None]:
     scores, routes = yield from read_routes(run, walk, question, walk.starts)
     things = comparison_candidates(question, walk.titles_in(question)) if form == "choice" else []
     things = things if has_all_choices(question, things) else []
-    unread = [
-        route
-        for route in (unread_route.within_budget(limits.path_tokens, scores) for unread_route in routes)
-        if route.text not in walk.read
-    ]
+    shortened = (route.within_budget(limits.path_tokens, scores) for route in routes)
+    unread = [route for route in shortened if route.text not in walk.read]
     for route in unread[: limits.paths]:
         walk.read.add(route.text)
         read = yield from read_path(run, question, (route,), things=things)
@@ -255,15 +244,9 @@ def _conclude(run: RunContext, best: PathAnswer | None) -> Steps[None]:
     routes = [route.supporting_part(best.text) if narrow else route for route in best.routes]
     edges = list({edge.identity: edge for route in routes for edge in _route_edges(run, route)}.values())
     supports = tuple(supports_of(edge.properties) for edge in edges)
-    yield run.record(
-        Answered,
-        text=best.text,
-        forced=bool(best.problem),
-        evidence=tuple(map(fact_of, edges)),
-        passages=passage_ids(supports),
-        supports=supports,
-        likelihood=best.likelihood,
-    )
+    cited = {"evidence": tuple(map(fact_of, edges)), "passages": passage_ids(supports), "supports": supports}
+    forced, likelihood = bool(best.problem), best.likelihood
+    yield run.record(Answered, text=best.text, forced=forced, likelihood=likelihood, **cited)
 
 
 def _route_edges(run: RunContext, route: Route) -> list[Edge]:
@@ -275,11 +258,8 @@ def _route_edges(run: RunContext, route: Route) -> list[Edge]:
     titles = dict.fromkeys(sentence.title for sentence in route.sentences)
     facts: list[Edge] = []
     for fact in route.facts:
-        stored = [
-            edge for edge in run.store.neighbours(fact[0]) if (edge.source, edge.type, edge.target) == fact
-        ]
+        near = run.store.neighbours(fact[0])
+        stored = [edge for edge in near if (edge.source, edge.type, edge.target) == fact]
         facts += stored or [Edge(*fact)]
-    return [
-        *facts,
-        *(edge for title in titles for edge in sentence_edges(title, run.store) if edge.target in nodes),
-    ]
+    sentences = (edge for title in titles for edge in sentence_edges(title, run.store))
+    return [*facts, *(edge for edge in sentences if edge.target in nodes)]

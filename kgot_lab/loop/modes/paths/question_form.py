@@ -35,9 +35,7 @@ _RANKED = re.compile(
 )
 _LISTED = re.compile(r"[,:?]\s[^,]+\sor\s", re.I)
 # where "or" is a sign too
-_MAY_RANK = re.compile(
-    r"\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b", re.I
-)
+_MAY_RANK = re.compile(r"(?i)\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b")
 _OR = re.compile(
     rf"\bor\b|\b(?:out of|between|(?:which|who|one|either|{_RANKS}|first|last|more|less) of|^of) (?:the two )?.+ and ",
     re.I,
@@ -52,9 +50,8 @@ def classify_question(question: str) -> Form:
     its "who" does not ask.
     """
     asks = bool(_ASKS.search(question)) and not _has_relative_pronoun(question)
-    ranked = (_OR.search(question) and _RANKED.search(question)) or (
-        _LISTED.search(question) and _MAY_RANK.search(question)
-    )
+    listed = _LISTED.search(question) and _MAY_RANK.search(question)
+    ranked = listed or (_OR.search(question) and _RANKED.search(question))
     if ranked and (asks or _YES_OR_NO.search(question)):
         return "choice"
     return "yes or no" if not asks and _YES_OR_NO.search(question.strip()) else "open"
@@ -90,10 +87,8 @@ def mismatch_reason(question: str, answer: str) -> str:
 
 def _is_part_of_date(question: str, answer: str) -> bool:
     """Return whether an answer is a month or weekday where the question asks for a month or a day."""
-    return bool(
-        re.search(r"\b(?:what|which) (?:month|day)\b", question, re.I)
-        and (_MONTHS.search(answer) or _WEEKDAYS.search(answer))
-    )
+    named = _MONTHS.search(answer) or _WEEKDAYS.search(answer)
+    return bool(named and re.search(r"\b(?:what|which) (?:month|day)\b", question, re.I))
 
 
 _WEEKDAYS = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b", re.I)
@@ -110,9 +105,7 @@ def not_offered_reason(answer: str, things: Sequence[str]) -> str:
     if len(things) < 2:
         return ""
     words = name_tokens(answer)
-    offered = [name_tokens(thing) for thing in things] + [
-        name_tokens(thing.split("(")[0]) for thing in things
-    ]
+    offered = [name_tokens(name) for thing in things for name in (thing, thing.split("(")[0])]
     return "" if words in offered else "it is none of the things that the question names"
 
 
@@ -146,12 +139,8 @@ def mask_names(question: str, things: Sequence[str]) -> str:
         words = [re.escape(word) for word in re.findall(r"\w+", title_name(thing))]
         if words:
             spelled = r"\W+(?:s\W+)?".join(words) + (rf"(?:\{thing[-1]})?" if thing[-1] in "?!" else "")
-            question = re.sub(
-                rf"(?<![\w{MARK}])[\"“']?{spelled}(?!\w)[\"”]?(?:\s*\([^()]*\))?",
-                f"{MARK}{number}",
-                question,
-                flags=re.I,
-            )
+            pattern = rf"(?<![\w{MARK}])[\"“']?{spelled}(?!\w)[\"”]?(?:\s*\([^()]*\))?"
+            question = re.sub(pattern, f"{MARK}{number}", question, flags=re.I)
     return question
 
 
@@ -166,9 +155,8 @@ def has_all_choices(question: str, things: Sequence[str]) -> bool:
     for joint in _CONJUNCTION.finditer(masked):
         left = _SEPARATOR.split(masked[: joint.start()])[-1]
         right = _SEPARATOR.split(f"{masked[joint.end() :]} ")[0]
-        if (MARK in left) != (MARK in right) and (
-            _joins_names(left, right) or (joint[1] == "or" and _is_choice(left, right))
-        ):
+        joins = _joins_names(left, right) or (joint[1] == "or" and _is_choice(left, right))
+        if (MARK in left) != (MARK in right) and joins:
             return False
     listed = re.split(r"[,;:]", masked)[1:]
     return not any(_NAME.match(part) for part in listed) and not _name_continues(masked)
@@ -188,9 +176,8 @@ def _name_continues(masked: str) -> bool:
     """
     if re.search(rf"{MARK}\d [{CAPITAL_LETTERS}]\w[^{MARK}]*{MARK}", masked):
         return True
-    return not re.search(r"\bboth\b|\band\s", masked) and bool(
-        re.search(rf"{MARK}\d(?: [{CAPITAL_LETTERS}][\w'’.-]+)+\W*$", masked)
-    )
+    ends_with_name = re.search(rf"{MARK}\d(?: [{CAPITAL_LETTERS}][\w'’.-]+)+\W*$", masked)
+    return bool(ends_with_name) and not re.search(r"\bboth\b|\band\s", masked)
 
 
 def _joins_names(left: str, right: str) -> bool:
@@ -248,17 +235,12 @@ _EXAMPLES = (
 
 def hops_prompt(question: str) -> Prompt:
     """Ask for the hops of a question."""
-    turns = [
-        message
-        for question_example, hops in _EXAMPLES
-        for message in (
-            Message("user", question_example),
-            Message("assistant", "\n".join(f"{number}. {hop}" for number, hop in enumerate(hops, 1))),
-        )
-    ]
-    return Prompt(
-        (Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _REPLY_TOKENS
-    )
+    turns: list[Message] = []
+    for compound, hops in _EXAMPLES:
+        listed = "\n".join(f"{number}. {hop}" for number, hop in enumerate(hops, 1))
+        turns += [Message("user", compound), Message("assistant", listed)]
+    messages = (Message("system", _SYSTEM), *turns, Message("user", question.strip()))
+    return Prompt(messages, None, 0.0, 0, _REPLY_TOKENS)
 
 
 def parse_hops(reply: str) -> list[str]:
@@ -267,24 +249,16 @@ def parse_hops(reply: str) -> list[str]:
     Returns an empty list if the reply is not a chain.
     """
     hops = [line for line in map(strip_markers, reply.splitlines()) if line.endswith("?")][:MAX_HOPS]
-    chained = all(
-        any(f"#{earlier}" in hop for earlier in range(1, number + 1))
-        for number, hop in enumerate(hops[1:], 1)
-    )
+    chained = all(any(f"#{n}" in hop for n in range(1, i + 1)) for i, hop in enumerate(hops[1:], 1))
     return hops if len(hops) > 1 and "#" not in hops[0] and chained else []
 
 
 def fill_hop(hop: str, answers: Sequence[str]) -> str:
     """Replace the references in a hop by the answers of earlier hops."""
-    return re.sub(
-        r"#(\d)",
-        lambda match: answers[int(match[1]) - 1] if 0 < int(match[1]) <= len(answers) else match[0],
-        hop,
-    )
+    return re.sub(r"#(\d)", lambda m: answers[int(m[1]) - 1] if 0 < int(m[1]) <= len(answers) else m[0], hop)
 
 
 def hop_subjects(hop: str, answers: Sequence[str]) -> list[str]:
     """Return the earlier answers that a hop refers to."""
-    return [
-        answers[int(number) - 1] for number in re.findall(r"#(\d)", hop) if 0 < int(number) <= len(answers)
-    ]
+    numbers = map(int, re.findall(r"#(\d)", hop))
+    return [answers[number - 1] for number in numbers if 0 < number <= len(answers)]

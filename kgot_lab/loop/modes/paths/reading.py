@@ -77,9 +77,8 @@ def answer_prompt(question: str, facts: str, *, examples: bool = True) -> Prompt
     shown = _EXAMPLES[classify_question(question)] if examples else ()
     turns = [message for example in shown for message in _turn(*example, alone=not facts)]
     request = Message("user", _format_question(question, facts))
-    return Prompt(
-        (Message("system", _SYSTEM if facts else _SYSTEM_ALONE), *turns, request), None, 0.0, 0, ANSWER_TOKENS
-    )
+    messages = (Message("system", _SYSTEM if facts else _SYSTEM_ALONE), *turns, request)
+    return Prompt(messages, None, 0.0, 0, ANSWER_TOKENS)
 
 
 def format_passages(documents: Iterable[Document]) -> str:
@@ -155,9 +154,8 @@ def _read_in_all(run: RunContext, statement_in: Callable[[Dialect], str]) -> Ste
         try:
             read_rows: Rows = store.read(statement)
         except QueryFailed as error:
-            yield run.record(
-                Refused, statement=statement, reason=error.reason, writing=False, dialect=dialect
-            )
+            refused = {"statement": statement, "reason": error.reason, "dialect": dialect}
+            yield run.record(Refused, writing=False, **refused)
             continue
         event = read_event(run, store, statement, read_rows, dialect)
         yield event
@@ -168,15 +166,10 @@ def _read_in_all(run: RunContext, statement_in: Callable[[Dialect], str]) -> Ste
 def _with_passage_sentences(walk: PathWalk, route: Route) -> Route:
     """Return a route with all sentences of its passages, not only those in the rows that were read."""
     passages = {sentence.source for sentence in route.sentences}
-    passage_sentences = [
-        sentence
-        for sentence in walk.sentences.values()
-        if sentence.source in passages and sentence.title in (route.start, route.end)
-    ]
-    order = sorted(
-        {sentence.place: sentence for sentence in (*passage_sentences, *route.sentences)}.values(),
-        key=lambda sentence: (sentence.title != route.start, sentence.source, sentence.number),
-    )
+    ends = route.start, route.end
+    near = (s for s in walk.sentences.values() if s.source in passages and s.title in ends)
+    unique = {sentence.place: sentence for sentence in (*near, *route.sentences)}
+    order = sorted(unique.values(), key=lambda s: (s.title != route.start, s.source, s.number))
     return replace(route, sentences=tuple(order))
 
 
@@ -185,11 +178,8 @@ def _best_sentences(walk: PathWalk, question: str, scores: Mapping[str, float], 
 
     Facts take at most half of the budget.
     """
-    facts = (
-        fact_route(walk, question, walk.starts, budget // 2 if walk.sentences else budget)
-        if walk.facts
-        else None
-    )
+    share = budget // 2 if walk.sentences else budget
+    facts = fact_route(walk, question, walk.starts, share) if walk.facts else None
     if facts is not None:
         budget -= estimate_tokens(facts.text)
     weighted = {
@@ -197,10 +187,7 @@ def _best_sentences(walk: PathWalk, question: str, scores: Mapping[str, float], 
         for node, value in scores.items()
     }
     all_sentences = Route("", "", "", 0.0, tuple(walk.sentences.values())).within_budget(budget, weighted)
-    order = sorted(
-        all_sentences.sentences,
-        key=lambda sentence: (-walk.passage_score(sentence), sentence.source, sentence.number),
-    )
+    order = sorted(all_sentences.sentences, key=lambda s: (-walk.passage_score(s), s.source, s.number))
     return replace(all_sentences, sentences=tuple(order), facts=facts.facts if facts is not None else ())
 
 
@@ -219,14 +206,10 @@ def read_path(
     the text `shown` that contains them.
     """
     text = shown or "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
-    answer, likelihood = yield from ask_short_answer(
-        run, role, answer_prompt(question, text, examples=run.limits.examples)
-    )
-    problem = (
-        rejection_reason(question, answer, text)
-        or mismatch_reason(question, answer)
-        or not_offered_reason(answer, things)
-    )
+    prompt = answer_prompt(question, text, examples=run.limits.examples)
+    answer, likelihood = yield from ask_short_answer(run, role, prompt)
+    problem = rejection_reason(question, answer, text) or mismatch_reason(question, answer)
+    problem = problem or not_offered_reason(answer, things)
     yield run.record(Parsed, text=answer, problem=problem)
     return PathAnswer(answer, routes, likelihood, problem)
 
@@ -240,18 +223,15 @@ def read_widely(
         widest = _best_sentences(walk, run.state.question, scores, run.limits.wide_tokens)
         return (yield from read_path(run, run.state.question, (widest,), role="wide", things=things))
     ids = {document.id for document in passages}
-    route = Route(
-        "", "", "", 0.0, tuple(sentence for sentence in walk.sentences.values() if sentence.source in ids)
-    )
-    read = yield from read_path(
-        run, run.state.question, (route,), role="wide", things=things, shown=format_passages(passages)
-    )
+    sentences = (sentence for sentence in walk.sentences.values() if sentence.source in ids)
+    route, shown = Route("", "", "", 0.0, tuple(sentences)), format_passages(passages)
+    question = run.state.question
+    read = yield from read_path(run, question, (route,), role="wide", things=things, shown=shown)
     return replace(read, routes=(route.with_sentences_for(read.text),))
 
 
 def ask_short_answer(run: RunContext, role: str, prompt: Prompt) -> Steps[tuple[str, float | None]]:
     """Ask for a short answer and return it with its probability (0 to 1), or None if it is not reported."""
-    reply = yield from ask_reply(
-        run, role, prompt.messages, CallOptions("path", likelihood=True, temperature=run.limits.temperature)
-    )
+    options = CallOptions("path", likelihood=True, temperature=run.limits.temperature)
+    reply = yield from ask_reply(run, role, prompt.messages, options)
     return parse_answer(reply.text), None if reply.logprob is None else math.exp(reply.logprob)

@@ -61,18 +61,12 @@ class Route:
                 selected.append(sentence)
                 used += size
         nodes = {candidate.place for candidate in selected}
-        return replace(
-            self, sentences=tuple(candidate for candidate in self.sentences if candidate.place in nodes)
-        )
+        return replace(self, sentences=tuple(s for s in self.sentences if s.place in nodes))
 
     def with_sentences_for(self, answer: str) -> Route:
         """Return the route with the sentences that contain an answer word for word, or all if none does."""
         answer_text = f" {' '.join(name_units(answer))} "
-        stating = tuple(
-            sentence
-            for sentence in self.sentences
-            if answer_text in f" {' '.join(name_units(sentence.text))} "
-        )
+        stating = tuple(s for s in self.sentences if answer_text in f" {' '.join(name_units(s.text))} ")
         return replace(self, sentences=stating or self.sentences)
 
     def supporting_part(self, answer: str) -> Route:
@@ -82,31 +76,18 @@ class Route:
         These are links and facts. The route is unchanged if nothing states the answer.
         """
         answer_text = f" {' '.join(name_units(answer))} "
-        stating = {
-            sentence.place
-            for sentence in self.sentences
-            if answer_text in f" {' '.join(name_units(sentence.text))} "
-        }
-        stating_facts = [
-            fact for fact in self.facts if answer_text in f" {' '.join(name_units(fact_line(fact)))} "
-        ]
+        stating = {s.place for s in self.sentences if answer_text in f" {' '.join(name_units(s.text))} "}
+        stating_facts = [f for f in self.facts if answer_text in f" {' '.join(name_units(fact_line(f)))} "]
         if not stating and not stating_facts:
             return self
         titles = {sentence.title for sentence in self.sentences if sentence.place in stating}
         if stating_facts and self.start:
             facts = _facts_to_answer(self.facts, self.start, stating_facts)
         else:
-            facts = [
-                fact
-                for fact in self.facts
-                if self.end or fact in stating_facts or titles & {fact[0], fact[2]}
-            ]
+            facts = [f for f in self.facts if self.end or f in stating_facts or titles & {f[0], f[2]}]
         nodes = stating | (self.links if self.end else frozenset())
-        return replace(
-            self,
-            sentences=tuple(sentence for sentence in self.sentences if sentence.place in nodes),
-            facts=tuple(facts),
-        )
+        sentences = tuple(sentence for sentence in self.sentences if sentence.place in nodes)
+        return replace(self, sentences=sentences, facts=tuple(facts))
 
     @property
     def text(self) -> str:
@@ -170,31 +151,16 @@ def _build_route(rows: list[Mapping[str, Json]]) -> Route:
     facts: dict[tuple[str, str, str], None] = {}
     for row in rows:
         for number, title in (("1", row["start"]), ("2", row.get("end") or "")):
-            node = row.get(f"place_{number}") or ""
-            if node:
-                sentences[node] = GraphSentence(
-                    node,
-                    title,
-                    row[f"sentence_{number}"],
-                    row.get(f"source_{number}") or "",
-                    _sentence_index(node),
-                )
+            if node := row.get(f"place_{number}"):
+                text, source = row[f"sentence_{number}"], row.get(f"source_{number}") or ""
+                sentences[node] = GraphSentence(node, title, text, source, _sentence_index(node))
         if row.get("place_1") and row.get("end"):
             links.add(row["place_1"])
         if row.get("relation"):
             facts[row["subject"], row["relation"], row["object"]] = None
-    order = sorted(
-        sentences.values(), key=lambda sentence: (sentence.title != start, sentence.title, sentence.number)
-    )
-    return Route(
-        start,
-        end,
-        best.get("name") or best.get("relation") or "",
-        float(best["worth"]),
-        tuple(order),
-        frozenset(links),
-        tuple(facts),
-    )
+    order = sorted(sentences.values(), key=lambda s: (s.title != start, s.title, s.number))
+    joint, worth = best.get("name") or best.get("relation") or "", float(best["worth"])
+    return Route(start, end, joint, worth, tuple(order), frozenset(links), tuple(facts))
 
 
 def _sentence_index(node: str) -> int:
@@ -272,9 +238,8 @@ class PathWalk:
         """
         accepted = [answer for answer in self.answered if not answer.problem]
         unrated = Counter(canonical_answer(answer.text) for answer in accepted if answer.likelihood is None)
-        return max(unrated.values(), default=0) > 1 or any(
-            answer.computed or answer.weighted_likelihood >= min_likelihood for answer in accepted
-        )
+        agrees = max(unrated.values(), default=0) > 1
+        return agrees or any(a.computed or a.weighted_likelihood >= min_likelihood for a in accepted)
 
     @property
     def best(self) -> PathAnswer | None:
@@ -282,11 +247,7 @@ class PathWalk:
         any.
         """
         candidates = (answer for answer in self.answered if answer.text)
-        return max(
-            candidates,
-            key=lambda answer: (not answer.problem, answer.computed, answer.weighted_likelihood),
-            default=None,
-        )
+        return max(candidates, key=lambda a: (not a.problem, a.computed, a.weighted_likelihood), default=None)
 
     @property
     def starts(self) -> list[str]:
@@ -303,9 +264,8 @@ class PathWalk:
         if name in self.standing:
             return name
         titles = self._titles()
-        candidates = titles[normalise_name(name)] or [
-            id for mentioned in titles.find_names(name, cased=False) for id in titles[mentioned]
-        ]
+        mentioned = titles.find_names(name, cased=False)
+        candidates = titles[normalise_name(name)] or [id for key in mentioned for id in titles[key]]
         return max(candidates, key=lambda title: self.standing[title], default=None)
 
     def _titles(self) -> NameIndex:
@@ -317,17 +277,13 @@ def with_spaces(name: str) -> str:
     return name.replace("_", " ")
 
 
-def lowest_likelihood(answers: Iterable[PathAnswer]) -> float | None:
+def lowest_likelihood(answers: Sequence[PathAnswer]) -> float | None:
     """Return the lowest probability among some answers, or None if one is not reported.
 
     What follows from the answers is no more certain than that.
     """
-    likelihoods = [likelihood.likelihood for likelihood in answers]
-    return (
-        None
-        if None in likelihoods
-        else min((likelihood for likelihood in likelihoods if likelihood is not None), default=None)
-    )
+    reported = [answer.likelihood for answer in answers if answer.likelihood is not None]
+    return min(reported, default=None) if len(reported) == len(answers) else None
 
 
 # Typed facts of the initial graph that no sentence in it states, read as chains of lines.
@@ -353,10 +309,7 @@ def name_facts(run: RunContext, walk: PathWalk, name: str) -> tuple[FactParts, .
         return ()
     if walk.said is None:
         walk.said = frozenset(
-            support.sentence
-            for edge in start.edges
-            if _is_rule_edge(edge)
-            for support in supports_of(edge.properties)
+            s.sentence for edge in start.edges if _is_rule_edge(edge) for s in supports_of(edge.properties)
         )
     stated = walk.said
     edges = (edge for edge in start.neighbours(name, "both") if not _is_rule_edge(edge))
@@ -374,10 +327,8 @@ def name_facts(run: RunContext, walk: PathWalk, name: str) -> tuple[FactParts, .
     ]
     facts = list(dict.fromkeys(facts))
     scores = relevance(run.state.question, list(map(_spaced_fact, facts)))
-    return tuple(
-        facts[number]
-        for number in sorted(range(len(facts)), key=lambda number: -scores[number])[:_MAX_NAME_FACTS]
-    )
+    order = sorted(range(len(facts)), key=lambda i: -scores[i])
+    return tuple(facts[i] for i in order[:_MAX_NAME_FACTS])
 
 
 def load_facts(run: RunContext, walk: PathWalk, name: str, start_score: float) -> dict[str, float]:
@@ -410,9 +361,7 @@ def fact_route(walk: PathWalk, question: str, starts: Sequence[str], budget: int
     Returns None if no fact is known there.
     """
     facts = list(dict.fromkeys(fact for facts in walk.facts.values() for fact in facts))
-    fact_sentences = [
-        GraphSentence(str(number), fact[0], _spaced_fact(fact), "", 0) for number, fact in enumerate(facts)
-    ]
+    fact_sentences = [GraphSentence(str(i), f[0], _spaced_fact(f), "", 0) for i, f in enumerate(facts)]
     scores = dict(zip(facts, relevance_scores(question, fact_sentences, walk.embedder).values(), strict=True))
     chains = sorted(_grow_chains(walk, starts, scores), key=lambda chain: -chain[0])
     selected: dict[FactParts, None] = {}

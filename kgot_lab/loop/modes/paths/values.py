@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product, starmap
 from types import MappingProxyType
 
 from kgot_lab.text.words import content_words, light_stem, name_tokens
@@ -76,9 +77,7 @@ class Quantity:
     def compares_with(self, other: Quantity) -> bool:
         """Return whether two amounts are of one kind, or one is a bare number and the other a count."""
         kinds = {self.kind, other.kind}
-        return len(kinds) == 1 or (
-            "" in kinds and all(not kind or kind[0] == "~" or kind == "people" for kind in kinds)
-        )
+        return len(kinds) == 1 or ("" in kinds and all(not k or k[0] == "~" or k == "people" for k in kinds))
 
 
 def parse_quantity(text: str) -> Quantity | None:
@@ -220,11 +219,9 @@ _SAYS_TRUTH = re.compile(r"^\W*(yes|no)(?:\W*$|\s*[,.;:!–—-]|\s+(?:he|she|it
 
 def is_no_answer(text: str) -> bool:
     """Return whether an answer is empty or says that it does not know."""
-    return bool(
-        _UNKNOWN.search(
-            text.replace("do not", "don't").replace("does not", "doesn't").replace("did not", "didn't")
-        )
-    )
+    for verb in ("do", "does", "did"):
+        text = text.replace(f"{verb} not", f"{verb}n't")
+    return bool(_UNKNOWN.search(text))
 
 
 def parse_yes_no(text: str) -> bool | None:
@@ -325,11 +322,8 @@ def same_value(first_value: str, second_value: str, question: str = "") -> bool 
         return first.amount == second.amount if first and second and first.compares_with(second) else None
     if _country_name(first_value) == _country_name(second_value):
         return True
-    if (
-        (first_parts := _list_items(first_value))
-        and (second_parts := _list_items(second_value))
-        and len(first_parts) + len(second_parts) > 2
-    ):
+    first_parts, second_parts = _list_items(first_value), _list_items(second_value)
+    if first_parts and second_parts and len(first_parts) + len(second_parts) > 2:
         return _same_list(first_value, second_value, first_parts, second_parts, question)
     return _same_name(first_value, second_value)
 
@@ -359,13 +353,8 @@ def _same_list(
     shorter, longer = sorted((first, second), key=len)
     if set(shorter) <= set(longer):
         joined_by_commas = "," in (first_text if longer is first else second_text)
-        return (
-            True
-            if shorter == longer[-len(shorter) :]
-            or not joined_by_commas
-            or all(part in _COUNTRIES.values() for part in longer)
-            else None
-        )
+        may_be_one_name = joined_by_commas and not all(part in _COUNTRIES.values() for part in longer)
+        return None if may_be_one_name and shorter != longer[-len(shorter) :] else True
     if first[-1] == second[-1] and _PLACES.search(question):
         return True
     return None if set(first[1:]) & set(second[:-1]) or set(second[1:]) & set(first[:-1]) else False
@@ -384,20 +373,14 @@ def _same_name(first_text: str, second_text: str) -> bool | None:
     if first < second or second < first:
         return None
     known = {_country_name(first_text), _country_name(second_text)} <= set(_COUNTRIES.values())
-    if not known and any(
-        _is_word_form(a, b) for a in name_tokens(first_text) for b in name_tokens(second_text)
-    ):
-        return None
-    return False
+    tokens = product(name_tokens(first_text), name_tokens(second_text))
+    return None if not known and any(starmap(_is_word_form, tokens)) else False
 
 
 def _is_word_form(first: str, second: str) -> bool:
     """Return whether one of two words may be the adjective of the other, as Maltese is of Malta."""
-    return (
-        first != second
-        and first[:4] == second[:4]
-        and bool(_ADJECTIVE.search(first)) != bool(_ADJECTIVE.search(second))
-    )
+    same_stem = first != second and first[:4] == second[:4]
+    return same_stem and bool(_ADJECTIVE.search(first)) != bool(_ADJECTIVE.search(second))
 
 
 def _list_items(text: str) -> list[str]:

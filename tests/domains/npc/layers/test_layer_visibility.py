@@ -55,9 +55,7 @@ WRONG = {
         lambda patch: patch.setattr(graphrag_in_python, "may_know", lambda audience, npc_id: True),
         in_sql(storage.AUDIENCE_CONDITION, "true"),
     ),
-    "everyone has heard everything": (
-        lambda patch: patch.setattr(storage, "HEARD_CONDITION", storage.ALWAYS_TRUE),
-    )
+    "everyone has heard everything": (lambda p: p.setattr(storage, "HEARD_CONDITION", storage.ALWAYS_TRUE),)
     * 2,
     "who else heard it is told": (lambda patch: patch.setattr(CharacterLog, "_as_heard", as_it_is),) * 2,
 }

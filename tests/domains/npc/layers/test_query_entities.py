@@ -92,7 +92,7 @@ def test_more_than_fits_is_said_and_what_it_does_not_take_is_refused(grim, world
 
 def test_the_loop_calls_it_by_its_name(grim):
     call = {"calls": [{"tool": "memory.query_entities", "arguments": {"near": "Grim", "type": "npc"}}]}
-    vote = [*votes("I", "I", "I"), *votes("R", "R", "R")]
+    vote = votes(*"IIIRRR")
     model = scripted(vote=vote, merge={"reason": "x"}, write=WRITE, parse={"answer": "x"}, tools=call)
     with InMemory() as store:
         events = list(think("Whom does Grim know?", model, store, [query_entities(grim)], FEW))

@@ -78,9 +78,7 @@ def test_the_order_of_sentences_under_a_title_is_that_of_their_numbers_beyond_ni
     long = Document("d9", " ".join(f"It has part {number}." for number in range(12)), "Long")
     for said in group_by_passage(new_sentences([long], store)).values():
         store.write(store.dialect.add(mention_facts(said, ["Long"])))
-    assert [edge.target for edge in sentence_edges("Long", store)] == [
-        f"Long §{number}" for number in range(1, 13)
-    ]
+    assert [edge.target for edge in sentence_edges("Long", store)] == [f"Long §{i}" for i in range(1, 13)]
     store.close()
 
 
@@ -184,10 +182,8 @@ def test_a_name_before_in_a_place_in_a_year_is_a_name_of_its_own_and_joins_what_
     for triple, _ in mention_facts(new_sentences([works, told], store), ["a", "Chronicle"]):
         if triple.relation == MENTIONS:
             named.setdefault(triple.subject, set()).add(triple.object)
-    assert (
-        "Hans Weber" in named["a §1"] & named["Chronicle §1"]
-        and "Hans Weber in Berlin in 1869" not in named["a §1"]
-    )
+    assert "Hans Weber" in named["a §1"] & named["Chronicle §1"]
+    assert "Hans Weber in Berlin in 1869" not in named["a §1"]
     assert "University of Jena" in named["Chronicle §2"]
     titled = mention_facts(
         new_sentences([Document("c", "She wrote Murder in Rome in 1950.", "c")], store),

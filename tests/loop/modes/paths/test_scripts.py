@@ -33,8 +33,6 @@ def test_plain_english_is_cut_as_by_the_rules_of_before() -> None:
 
 
 def test_a_recorded_run_keeps_the_rules_of_its_time() -> None:
-    assert (
-        PATHS.sentences == "any script"
-        and Limits.of_json({**PATHS.as_json(), "sentences": "careful"}).sentences == "careful"
-    )
+    assert PATHS.sentences == "any script"
+    assert Limits.of_json({**PATHS.as_json(), "sentences": "careful"}).sentences == "careful"
     assert Limits.of_json({}).sentences == "plain" and not Limits.of_json({}).finds_parts

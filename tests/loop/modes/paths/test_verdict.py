@@ -102,10 +102,8 @@ def test_a_figure_is_no_span_of_life() -> None:
         == of(question, ["1929"], ["1900", "1960"])
         == ""
     )
-    assert (
-        of(question, ["1900", "1929"], ["1900", "1960"]) == TWO[1]
-        and of(question, "80 years", "aged 79") == TWO[0]
-    )
+    assert of(question, ["1900", "1929"], ["1900", "1960"]) == TWO[1]
+    assert of(question, "80 years", "aged 79") == TWO[0]
 
 
 def test_words_of_a_name_do_not_say_how_things_are_compared() -> None:
