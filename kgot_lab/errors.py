@@ -299,7 +299,7 @@ def require_parts(value: object, parts: Iterable[str], what: str) -> None:
 
 
 def require_count(value: object, minimum: int, name: str, why: str = "") -> None:
-    """Raise BadInput unless a value is an integer of at least `least`. `why` says what the number is for."""
+    """Raise BadInput unless a value is an integer of at least `minimum`. `why` says what the number is for."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise BadInput(
             f"{name} must be {minimum} or more, a whole number, not {describe_value(value)}{why and f': {why}'}"
@@ -307,7 +307,7 @@ def require_count(value: object, minimum: int, name: str, why: str = "") -> None
 
 
 def require_amount(value: object, name: str, *, positive: bool = False) -> None:
-    """Raise BadInput unless a value is a finite number, 0 or more. With `some`, it must be above 0."""
+    """Raise BadInput unless a value is a finite number, 0 or more. With `positive`, it must be above 0."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0 or (positive and not value):  # type: ignore[arg-type, operator]
         raise BadInput(
@@ -318,7 +318,7 @@ def require_amount(value: object, name: str, *, positive: bool = False) -> None:
 def require_options(make: Callable[..., object], options: Iterable[str], owner: str) -> None:
     """Raise BadInput for an option that a function or class does not take.
 
-    `whose` names it, as in "the store 'sqlite'".
+    `owner` names it, as in "the store 'sqlite'".
     """
     from inspect import signature
 

@@ -204,9 +204,8 @@ class RetrieverReason:
     path: str = ""
 
     def __str__(self) -> str:
-        return (
-            f"{self.lane}: score {self.score:.3g}, rank {self.rank}, weight {self.weight:.3g}"
-            + f", {self.path}" * bool(self.path)
+        return f"{self.lane}: score {self.score:.3g}, rank {self.rank}, weight {self.weight:.3g}" + (
+            f", {self.path}" if self.path else ""
         )
 
 

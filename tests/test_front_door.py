@@ -208,9 +208,10 @@ def test_a_store_that_is_given_stays_open_and_a_named_one_keeps_the_graph(tmp_pa
     with lab.open_store() as store:
         lab.ask(QUESTION, ADA, model(), preset=FEW, store=store)
         assert store.schema().edges == 1
+        # a second question
         again = lab.ask(
             QUESTION, None, model(forced={"statement": "result = facts()"}), preset=FEW, store=store
-        )  # a second question
+        )
         assert again.answer == "London"
         assert lab.graph_after(again.events[:1]) == store.graph()
         assert not again.events[-1].forced

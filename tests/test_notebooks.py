@@ -165,25 +165,25 @@ def test_each_exercise_has_a_name_in_order_a_hint_and_one_solution(path):
 
 
 def test_there_is_a_solution_to_each_exercise_and_none_more():
-    assert set(SOLVED) == {each.name for path in NOTEBOOKS for each in exercise_cells(path)}
+    assert set(SOLVED) == {cell.name for path in NOTEBOOKS for cell in exercise_cells(path)}
 
 
 @pytest.mark.extended
 @each_notebook
 def test_wrong_answers_of_any_kind_are_not_yet_with_the_hint_and_the_solutions_are_right(path):
     exercises = Exercises(path)
-    for each in exercises.cells:
-        said = {repr(wrong)[:20]: exercises.say(each, wrong) for wrong in WRONG}
+    for cell in exercises.cells:
+        said = {repr(wrong)[:20]: exercises.say(cell, wrong) for wrong in WRONG}
         assert [
             kind
             for kind, told in said.items()
-            if not told.startswith("not yet: ") or not told.endswith(each.hint)
+            if not told.startswith("not yet: ") or not told.endswith(cell.hint)
         ] == []
-        assert "right" not in {exercises.say(each, True), exercises.say(each, False)} or SOLVED[
-            each.name
+        assert "right" not in {exercises.say(cell, True), exercises.say(cell, False)} or SOLVED[
+            cell.name
         ] in ("True", "False")
-        assert exercises.say(each, ...).startswith("not yet: put your answer"), "three dots begin anew"
-        assert exercises.say(each, exercises.value(SOLVED[each.name])) == "right", each.name
+        assert exercises.say(cell, ...).startswith("not yet: put your answer"), "three dots begin anew"
+        assert exercises.say(cell, exercises.value(SOLVED[cell.name])) == "right", cell.name
 
 
 @each_notebook

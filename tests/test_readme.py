@@ -30,11 +30,12 @@ PAGES = [
     *sorted((ROOT / "benchmarks" / "results").rglob("*.md")),
 ]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+# pages with Python
 RUN = {
     "README.md",
     *(f"docs/{page}.md" for page in ("experts", "loop", "memory", "methods", "query", "recall")),
     *(f"docs/{page}.md" for page in ("stores", "structure", "tools", "views", "worlds")),
-}  # pages with Python
+}
 _GROUP = typer.main.get_command(app)
 # `query` is made when it is asked for
 COMMANDS = {name: _GROUP.get_command(None, name) for name in _GROUP.list_commands(None)}

@@ -19,7 +19,7 @@ ALLOWED = {
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     """The names that a function takes, the object it belongs to left out."""
     given = function.args
-    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    names = [parameter.arg for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
     names += [each.arg for each in (given.vararg, given.kwarg) if each]
     return names[names[:1] in (["self"], ["cls"]) :]
 

@@ -79,7 +79,10 @@ def _writes(call: ast.Call) -> bool:
     )
     if name not in {"open", *WRITES_WHOLE, *WRITES_TO_A_PATH}:
         return False
-    given = [*call.args, *(each.value for each in call.keywords if each.arg in {"mode", "file", "path"})]
+    given = [
+        *call.args,
+        *(keyword.value for keyword in call.keywords if keyword.arg in {"mode", "file", "path"}),
+    ]
     first = ast.unparse(given[0]) if given else ""
     if name == "open":
         modes = [

@@ -92,7 +92,7 @@ class ChatFindings:
         }
         ps = {ability: sign_flip_p(row) for ability, row in rows.items()}
         families = [
-            [each for each in rows if (each in AIMED_AT) == aimed and each != _ALL] for aimed in (True, False)
+            [row for row in rows if (row in AIMED_AT) == aimed and row != _ALL] for aimed in (True, False)
         ]
         corrected = {_ALL: ps[_ALL]}
         for family in families:
@@ -137,7 +137,7 @@ def chat_findings(folder: Path, part: str = _ALL) -> ChatFindings:
 
 def _together(runs: list[Run]) -> Run:
     first = runs[0]
-    hits = {query: found for each in runs for query, found in each.hits.items()}
+    hits = {query: found for run in runs for query, found in run.hits.items()}
     return Run(first.system, first.description, first.dataset, first.kept, hits)
 
 

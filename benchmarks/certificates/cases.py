@@ -125,8 +125,8 @@ def contradicting(
         return None
     there = re.compile(rf"(?<!\w){re.escape(object)}(?!\w)", re.I)
     taken = set(name_tokens(f"{question.text} {question.answer} {' '.join(question.aliases)} {said}"))
-    same = [each.fact.object for each in others if each.fact.relation == step.fact.relation]
-    alike = [each.fact.object for each in others]
+    same = [other.fact.object for other in others if other.fact.relation == step.fact.relation]
+    alike = [other.fact.object for other in others]
     for pool in (same, alike):
         fit = sorted(
             {other for other in pool if _form(other) == _form(object) and not set(name_tokens(other)) & taken}

@@ -44,4 +44,4 @@ def expected_cases_grid(trial: CertificateTrial, comparison: Path) -> Grid:
 
 def _seconds(folder: Path, name: str, system: str) -> list[float]:
     receipts: list[QuestionResult] = list(load_system_results(folder, name, system).values())
-    return [each.seconds for each in receipts if each.seconds is not None and not each.error]
+    return [receipt.seconds for receipt in receipts if receipt.seconds is not None and not receipt.error]

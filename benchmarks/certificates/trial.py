@@ -157,7 +157,7 @@ class CertificateTrial:
         }
         hidden = {case.hidden} | others
         return search(
-            [each for each in documents if each.id not in hidden],
+            [document for document in documents if document.id not in hidden],
             hiding(stage, hidden),
             k=min(LINKED_PASSAGES, len(documents)),
         )

@@ -154,8 +154,8 @@ def curves_grid(curves: Sequence[CompetenceCurve], title: str) -> Grid:
     rows: list[tuple[Cell, ...]] = []
     for curve in curves:
         shown = (
-            f"{format_decimal(each.solved.mean)} ({format_decimal(each.solved.low)} to {format_decimal(each.solved.high)})"
-            for each in curve.points
+            f"{format_decimal(point.solved.mean)} ({format_decimal(point.solved.low)} to {format_decimal(point.solved.high)})"
+            for point in curve.points
         )
         rows.append((Cell(f"{curve.rate}, {curve.setting}"), *map(Cell, shown)))
         if any(point.exact is not None for point in curve.points):

@@ -107,9 +107,8 @@ class GoldSet:
     by_hop: Mapping[tuple[str, ...], tuple[GoldStep, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        chains = {
-            replace_surrogates(chain.question.strip()): chain for chain in self.chains
-        }  # as the loop says it
+        # as the loop says it
+        chains = {replace_surrogates(chain.question.strip()): chain for chain in self.chains}
         if len(chains) < len(self.chains):
             raise BadInput("two chains are of the same question, so its answer is not known")
         said: dict[str, dict[Triple, None]] = {}

@@ -67,15 +67,15 @@ class _Facts:
         facts = _asked(statement, "add")
         nodes: dict[str, Node | None] = {}
         edges: dict[tuple[str, str, str, str], Edge | None] = {}
-        for each in facts:
+        for fact in facts:
             if not (
-                isinstance(each, list)
-                and len(each) == 4
-                and all(isinstance(part, str) for part in each[:3])
-                and isinstance(each[3], dict)
+                isinstance(fact, list)
+                and len(fact) == 4
+                and all(isinstance(part, str) for part in fact[:3])
+                and isinstance(fact[3], dict)
             ):
                 raise QueryFailed(statement, "a fact is [subject, relation, object, {properties}]")
-            subject, relation, object, properties = each
+            subject, relation, object, properties = fact
             identity = (subject, relation, object, "")
             before = edges.get(identity) or self._truth.edges.get(identity)
             edges[identity] = Edge(

@@ -80,7 +80,7 @@ class Competence:
         return ",".join((*rates, f"seed={self.seed}"))
 
 
-ERROR_RATES = tuple(each.name for each in fields(Competence) if each.name != "seed")
+ERROR_RATES = tuple(field.name for field in fields(Competence) if field.name != "seed")
 
 
 class Simulated:

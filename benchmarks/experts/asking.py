@@ -164,13 +164,15 @@ class ExpertAnswers:
         word of the graph.
         """
         intent = next(
-            each.intent for each in kept_replies(self.path) if (each.id, each.arm) == (question.id, "graph")
+            reply.intent
+            for reply in kept_replies(self.path)
+            if (reply.id, reply.arm) == (question.id, "graph")
         )
         sections = matching_sections(
             question.question, self.config.playbook_skills, self._office.playbooks, intent=intent
         )
         reply = self._asked(plain_prompt(self.config, sections, question.question))
-        books = tuple(f"{each.playbook}: {each.heading}" for each in sections)
+        books = tuple(f"{section.playbook}: {section.heading}" for section in sections)
         return self._kept(question, "plain", reply.text, intent=intent, playbooks=books)
 
     def _kept(self, question: ExpertQuestion, arm: Arm, text: str, **more: object) -> KeptReply:

@@ -77,7 +77,8 @@ def show(options: argparse.Namespace, path: Path) -> None:
     told = answers_report(options.split, questions, replies, words)
     path.with_suffix(".md").write_text(told, encoding="utf-8")
     silent = {
-        arm: [each.id for each in replies if each.arm == arm and says_not_known(each.text)] for arm in ARMS
+        arm: [reply.id for reply in replies if reply.arm == arm and says_not_known(reply.text)]
+        for arm in ARMS
     }
     path.with_name(f"{path.stem}_refusals.json").write_text(
         json.dumps(silent, indent=1) + "\n", encoding="utf-8"

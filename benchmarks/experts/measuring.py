@@ -85,7 +85,7 @@ def answer_measures(question: ExpertQuestion, reply: KeptReply, words: NodeWords
             found[measure] = covered(left, reply.text)
     if limits := question.gold_limitations:
         said = telling_stems(own_words(reply.text))
-        found["limitations named"] = sum(words.of_name(each) <= said for each in limits) / len(limits)
+        found["limitations named"] = sum(words.of_name(limit) <= said for limit in limits) / len(limits)
     return found | (_of_citations(question, reply) if reply.arm == "graph" else {})
 
 

@@ -106,7 +106,7 @@ def main() -> None:
         }
         RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     print("| category | cases | exactly right | precision | recall |\n|---|---:|---:|---:|---:|")
-    for name in sorted(counts, key=lambda each: (each == "all", each.startswith("half"), each)):
+    for name in sorted(counts, key=lambda count: (count == "all", count.startswith("half"), count)):
         number, exact, both, edges_found, gold_edges = counts[name]
         print(
             f"| {name} | {number} | {exact} | {both / max(1, edges_found):.3f} | {both / max(1, gold_edges):.3f} |"

@@ -109,7 +109,9 @@ def main() -> None:
             stated.append([])
             continue
         refused += len(kept.refused)
-        accepted.append([(each.subject, each.relation, each.object) for each in kept.relations])
+        accepted.append(
+            [(relation.subject, relation.relation, relation.object) for relation in kept.relations]
+        )
     gold = [[tuple(each) for each in row["triples"]] for row in rows]
     lines = [
         f"{len(rows)} paragraphs, {sum(map(len, gold))} triples; model {llm.name}; {refused} refused, {unusable} replies were no list",

@@ -113,7 +113,7 @@ def happened() -> set[tuple]:
             check=True,
             capture_output=True,
         )
-        return {tuple(each) for each in json.loads(Path(folder, "seen.json").read_text())}
+        return {tuple(entry) for entry in json.loads(Path(folder, "seen.json").read_text())}
 
 
 def of_graph(root: Path) -> tuple[dict, set]:
@@ -143,7 +143,7 @@ def of_pyan(root: Path, ids: dict) -> set:
         for one, others in visitor.uses_edges.items()
         for two in others
     }
-    return {each for each in calls if each[0] in known and each[1] in known}
+    return {call for call in calls if call[0] in known and call[1] in known}
 
 
 def recall(seen: set[tuple], ids: dict, calls: set) -> dict:

@@ -46,7 +46,7 @@ def lesson_figures(folder: Path) -> dict[str, Json]:
             "another order": sum(one != other for one, other in first),
             "other nodes": sum(set(one) != set(other) for one, other in first),
         },
-        "equalities": [[each.text, gap_told(each.difference), each.said] for each in equalities(report)],
+        "equalities": [[equality.text, gap_told(equality.difference), equality.said] for equality in equalities(report)],
         "intents": [
             {"classifier": name, "right": sum(values.values()) / len(values), "false alarms": sum(alarms[name]) / len(alarms[name])}
             for name, values in right.items()

@@ -98,7 +98,8 @@ def equalities(report: Report) -> list[Equality]:
 def equality_grid(report: Report) -> Grid:
     """Whether what should make no difference makes none, within .02."""
     lines = [
-        (Cell(each.text), Cell(gap_told(each.difference)), Cell(each.said)) for each in equalities(report)
+        (Cell(equality.text), Cell(gap_told(equality.difference)), Cell(equality.said))
+        for equality in equalities(report)
     ]
     return Grid(
         "Claims of no difference in strict recall@5: replicated where the interval lies within .02",
@@ -191,9 +192,9 @@ def kgos_sentences(folder: Path, half: QueryHalf) -> list[str]:
     for verdict, what in ((REPLICATES, "Holds"), (DOES_NOT, "Is refuted"), (UNDECIDED, "Cannot be decided")):
         some = [f"{row.claim.text} ({gap_told(row.difference)})" for row in rows if row.verdict == verdict]
         some += [
-            f"{each.text} within .02 ({gap_told(each.difference)})"
-            for each in equalities(report)
-            if each.said == verdict
+            f"{equality.text} within .02 ({gap_told(equality.difference)})"
+            for equality in equalities(report)
+            if equality.said == verdict
         ]
         said.append(f"{what}, {len(some)}: {'; '.join(some) or 'none'}.")
     queries, graph, runs = cookbook_queries(half), cookbook(), {run.system: run for run in report.runs}

@@ -72,7 +72,7 @@ def turns(claims: Claims, people: int, times: int) -> dict[str, Callable[[], obj
         {"subject": name_of(n), "relation": "lives_in", "object": "Newtown", "confidence": 0.9}
         for n in range(times)
     ]
-    taught = agent(*(json.dumps([each]) for each in notes))
+    taught = agent(*(json.dumps([note]) for note in notes))
     told = iter(notes)
     return {
         "asked about a person": lambda: asking.run(f"What about {name_of(chance.randrange(people))}?"),

@@ -191,7 +191,7 @@ def of_veritas() -> Mapping[str, _Case]:
         store.assert_belief("it is made", justifications=[[made.id]])
         store.retract_belief(ids[0])
         return _stands(
-            any(each.proposition in ("it is made", "it was made") for each in store.active_beliefs())
+            any(belief.proposition in ("it is made", "it was made") for belief in store.active_beliefs())
         )
 
     def back(_: Path) -> str:

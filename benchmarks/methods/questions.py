@@ -52,7 +52,7 @@ def kgos_questions(
     return [
         PutToAll(
             "classify_intent", lambda: classify_intent(QUESTION, most=14), {"plain Python": lambda: plain_intents(QUESTION)},
-            lambda found: {each.name: each.score for each in found.intents}, 0.2,
+            lambda found: {intent.name: intent.score for intent in found.intents}, 0.2,
         ),
         PutToAll(
             "trace_path, its length", lambda: trace_path(graph, asked.start, asked.end, max_depth=9),

@@ -103,7 +103,7 @@ def _reached(ends: Csr, seeds: list[int], most: int, size: int) -> StepIndices:
 
 def property_graph(given: Social, types: Iterable[str]) -> PropertyGraph:
     """All nodes and the edges of some types, with their properties, from rows."""
-    rows = [row for each in given.nodes.values() for row in each]
+    rows = [row for node in given.nodes.values() for row in node]
     chosen = {type: given.edges[type] for type in types}
     every = [edge for each in chosen.values() for edge in each]
     return PropertyGraph(

@@ -77,7 +77,7 @@ def made_world(layers: WorldLayers, entities: int, relationships: int, chunks: i
     ties = list(told.values())
     for start in range(0, len(ties), _TOGETHER):
         layers.world.add([], ties[start : start + _TOGETHER])
-    ids = [each.id for each in npcs]
+    ids = [npc.id for npc in npcs]
     layers.log.append(
         LogEntry(f"session {n % 10}", f"gold {n}", tuple(chance.sample(ids, 3)), chance.choice(ids))
         for n in range(ENTRIES)

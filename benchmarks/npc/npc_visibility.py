@@ -119,7 +119,7 @@ def main() -> None:
     for engine in options.engines:
         found.append(looked(engine, options.worlds))
         print(line(found[-1]), flush=True)
-    known = {each["engine"]: each for each in json.loads(RESULTS.read_text())} if RESULTS.exists() else {}
+    known = {row["engine"]: row for row in json.loads(RESULTS.read_text())} if RESULTS.exists() else {}
     known |= {each["engine"]: each for each in found}
     RESULTS.write_text(json.dumps([known[engine] for engine in ENGINES if engine in known], indent=1) + "\n")
     sys.exit(1 if any(each["told"] for each in found) else 0)

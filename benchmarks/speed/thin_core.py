@@ -35,7 +35,9 @@ def code_lines(text: str) -> int:
             docstrings |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     spans = (
-        range(each.start[0], each.end[0] + 1) for each in tokens if each.type not in SILENT and each.string
+        range(token.start[0], token.end[0] + 1)
+        for token in tokens
+        if token.type not in SILENT and token.string
     )
     return len({line for span in spans for line in span} - docstrings)
 
@@ -59,7 +61,7 @@ if __name__ == "__main__":
     # without the settings of the project, some of which are for plugins
     own = ["-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", "-c", "/dev/null"]
     own += ["--import-mode=importlib", "-o", f"pythonpath={ROOT / 'tests'} {ROOT}"]
-    failed = pytest.main([*own, *(str(ROOT / "tests" / each) for each in TESTS)])
+    failed = pytest.main([*own, *(str(ROOT / "tests" / test) for test in TESTS)])
     lines = reached_modules()
     if options.list:
         print(

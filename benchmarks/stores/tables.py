@@ -205,4 +205,4 @@ def _bar(
             else "not reached"
         )
         cells[verdict].append(f"{store} {'none' if value is None else f'{short(value)} {unit}'}")
-    return f"| {aim} | {' | '.join(', '.join(each) for each in cells.values())} |"
+    return f"| {aim} | {' | '.join(', '.join(cell) for cell in cells.values())} |"

@@ -86,7 +86,7 @@ def _analobench(length: str, *, task: bool) -> Retrieval:
         }
     else:
         asked = {
-            row["_id"]: _others(row["_id"], {each["_id"]: each["cluster"] for each in rows}) for row in rows
+            row["_id"]: _others(row["_id"], {row["_id"]: row["cluster"] for row in rows}) for row in rows
         }
     pools = {query.id: tuple(sorted(ids[option] for option in asked[query.id][0])) for query in queries}
     qrels = {query.id: {ids[mate]: 1 for mate in asked[query.id][1]} for query in queries}

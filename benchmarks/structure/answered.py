@@ -104,20 +104,20 @@ def save_answers(answers: Sequence[Answers], choices: Choices, path: Path) -> No
 
     Raises BadInput for answers to other questions, or two systems of one name.
     """
-    if len({each.system for each in answers}) < len(answers):
+    if len({answer.system for answer in answers}) < len(answers):
         raise BadInput("two systems have the same name; in a receipt each needs one of its own")
-    for each in answers:
-        if set(each.scores) != {question.id for question in choices.questions}:
-            raise BadInput(f"{each.system} did not answer exactly the questions of {choices.name}")
+    for answer in answers:
+        if set(answer.scores) != {question.id for question in choices.questions}:
+            raise BadInput(f"{answer.system} did not answer exactly the questions of {choices.name}")
     head = {
         "format": _FORMAT,
         "set": choices.name,
         "questions": content_digest(choices),
-        "kinds": {each.system: each.kind for each in answers},
+        "kinds": {answer.system: answer.kind for answer in answers},
     }
     rows = [
-        {"question": question.id, "system": each.system, "scores": each.scores[question.id]}
-        for each in answers
+        {"question": question.id, "system": answer.system, "scores": answer.scores[question.id]}
+        for answer in answers
         for question in choices.questions
     ]
     _write(path, [head, *rows])
@@ -183,7 +183,8 @@ def load_choices(path: Path) -> Choices:
 def content_digest(choices: Choices) -> str:
     """SHA-256 of the questions with their choices and answers, whatever order they are in."""
     content = sorted(
-        (each.id, each.source, each.choices, each.answer, each.kinds) for each in choices.questions
+        (question.id, question.source, question.choices, question.answer, question.kinds)
+        for question in choices.questions
     )
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 

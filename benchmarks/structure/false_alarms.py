@@ -106,9 +106,9 @@ def told_texts(tools: Instruments, kind: str) -> ToldTexts:
                 owner.setdefault(text, (f"{name} {item.group}", item.locked))
     if kind == SENTENCES:
         owner = {
-            sentence.text: owner[each.text]
-            for each in analyse_texts(list(owner))
-            for sentence in each.sentences
+            sentence.text: owner[text.text]
+            for text in analyse_texts(list(owner))
+            for sentence in text.sentences
         }
     return _told(tools, owner)
 

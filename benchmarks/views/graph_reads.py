@@ -44,14 +44,14 @@ def totals(found: dict[str, dict[str, Reading]]) -> str:
     lines = []
     for way in ("live", "still"):
         reads = [each[way] for each in found.values()]
-        names, edges = sum(each.names for each in reads), sum(each.edges for each in reads)
-        on_others = sum(len(each.overlapping) for each in reads)
+        names, edges = sum(read.names for read in reads), sum(read.edges for read in reads)
+        on_others = sum(len(read.overlapping) for read in reads)
         lines.append(
             f"{way}: {on_others} of {names} names on others ({on_others / max(names, 1):.1%}, "
-            f"worst graph {max(each.overlap for each in reads):.0%}); "
-            f"{sum(len(each.cut) for each in reads)} cut; {sum(each.wordless for each in reads)} of {edges} edges wordless at rest, "
-            f"{sum(each.mute for each in reads)} mute; {sum(len(each.through) for each in reads)} through a node of others; "
-            f"canvas used {sum(each.used for each in reads) / len(reads):.0%}, least {min(each.used for each in reads):.0%}"
+            f"worst graph {max(read.overlap for read in reads):.0%}); "
+            f"{sum(len(read.cut) for read in reads)} cut; {sum(read.wordless for read in reads)} of {edges} edges wordless at rest, "
+            f"{sum(read.mute for read in reads)} mute; {sum(len(read.through) for read in reads)} through a node of others; "
+            f"canvas used {sum(read.used for read in reads) / len(reads):.0%}, least {min(read.used for read in reads):.0%}"
         )
     return "\n".join(lines)
 

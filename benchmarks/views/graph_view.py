@@ -142,10 +142,10 @@ def as_json(view: View, placed: dict[str, Point]) -> str:
     ]
     edges = [(edge.source, edge.type, edge.target) for edge in view.edges]
     bundles = [
-        {"source": each.source, "target": each.target, "count": each.count, "title": each.title}
-        for each in view.bundles
+        {"source": bundle.source, "target": bundle.target, "count": bundle.count, "title": bundle.title}
+        for bundle in view.bundles
     ]
-    communities = [asdict(each) for each in view.communities]
+    communities = [asdict(community) for community in view.communities]
     return json.dumps(
         {"nodes": nodes, "edges": edges, "bundles": bundles, "communities": communities, "note": view.note}
     )
@@ -212,9 +212,8 @@ def main() -> None:
     rounds = 1 if options.quick else ROUNDS
     about = machine()
     began = time.perf_counter()
-    collapse_graph(
-        made(2_100, 3_000)
-    )  # the first call of a session imports the package that finds communities
+    # the first call of a session imports the package that finds communities
+    collapse_graph(made(2_100, 3_000))
     importing = round(time.perf_counter() - began, 2)
     rows = [measured(name, rounds) for name in GRAPHS]
     print(f"medians of {rounds}, after a first call of {importing} s; {about}\n\n{table(rows)}")

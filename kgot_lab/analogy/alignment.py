@@ -152,8 +152,8 @@ class Aligner:
 
     def _sentence_similarities(self, one: TextUnits, others: Sequence[TextUnits]) -> Matrix:
         """Compute the similarities of a text's sentences to those of others: (n, sum of theirs)."""
-        meaning = one.sentences @ np.concatenate([each.sentences for each in others]).T
-        clash = one.denied[:, None] != np.concatenate([each.denied for each in others])
+        meaning = one.sentences @ np.concatenate([other.sentences for other in others]).T
+        clash = one.denied[:, None] != np.concatenate([other.denied for other in others])
         blend = (1 - self.weights.form) * meaning + self.weights.form * self._form_similarities(one, others)
         return np.asarray(blend * np.where(clash, 1 - self.weights.denial, 1), np.float32)
 
@@ -162,10 +162,10 @@ class Aligner:
         own = np.unique(one.grams)
         table = np.zeros((len(own), len(one.sentences)), np.float32)
         table[np.searchsorted(own, one.grams), one.owners] = one.counts
-        starts = np.cumsum([0, *(len(each.sentences) for each in others)])
+        starts = np.cumsum([0, *(len(other.sentences) for other in others)])
         owners = np.concatenate([each.owners + start for each, start in zip(others, starts, strict=False)])
-        grams = np.concatenate([each.grams for each in others])
-        counts = np.concatenate([each.counts for each in others])
+        grams = np.concatenate([other.grams for other in others])
+        counts = np.concatenate([other.counts for other in others])
         shared = np.isin(grams, own)
         grams, counts, owners = np.searchsorted(own, grams[shared]), counts[shared], owners[shared]
         cosines = np.zeros((starts[-1], len(one.sentences)), np.float32)

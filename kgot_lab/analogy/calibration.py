@@ -71,7 +71,9 @@ class CalibratedThresholds(Thresholds):
 
     def describe(self, embedder: Embedder) -> str:
         """Format the thresholds and their origin, with a warning if they are for another embedder."""
-        return str(self) + f", not for {embedder.name}: calibrate again" * (embedder.name != self.embedder)
+        return str(self) + (
+            f", not for {embedder.name}: calibrate again" if embedder.name != self.embedder else ""
+        )
 
     def __str__(self) -> str:
         measured = f"precision {self.precision:.3f}, recall {self.recall:.3f} on the {self.pairs:,} pairs they were chosen on"

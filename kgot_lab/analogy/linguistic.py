@@ -142,12 +142,14 @@ class RoleMap:
     @property
     def votes(self) -> int:
         """The number of roles that are filled on both sides of the aligned events."""
-        return sum(each.times for each in self.counterparts)
+        return sum(counterpart.times for counterpart in self.counterparts)
 
     @property
     def same(self) -> int:
         """The number of these with the same noun on both sides."""
-        return sum(each.times for each in self.counterparts if each.source == each.target)
+        return sum(
+            counterpart.times for counterpart in self.counterparts if counterpart.source == counterpart.target
+        )
 
     @property
     def consistency(self) -> float:
@@ -155,7 +157,7 @@ class RoleMap:
 
         Analogy requires one-to-one correspondence: Gentner, Structure-mapping, Cognitive Science 7 (1983).
         """
-        agreeing = sum(each.times for each in self.counterparts if each.agrees)
+        agreeing = sum(counterpart.times for counterpart in self.counterparts if counterpart.agrees)
         return agreeing / self.votes if self.votes else 1.0
 
 
@@ -306,8 +308,8 @@ class LinguisticSkeletons:
         Raises NotInstalled without spaCy, and BadInput for a text that is too long.
         """
         if self.style == "masked":
-            return [" ".join(sentence.masked for sentence in each.units) for each in analyse_texts(texts)]
-        return ["; ".join(event.line for event in each.events) for each in analyse_texts(texts)]
+            return [" ".join(sentence.masked for sentence in text.units) for text in analyse_texts(texts)]
+        return ["; ".join(event.line for event in text.events) for text in analyse_texts(texts)]
 
     def __repr__(self) -> str:
         return f"<{self.name}: {STYLES[self.style]}>"

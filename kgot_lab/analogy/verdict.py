@@ -86,12 +86,12 @@ class Alignment:
         texts = (self.source, self.target)
         lines += _format_columns(
             [[unit.text for unit in text.units] for text in texts],
-            [(each, "!" * self._is_contradiction(each)) for each in self.sentences],
+            [(sentence, "!" * self._is_contradiction(sentence)) for sentence in self.sentences],
         )
         if self.events:
             lines.append("events")
             phrases = [[event.phrase for event in text.events] for text in texts]
-            lines += _format_columns(phrases, [(each, "") for each in self.events])
+            lines += _format_columns(phrases, [(event, "") for event in self.events])
         roles = self.roles
         if roles.votes:
             same = f"{roles.same} of {roles.votes} with the same noun"

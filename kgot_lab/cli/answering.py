@@ -313,7 +313,7 @@ def extract_graph(
 ) -> None:
     """Write the facts of all documents into a graph file, with every event on file.
 
-    `again` holds the options of the command that resumes.
+    `resume_options` holds the options of the command that resumes.
     """
     from kgot_lab.loop.limits import forecast_extraction
     from kgot_lab.loop.replay.extract import extract, unread_documents

@@ -189,7 +189,7 @@ def fetch_expert(
 def _parse_scores(pairs: list[str]) -> dict[str, float]:
     """Parse scores from NAME=NUMBER. Raises BadInput for another form."""
     scores = {}
-    for name, number in (_split_assignment(each, "--score is NAME=NUMBER") for each in pairs):
+    for name, number in (_split_assignment(pair, "--score is NAME=NUMBER") for pair in pairs):
         try:
             scores[name] = float(number)
         except ValueError:

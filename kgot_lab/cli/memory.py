@@ -204,8 +204,8 @@ def list_changes(context: typer.Context, as_json: bool = options.AS_JSON) -> Non
 
     def line(row: dict[str, Any]) -> str:
         more = f": {'; '.join(row['of'])}" if row["of"] else ""
-        more += f" of change {row['undoes']}" * bool(row["undoes"])
-        more += f" ({row['erased']} erased since)" * bool(row["erased"])
+        more += f" of change {row['undoes']}" if row["undoes"] else ""
+        more += f" ({row['erased']} erased since)" if row["erased"] else ""
         return f"{row['change']:>6}  {row['at'][:19].replace('T', ' ')}  {row['action']}{more}  {row['by']}"
 
     print_rows(rows, as_json, line)

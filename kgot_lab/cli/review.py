@@ -229,7 +229,7 @@ def _claim_card(queued: QueuedClaim, weighed: DecisionEvidence) -> Iterator[str]
     yield _truncate(f"  “{span.text}”" if span and span.text else "  no sentence is noted that says it")
     position = f", characters {span.start:,} to {span.end:,}" if span else ""
     said_by = f"; said by {claim.said_by}" if claim.said_by else ""
-    yield _truncate(f"  from {claim.source}{position}{said_by}" + f"; true {valid}" * bool(valid))
+    yield _truncate(f"  from {claim.source}{position}{said_by}" + (f"; true {valid}" if valid else ""))
     yield f"  {weighed.sure}"
     yield from _fact_lines("it follows from", claim.premises)
     yield from _fact_lines("if accepted, begins to hold", queued.starts)

@@ -131,7 +131,7 @@ def serve_experts(
     terminal.log_warnings()
     listening = listening_socket(host, listen.port, shared=listen.share_port)
     at = f"[{host}]" if ":" in host else host
-    experts = ", ".join(each.id for each in service.tables.experts())
+    experts = ", ".join(expert.id for expert in service.tables.experts())
     terminal.say(f"experts at http://{at}:{listening.getsockname()[1]}/ ({experts}); Ctrl-C ends it")
     LimitedServer(app).run([listening])
 

@@ -412,7 +412,7 @@ def require_distinct_paths(**files: object) -> None:
 
 
 def show_event(event: Event, started_at: float | None = None, *, to_stderr: bool = False) -> None:
-    """Print an event as a line or two, with the seconds since `begun`."""
+    """Print an event as a line or two, with the seconds since `started_at`."""
     from kgot_lab.loop.formatting import summary_line
 
     clock = f"{time.perf_counter() - started_at:6.1f} s  " if started_at is not None else ""

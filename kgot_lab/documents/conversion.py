@@ -75,7 +75,7 @@ def convert(data: bytes, extension: str) -> ConversionReply:
         if len(result.text_content) > _MOST_TEXT:
             raise BadInput(f"holds more than {_MOST_TEXT // 1_000_000} million characters")
         others = [each for each in caught if not issubclass(each.category, DeprecationWarning)]
-        notes = "; ".join(dict.fromkeys(str(each.message)[:200] for each in others))
+        notes = "; ".join(dict.fromkeys(str(other.message)[:200] for other in others))
         return {"text": result.text_content, "title": (result.title or "").strip(), "notes": notes}
     except BadInput as error:
         return {"error": str(error)}

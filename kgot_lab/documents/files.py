@@ -214,7 +214,7 @@ def extract_text(data: bytes, extension: str, charset: str = "") -> ExtractedTex
         _convert_text(data, extension, charset) if extension in CONVERTERS else _decode_text(data, charset)
     )
     if not found.text.strip():
-        raise BadInput("holds no text" + " (perhaps pictures of pages)" * (extension == ".pdf"))
+        raise BadInput("holds no text" + (" (perhaps pictures of pages)" if extension == ".pdf" else ""))
     return found
 
 

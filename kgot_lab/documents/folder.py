@@ -129,7 +129,7 @@ class Library:
         lines += [f"  skipped {remark}" for remark in self.skipped[:10]]
         lines += [f"  note {remark}" for remark in self.doubtful[:10]]
         hidden = len(self.skipped[10:]) + len(self.doubtful[10:])
-        return "\n".join(lines + [f"  and {hidden} more"] * bool(hidden))
+        return "\n".join(lines + ([f"  and {hidden} more"] if hidden else []))
 
 
 def read_documents(folder: str | Path) -> Library:

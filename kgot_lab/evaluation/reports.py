@@ -133,7 +133,7 @@ class Report:
         plan = {name: value for name, value in self.plan.as_json().items() if name != "measures"}
         named = {run.system: {"embedder": _embedder_name(run) or ""} for run in self.runs}
         cells = [_round_numbers(asdict(row)) | named[row.system] | plan for row in self.rows]
-        rows = [{name: _escape_formula(value) for name, value in each.items()} for each in cells]
+        rows = [{name: _escape_formula(value) for name, value in cell.items()} for cell in cells]
         text = io.StringIO()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -160,7 +160,7 @@ class Report:
         lacking = [f"Left out is {system}: {why}." for system, why in self.left_out.items()]
         resumed = [run for run in self.runs if RESUMED in run.about]
         older = [f"{run.about[RESUMED]} of {len(run.hits)} of {run.system}" for run in resumed]
-        stopped = [f"Rankings taken from a run that was stopped: {', '.join(older)}."] * bool(older)
+        stopped = [f"Rankings taken from a run that was stopped: {', '.join(older)}."] if older else []
         return (*lacking, *stopped, *self._embedder_remarks, *self.notes)
 
     @property

@@ -284,7 +284,7 @@ class Plan:
     def __str__(self) -> str:
         names = (f"baseline {self.baseline}", f"primary measure {self.primary}", f"ties {self.ties}")
         parts = (*names, f"{self.rounds:,} rounds, seed {self.seed}", f"margin {self.margin}")
-        best = [f"expected best {self.expected}"] * bool(self.expected)
+        best = [f"expected best {self.expected}"] if self.expected else []
         whose = "No plan was given; these defaults were written" if self.assumed else "Written"
         return f"{whose} down before the run: {', '.join([*parts, *best])}"
 

@@ -143,7 +143,7 @@ def run_and_store(
     once the new ones are complete. A system without a version is always run from the start. With one, an
     interruption between two queries loses nothing. A line that was not completed is computed again, and the
     results say how many rankings are from before. If the system's own error ends a run, nothing is kept. If
-    another process is running the same system, this one waits and calls `waits`. `ties` is a rule of
+    another process is running the same system, this one waits and calls `on_wait`. `ties` is a rule of
     runs.TIES. Raises BadInput if the existing results are of other data or another depth. A LabError of the
     system is passed on. Any other error is raised as a LabError that names system and query, with the error
     as its cause.
@@ -175,7 +175,7 @@ def run_in_memory(
     stage, known = build_system(system, name), {document.id for document in dataset.documents}
     with _frozen_garbage():
         queries = checked_queries(dataset.queries)
-        done = {each.id: _search_hits(stage, each, dataset, known, keep, ties, name) for each in queries}
+        done = {query.id: _search_hits(stage, query, dataset, known, keep, ties, name) for query in queries}
     identity = _identity(system, stage, dataset, declared_version(system))
     return _build_run(done, results_header(dataset, name, keep) | identity, 0)
 

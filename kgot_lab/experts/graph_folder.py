@@ -167,7 +167,7 @@ class GraphFolder:
         key = hashlib.sha256(settings.encode()).hexdigest()
         with self._lock:
             if key not in self._joined:
-                cross_edges = [_to_edge(each, graphs) for each in config.cross_edges]
+                cross_edges = [_to_edge(edge, graphs) for edge in config.cross_edges]
                 joined = MultiGraph.of(graphs, cross_edges, weights=config.graph_weights)
                 known = KnownGraphs(config.graphs, joined, digest)
                 self._joined = dict([*self._joined.items()][-7:]) | {key: known}

@@ -55,7 +55,9 @@ def lay_out_neighbourhood(graph: PropertyGraph, id: str, *, limit: int = MAX_NEI
     row = index.row(id)
     table = index.neighbours
     neighbours = table.indices[table.indptr[row] : table.indptr[row + 1]].tolist()
-    selected = sorted(neighbours, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:limit]
+    selected = sorted(
+        neighbours, key=lambda neighbour: (-int(index.degrees[neighbour]), graph.ids[neighbour])
+    )[:limit]
     subgraph = graph.subgraph([id, *(graph.ids[each] for each in selected)])
     # a stable sort: ties in graph order
     edges = sorted(subgraph.edges, key=lambda edge: id not in (edge.source, edge.target))
@@ -90,7 +92,7 @@ def _positions(
             other = edge.target if edge.source == id else edge.source
             incident.setdefault(other, (edge.type, edge.target == id))
     ids = index.graph.ids
-    ordered = sorted(rows, key=lambda each: (incident[ids[each]], index.names[each], ids[each]))
+    ordered = sorted(rows, key=lambda row: (incident[ids[row]], index.names[row], ids[row]))
     right = (len(ordered) + 1) // 2
     sides = (ordered[:right], 1), (ordered[right:][::-1], -1)
     return {

@@ -82,17 +82,17 @@ def adapt_expert(
 def _remove_missing(config: ExpertConfig, service: ExpertService) -> AdaptedExpert:
     """Remove from a configuration what does not exist here, with warnings."""
     warnings = []
-    skills = [each for each in config.playbook_skills if each in service.playbooks]
-    missing = [each for each in config.playbook_skills if each not in service.playbooks]
+    skills = [skill for skill in config.playbook_skills if skill in service.playbooks]
+    missing = [skill for skill in config.playbook_skills if skill not in service.playbooks]
     warnings += [f"the playbook {each} is not here and was left out" for each in missing]
     models = {task: name for task, name in config.models.items() if name in service.models.makers}
-    missing = [each for each in config.models.values() if each not in models.values()]
+    missing = [model for model in config.models.values() if model not in models.values()]
     warnings += [f"the model {each} is not here: the usual one answers" for each in missing]
     graphs = [service.graphs.graph(name) for name in config.graphs]
     types = {type for graph in graphs for type in graph.type_names}
     warnings += [f"no graph has edges of the type {one}" for one in _edge_types(config) if one not in types]
     properties = {name for graph in graphs for known in graph.node_properties for name in known}
-    missing = [each for each in _dimension_names(config) if each not in properties]
+    missing = [name for name in _dimension_names(config) if name not in properties]
     warnings += [f"no node has the dimension {each}" for each in missing]
     fields = json.loads(config.model_dump_json(exclude_unset=True))
     fields |= {"playbook_skills": skills, "models": models}
@@ -134,7 +134,7 @@ def _graph_requirements(config: ExpertConfig, graph: PropertyGraph) -> dict[str,
 
 
 def _sorted_common(names: Collection[str], existing: Collection[str]) -> list[str]:
-    return sorted({each for each in names if each in existing})
+    return sorted({name for name in names if name in existing})
 
 
 def _edge_types(config: ExpertConfig) -> tuple[str, ...]:
@@ -167,11 +167,13 @@ def expert_scores(service: ExpertService, id: str) -> dict[str, Any]:
     measured = _measured_scores(id, service.expert(id).config)
     judged = service.tables.judged_answers(id)
     answers = [each for each in judged if not (each.about.get("failed") or each.about.get("stopped"))]
-    thumbs = [each.thumb for each in answers if each.thumb]
-    citations = sum(len(each.about.get("citations", ())) for each in answers)
-    false_citations = sum(len(each.about.get("false_citations", ())) for each in answers)
-    prompt_nodes = sum(len(each.about.get("kg_nodes_used", ())) for each in answers)
-    first_token_ms = [each.about["first_token_ms"] for each in answers if "first_token_ms" in each.about]
+    thumbs = [answer.thumb for answer in answers if answer.thumb]
+    citations = sum(len(answer.about.get("citations", ())) for answer in answers)
+    false_citations = sum(len(answer.about.get("false_citations", ())) for answer in answers)
+    prompt_nodes = sum(len(answer.about.get("kg_nodes_used", ())) for answer in answers)
+    first_token_ms = [
+        answer.about["first_token_ms"] for answer in answers if "first_token_ms" in answer.about
+    ]
     in_use = {
         "answers": len(answers),
         "thumbs_up": sum(thumb > 0 for thumb in thumbs),

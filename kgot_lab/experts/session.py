@@ -60,8 +60,8 @@ class TalkAnswer:
         return tuple(split_answer(self.text, self.cited))
 
     def __repr__(self) -> str:
-        parts = [self.text] * bool(self.text) + [f"({self.trouble})"] * bool(self.trouble)
-        false = f", {format_count(len(self.false), 'false citation')}" * bool(self.false)
+        parts = ([self.text] if self.text else []) + ([f"({self.trouble})"] if self.trouble else [])
+        false = f", {format_count(len(self.false), 'false citation')}" if self.false else ""
         return f"{' '.join(parts)}\n<{format_count(len(self.cited), 'node')} cited{false}>"
 
 

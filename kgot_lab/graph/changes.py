@@ -251,10 +251,11 @@ def _misfit_error(why: str) -> BadInput:
 
 # Provenance of facts: all documents and sentences, in the properties of the edge.
 
+# provenance: for the reader and the evidence, not for the prompt
 PROVENANCE_PROPERTIES = {
     "source",
     "sentence",
-}  # provenance: for the reader and the evidence, not for the prompt
+}
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def _format_counts(counts: Mapping[str, int]) -> str:
 
 
 def _one_line(text: str, max_length: int) -> str:
-    """Return a text on one line, without terminal control codes, truncated to `most` characters."""
+    """Return a text on one line, without terminal control codes, truncated to `max_length` characters."""
     line = printable_line(text)
     return line if len(line) <= max_length else f"{line[: max_length - 1].rstrip()}…"
 

@@ -72,9 +72,8 @@ def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "a
     """
     if variant not in _WRITERS:
         raise UnknownName("snapshot variant", variant, _WRITERS)
-    write_atomically(
-        path, _WRITERS[variant](graph), "the snapshot"
-    )  # a lone surrogate becomes its JSON escape
+    # a lone surrogate becomes its JSON escape
+    write_atomically(path, _WRITERS[variant](graph), "the snapshot")
 
 
 # --- reading ---

@@ -53,7 +53,7 @@ def run_jobs(
 ) -> Iterator[tuple[int, _Result]]:
     """Run jobs on the workers and yield the result of each with its number, in order of completion.
 
-    Closing the iterator cancels the remaining jobs. Raises a LabError that `act` raises as it is, and
+    Closing the iterator cancels the remaining jobs. Raises a LabError that `function` raises as it is, and
     LabError for any other error and for a worker that was lost over a job repeatedly.
     """
     import distributed
@@ -90,7 +90,7 @@ def sweep_settings(
     client: Any = None,
     progress: WorkerProgress | None = None,
 ) -> list[_Result]:
-    """Apply `act` to each of some settings and return the results in order.
+    """Apply `function` to each of some settings and return the results in order.
 
     Runs them one after the other, or on the workers of a Dask client if one is given.
     """

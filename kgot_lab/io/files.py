@@ -11,12 +11,13 @@ from uuid import uuid4
 
 from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 
+# by the kind in a mode
 SPECIAL_FILES = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
-}  # by the kind in a mode
+}
 _CHUNK = 1 << 20
 _BYTE_ORDER_MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
@@ -28,7 +29,7 @@ _SAMPLE_BYTES = 4096  # bytes of a text from which its encoding is detected
 
 
 def read_regular_file(path: Path | str, max_bytes: int | None = None) -> bytes:
-    """Read the bytes of a regular file, at most `most` if given.
+    """Read the bytes of a regular file, at most `max_bytes` if given.
 
     Raises OSError, as reading does, also if the path is no regular file or cannot name one, and if the file
     is larger than that.

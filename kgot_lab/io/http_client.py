@@ -58,7 +58,7 @@ def bounded_client(
 ) -> Any:
     """Create an HTTP client for `openai` that limits the total time and size of every exchange.
 
-    An exchange takes at most `seconds` and returns at most `most` bytes. A request with a shorter timeout of
+    An exchange takes at most `seconds` and returns at most `max_bytes` bytes. A request with a shorter timeout of
     its own keeps it. `client_options` is the result of `proxy_options` for its address. With no `redirects`, a redirect is
     returned like any other response. Raises what its library raises, its ReadTimeout when the time is over,
     and UnusableBody if a body is too large. A streamed response raises them where it is read. Its time
@@ -142,7 +142,7 @@ def bounded_client(
 def decompress_body(chunks: Iterator[bytes], content_encoding: str, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Unpack a body that is gzip, deflate or not compressed.
 
-    Raises UnusableBody if it has more than `most` bytes.
+    Raises UnusableBody if it has more than `max_bytes` bytes.
     """
     data = b"".join(decompress_chunks(chunks, content_encoding, max_bytes))
     require_few_containers(data)
@@ -152,7 +152,7 @@ def decompress_body(chunks: Iterator[bytes], content_encoding: str, max_bytes: i
 def decompress_chunks(chunks: Iterator[bytes], content_encoding: str, max_bytes: int) -> Iterator[bytes]:
     """Yield the decompressed bytes of a body as they arrive.
 
-    Raises UnusableBody as soon as there are more than `most`.
+    Raises UnusableBody as soon as there are more than `max_bytes`.
     """
     content_encoding = content_encoding.strip().lower()
     if content_encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):

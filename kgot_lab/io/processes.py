@@ -34,7 +34,7 @@ def lock_file(file: IO[Any]) -> None:
 def exclusive_lock(path: Path, on_wait: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Hold the lock file `<name>.lock` beside a path while the block runs.
 
-    `waits` is called before waiting for another holder. The lock excludes other processes and other threads,
+    `on_wait` is called before waiting for another holder. The lock excludes other processes and other threads,
     so it cannot be acquired twice. Raises BadInput if the lock file cannot be created.
     """
     lock = path.with_name(f"{path.name}.lock")
@@ -134,7 +134,7 @@ def _notify_resources() -> None:
 
 @contextmanager
 def watchdog(seconds: float, on_timeout: Callable[[], object]) -> Iterator[threading.Event]:
-    """Call `end` from another thread if the block takes longer than `seconds`.
+    """Call `on_timeout` from another thread if the block takes longer than `seconds`.
 
     The event is set if it was called.
     """

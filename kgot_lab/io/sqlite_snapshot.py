@@ -78,9 +78,8 @@ def pad_to_size(path: Path) -> None:
         (size,), (pages,) = _PAGE_SIZE_FIELD.unpack_from(head, 16), _PAGE_COUNT_FIELD.unpack_from(head, 28)
         expected_size = pages * (65_536 if size == 1 else size)
         actual_size = path.stat().st_size
-        if (
-            actual_size < expected_size <= 1_000 * actual_size
-        ):  # a larger size means damage to the head itself
+        # a larger size means damage to the head itself
+        if actual_size < expected_size <= 1_000 * actual_size:
             with path.open("r+b") as file:
                 file.truncate(expected_size)
 

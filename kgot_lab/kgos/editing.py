@@ -43,7 +43,7 @@ def affected_nodes(diff: Diff) -> set[str]:
     """
     nodes = [*diff.added_nodes, *diff.removed_nodes, *(after for _, after in diff.changed_nodes)]
     edges = [*diff.added_edges, *diff.removed_edges, *(after for _, after in diff.changed_edges)]
-    return {each.id for each in nodes} | {end for each in edges for end in (each.source, each.target)}
+    return {node.id for node in nodes} | {end for edge in edges for end in (edge.source, edge.target)}
 
 
 def find_faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iterable[str]) -> set[Fault]:
@@ -148,7 +148,7 @@ class EditorIndex:
         words = searched_words(query)
         if not words:
             raise BadInput("the query has no word to look for")
-        match_expression = " OR ".join('"' + each.replace('"', '""') + '"' for each in dict.fromkeys(words))
+        match_expression = " OR ".join('"' + word.replace('"', '""') + '"' for word in dict.fromkeys(words))
         found = self._table.execute(
             "SELECT rows.id, -bm25(words) AS score FROM words JOIN rows ON rows.number = words.rowid WHERE words MATCH ? "
             "ORDER BY score DESC, rows.id LIMIT ?",
@@ -271,7 +271,7 @@ class Editor:
         for end in (source, target):
             self.graph.row(end)
         edge = Edge(source, type, target, self._changed({}, properties))
-        if any(each.target == target for each in self.graph.neighbours(source, "out", (type,))):
+        if any(neighbour.target == target for neighbour in self.graph.neighbours(source, "out", (type,))):
             raise BadInput(f"the edge {source} -{type}-> {target} is there already: change_edge changes it")
         return self._apply_change(f"added edge {source} -{type}-> {target}", Diff(added_edges=(edge,)))
 
@@ -374,7 +374,11 @@ class Editor:
             self._index.update(after, affected_nodes(diff))
 
     def _find_edge(self, source: str, type: str, target: str) -> Edge:
-        found = [each for each in self.graph.neighbours(source, "out", (type,)) if each.target == target]
+        found = [
+            neighbour
+            for neighbour in self.graph.neighbours(source, "out", (type,))
+            if neighbour.target == target
+        ]
         if not found:
             outgoing = [f"{e.source} -{e.type}-> {e.target}" for e in self.graph.neighbours(source, "out")]
             raise UnknownName("edge", f"{source} -{type}-> {target}", outgoing[:20])

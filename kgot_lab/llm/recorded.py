@@ -285,10 +285,11 @@ def read_lines(path: Path) -> list[str]:
     Raises OSError, and UnicodeDecodeError unless only the final character is truncated.
     """
     before, end, last = read_regular_file(path).rpartition(b"\n")
+    # splitlines would also cut at odd separators
     return [  # a byte order mark is not part of the first line
         *(before + end).decode("utf-8-sig").split("\n")[:-1],
         last.decode("utf-8" if end else "utf-8-sig", errors="replace"),
-    ]  # splitlines would also cut at odd separators
+    ]
 
 
 def repair_last_line(path: Path) -> None:

@@ -91,7 +91,7 @@ class StepwiseRecord:
 def _joined(inner: list[RecordedCall], used: list[Usage], account: object) -> list[RecordedCall]:
     """Replace the records of inner calls by one, if its usage is known."""
     if used and (account is not None or not inner):
-        accounts = (*(each for call in inner for each in call.accounts), account)
+        accounts = (*(account for call in inner for account in call.accounts), account)
         return [RecordedCall(Usage.total(used), accounts)]
     return inner
 

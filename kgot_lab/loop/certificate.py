@@ -46,7 +46,7 @@ def rival_values(
     """Return the conflicting values that other documents state, each with the sentences that state it.
 
     A sentence conflicts if it shares at least SAME_WORDS of the words and has another value of the same kind
-    in the same position. It or its title must name `about`. Contradictions in other words are not found.
+    in the same position. It or its title must name `subject`. Contradictions in other words are not found.
     """
     sentences = list(sentences)
     rivals: dict[str, list[SourcedSentence]] = {}
@@ -261,7 +261,7 @@ def _path_facts(run: RunMaterial) -> list[RunFact]:
     A name that no sentence mentions, a missing link and an unsupported answer are facts without sentences.
     """
     answer = run.answered.text.strip()
-    if not answer or not any(contains_words(answer, each.text) for each in run.path_sentences):
+    if not answer or not any(contains_words(answer, sentence.text) for sentence in run.path_sentences):
         return [*_missing_names(run), _unstated_answer(run)]
     named = {normalise_name(name): name for name in question_names(run.question, run.titles())}
     unnamed = _missing_names(run)

@@ -32,7 +32,7 @@ _LITERAL = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`(
 
 
 def answer_evidence(run: RunContext, candidates: Sequence[Candidate], answer: str) -> list[Edge]:
-    """Return at most `most` edges that the rows refer to.
+    """Return at most `limit` edges that the rows refer to.
 
     Edges that contain the answer come first, then those most relevant to the question and the answer.
     """
@@ -274,7 +274,7 @@ class _NameIndex:
         """Return the best chains of two or three edges between two names, at most a few.
 
         Their relations follow one another as in the statement, from either end, since the direction in which
-        a statement asks for an edge is not parsed. The order is: chains over nodes in `named`, then chains of
+        a statement asks for an edge is not parsed. The order is: chains over nodes in `known_names`, then chains of
         all relations that the statement names, then short ones, then those with the fewest turns.
         """
 

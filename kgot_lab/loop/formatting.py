@@ -60,7 +60,7 @@ def caption(event: Event) -> str:
 
 
 def summary_line(event: Event, limit: int = 6) -> str:
-    """Format an event as a summary line with at most `most` items of long lists below it.
+    """Format an event as a summary line with at most `limit` items of long lists below it.
 
     No text of a model, tool or document begins a line of its own.
     """

@@ -162,7 +162,7 @@ def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[tuple[
 
 
 def unsearched_names(run: RunContext, limit: int = 4) -> list[str]:
-    """Return at most `most` names in the graph that no call has searched for yet.
+    """Return at most `limit` names in the graph that no call has searched for yet.
 
     Names in sentences about things that the question names come first, then those in sentences that share its
     words.
@@ -240,7 +240,7 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
 
 
 def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall]) -> Result:
-    """Call a tool and record the model calls made inside it in `noted`.
+    """Call a tool and record the model calls made inside it in `inner_calls`.
 
     Raises ToolFailed if the call fails, also for errors of the tool itself. Errors of models and the sandbox
     are passed on, and lack of memory raises OutOfMemory, since neither says anything about the question.

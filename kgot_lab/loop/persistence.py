@@ -196,7 +196,7 @@ class LearntRun:
             {**_fact_to_json(each.fact), "since": each.since.isoformat(), "sources": list(each.sources)}
             for each in self.old
         ]
-        new, unheld = ([_fact_to_json(each) for each in facts] for facts in (self.new, self.unheld))
+        new, unheld = ([_fact_to_json(fact) for fact in facts] for facts in (self.new, self.unheld))
         facts = {"old": old, "new": new, "unheld": unheld, "facts": self.held}
         return {"learnt": asdict(self.learnt), **facts, "remarks": [*self.remarks]}
 
@@ -205,7 +205,7 @@ def learn_run(claims: Claims, run: Trace, beliefs_at: Beliefs | None = None) -> 
     """Store what a finished run wrote in a memory, and record its answer with its evidence.
 
     A run is learnt only once. A run without an answer leaves nothing. Retracted facts stay retracted, even if
-    the run read them again, and facts of the initial graph are not learnt from it. With `looking`, the
+    the run read them again, and facts of the initial graph are not learnt from it. With `beliefs_at`, the
     beliefs at an earlier time, nothing is learnt and the report is of that time. Raises StoreUnavailable, in
     which case nothing is learnt.
     """

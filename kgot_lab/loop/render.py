@@ -38,7 +38,7 @@ def fit_budget(
     """Select the most relevant texts within a token budget.
 
     Returns the indices of the texts in their original order, and the number of tokens left out. `bonus` is
-    added to the relevance of each text. A text below `least` times the best score is left out even if there
+    added to the relevance of each text. A text below `min_share` times the best score is left out even if there
     is room. The best text is included even if it alone exceeds the budget.
     """
     sizes = [estimate_tokens(text) for text in texts]

@@ -293,7 +293,7 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
             refused.append(str(triple)[:_MAX_PART_LENGTH])
         else:
             accepted.setdefault(triple, [])
-            accepted[triple] += [period] * (any(period) and period not in accepted[triple])
+            accepted[triple] += [period] if any(period) and period not in accepted[triple] else []
     stated_times = {triple: tuple(periods) for triple, periods in accepted.items() if periods}
     left_out = estimate_tokens(text) - estimate_tokens(excerpt)
     return Extraction(tuple(accepted), tuple(refused), left_out, stated_times)

@@ -167,7 +167,7 @@ def format_context(
     accepts: Callable[[Triple], bool],
     describe: Callable[[Triple], str] = lambda _: "",
 ) -> str:
-    """Format at most `most` triples that fit, one line each, with confidence and a remark.
+    """Format at most `limit` triples that fit, one line each, with confidence and a remark.
 
     See `KnowledgeGraphMemory.build_context`.
     """
@@ -186,7 +186,7 @@ def format_context(
 def _fetch_accepted(
     fetch: Callable[[int], list[Triple]], limit: int, accepts: Callable[[Triple], bool]
 ) -> list[Triple]:
-    """Return the first `most` triples that fit.
+    """Return the first `limit` triples that fit.
 
     More are requested until there are enough that fit, since filtering the first ones may leave too few.
     """

@@ -300,9 +300,10 @@ def _fact_key_rows(
 
 # in SQLite the index is the table
 FACT_KEYS = AddedTable("fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _fact_key_rows, 3)
+# "kglc"
 CLAIMS_LAYOUT = Layout(
     "claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, (FACT_KEYS,)
-)  # "kglc"
+)
 
 
 # The interface of tables: the statements of one file, run in transactions, with SQLite or another engine.

@@ -224,7 +224,10 @@ def _hub_nodes(edges: Iterable[Edge], prefix: str) -> list[Node]:
 
 
 def _document_nodes(documents: Sequence[Document]) -> list[Node]:
-    return [Node(each.id, ("Document",), {"name": each.title, "text": each.text}) for each in documents]
+    return [
+        Node(document.id, ("Document",), {"name": document.title, "text": document.text})
+        for document in documents
+    ]
 
 
 _Floats = NDArray[np.float64]
@@ -299,7 +302,7 @@ def follow(
         for field in fields(weights)
         if getattr(weights, field.name) != getattr(usual, field.name)
     ]
-    options = ", ".join([*changed, *["other names"] * (graph is not None)])
+    options = ", ".join([*changed, *(["other names"] if graph is not None else [])])
     return Stage(f"follow({options})" if options else "follow", step)
 
 

@@ -41,7 +41,7 @@ def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
         return fused_ranking(ranking.query, ids, scores, tuple(zip(weights, results, strict=True)))
 
     names = [f"{weight:g} {retriever.name}" for weight, retriever in retrievers]
-    names += [f"scale={scale}"] * (scale != "range")
+    names += [f"scale={scale}"] if scale != "range" else []
     return Stage(f"weighted({', '.join(names)})", step)
 
 

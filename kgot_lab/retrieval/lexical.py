@@ -105,15 +105,14 @@ def _checked_emphasis(emphasis: Mapping[str, float]) -> dict[str, float]:
 
 
 def _stage_name(k1: float, b: float, heavier: Mapping[str, float]) -> str:
-    options = [f"k1={k1:g}"] * (k1 != 1.2) + [f"b={b:g}"] * (b != 0.75)
-    options += [f"emphasis on {len(heavier)} words"] * bool(heavier)
+    options = ([f"k1={k1:g}"] if k1 != 1.2 else []) + ([f"b={b:g}"] if b != 0.75 else [])
+    options += [f"emphasis on {len(heavier)} words"] if heavier else []
     return f"bm25({', '.join(options)})" if options else "bm25"
 
 
 def _bm25s() -> ModuleType:
-    with (
-        warnings.catch_warnings()
-    ):  # its progress bars ask for notebook widgets at import; they are switched off here
+    # its progress bars ask for notebook widgets at import; they are switched off here
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="IProgress not found")
         import bm25s
     return bm25s  # type: ignore[no-any-return]

@@ -191,7 +191,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         walked = fused_ranking(ranking.query, [*ids, *unreached], scores, ())
         return replace(walked, lanes=((1.0, ranking), (1.0, replace(walked, system="pagerank"))))
 
-    options = [f"error={error:g}"] * (error != WALK_ERROR)
+    options = [f"error={error:g}"] if error != WALK_ERROR else []
     return Stage(f"pagerank({', '.join([f'{damping:g}', *(part.name for part in seeds), *options])})", step)
 
 
@@ -210,7 +210,7 @@ def first_hits(k: int, weight: float = 1.0) -> Seeds:
         shares = weight * scale_by_maximum(ranking_scores(ranking))[:k]
         return dict(zip(ranking.ids[:k], shares.tolist(), strict=True))
 
-    return Seeds(f"{k} first hits" + f" x{weight:g}" * (weight != 1), weights)
+    return Seeds(f"{k} first hits" + (f" x{weight:g}" if weight != 1 else ""), weights)
 
 
 def titles_in_question(titles: NameIndex, weight: float = 3.0) -> Seeds:

@@ -257,9 +257,8 @@ class Sandbox:
                 problem = "the sandbox ended or stopped while it ran the statement; it"
                 explanation = problem if is_lost else "the statement broke the sandbox, which"
                 raise QueryFailed(statement, f"{explanation} starts afresh ({error})") from None
-            except (
-                BaseException
-            ):  # an interrupt: the answer would arrive later and be taken for that of the next statement
+            # an interrupt: the answer would arrive later and be taken for that of the next statement
+            except BaseException:
                 self.close()
                 raise
         if outcome == b"=" and len(payload) > max_bytes:
@@ -478,9 +477,8 @@ def _end_worker(process: subprocess.Popen[bytes], errors: IO[bytes], parent: int
 
 
 def _kill_session(process: subprocess.Popen[bytes]) -> None:
-    with suppress(
-        ProcessLookupError, PermissionError
-    ):  # the latter on macOS, if only ended processes are left
+    # the latter on macOS, if only ended processes are left
+    with suppress(ProcessLookupError, PermissionError):
         if process.returncode is None:  # otherwise its number may have been reused
             # its session: without a PID namespace its children would stay
             os.killpg(process.pid, signal.SIGKILL)

@@ -103,9 +103,8 @@ class Thresholds:
         line = f"skeleton >= {self.skeleton:g} and delta >= {self.delta:g}"
         if (self.skeleton, self.delta) != (Thresholds.skeleton, Thresholds.delta):
             return line
-        if (
-            THRESHOLDS_MODEL in embedder.name and embedder.dimension == 3072
-        ):  # a server may shorten its vectors
+        # a server may shorten its vectors
+        if THRESHOLDS_MODEL in embedder.name and embedder.dimension == 3072:
             return f"{line}, the defaults"
         return f"{line}: the defaults, set for a 3072-dimensional model; {embedder.name} has {embedder.dimension}, so calibrate them"
 
@@ -167,7 +166,7 @@ class TextPair:
         cosines = f"skeletons {self.skeleton:.3f} - texts {self.raw:.3f}"
         short = self.shorter_word_count < MIN_SKELETON_WORDS
         words = f"; only {_format_word_count(self.shorter_word_count)}" * short
-        vetoed = f"; vetoed: {self.veto}" * bool(self.veto)
+        vetoed = f"; vetoed: {self.veto}" if self.veto else ""
         return f"{cosines} = delta {self.delta:+.3f}, {self.band}{words}{vetoed}"
 
     def __repr__(self) -> str:

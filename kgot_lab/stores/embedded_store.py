@@ -246,7 +246,7 @@ class EmbeddedStore:
 
     @_synchronized
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
+        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
         return tuple(map(copy_edge, shortest_path(source, target, max_edges, self._edges_at)))
 
     @_synchronized
@@ -336,9 +336,8 @@ class EmbeddedStore:
             self._log.append(diff)
         try:
             self._apply_in_memory(diff)
-        except (
-            BaseException
-        ):  # interrupted or out of memory after the write to disk: the graph is read from there again
+        # interrupted or out of memory after the write to disk: the graph is read from there again
+        except BaseException:
             if self._log is not None:
                 self._log.close()
             raise
@@ -348,9 +347,8 @@ class EmbeddedStore:
         if self._is_loaded and self._executor is not None:
             try:
                 self._executor.apply(diff)
-            except (
-                Exception
-            ):  # the diff is stored in any case: the sandbox gets the whole graph before the next statement
+            # the diff is stored in any case: the sandbox gets the whole graph before the next statement
+            except Exception:
                 self._is_loaded = False
 
     def _apply_in_memory(self, diff: Diff) -> None:
@@ -407,9 +405,8 @@ def _add_facts(facts: Sequence[Fact]) -> str:
 
 def _is_keyword_name(name: str) -> bool:
     """Return whether a property can be passed as a keyword argument of add."""
-    is_identifier = (
-        name.isidentifier() and normalize("NFKC", name) == name
-    )  # Python reads other spellings as that one
+    # Python reads other spellings as that one
+    is_identifier = name.isidentifier() and normalize("NFKC", name) == name
     return is_identifier and not iskeyword(name) and name not in _ARGUMENTS and name.rstrip("_") != "relation"
 
 

@@ -29,7 +29,7 @@ MARK_SIZE = len(b"mark 000000000000 0123456789abcdef 01234567\n")
 
 
 def format_record(record: Json, previous_check: bytes, version: int = CHAINED_VERSION) -> bytes:
-    """Format a record as the line that follows the line with the check `before`.
+    """Format a record as the line that follows the line with the check `previous_check`.
 
     Raises BadInput if the record is not JSON.
     """
@@ -59,7 +59,7 @@ _SEAL = re.compile(r',"check":"([0-9a-f]{16})"\}$')
 def append_seal(line: str, previous_seal: str) -> str:
     """Append a check of the line and of all lines before it to a JSON object.
 
-    `before` is the seal of the previous line.
+    `previous_seal` is the seal of the previous line.
     """
     return f'{line[:-1]},"check":"{_compute_seal(line, previous_seal)}"}}'
 

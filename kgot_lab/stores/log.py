@@ -100,18 +100,16 @@ class DiffLog:
             self._write_mark()
         except StoreUnavailable:
             raise
-        except (
-            BaseException
-        ):  # interrupted: whether the record is on disk is found out when the log is opened again
+        # interrupted: whether the record is on disk is found out when the log is opened again
+        except BaseException:
             self._file.close()
             raise
 
     def close(self) -> None:
         """Close the file."""
         if not self._file.closed:
-            with suppress(
-                OSError
-            ):  # the mark of the last record; the record itself was synced when it was written
+            # the mark of the last record; the record itself was synced when it was written
+            with suppress(OSError):
                 os.fsync(self._file.fileno())
         self._file.close()
 
@@ -279,7 +277,7 @@ def back_up_damaged_file(path: Path) -> Path:
     Raises OSError if that fails.
     """
     copies = (path.with_name(f"{path.name}.damaged-{number}") for number in count(1))
-    copy = next(each for each in copies if not each.exists())
+    copy = next(copy for copy in copies if not copy.exists())
     copy.write_bytes(path.read_bytes())
     return copy
 

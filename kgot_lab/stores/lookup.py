@@ -151,7 +151,7 @@ class ValueCounts:
 def nodes_within(start: str, hops: int, adjacent_ids: Callable[[str], Iterable[str]]) -> dict[str, int]:
     """Return the nodes within some hops of a start, each with its distance.
 
-    `ends` returns the nodes that a node's edges touch.
+    `adjacent_ids` returns the nodes that a node's edges touch.
     """
     depth = {start: 0}
     frontier = [start]
@@ -167,7 +167,7 @@ def nodes_within(start: str, hops: int, adjacent_ids: Callable[[str], Iterable[s
 def shortest_path(
     source: str, target: str, max_edges: int, neighbours: Callable[[str], Iterable[Edge]]
 ) -> tuple[Edge, ...]:
-    """Return a shortest undirected path of at most `most` edges, or () if there is none.
+    """Return a shortest undirected path of at most `max_edges` edges, or () if there is none.
 
     Bidirectional search: expands the smaller of the two frontiers.
     """

@@ -113,7 +113,7 @@ def resolve_location(where: Location, at: Location | None = None) -> tuple[str, 
 def open_fused(at: Location | None = None, **options: Any) -> Store:
     """Open a graph that is written in Python, with mirrors to query in Cypher and in SPARQL.
 
-    The options `how` are passed to all three stores. Raises BadInput for `at` and for an unknown option.
+    The options `options` are passed to all three stores. Raises BadInput for `at` and for an unknown option.
     """
     if at is not None:
         raise BadInput("the store 'fused' lives in this process and nowhere else: leave `at` out")

@@ -212,10 +212,11 @@ def path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) ->
         if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
             given = describe_value(score)
             raise BadInput(f"what the sentence {sentence_id!r} is worth must be a number, not {given}")
+    # + 0.0: no -0.0
     rounded = {
         sentence_id: round(float(scores[sentence_id]), _SCORE_DECIMALS) + 0.0
         for sentence_id in sorted(filter(_is_encodable, scores))
-    }  # + 0.0: no -0.0
+    }
     return PathQuery(tuple(sorted(set(filter(_is_encodable, names)))), rounded, limit)
 
 

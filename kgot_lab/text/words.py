@@ -64,9 +64,8 @@ NAME_STOP_WORDS = frozenset(  # no name of a document by themselves, and no cont
     "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
     "they their i you we not no one two first new are has have had did does do".split()
 )
-LEADING_STOP_WORDS = NAME_STOP_WORDS - frozenset(
-    "new first one two no".split()
-)  # dropped before a name; New York is not York
+# dropped before a name; New York is not York
+LEADING_STOP_WORDS = NAME_STOP_WORDS - frozenset("new first one two no".split())
 COMPARED_STOP_WORDS = frozenset(  # left out of the two things that a question compares
     "a an the that those one of is are was were do does did has have had be been".split()
 )

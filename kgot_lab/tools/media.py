@@ -216,7 +216,7 @@ def inspect_file(
     """Create a tool that returns the text of a file of the shelf.
 
     It reads Office, PDF, HTML, data and plain text, lists a zip file and transcribes audio. With a model, the
-    caller may add a question, which the model answers from the first `most_tokens` tokens of the text. `deaf`
+    caller may add a question, which the model answers from the first `most_tokens` tokens of the text. `no_speech_reason`
     explains why audio cannot be transcribed.
     """
     require(files, FileCollection, "inspect_file() reads files of a FileCollection")
@@ -330,8 +330,8 @@ def image_question(
             raise ToolFailed(f"{name}: {problem}", usage=model.usage)
         return Result(answer, (Document(image, answer, image),), model.usage)
 
-    sources = ["the name of the file"] * (files is not None)
-    sources += ["the address of a picture on the web"] * (fetch is not None)
+    sources = ["the name of the file"] if files is not None else []
+    sources += ["the address of a picture on the web"] if fetch is not None else []
     file_list = f" Files: {files.format_names()}." if files else ""
     takes = {"image": ", or ".join(sources), "question": "a complete question about the picture"}
     return TextTool(name, f"Looks at a picture and answers a question about it.{file_list}", takes, run)

@@ -161,7 +161,7 @@ def _is_empty(value: Json) -> bool:
 class MeteredLLM:
     """Wraps a model and records the cost of each reply in `usage`.
 
-    An LLMError that passes through carries all that was spent until then. `before` is what the tool had spent
+    An LLMError that passes through carries all that was spent until then. `usage_before` is what the tool had spent
     already.
     """
 

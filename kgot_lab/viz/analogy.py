@@ -180,7 +180,7 @@ def _sections(pair: TextPair, sides: tuple[TextSide, TextSide], rules: Rules) ->
         note, least = ("the thicker the line, the more alike", -1.0) if has_events else (weak, partner)
         yield Section("Texts, sentence by sentence", _rows_of_sentences(alignment), note, least)
     skeletons = PictureRow(_skeleton_unit(sides[0]), _skeleton_unit(sides[1]), pair.skeleton, places=3)
-    below = "dashed: below the threshold" * (round(pair.skeleton, DIGITS) < rules.thresholds.skeleton)
+    below = "dashed: below the threshold" if round(pair.skeleton, DIGITS) < rules.thresholds.skeleton else ""
     least = rules.thresholds.skeleton if below else -1.0
     yield Section("Skeletons", (skeletons,), below, least, MAX_SKELETON_LINES)
     if alignment is not None and has_events:
@@ -200,7 +200,10 @@ def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
     """
     texts = alignment.source, alignment.target
     ours, theirs = ([place for place, each in enumerate(text.sentences) if each.masked] for text in texts)
-    matches = [Match(ours[each.source], theirs[each.target], each.similarity) for each in alignment.sentences]
+    matches = [
+        Match(ours[sentence.source], theirs[sentence.target], sentence.similarity)
+        for sentence in alignment.sentences
+    ]
     return _align_rows(_sentence_units(texts[0]), _sentence_units(texts[1]), matches)
 
 
@@ -239,7 +242,7 @@ def _describe_roles(roles: RoleMap) -> str:
     if not roles.votes:
         return "no role is filled by a noun in both texts"
     summary = f"{roles.consistency:.0%} of {roles.votes} shared roles agree one to one; {roles.same} filled by the same noun"
-    return summary + "; dashed: against one to one" * (roles.consistency < 1)
+    return summary + ("; dashed: against one to one" if roles.consistency < 1 else "")
 
 
 Texts = Mapping[str, str]
@@ -319,7 +322,7 @@ class StructureView(StaticPicture):
         for part in comparison.sections:
             sheets.append(_full_sheet(part.name, columns, [_row_cells(row, part) for row in part.rows]))
         if roles := comparison.roles:
-            rows = [(each.source, f"{each.times:,}", each.target, _YES_NO[each.agrees]) for each in roles]
+            rows = [(role.source, f"{role.times:,}", role.target, _YES_NO[role.agrees]) for role in roles]
             sheets.append(_full_sheet("Who plays whom", (one, "times", other, "one to one"), rows))
         return Table(tuple(sheets))
 
@@ -489,7 +492,7 @@ def _row_cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
     sides = [(side, unit) for side, unit in (("left", row.left), ("right", row.right)) if unit]
     remarks = [f"{side} denies something" for side, unit in sides if unit.denied]
     remarks += [f"{side}: {unit.note}" for side, unit in sides if unit.note]
-    remarks += [f"below {part.least:g}"] * (row.similarity is not None and row.similarity < part.least)
+    remarks += [f"below {part.least:g}"] if row.similarity is not None and row.similarity < part.least else []
     left_text, right_text = (unit.text if unit else "" for unit in (row.left, row.right))
     return left_text, row.between, right_text, "; ".join(remarks)
 

@@ -139,7 +139,7 @@ def _draw_bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
                 strip.append(_draw_label(name, middle, STRIP_TOP + 12, 11.0, text_anchor="middle", **look))
             strips.append((is_own, concat(strip)))
     # the highlighted frame is drawn over its neighbours'
-    return [strip for _, strip in sorted(strips, key=lambda each: each[0])]
+    return [strip for _, strip in sorted(strips, key=lambda strip: strip[0])]
 
 
 def _draw_delta(axis: Axis, raw: float, skeleton: float) -> list[Markup]:

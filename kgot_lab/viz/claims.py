@@ -100,7 +100,9 @@ class BeforeAfter:
 
     def _repr_html_(self) -> str:
         changes = self.fallen
-        answers = [f"{each.text} ({each.id}, {each.at:%Y-%m-%d %H:%M} UTC)" for each in changes.answers]
+        answers = [
+            f"{answer.text} ({answer.id}, {answer.at:%Y-%m-%d %H:%M} UTC)" for answer in changes.answers
+        ]
         rows = [
             ("graph", [Markup(picture._repr_html_()) for picture in self.pictured]),
             ("facts that hold", [Markup(f"{count:,}") for count in self.held]),
@@ -133,7 +135,7 @@ def before_and_after(claims: Claims, change: ChangeEffect, *, limit: int = 12) -
     if logged is None:
         raise BadInput(f"these claims have no change {change.change}: give the memory that made the report")
     before, after = (Beliefs(claims.storage, id, now=claims.now).facts() for id in (logged.id - 1, logged.id))
-    author = f" by {logged.by}" * bool(logged.by)
+    author = f" by {logged.by}" if logged.by else ""
     undone = f" of change {logged.undoes}" if logged.undoes else ""
     left, right, drawn_note = _draw_changes(change, {*before} & {*after}, limit)
     description = f"Change {logged.id}: {logged.action}{undone}{author}, {logged.at:%Y-%m-%d %H:%M} UTC. {str(change).capitalize()}.{drawn_note}"
@@ -245,16 +247,18 @@ class OverTime(LiveOutput):
         # index of the moment in view
         self.at = next((number for number, moment in enumerate(moments) if moment.facts), 0)
         drawn = len(moments) - 1
-        self.note = f"{drawn} of {all_times} times at which something changes" * (drawn < all_times)
-        states = [{"name": each.name, "caption": each.caption, "svg": each.picture.svg} for each in moments]
+        self.note = f"{drawn} of {all_times} times at which something changes" if drawn < all_times else ""
+        states = [
+            {"name": moment.name, "caption": moment.caption, "svg": moment.picture.svg} for moment in moments
+        ]
         data = {"view": "times", "states": states, "start": self.at, "note": self.note}
         self.live = Live(self._static_view(), data, self._handle_message)
 
     def table(self) -> Table:
         """Return a table of the moments: when, how many facts are valid, what began and what ended."""
         rows = (
-            (each.name, f"{len(each.facts):,}", *map(_format_first_facts, (each.began, each.ended)))
-            for each in self.moments
+            (moment.name, f"{len(moment.facts):,}", *map(_format_first_facts, (moment.began, moment.ended)))
+            for moment in self.moments
         )
         return Table((sheet(("valid", "facts", "began", "ended"), rows, "Over valid time"),))
 
@@ -529,7 +533,7 @@ class Review(LiveOutput):
             return ("", shorten(span.text, _MAX_FACT_LENGTH), "") if span.text else ()
         start, end = max(0, span.start - _CONTEXT_LENGTH), span.end + _CONTEXT_LENGTH
         before, after = text[start : span.start], text[span.end : end]
-        return "…" * (start > 0) + before, quoted, after + "…" * (end < len(text))
+        return ("…" if start > 0 else "") + before, quoted, after + ("…" if end < len(text) else "")
 
     def _describe_origin(self, claim: Claim) -> str:
         location, moved_note = "", ""
@@ -539,7 +543,9 @@ class Review(LiveOutput):
             if span.text and claim.source in self._texts and quoted != span.text:
                 moved_note = " The source says something else there by now."
         validity = format_period(claim.valid_from, claim.valid_until)
-        speaker = f"; said by {claim.said_by}" * bool(claim.said_by) + f"; true {validity}" * bool(validity)
+        speaker = (f"; said by {claim.said_by}" if claim.said_by else "") + (
+            f"; true {validity}" if validity else ""
+        )
         return f"Source: {claim.source}{location}{speaker}; {claim.kind}.{moved_note}"
 
     def _queue_row(self, queued: QueuedClaim) -> tuple[str, ...]:
@@ -583,7 +589,7 @@ def _describe_decision(decided: ReviewDecision) -> str:
 
 
 def _format_first(facts: Sequence[Triple]) -> list[str]:
-    return _first_lines([shorten(format_claim(each), _MAX_FACT_LENGTH) for each in facts], _MAX_FACTS)
+    return _first_lines([shorten(format_claim(fact), _MAX_FACT_LENGTH) for fact in facts], _MAX_FACTS)
 
 
 def _first_lines(lines: Sequence[str], limit: int) -> list[str]:
@@ -593,7 +599,7 @@ def _first_lines(lines: Sequence[str], limit: int) -> list[str]:
 
 def _format_rivals(weighed: DecisionEvidence) -> list[str]:
     """Return the facts that hold beside a claim: whole facts if they contradict it, else their objects."""
-    objects = [shorten(each.object, _MAX_FACT_LENGTH) for each in weighed.others[:_MAX_FACTS]]
+    objects = [shorten(other.object, _MAX_FACT_LENGTH) for other in weighed.others[:_MAX_FACTS]]
     return _format_first(weighed.others) if weighed.single else objects
 
 

@@ -263,7 +263,7 @@ class ReaderMarks:
     @property
     def right(self) -> int:
         """The number of exercises that are right."""
-        return sum(each.right for each in self.attempts.values())
+        return sum(attempt.right for attempt in self.attempts.values())
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ def node_card(known: KnownGraphs, node: CitableNode, to_markup: AsMarkup) -> Mar
         element("p", f"{index.label_texts[row] or 'no type'}, {node.graph}:{node.id}.{more}"),
         *([element("p", shorten(description, _MAX_DESCRIPTION))] if description else []),
         *_list_section("What limits it", _format_limitations(index, row)),
-        *_list_section("Its edges", [format_edge(index, each) for each in edges[:_MAX_EDGES]], len(edges)),
+        *_list_section("Its edges", [format_edge(index, edge) for edge in edges[:_MAX_EDGES]], len(edges)),
     ]
     columns = element("div", *text_parts), element("div", to_markup(picture))
     return element("div", *columns, class_="kl-talk-two")
@@ -315,7 +315,7 @@ def _intent_markup(question: str, thought: Thought) -> Markup:
 
 
 def _methods_markup(thought: Thought) -> Markup:
-    steps = ((each.method, each.reason, each.found) for each in thought.steps)
+    steps = ((step.method, step.reason, step.found) for step in thought.steps)
     weights = ((description, f"{thought.weights[name]:.0%}") for name, description in _retrievers(thought))
     tables = (
         sheet(("lane", "counts"), weights, "Lanes"), sheet(("method", "why", "what came of it"), steps, "Methods"),
@@ -408,14 +408,14 @@ class TalkView(LiveOutput):
         return {"view": "talk", "asks": True, **description, "turns": self._turns_data()}
 
     def _turns_data(self) -> list[dict[str, Any]]:
-        self._turn_cache += [_turn_data(each) for each in self.talk.turns[len(self._turn_cache) :]]
+        self._turn_cache += [_turn_data(turn) for turn in self.talk.turns[len(self._turn_cache) :]]
         return self._turn_cache
 
     def _static_view(self) -> StaticOutput:
         data = self._data()
         turns = [
-            concat([element("h4", each.question), answer_markup(each), _citations_markup(each)])
-            for each in self.talk.turns
+            concat([element("h4", turn.question), answer_markup(turn), _citations_markup(turn)])
+            for turn in self.talk.turns
         ]
         if turns:
             last = [element("h4", "How the last answer came about"), _steps_markup(self.talk.turns[-1])]

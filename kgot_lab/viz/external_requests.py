@@ -134,13 +134,13 @@ def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
     `text` is HTML, SVG or CSS. Each address is listed once, in order. Only external addresses are listed;
     with `beside` also files next to the page. Addresses that a reader may click are in `links`.
     """
-    found = (each.address for each in _find_addresses(text) if not each.clicked)
+    found = (address.address for address in _find_addresses(text) if not address.clicked)
     return _unique_addresses(address for address in found if _is_external(address, beside))
 
 
 def links(text: str) -> tuple[str, ...]:
     """Return every external address that a reader may click, once each, in order."""
-    found = (each.address for each in _find_addresses(text) if each.clicked)
+    found = (address.address for address in _find_addresses(text) if address.clicked)
     return _unique_addresses(address for address in found if _is_external(address, False))
 
 

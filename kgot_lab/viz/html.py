@@ -96,7 +96,7 @@ def _plots_markup(report: Report) -> Markup:
     pace_caption = "Time against recall: up and left is better. The benchmark computes the vector of a query before the clock runs."
     axes = f"{report.plan.baseline} across, {rival} up"
     scatter_caption = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; above the line {rival} is better."
-    grey_note = " Grey points are the systems left out above." * bool(omitted)
+    grey_note = " Grey points are the systems left out above." if omitted else ""
     recall, pace_figure = (
         _figure(recall_curves(report), recall_caption),
         _figure(pace(report), pace_caption + grey_note),

@@ -222,7 +222,9 @@ def impact_picture(impact: Impact, *, per_ring: int = _MAX_PER_RING) -> Drawing:
         down = radius + 13
         if has_children:  # above the node if another caption is below it
             offsets = (down, -radius - 5)
-            free = (each for each in offsets if _is_free(_caption_box(points[id], each, name), captions))
+            free = (
+                offset for offset in offsets if _is_free(_caption_box(points[id], offset, name), captions)
+            )
             down = next(free, down)
             captions.append(_caption_box(points[id], down, name))
         angle, marked = None if has_children else angles[id], id in impact.critical_path
@@ -370,8 +372,8 @@ def _impact_notes(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
     if not drawn:
         return f"Nothing is reached, {impact.direction}."
     max_depth = max(node.depth for node in drawn.values())
-    chain = f" Thick: the riskiest chain, product {impact.critical_risk:.2g}." * bool(impact.critical_path)
-    omitted_note = f" Not drawn: {format_count(omitted, 'node')}." * bool(omitted)
+    chain = f" Thick: the riskiest chain, product {impact.critical_risk:.2g}." if impact.critical_path else ""
+    omitted_note = f" Not drawn: {format_count(omitted, 'node')}." if omitted else ""
     return f"Rings: edges away, 1 to {max_depth}, {impact.direction}. Larger dots: higher risk.{chain}{omitted_note}"
 
 
@@ -385,7 +387,7 @@ def _describe_impact(impact: Impact) -> str:
     )
     path = " → ".join(names[id] for id in impact.critical_path)
     reached = f"A change of {names[impact.node]} ({impact.direction}) reaches {format_count(impact.total_impacted, 'node')}."
-    return f"{reached} {rings}." + f" Riskiest chain: {path}." * bool(path)
+    return f"{reached} {rings}." + (f" Riskiest chain: {path}." if path else "")
 
 
 def _impact_sheet(impact: Impact) -> Sheet:

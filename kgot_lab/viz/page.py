@@ -232,7 +232,7 @@ def _graph_section(view: GraphView, *, is_live: bool) -> Markup:
 def page_head(title: str, css: str, *, script: str = "") -> Markup:
     """Build the head of a page that fetches nothing and runs only the script with the given hash."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"  # also if unescaped text slips through
-    policy += f"; script-src {script}" * bool(script)
+    policy += f"; script-src {script}" if script else ""
     return element(
         "head",
         element("meta", charset="utf-8"),

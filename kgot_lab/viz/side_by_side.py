@@ -127,7 +127,7 @@ def comparison_table(
     caption: str, heads: Sequence[str], rows: Iterable[tuple[str, Iterable[Markup]]]
 ) -> Markup:
     """Build a comparison table with columns of equal width and a named row for each trait."""
-    names = (element("th", each, scope="col", style=ALIGN_LEFT) for each in heads)
+    names = (element("th", head, scope="col", style=ALIGN_LEFT) for head in heads)
     head = element("thead", element("tr", element("td"), *names))
     columns = element("colgroup", element("col", style="width:7em"), *(element("col") for _ in heads))
     body = element("tbody", *(_table_row(name, cells) for name, cells in rows))
@@ -137,5 +137,5 @@ def comparison_table(
 
 def _table_row(name: str, cells: Iterable[Markup]) -> Markup:
     style = f"{ALIGN_LEFT};vertical-align:top"
-    columns = (element("td", concat([each]), style=style) for each in cells)
+    columns = (element("td", concat([cell]), style=style) for cell in cells)
     return element("tr", element("th", name, scope="row", style=style), *columns)

@@ -105,7 +105,9 @@ def compare_visibility(
     knowings = tuple(why_not(world, id, thing_id, policy=policy) for id in npc_ids)
     visible_worlds = [world.visible_subgraph(id, policy=policy) for id in npc_ids]
     entities = {entity.id: entity for world in visible_worlds for entity in world.entities}
-    relationships = {each.key: each for world in visible_worlds for each in world.relationships}
+    relationships = {
+        relationship.key: relationship for world in visible_worlds for relationship in world.relationships
+    }
     everything = VisibleWorld(tuple(entities.values()), tuple(relationships.values()))
     whole = svg(visible_graph(everything), width=_WIDTH, height=_HEIGHT)
     pairs = list(zip(knowings, visible_worlds, strict=True))
@@ -138,7 +140,9 @@ def _draw_visible(knowing: Knowing, visible: VisibleWorld, whole: Picture) -> Pi
     """
     graph, names = visible_graph(visible), unique_names(visible.entities)
     way, path = knowing.way, None
-    if knowing.knows and {each.key for each in way} <= {each.key for each in visible.relationships}:
+    if knowing.knows and {each.key for each in way} <= {
+        relationship.key for relationship in visible.relationships
+    }:
         path = [names[knowing.npc.id], *(names[each.target_id] for each in way)]
     labels = whole.scene.labels
     return svg(graph, highlight=path, positions=whole.positions, labels=labels, width=_WIDTH, height=_HEIGHT)

@@ -175,7 +175,11 @@ def test_two_stories_of_one_shape_align_with_the_roles_that_answer_each_other(al
     found = aligner.align(DAM, DEBTOR)
     assert not found.veto
     assert [(pair.source, pair.target) for pair in found.sentences] == [(0, 0), (1, 1), (2, 2)]
-    answers = {(each.source, each.target) for each in found.roles.counterparts if each.agrees}
+    answers = {
+        (counterpart.source, counterpart.target)
+        for counterpart in found.roles.counterparts
+        if counterpart.agrees
+    }
     assert {("dam", "debtor"), ("water", "debt")} <= answers
     assert found.roles.consistency >= 0.8
     assert found.roles.same == 0

@@ -64,15 +64,16 @@ def test_a_pair_that_is_too_short_says_so():
     assert pair.shorter_word_count == 2 and "only 2 words left of a skeleton" in str(pair)
     assert DEFAULT_THRESHOLDS.explain_short_skeletons(pair).startswith("too short to compare: 2 words left")
     assert not Thresholds(words=2).explain_short_skeletons(pair)
-    assert not DEFAULT_THRESHOLDS.explain_short_skeletons(
-        TextPair("a", "b", 0.1, 0.5)
-    )  # whose skeletons are not known
+    # whose skeletons are not known
+    assert not DEFAULT_THRESHOLDS.explain_short_skeletons(TextPair("a", "b", 0.1, 0.5))
 
 
 def test_what_was_measured_counts_for_the_usual_verifier_alone():
     made = make_skeletons(SENTENCES, LinguisticSkeletons())
     verifiers = Aligner(minilm()), Aligner(minilm(), connectives=True)
-    usual, other = (delta_edges(graph_of(SENTENCES), made, minilm(), verifier=each) for each in verifiers)
+    usual, other = (
+        delta_edges(graph_of(SENTENCES), made, minilm(), verifier=verifier) for verifier in verifiers
+    )
     assert usual.shares == MEASURED_SHARES[True] and other.shares is None
 
 

@@ -52,8 +52,8 @@ def test_a_predicate_that_names_a_people_is_masked():
 @pytest.mark.parametrize("opening", ["Finally, ", "As a result, ", "However, ", "And then, ", "After that, "])
 def test_a_connective_at_the_head_of_a_sentence_is_not_read(opening):
     plain, opened = only("the river flooded the town."), only(f"{opening}the river flooded the town.")
-    expected = [(each.masked, each.form) for each in plain.units]
-    assert [(each.masked, each.form) for each in opened.units] == expected
+    expected = [(unit.masked, unit.form) for unit in plain.units]
+    assert [(unit.masked, unit.form) for unit in opened.units] == expected
     assert opened.events == plain.events
 
 
@@ -127,7 +127,7 @@ def test_a_text_is_read_alike_alone_and_among_others(monkeypatch):
 def test_what_was_read_long_ago_is_forgotten(monkeypatch):
     monkeypatch.setattr(linguistic, "_ANALYSIS_CACHE", {})
     monkeypatch.setattr(linguistic, "_MAX_CACHED", 2)
-    assert [each.text for each in analyse_texts(["Run!", "Walk!", "Swim!"])] == ["Run!", "Walk!", "Swim!"]
+    assert [text.text for text in analyse_texts(["Run!", "Walk!", "Swim!"])] == ["Run!", "Walk!", "Swim!"]
     assert {text for text, _ in linguistic._ANALYSIS_CACHE} == {"Walk!", "Swim!"}
 
 
@@ -182,7 +182,10 @@ def test_fillers_of_the_same_role_answer_each_other():
         ]
     )
     expected = [("dam", "debtor", 1, True), ("water", "debt", 1, True)]
-    assert [(each.source, each.target, each.times, each.agrees) for each in found.counterparts] == expected
+    assert [
+        (counterpart.source, counterpart.target, counterpart.times, counterpart.agrees)
+        for counterpart in found.counterparts
+    ] == expected
     assert (found.votes, found.same, found.consistency) == (2, 0, 1.0)
 
 
@@ -190,7 +193,7 @@ def test_a_noun_that_answers_to_two_is_inconsistent():
     twice = (event("rise", subject="water"), event("grow", subject="debt"))
     once = (event("fall", subject="water"), event("fall", subject="debtor"))
     found = map_roles([twice, twice, twice, once])
-    assert [each.agrees for each in found.counterparts] == [True, False]
+    assert [counterpart.agrees for counterpart in found.counterparts] == [True, False]
     assert found.consistency == 0.75
 
 

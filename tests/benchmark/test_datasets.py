@@ -78,7 +78,7 @@ def test_what_the_published_systems_searched_is_a_part_of_2wiki(name, passages, 
     assert part.name == name
     assert (len(part.documents), len(part.queries)) == (passages, questions)
     assert set(part.documents) <= set(whole.documents)
-    assert list(part.documents) == sorted(part.documents, key=lambda each: each.id)
+    assert list(part.documents) == sorted(part.documents, key=lambda document: document.id)
     assert part.locked == whole.locked & set(part.qrels)
     assert all(part.qrels[id] == whole.qrels[id] for id in part.qrels)
 

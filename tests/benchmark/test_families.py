@@ -58,7 +58,7 @@ def test_the_table_is_recomputed_from_per_query_results_without_running_anything
 
 
 def test_a_value_of_the_table_is_the_mean_over_the_test_split_of_the_stored_hits(folder):
-    (report,) = [each for each in derive_reports(folder, load_dataset) if each.dataset.name == "tiny"]
+    (report,) = [report for report in derive_reports(folder, load_dataset) if report.dataset.name == "tiny"]
     kept = load_results(folder / "tiny" / "bm25.jsonl.gz")
     recall = [
         len(set(kept.ids(query)[:5]) & set(TINY.qrels[query])) / len(TINY.qrels[query])

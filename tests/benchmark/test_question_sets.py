@@ -100,7 +100,7 @@ def test_a_set_of_ones_own_has_documents_files_and_what_a_person_took(tmp_path):
     ]
     data = load_questions(write(tmp_path / "mine.jsonl", *rows))
     first, second, third = data.questions
-    assert data.name == "mine" and [each.id for each in data.questions] == ["1", "sum", "3"]
+    assert data.name == "mine" and [question.id for question in data.questions] == ["1", "sum", "3"]
     assert [document.title for document in first.documents] == ["Tides", "Moon"] and first.aliases == (
         "2 times",
     )
@@ -271,7 +271,7 @@ def test_a_file_is_cut_at_line_ends_alone_and_may_begin_with_a_mark(tmp_path):
 def test_a_level_is_named_by_its_number_or_whole():
     found = Selection(level="3").select(musique()).questions
     assert found == Selection(level="3 hops").select(musique()).questions
-    found = {each.level for each in Selection(level="hard", part="all").select(hotpotqa()).questions}
+    found = {question.level for question in Selection(level="hard", part="all").select(hotpotqa()).questions}
     assert found == {"hard"}
     with pytest.raises(UnknownName, match="2 hops"):
         Selection(level="7").select(musique())

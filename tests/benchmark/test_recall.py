@@ -46,7 +46,7 @@ def few_rounds(monkeypatch):
 
 def told(reports) -> list[str]:
     """Reports without times and dates, which differ from run to run."""
-    return ["\n".join(line for line in each.csv().splitlines()) for each in reports]
+    return ["\n".join(line for line in report.csv().splitlines()) for report in reports]
 
 
 def receipts(folder) -> list[str]:

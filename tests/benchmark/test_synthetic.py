@@ -29,7 +29,7 @@ def test_the_same_numbers_give_the_same_passages_and_others_do_not():
 
 
 def test_words_follow_zipfs_law():
-    counts = collections.Counter(each for d in SMALL.documents for each in searched_words(d.text))
+    counts = collections.Counter(word for d in SMALL.documents for word in searched_words(d.text))
     first, tenth, hundredth = (counts[synthetic_word(rank - 1)] for rank in (1, 10, 100))
     assert 7 < first / tenth < 14 and 6 < tenth / hundredth < 15
 

@@ -47,7 +47,7 @@ def test_each_half_is_answered_by_what_was_fitted_on_the_other():
     first, second = halves(data)
     for part, other in ((first, second), (second, first)):
         for query in part.queries:
-            assert set(stage.search(query).ids) == {each.id for each in other.queries}
+            assert set(stage.search(query).ids) == {query.id for query in other.queries}
 
 
 def test_locked_and_unknown_queries_are_answered_by_what_was_fitted_on_all_develop_queries():

@@ -85,4 +85,4 @@ def blank_pictures(page: Page) -> int:
     seen = "(one) => one.checkVisibility() && !one.closest('.kl')"
     size = "(one) => one.tagName === 'IMG' ? one.naturalWidth : one.getBoundingClientRect().width"
     sizes = page.locator("img, svg:not(svg svg)").evaluate_all(f"(all) => all.filter({seen}).map({size})")
-    return sum(not each for each in sizes)
+    return sum(not size for size in sizes)

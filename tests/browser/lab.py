@@ -54,9 +54,8 @@ SETTINGS = {
         "doNotDisturbMode": True,
     },
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
-    "@jupyterlab/notebook-extension:tracker": {
-        "scrollPastEnd": False
-    },  # a screenshot ends where the notebook ends
+    # a screenshot ends where the notebook ends
+    "@jupyterlab/notebook-extension:tracker": {"scrollPastEnd": False},
 }
 
 

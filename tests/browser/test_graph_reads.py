@@ -100,8 +100,12 @@ def test_a_community_that_is_opened_reads_at_every_level(wide, graph):
     while not len(view.view.shown):
         outside = {view.view.whole.ids[number] for number in view.view.whole.outside}
         largest = max(
-            (each for each in view.view.communities if each.id not in outside and not each.kind),
-            key=lambda each: each.hidden,
+            (
+                community
+                for community in view.view.communities
+                if community.id not in outside and not community.kind
+            ),
+            key=lambda community: community.hidden,
         )
         read = read_opened(wide, view, largest.id)
         assert read.overlapping == () and read.cut == () and read.used > 0.85

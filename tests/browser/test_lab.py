@@ -27,9 +27,8 @@ def test_a_scratch_notebook_runs_cell_by_cell(page, lab):
 
 def test_run_all_says_which_cell_raised(page, lab):
     open_notebook(page, lab.scratch(["1 / 0", "2"]))
-    with pytest.raises(
-        CellFailed, match="cell 0: ZeroDivisionError: division by zero"
-    ):  # whether the second still runs is JupyterLab's
+    # whether the second still runs is JupyterLab's
+    with pytest.raises(CellFailed, match="cell 0: ZeroDivisionError: division by zero"):
         run_all(page)
 
 

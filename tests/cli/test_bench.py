@@ -101,9 +101,8 @@ def test_only_some_systems_and_the_baseline_of_several_data_sets(bench):
         "follow-sentences",
     ]
     rows = table_of("out")
-    assert {row["dataset"] for row in rows} == {"mine/test", "yours/test"} and "Claims" not in Path(
-        "out/report.md"
-    ).read_text()
+    assert {row["dataset"] for row in rows} == {"mine/test", "yours/test"}
+    assert "Claims" not in Path("out/report.md").read_text()
 
 
 def test_the_report_of_a_folder_is_over_all_data_sets_it_holds(bench, monkeypatch):
@@ -116,7 +115,9 @@ def test_the_report_of_a_folder_is_over_all_data_sets_it_holds(bench, monkeypatc
     assert code == 0 and out.index("small, all") < out.index("tiny, all")
     assert {row["dataset"] for row in table_of("out")} == {"tiny", "small"}
     assert [row for row in table_of("out") if row["dataset"] == "tiny"] == first
-    assert {each["dataset"] for each in json.loads(Path("out/report.json").read_text(encoding="utf-8"))} == {
+    assert {
+        report["dataset"] for report in json.loads(Path("out/report.json").read_text(encoding="utf-8"))
+    } == {
         "tiny",
         "small",
     }

@@ -177,9 +177,9 @@ def test_an_estimate_checks_the_plan_and_a_comparison_of_another_kind_is_named(b
             code, _, err = bench(*words, "--estimate")
         assert code == 1 and "another plan: " in err and "and 2 more. A plan is not changed afterwards" in err
         code, _, err = bench("--folder", "out", "--ablate", *model)
+        assert code == 1
         assert (
-            code == 1
-            and "out: this folder holds what --develop compares; --ablate --develop needs a folder of its own"
+            "out: this folder holds what --develop compares; --ablate --develop needs a folder of its own"
             in err
         )
 

@@ -69,9 +69,8 @@ NOT_THERE = {
 @pytest.mark.parametrize(("name", "said"), NOT_THERE.items())
 def test_a_file_that_is_not_there_is_told_in_one_line(tmp_path, name, said):
     alone = CliRunner().invoke(app, ["marks", str(tmp_path / name)])
-    assert (
-        alone.exit_code == 1 and isinstance(alone.exception, BadInput) and str(alone.exception).endswith(said)
-    )
+    assert alone.exit_code == 1 and isinstance(alone.exception, BadInput)
+    assert str(alone.exception).endswith(said)
     with_ada = CliRunner().invoke(app, ["marks", str(tmp_path / name), handed(tmp_path, "Ada", a=True)])
     assert said in with_ada.stderr and "Ada" in with_ada.stdout and "1 file of 2" in str(with_ada.exception)
 

@@ -41,7 +41,7 @@ def market(kgot_lab):
 
 def held(place):
     tables = open_experts(place)
-    ids = [each.id for each in tables.experts()]
+    ids = [expert.id for expert in tables.experts()]
     tables.close()
     return ids
 

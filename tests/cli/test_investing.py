@@ -141,9 +141,9 @@ def test_a_position_by_a_shared_ticker_is_noted_and_says_whose_assets_it_may_mea
             [Edge(one.id, "issued_by", other.id) for one, other in zip(assets, companies, strict=True)],
         )
     ran = kgot_lab("invest", str(tmp_path), "hold", "ada", "sal", "3")
+    assert ran.code == 0
     assert (
-        ran.code == 0
-        and "no asset in the graph has the symbol SAL now: it is the ticker of who issued SAL.MD and SAL.OR"
+        "no asset in the graph has the symbol SAL now: it is the ticker of who issued SAL.MD and SAL.OR"
         in ran.err
     )
     assert kgot_lab("invest", str(tmp_path), "hold", "ada", "SAL.MD", "3").err == ""
@@ -191,7 +191,7 @@ def test_a_shared_ticker_an_unknown_edge_type_and_news_of_tomorrow_are_said_and_
     ):
         assert said in ran.err, ran.err
     with open_places(folder) as places:
-        live = {(each.edge.source, each.edge.type, each.edge.target) for each in places.graph.view().edges()}
+        live = {(edge.edge.source, edge.edge.type, edge.edge.target) for edge in places.graph.view().edges()}
         assert ("Asset:LNTN", "issued_by", "Company:lantern devices") in live
         assert places.graph.view().nodes("Insight") == ()
 

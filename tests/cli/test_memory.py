@@ -218,12 +218,12 @@ def test_two_commands_that_ask_at_once_with_one_file_leave_the_facts_of_both(kgo
             asking(other, "--memory", "memory.db", "--trace", "other.jsonl"),
         )
         words[1][1] = question
-        both = [begun(each) for each in words]
+        both = [begun(word) for word in words]
         ended = [process.communicate(timeout=AMPLE) for process in both]
     assert [process.returncode for process in both] == [0, 0], ended
     assert all("begins with 0 facts" in err and "memory: 1 new claim" in out for out, err in ended), ended
     facts = json.loads(kgot_lab("memory", "memory.db", "facts", "--json").out)
-    assert [(each["object"], each["sources"]) for each in facts] == [
+    assert [(fact["object"], fact["sources"]) for fact in facts] == [
         ("London", ["ada.md#1"]),
         (told, ["babbage.md#1"]),
     ]

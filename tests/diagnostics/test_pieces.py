@@ -59,9 +59,8 @@ def run(monkeypatch, some):
 
 def test_each_piece_is_tried_for_real(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv(
-        MODEL_VARIABLE, str(tmp_path / "no.gguf")
-    )  # the model is tried by the tests marked live
+    # the model is tried by the tests marked live
+    monkeypatch.setenv(MODEL_VARIABLE, str(tmp_path / "no.gguf"))
     findings = {finding.piece: finding for finding in check_components()}
     assert list(findings) == [piece for piece, _, _ in COMPONENTS]
     assert all(finding.works for finding in findings.values() if finding.needed), findings
@@ -71,9 +70,8 @@ def test_each_piece_is_tried_for_real(monkeypatch, tmp_path):
 
 
 @pytest.mark.live
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # the engine leaves /dev/null open
+# the engine leaves /dev/null open
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_local_model_is_tried_for_real():
     try:
         require_engine()

@@ -204,9 +204,8 @@ def test_the_gradient_of_infonce_is_that_of_finite_differences():
 
 def test_the_loss_of_infonce_is_the_written_formula():
     model = untrained([[text.lower().split()] for text in TEXTS], 6, seed=3)
-    bags = model.word_matrix(
-        [model.word_indices(text.lower().split()) for text in TEXTS[:4]]
-    )  # pairs: 0 with 2, 1 with 3
+    # pairs: 0 with 2, 1 with 3
+    bags = model.word_matrix([model.word_indices(text.lower().split()) for text in TEXTS[:4]])
     rows = [row / math.sqrt(float(row @ row)) for row in bags.multiply(model.weights)]
     s = [[float(rows[i] @ rows[2 + j]) / 0.5 for j in (0, 1)] for i in (0, 1)]
     log_row = [s[i][i] - math.log(sum(math.exp(x) for x in s[i])) for i in (0, 1)]

@@ -63,7 +63,7 @@ def test_a_large_collection_is_searched_by_signs_first_and_ranked_by_cosines(mon
     monkeypatch.setattr(lanes, "SIGN_BITS_FROM", 1_000)
     monkeypatch.setattr(lanes, "_CANDIDATES", 300)
     rough = dense(documents, embedder, keep=20)
-    stored = StoredVectors.of([each.id for each in documents], matrix, model="listed")
+    stored = StoredVectors.of([document.id for document in documents], matrix, model="listed")
     of_vectors = dense_from_vectors(stored, embedder, keep=20)
     forced = dense(documents, embedder, keep=20, exact=True)
     same = 0

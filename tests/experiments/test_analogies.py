@@ -67,8 +67,8 @@ def similarity(first, second):
 def test_a_set_has_its_size_and_its_two_parts_divide_it(name):
     whole = choices(name)
     assert (len(whole.questions), len(whole.opened.questions)) == SIZES[name]
-    expected = {each.id for each in whole.questions} - whole.locked
-    assert {each.id for each in whole.develop.questions} == expected
+    expected = {question.id for question in whole.questions} - whole.locked
+    assert {question.id for question in whole.develop.questions} == expected
 
 
 @pytest.mark.parametrize("name", sorted(CHOICES))
@@ -85,8 +85,8 @@ def test_every_question_has_four_different_choices_and_only_the_answer_is_the_ta
 @pytest.mark.parametrize("name", sorted(set(CHOICES) - {"storyanalogy-mc"}))
 def test_no_group_stands_on_both_sides(name):
     whole = choices(name)
-    assert not {each.group for each in whole.develop.questions} & {
-        each.group for each in whole.opened.questions
+    assert not {question.group for question in whole.develop.questions} & {
+        question.group for question in whole.opened.questions
     }
 
 
@@ -125,9 +125,9 @@ def test_pairs_are_judged_in_the_part_they_belong_to_and_analogies_are_rare(name
     assert develop.analogous.isdisjoint(opened.analogous)
     assert develop.analogous | opened.analogous == whole.analogous
     for part in (whole, develop, opened):
-        assert part.analogous and all(part.judges(*each) for each in part.analogous)
+        assert part.analogous and all(part.judges(*pair) for pair in part.analogous)
         assert part.prevalence <= 0.03
-    assert not any(develop.judges(*each) for each in opened.analogous)
+    assert not any(develop.judges(*pair) for pair in opened.analogous)
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -151,7 +151,9 @@ def test_the_draw_is_the_same_in_any_order_and_another_with_another_seed():
     found = made()
     first = cells(pools_of(found, Counts(), nouns), name="made").choices
     again = cells(pools_of(found[::-1], Counts(), nouns), name="made").choices
-    assert sorted(first.questions, key=lambda e: e.id) == sorted(again.questions, key=lambda each: each.id)
+    assert sorted(first.questions, key=lambda e: e.id) == sorted(
+        again.questions, key=lambda question: question.id
+    )
     assert cells(pools_of(found, Counts(), nouns), name="made", seed=1).choices.questions != first.questions
     assert len({question.answer for question in first.questions}) == 4
 

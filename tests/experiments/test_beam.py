@@ -145,7 +145,9 @@ def test_code_is_not_taken_for_what_was_said():
 
 def test_the_memory_is_not_told_the_ability_of_a_question(chat):
     found = {question.query for question in chat.questions}
-    assert found == {question.query for question in (replace(each, ability="") for each in chat.questions)}
+    assert found == {
+        question.query for question in (replace(question, ability="") for question in chat.questions)
+    }
 
 
 def test_every_system_ranks_each_turn_once_and_says_how_sure_it_is(chat, embedder):
@@ -205,13 +207,15 @@ def test_the_locked_chats_are_opened_by_one_plan_once(data, tmp_path, embedder):
         replace(
             chats[0],
             id="c3",
-            questions=tuple(replace(each, id=f"{each.id}-2") for each in chats[0].questions),
+            questions=tuple(replace(question, id=f"{question.id}-2") for question in chats[0].questions),
         ),
     )
     measure_chats(results, two, embedder, plan, locked=False, progress=quiet)
     told = chat_report(chat_grids(results))
     assert "open chats" in told and "locked chats" not in told
-    twin = replace(chats[1], questions=tuple(replace(each, id=f"{each.id}-2") for each in chats[1].questions))
+    twin = replace(
+        chats[1], questions=tuple(replace(question, id=f"{question.id}-2") for question in chats[1].questions)
+    )
     measure_chats(results, (*two, chats[1], twin), embedder, plan, locked=True, progress=quiet)
     kept = chat_receipt(results, "locked", "memory").read_bytes()
     measure_chats(results, (*two, chats[1], twin), embedder, plan, locked=True, progress=quiet)
@@ -232,7 +236,7 @@ def test_receipts_hold_no_word_of_the_chats(data, tmp_path, embedder):
         progress=lambda *told: None,
     )
     texts = [path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()]
-    whole = b" ".join(gzip.decompress(each) if each[:2] == b"\x1f\x8b" else each for each in texts)
+    whole = b" ".join(gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text for text in texts)
     assert b"c1-0006" in whole
     assert not [word for word in (b"honey", b"seedlings", b"tractor", b"Langstroth") if word in whole]
 

@@ -25,9 +25,8 @@ def share_right(scorer, some):
     return np.mean([choice.gold[np.argmax(scorer(choice.table))] for choice in some])
 
 
-@pytest.mark.parametrize(
-    ("units", "least"), [(0, 0.7), (8, 0.3)]
-)  # by chance .1; a network of few choices is held back
+# by chance .1; a network of few choices is held back
+@pytest.mark.parametrize(("units", "least"), [(0, 0.7), (8, 0.3)])
 def test_what_one_clue_decides_is_learnt(units, least):
     known = made_choices(lambda table: table[:, 3])
     new = made_choices(lambda table: table[:, 3])

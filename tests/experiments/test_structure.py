@@ -159,7 +159,7 @@ def test_a_receipt_gives_back_the_same_verdicts_and_the_same_bytes(tmp_path):
     save_answers(answers, made, tmp_path / "deep" / "b.jsonl.gz")
     assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "deep" / "b.jsonl.gz").read_bytes()
     back = load_answers(tmp_path / "a.jsonl.gz", made)
-    assert back == {each.system: each for each in answers}
+    assert back == {answer.system: answer for answer in answers}
     assert graded(back["bm25"], made) == graded(answers[1], made)
 
 
@@ -298,9 +298,11 @@ def test_a_fitted_control_answers_by_the_other_folds_what_it_learnt_from_and_by_
     features = OnTheSurface(Surface(Counts()), Words(), nouns)
     control = Fitted("fitted", features, made)
     control.prepare(new.texts)
-    rows = np.array([features.of(each.source, each.choices) for each in made.questions])
+    rows = np.array([features.of(question.source, question.choices) for question in made.questions])
     weights = cross_validated(
-        rows, [each.answer for each in made.questions], [each.group for each in made.questions]
+        rows,
+        [question.answer for question in made.questions],
+        [question.group for question in made.questions],
     )
     known, other = made.questions[3], new.questions[0]
     assert control.scores(known.source, known.choices) == pytest.approx(rows[3] @ weights[3])

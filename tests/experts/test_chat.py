@@ -50,7 +50,7 @@ def turn(service, question: str, **more) -> ExpertTurn:
 
 
 def said(service, conversation: str) -> list[tuple[str, str]]:
-    return [(each.role, each.content) for each in service.tables.messages(conversation)]
+    return [(message.role, message.content) for message in service.tables.messages(conversation)]
 
 
 def text(events) -> str:
@@ -338,9 +338,11 @@ def test_many_questions_at_once_in_one_conversation_are_all_kept_and_answered(tm
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     messages = service.tables.messages(begun.conversation)
-    questions = {each.id: each.content for each in messages if each.role == "user"}
+    questions = {message.id: message.content for message in messages if message.role == "user"}
     answers = {
-        questions[each.metadata["answers"]]: each.content for each in messages if each.role == "assistant"
+        questions[message.metadata["answers"]]: message.content
+        for message in messages
+        if message.role == "assistant"
     }
     assert len(questions) == len(answers) == 19
     assert all(answer == f"You asked: {question}" for question, answer in answers.items())

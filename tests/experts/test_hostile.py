@@ -30,8 +30,10 @@ def test_there_are_sixty_texts_and_more():
 
 def test_each_text_in_one_channel_tells_nothing_of_another_and_changes_nothing():
     outcomes = [planted_outcome(Scripted(tells_all), *each) for each in planted_in_turn(hostile_texts())]
-    assert [each.text for each in outcomes if each.leaked or each.changed] == []
-    assert sum(each.obeyed for each in outcomes) > 20, "it did read what was planted, so the test could fail"
+    assert [outcome.text for outcome in outcomes if outcome.leaked or outcome.changed] == []
+    assert sum(outcome.obeyed for outcome in outcomes) > 20, (
+        "it did read what was planted, so the test could fail"
+    )
 
 
 @pytest.mark.extended
@@ -40,11 +42,11 @@ def test_a_model_that_tells_all_tells_nothing_of_another_and_changes_nothing(cha
     texts = hostile_texts()
     outcomes = list(planted_outcomes(Scripted(tells_all), texts, [channel]))
     assert len(outcomes) == len(texts)
-    assert [each.text for each in outcomes if each.leaked] == []
-    assert [each.text for each in outcomes if each.changed] == []
+    assert [outcome.text for outcome in outcomes if outcome.leaked] == []
+    assert [outcome.text for outcome in outcomes if outcome.changed] == []
     # it did read what was planted, so the test could fail
     if channel in ("description", "name", "history", "wishes"):
-        assert sum(each.obeyed for each in outcomes) > 20
+        assert sum(outcome.obeyed for outcome in outcomes) > 20
 
 
 def test_a_leak_would_be_seen():

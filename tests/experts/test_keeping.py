@@ -48,7 +48,7 @@ def test_an_id_is_made_of_the_persona_and_never_comes_again(tables):
         tables.add_expert(first.config, id=second.id)
     with pytest.raises(NotFound):
         tables.expert(second.id)
-    assert next(each.id for each in tables.experts()) == first.id
+    assert next(expert.id for expert in tables.experts()) == first.id
     copy = first.id
     for _ in range(30):
         copy = tables.add_expert(first.config, copy_of=copy).id
@@ -147,7 +147,7 @@ def test_what_was_last_said_to_an_expert_is_told_of_everybody(tables):
     expert = cook(tables).id
     for owner in ("ada", "bob", "carol"):
         tables.add_message(tables.begin_conversation(expert, owner, "It is cheap."), "user", "It is cheap.")
-    told = [each[::2] for each in tables.user_messages(expert, START, 2)]
+    told = [message[::2] for message in tables.user_messages(expert, START, 2)]
     assert told == [("carol", "It is cheap."), ("bob", "It is cheap.")]
     assert tables.user_messages(expert, START + timedelta(days=1), 2) == ()
 

@@ -149,7 +149,7 @@ def test_an_expert_that_answers_in_sentences_holds_the_model_to_them_and_tells_t
     assert done.text.startswith("It is so. [Source: cookbook:")
     assert "(not in the context)" in done.text
     assert "{" not in done.text
-    assert "".join(each.content for each in events if isinstance(each, TokenEvent)) == done.text
+    assert "".join(event.content for event in events if isinstance(event, TokenEvent)) == done.text
 
 
 # --- what no word of is found ---
@@ -157,8 +157,8 @@ def test_an_expert_that_answers_in_sentences_holds_the_model_to_them_and_tells_t
 
 def thought_of_asking(service, question):
     events = list(service.ask(COOK_ID, "ada", question).events())
-    (thought,) = (each.thought for each in events if isinstance(each, ThoughtEvent))
-    (sources,) = (each for each in events if isinstance(each, SourcesEvent))
+    (thought,) = (event.thought for event in events if isinstance(event, ThoughtEvent))
+    (sources,) = (event for event in events if isinstance(event, SourcesEvent))
     return thought, sources.nodes, events[-1]
 
 

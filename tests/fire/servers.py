@@ -50,7 +50,7 @@ def _told(llm: OpenAICompatible) -> str:
         return f"{type(error).__name__}: {str(error)[:200]}"
     usage = reply.usage
     numbers = (usage.prompt_tokens, usage.completion_tokens, usage.reasoning_tokens, usage.cost)
-    sound = isinstance(reply.text, str) and all(math.isfinite(each) and each >= 0 for each in numbers)
+    sound = isinstance(reply.text, str) and all(math.isfinite(number) and number >= 0 for number in numbers)
     return "" if sound else f"a usage of {numbers}"
 
 

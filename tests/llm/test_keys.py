@@ -53,9 +53,8 @@ def held(key: str, text: str) -> list[str]:
 def test_a_key_is_taken_out_of_a_text_however_it_is_spelt(spelt: str) -> None:
     told = remove_key(f"wrong key: {spelt}, try again", KEY)
     assert told.startswith("wrong key: ") and told.endswith("try again") and "…" in told
-    assert (
-        not held(KEY, told) and not held(KEY.lower(), told.lower()) and KEY.encode().hex()[8:16] not in told
-    )
+    assert not held(KEY, told) and not held(KEY.lower(), told.lower())
+    assert KEY.encode().hex()[8:16] not in told
 
 
 @every("key", ["a", "ab", "x1", "abc", "abcd", "abcde", "1234567", "a b", "(((("])
@@ -157,9 +156,8 @@ def test_a_key_that_a_server_repeats_in_its_reply_is_masked_and_the_rest_of_a_lo
     spelt = f"{KEY} {json.dumps(KEY)} {f'Bearer {KEY}'.encode().hex()} {quote(KEY)}"
     with asking(says(f"{long}{spelt} the end")) as (llm, _):
         said = llm(HELLO).text
-    assert (
-        said.startswith(long) and said.endswith(" the end") and said.count("…") == 4 and not held(KEY, said)
-    )
+    assert said.startswith(long) and said.endswith(" the end") and said.count("…") == 4
+    assert not held(KEY, said)
 
 
 def test_a_word_that_is_somebodys_password_is_left_in_texts():

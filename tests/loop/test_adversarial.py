@@ -135,7 +135,7 @@ def test_a_run_that_breaks_off_keeps_its_trace_and_resumes(store, tmp_path, erro
 
 def test_nested_and_odd_arguments_reach_the_tool_check_and_are_never_repeated(store, tmp_path):
     arguments = {"query": {"deep": [1, {"x": None}]}}, {"self": "x", "query": "Ada"}
-    nested = [{"tool": "search", "arguments": each} for each in arguments]
+    nested = [{"tool": "search", "arguments": argument} for argument in arguments]
     llm = model(
         vote=votes("I"),
         tools={"calls": nested * 2},

@@ -38,11 +38,14 @@ from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Prompt, Reply, Triple
 
 LANGUAGES = ("in_memory", "cypher_embedded", "sparql_embedded", "fused")
+# read in the quick tier by tests/loop/test_languages.py and test_evidence.py
 SLOW = (
     "cypher_embedded",
     "fused",
-)  # read in the quick tier by tests/loop/test_languages.py and test_evidence.py
-EACH_LANGUAGE = [pytest.param(each, marks=[pytest.mark.extended] * (each in SLOW)) for each in LANGUAGES]
+)
+EACH_LANGUAGE = [
+    pytest.param(language, marks=[pytest.mark.extended] * (language in SLOW)) for language in LANGUAGES
+]
 PASSAGES = [
     Document(
         "d1",
@@ -364,9 +367,8 @@ def test_limits_with_links_come_back_from_a_trace(tmp_path) -> None:
     store.close()
     run = load_run(path)
     started = run.events[0]
-    assert (
-        isinstance(started, Started) and recorded_limits(started).links == ("titles",) and verify(run) is None
-    )
+    assert isinstance(started, Started) and recorded_limits(started).links == ("titles",)
+    assert verify(run) is None
 
 
 def test_facts_are_taken_from_the_sentences_that_say_the_answer_before_others() -> None:

@@ -71,10 +71,11 @@ def of_role(events: list[Event], role: str) -> list[Asked]:
     [
         ("Was Müller Brauerei founded earlier than Weber Brauerei?", "no"),
         ("Were Müller Brauerei and Weber Brauerei both founded before 1900?", "yes"),
+        # and no document on breweries is
         (
             "Which brewery was founded first, Müller Brauerei or Weber Brauerei?",
             "Weber Brauerei",
-        ),  # and no document on breweries is
+        ),
     ],
 )
 def test_the_answer_that_is_worked_out_is_of_the_kind_that_is_asked_for(question: str, answer: str) -> None:

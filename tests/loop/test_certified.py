@@ -247,7 +247,7 @@ def test_a_hop_whose_passage_is_gone_is_missing(gone):
     world = chain_world(3, 2)
     step = world.gold.chains[1].steps[gone]
     certificate = certificate_of_run(
-        simulated_run(world, 1, [each for each in world.documents if each.title != step.title])
+        simulated_run(world, 1, [document for document in world.documents if document.title != step.title])
     )
     assert certificate.ruling == "withheld" and "missing" in states(certificate)
 

@@ -167,9 +167,8 @@ def test_a_result_that_is_none_is_the_tools_mistake_and_no_stack_trace(tmp_path,
 
 def test_a_plain_text_is_a_result(tmp_path):
     events, _ = stopped(tmp_path, own(lambda query: "Ada Lovelace was born in London."))
-    assert (
-        returned := of(ToolReturned, events)[0]
-    ).text == "Ada Lovelace was born in London." and not returned.failed
+    assert (returned := of(ToolReturned, events)[0]).text == "Ada Lovelace was born in London."
+    assert not returned.failed
 
 
 KEY = "zx81-spectrum-key"

@@ -223,7 +223,7 @@ def test_a_retracted_source_names_the_answer_and_is_not_used_by_the_next_questio
     (source,) = {source for each in rests_on if first.answer in each["object"] for source in each["sources"]}
     with open_claims(path) as claims:
         fallen = claims.retract_source(source)
-    assert [(each.id, each.text) for each in fallen.answers] == [(first.question, first.answer)]
+    assert [(answer.id, answer.text) for answer in fallen.answers] == [(first.question, first.answer)]
     next_one = asked(path, ONE, model=Scripted(lambda _: "unknown"))
     told = [document.id for returned in of(ToolReturned, next_one) for document in returned.sources]
     supports = {
@@ -271,7 +271,7 @@ def test_another_text_under_the_id_of_one_that_was_read_is_a_source_of_its_own(t
     assert {line.split()[0] for line in met} >= {source.partition("@")[0] for source in apart}
     assert asked(path, other, 1).answer == other.gold.chains[1].answer
     assert remembered_sources(path) >= first | new
-    assert not {each for each in remembered_sources(path) if each.count("@") > 1}
+    assert not {source for source in remembered_sources(path) if source.count("@") > 1}
     with open_claims(path) as claims:
         for source in first:
             claims.retract_source(source)
@@ -349,9 +349,8 @@ def test_at_an_earlier_time_a_question_sees_what_was_believed_then_and_teaches_n
         kept = claims.graph_hash(claims=True)
     with open_claims(path) as claims:
         run = asked(claims.as_of(then, then), ONE)
-    assert (
-        run.answer == ONE.gold.chains[0].answer and run.about["memory"]["old"] and not of(ToolReturned, run)
-    )
+    assert run.answer == ONE.gold.chains[0].answer and run.about["memory"]["old"]
+    assert not of(ToolReturned, run)
     assert remembered(path) == kept
     with open_claims(path) as claims:
         assert not claims.facts()

@@ -276,9 +276,8 @@ def test_a_run_of_an_older_version_is_cut_by_the_rules_it_was_recorded_with():
 )
 def test_a_long_text_of_initials_or_without_any_end_is_cut_in_one_go_and_nothing_is_lost(text, end):
     text = text * 300_000 + end
-    with computing_at_most(
-        60
-    ):  # about a second; with every initial looked at from the beginning it would be half an hour
+    # about a second; with every initial looked at from the beginning it would be half an hour
+    with computing_at_most(60):
         pieces = sentences(text)
     assert "".join("".join(pieces).split()) == "".join(text.split())
     assert all(len(piece) <= LONGEST_SENTENCE for piece in pieces)

@@ -144,8 +144,8 @@ def test_the_clock_of_a_memory_set_back_puts_no_fact_out_of_order(memory):
     memory.now = lambda: next(times)
     for town in ("London", "Paris", "Rome"):
         memory.learn(said(f"Ada saw {town}", town))
-    assert [each.object for each in memory.triples()] == ["London", "Paris", "Rome"]
-    assert [each.created_at.year for each in memory.triples()] == [2026, 2026, 2027]
+    assert [triple.object for triple in memory.triples()] == ["London", "Paris", "Rome"]
+    assert [triple.created_at.year for triple in memory.triples()] == [2026, 2026, 2027]
 
 
 # --- a million characters ---

@@ -212,10 +212,10 @@ def test_facts_of_a_model_of_one_and_a_half_billion_parameters_are_learnt(claims
         json.loads, Path(bundled_path("traces/hotpotqa_demo.jsonl")).read_text(encoding="utf-8").splitlines()
     )
     asked = [
-        each
-        for each in lines
-        if each.get("event") == "Asked"
-        and each["prompt"]["messages"][0]["text"].startswith("You turn a sentence")
+        line
+        for line in lines
+        if line.get("event") == "Asked"
+        and line["prompt"]["messages"][0]["text"].startswith("You turn a sentence")
     ]
     replies = {each["prompt"]["messages"][-1]["text"].partition("] ")[2]: each["reply"] for each in asked}
     texts = {

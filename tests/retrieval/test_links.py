@@ -147,9 +147,8 @@ HARD = {
 @every("text", HARD.values(), ids=HARD)
 def test_no_text_takes_more_than_time_in_proportion(text):
     titles = NameIndex(docs(("Ada Lovelace", ""), ("Aa " * 300 + "Bb", ""), ("A " * 300 + "B", "")))
-    with computing_at_most(
-        60
-    ):  # it takes a fifth of a second at most, and what grows with the square minutes
+    # it takes a fifth of a second at most, and what grows with the square minutes
+    with computing_at_most(60):
         names = (*capitalised_names(text), *titles.find_names(text[:20_000]))
         found = (normalise_name(text), title_name(text), *names)
     assert all(len(name) <= len(text) for name in found)

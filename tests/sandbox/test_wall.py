@@ -69,7 +69,7 @@ def test_no_folder_of_packages_is_shown_as_a_whole(language):
     shown = {Path(command[at + 1]) for at, option in enumerate(command) if option == "--ro-bind"}
     outside = {Path.home(), Path.cwd(), Path("/"), Path("/usr"), Path("/etc")}
     folders = outside | {Path(path) for path in sys.path if "-packages" in path}
-    assert not shown & {each.resolve() for each in folders}
+    assert not shown & {folder.resolve() for folder in folders}
     assert shown >= set(LANGUAGES[language].visible_paths())
 
 

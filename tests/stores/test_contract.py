@@ -87,9 +87,8 @@ def test_a_new_store_is_empty(store):
 
 def test_a_fact_that_was_written_can_be_read_back(store, said):
     diff = store.write(said.add)
-    assert diff == Diff(added_nodes=diff.added_nodes, added_edges=(BORN,)) and {
-        node.id for node in diff.added_nodes
-    } == {"Ada", "London"}
+    assert diff == Diff(added_nodes=diff.added_nodes, added_edges=(BORN,))
+    assert {node.id for node in diff.added_nodes} == {"Ada", "London"}
     (row,) = store.read(said.where)
     assert (row if isinstance(row, str) else next(iter(row.values()))) == "London"
     assert same(store, *diff.added_nodes, BORN)

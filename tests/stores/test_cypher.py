@@ -193,9 +193,8 @@ def test_a_name_may_be_a_label_and_a_relation_in_one_statement(sandbox: Sandbox)
         },
     )
     written(sandbox, "MATCH (n {id: 'Ada'}), (m {id: 'x'}) CREATE (n)-[:Person]->(m)")
-    assert sandbox.read("MATCH (p:Person)-[r:Person]->(a) RETURN a.id") == ({"a.id": "x"},) and agrees(
-        sandbox
-    )
+    assert sandbox.read("MATCH (p:Person)-[r:Person]->(a) RETURN a.id") == ({"a.id": "x"},)
+    assert agrees(sandbox)
 
 
 WALK = (

@@ -278,12 +278,10 @@ def test_the_lock_of_writers_is_seen_by_no_statement_and_goes_with_the_namespace
 ):
     store.write("CREATE (:City {id: 'ours'})")
     assert turn_nodes(driver, database) == ["kgot"]
-    assert store.read("MATCH (n:KgotLabWriters) RETURN n") == () and store.read(
-        "MATCH (n) RETURN count(n) AS n"
-    ) == ({"n": 1},)
-    assert not store.write("MATCH (n:KgotLabWriters) DETACH DELETE n") and not store.write(
-        "MATCH (n:KgotLabWriters) SET n.written = 0"
-    )
+    assert store.read("MATCH (n:KgotLabWriters) RETURN n") == ()
+    assert store.read("MATCH (n) RETURN count(n) AS n") == ({"n": 1},)
+    assert not store.write("MATCH (n:KgotLabWriters) DETACH DELETE n")
+    assert not store.write("MATCH (n:KgotLabWriters) SET n.written = 0")
     assert store.schema().labels == {"City": 1}
     login = {"user": bolt_server.user, "password": bolt_server.password, "database": database}
     assert CypherServer.namespaces(bolt_server.uri, **login) == {"kgot": (1, 0)}

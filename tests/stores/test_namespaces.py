@@ -89,7 +89,8 @@ def test_a_second_question_on_a_server_works_and_each_has_its_graph(place):
             assert isinstance(last, Answered) and (last.text, last.forced) == ("London", False)
             assert [event.diff.added_edges for event in events if isinstance(event, Wrote)] == [(BORN,)]
             stores.append(store.namespace)
-    assert len(set(stores)) == 2 and all(namespaces(place.kind, place.at)[each] == (2, 1) for each in stores)
+    assert len(set(stores)) == 2
+    assert all(namespaces(place.kind, place.at)[store] == (2, 1) for store in stores)
 
 
 def test_two_stores_that_were_opened_while_both_were_empty_never_meet(place):
@@ -234,7 +235,7 @@ def test_namespaces_are_listed_with_what_they_hold_and_deleted_one_by_one(place,
             added = tuple(Node(f"n{number}") for number in range(nodes))
             store.apply(Diff(added_nodes=added, added_edges=parallel))
     there = namespaces(place.kind, place.at)
-    assert {each: there[each] for each in sizes} == {each: (nodes, 3) for each, nodes in sizes.items()}
+    assert {size: there[size] for size in sizes} == {each: (nodes, 3) for each, nodes in sizes.items()}
     delete_namespace(place.kind, place.at, namespace=f"{name} 2")
     left = {each: size for each, size in there.items() if each != f"{name} 2"}
     assert namespaces(place.kind, place.at) == left

@@ -104,10 +104,10 @@ def by_definition(diff, names, worth, most):
     mentions = {(edge.source, edge.target) for edge in diff.added_edges if edge.type == "mentions"}
     facts = [edge for edge in diff.added_edges if edge.type not in ("says", "mentions")]
     rows = []
-    for first in (each for each in says if each.source in names):
+    for first in (edge for edge in says if edge.source in names):
         one = first.source, first.target, first.properties["sentence"], first.properties["source"], "", "", ""
         rows.append((*one, "", "", "", "", "", worth[first.target]))
-        for last in (each for each in says if each.source != first.source):
+        for last in (edge for edge in says if edge.source != first.source):
             two = (
                 last.source,
                 last.target,

@@ -139,9 +139,8 @@ def test_stores_of_one_process_that_made_what_they_take_turns_by_at_once_take_tu
             list(pool.map(write, (one, two)))
         assert sorted(added) == list(range(WRITES))
         assert len(refused) == WRITES and len(one.graph()) == 1 + WRITES
-        assert len(before) == 2 and all(
-            now > then for now, then in zip(sorted(turn_nodes(bolt)), sorted(before), strict=True)
-        )
+        assert len(before) == 2
+        assert all(now > then for now, then in zip(sorted(turn_nodes(bolt)), sorted(before), strict=True))
         type(one).delete_namespace(**bolt)
         assert turn_nodes(bolt) == []
 

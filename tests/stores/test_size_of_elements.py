@@ -87,9 +87,8 @@ def test_what_is_larger_does_not_pass_the_gate_of_all_stores(node):
         validate_diff(Diff(added_nodes=(Node("before"), node)))
 
 
-@pytest.mark.parametrize(
-    "name", ["letters that JSON escapes by six", "a long id"]
-)  # no more than 16,000,000 characters each
+# no more than 16,000,000 characters each
+@pytest.mark.parametrize("name", ["letters that JSON escapes by six", "a long id"])
 def test_every_store_asks_the_gate_before_anything_happens(store, name):
     with pytest.raises(BadInput, match="bytes as JSON; 16,000,000 can be kept in one node or edge"):
         store.apply(Diff(added_nodes=(Node("before"), TOO_LARGE[name])))

@@ -18,9 +18,10 @@ def to_beir(dataset: Dataset, folder: Path | str, split: str = "test") -> Path:
     ]
     texts = {
         "corpus.jsonl": [
-            json.dumps({"_id": each.id, "title": each.title, "text": each.text}) for each in dataset.documents
+            json.dumps({"_id": document.id, "title": document.title, "text": document.text})
+            for document in dataset.documents
         ],
-        "queries.jsonl": [json.dumps({"_id": each.id, "text": each.text}) for each in dataset.queries],
+        "queries.jsonl": [json.dumps({"_id": query.id, "text": query.text}) for query in dataset.queries],
         f"qrels/{split}.tsv": ["query-id\tcorpus-id\tscore", *judged],
     }
     for name, lines in texts.items():

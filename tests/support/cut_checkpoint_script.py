@@ -38,6 +38,7 @@ def _add_experts(opened: Any, numbers: Iterable[int]) -> None:
 
 KINDS: dict[
     str, tuple[Callable[[Path], Any], Callable[[Any, Iterable[int]], object], Callable[[Any], int]]
+    # how a file of each kind is opened, added to, and counted
 ] = {
     "claims": (
         open_claims,
@@ -57,7 +58,7 @@ KINDS: dict[
         ),
         lambda opened: len(opened.graph()),
     ),
-}  # how a file of each kind is opened, added to, and counted
+}
 
 
 def main() -> None:

@@ -113,8 +113,8 @@ def _changed(source: str) -> set[str]:
     lines = (node.value for node in ast.walk(tree) if isinstance(node, ast.Expr))
     on = (
         call.func
-        for each in lines
-        for call in ast.walk(each)
+        for line in lines
+        for call in ast.walk(line)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
     )
     asked = (

@@ -63,4 +63,4 @@ def linked(text: str, *nodes: Node) -> PropertyGraph:
     """A graph of the edges of a text, of the nodes at their ends, and of some that are given."""
     edges = edges_of(text)
     ends = {end: Node(end) for edge in edges for end in (edge.source, edge.target)}
-    return PropertyGraph.of((ends | {each.id: each for each in nodes}).values(), edges)
+    return PropertyGraph.of((ends | {node.id: node for node in nodes}).values(), edges)

@@ -70,8 +70,11 @@ def told_too_much(
         asked = canaries(*arguments) if said.startswith("there is no entity") else set()
         wrong += [f"{method}{arguments} tells {word}" for word in sorted(canaries(said) - words - asked)]
     for told in (world.visible_subgraph(npc, policy=policy), sight.visible_subgraph()):
-        seen = {each.id for each in told.entities}
-        between = {(each.source_id, each.type, each.target_id) for each in told.relationships}
+        seen = {entity.id for entity in told.entities}
+        between = {
+            (relationship.source_id, relationship.type, relationship.target_id)
+            for relationship in told.relationships
+        }
         wrong += [
             f"visible_subgraph tells of {each}"
             for each in sorted((seen ^ ids) | {" ".join(edge) for edge in between ^ edges})

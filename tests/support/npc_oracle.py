@@ -50,12 +50,14 @@ def may_see(world: PlantedWorld, npc: str) -> tuple[set[str], set[tuple[str, str
 
 def may_hear(world: PlantedWorld, npc: str) -> tuple[set[str], set[str]]:
     """The planted words of what was said that it heard, and those of the texts that it may know."""
-    heard = [each for each in world.entries if each.audience is None or npc in (*each.audience, each.speaker)]
+    heard = [
+        entry for entry in world.entries if entry.audience is None or npc in (*entry.audience, entry.speaker)
+    ]
     seen = may_see(world, npc)[0]
     known = [
-        each
-        for each in world.chunks
-        if each.entity in seen and (each.audience is None or npc in each.audience)
+        chunk
+        for chunk in world.chunks
+        if chunk.entity in seen and (chunk.audience is None or npc in chunk.audience)
     ]
     return canaries(*((each.session, each.speaker, each.text) for each in heard)), canaries(
         *(each.text for each in known)

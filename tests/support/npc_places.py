@@ -26,8 +26,10 @@ def at_postgres(conninfo: str, namespace: str, **how: Any) -> NpcWorld:
 def plant(planted: PlantedWorld, world: NpcWorld) -> None:
     """Put a planted world in the place of what was there."""
     world.storage.rows("DELETE FROM entities")
-    entities = [Entity(each.type, each.name, each.attributes, each.id) for each in planted.entities.values()]
-    world.add(entities, [relationship(each) for each in planted.edges])
+    entities = [
+        Entity(entity.type, entity.name, entity.attributes, entity.id) for entity in planted.entities.values()
+    ]
+    world.add(entities, [relationship(edge) for edge in planted.edges])
 
 
 def plant_layers(planted: PlantedWorld, layers: WorldLayers) -> None:
@@ -35,9 +37,9 @@ def plant_layers(planted: PlantedWorld, layers: WorldLayers) -> None:
     plant(planted, layers.world)
     layers.log.storage.rows("DELETE FROM log")
     layers.log.append(
-        LogEntry(each.session, each.text, each.audience, each.speaker) for each in planted.entries
+        LogEntry(entry.session, entry.text, entry.audience, entry.speaker) for entry in planted.entries
     )
-    layers.chunks.add(Chunk(each.entity, each.text, each.audience, each.id) for each in planted.chunks)
+    layers.chunks.add(Chunk(chunk.entity, chunk.text, chunk.audience, chunk.id) for chunk in planted.chunks)
 
 
 def planted_embedder() -> LSA:

@@ -89,7 +89,7 @@ class PlantedWorld:
 
     @property
     def npcs(self) -> list[str]:
-        return [each.id for each in self.entities.values() if each.type == "npc"]
+        return [entity.id for entity in self.entities.values() if entity.type == "npc"]
 
 
 def planted(seed: int) -> PlantedWorld:

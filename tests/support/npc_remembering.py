@@ -24,7 +24,7 @@ def ways(
     """Questions by every public method, with words and ids that may be hidden: what is asked, and what asks
     it.
     """
-    ids, sessions = sorted(planted.entities), sorted({each.session for each in planted.entries})
+    ids, sessions = sorted(planted.entities), sorted({entry.session for entry in planted.entries})
     tool = query_entities(memory.sight, most=1000)
     asked: dict[str, list[Callable[[], Any]]] = {
         "query_with_context": [
@@ -47,8 +47,8 @@ def ways(
         ],
         "query_entities": [
             tool,
-            *(lambda name=each: tool(name=name) for each in words),
-            *(lambda name=each: tool(near=name) for each in words),
+            *(lambda name=word: tool(name=name) for word in words),
+            *(lambda name=word: tool(near=name) for word in words),
             *(lambda name=planted.entities[id].name: tool(near=name) for id in ids),
             lambda: tool(id=ids[0]),
             *(lambda id=id: query_entities(memory.sight)(type=id) for id in ids[:2]),

@@ -61,7 +61,7 @@ def odd_graph() -> PropertyGraph:
     ]
     edges = [("odd:one", MARKUP, "odd:two"), ("odd:one", "has_limitation", "odd:lim")]
     edges.append(("odd:two", "near", ODD_ID))
-    return PropertyGraph.of(nodes, [Edge(*each) for each in edges])
+    return PropertyGraph.of(nodes, [Edge(*edge) for edge in edges])
 
 
 def office_of(model: Scripted, store: Path | str = ":memory:") -> ExpertService:

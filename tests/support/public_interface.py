@@ -74,8 +74,8 @@ def signature(thing: Any) -> str:
     except ValueError:  # an exception takes what Exception takes
         return "(...)"
     plain = [
-        each.replace(annotation=inspect.Parameter.empty, default=shown_default(each.default))
-        for each in found.parameters.values()
+        parameter.replace(annotation=inspect.Parameter.empty, default=shown_default(parameter.default))
+        for parameter in found.parameters.values()
     ]
     return str(inspect.Signature(plain))
 
@@ -104,11 +104,11 @@ def shown_default(value: Any) -> Any:
 def command_lines(command: Any, path: str) -> Iterator[str]:
     """A line for each command, and below it one for each of its arguments and options."""
     yield f"{path}{' (hidden)' if command.hidden else ''}"
-    for each in command.params:
-        if each.param_type_name == "argument":
-            yield f"    {each.name.upper()}: {kind(each)}"
+    for param in command.params:
+        if param.param_type_name == "argument":
+            yield f"    {param.name.upper()}: {kind(param)}"
         else:
-            yield f"    {'/'.join((*each.opts, *each.secondary_opts))}: {kind(each)}"
+            yield f"    {'/'.join((*param.opts, *param.secondary_opts))}: {kind(param)}"
     if hasattr(command, "list_commands"):
         context = typer.Context(command)
         for name in sorted(command.list_commands(context)):
@@ -140,7 +140,9 @@ def route_lines() -> Iterator[str]:
                 for each in operation.get("parameters", [])
             ]
             body = operation.get("requestBody", {}).get("content", {})
-            taken += [f"body:{each}" for content in body.values() for each in fields(content["schema"], told)]
+            taken += [
+                f"body:{field}" for content in body.values() for field in fields(content["schema"], told)
+            ]
             answers = " ".join(sorted(operation["responses"]))
             yield f"{method.upper()} {path} ({', '.join(taken)}) -> {answers}"
     federation = Federation(new_instance_key(), Peers(), open_nonces(":memory:"))
@@ -181,5 +183,5 @@ def server_lines(name: str, server: Any) -> list[str]:
 
     tools, resources, templates = asyncio.run(listed())
     lines = [f"{name}: {tool.name}({', '.join(fields(tool.input_schema, {}))})" for tool in tools]
-    lines += [f"{name}: {each.uri}" for each in resources]
-    return sorted(lines + [f"{name}: {each.uri_template}" for each in templates])
+    lines += [f"{name}: {resource.uri}" for resource in resources]
+    return sorted(lines + [f"{name}: {template.uri_template}" for template in templates])

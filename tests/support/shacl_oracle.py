@@ -92,7 +92,7 @@ class Verdict:
 def shapes_of(vocabulary: Vocabulary) -> Graph:
     """A node shape for each rule, whose message is the rule's number."""
     nodes, edges = (
-        " ".join(f'"{each.name}"' for each in kinds)
+        " ".join(f'"{kind.name}"' for kind in kinds)
         for kinds in (vocabulary.node_types, vocabulary.edge_types)
     )
     text = HEAD

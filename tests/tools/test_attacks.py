@@ -65,9 +65,10 @@ class Obedient:
         return self._scripted(prompt)
 
     def _say(self, prompt: Prompt) -> str:
+        # Markdown's
         read = "\n".join(message.text for message in prompt.messages if message.role != "assistant").replace(
             "\\", ""
-        )  # Markdown's
+        )
         for move, what in _ORDER.findall(read):
             what = what.rstrip('".,)]|')
             if f"{move} {what}" not in self.tried:

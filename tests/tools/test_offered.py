@@ -44,7 +44,8 @@ def attached(tmp_path):
 
 def test_with_nothing_at_hand_nothing_is_offered_and_each_tool_says_what_it_needs():
     offered = offered_tools(ToolResources(environment={}), others=())
-    assert names(offered) == [] and reasons(offered) == {
+    assert names(offered) == []
+    assert reasons(offered) == {
         "search": "there are no documents to search; give some (--documents DIR)",
         "inspect_file": "no files are attached; attach some (--attach FILE)",
         "extract_zip": "no files are attached; attach some (--attach FILE)",

@@ -202,7 +202,7 @@ def moving():
 
 def test_each_time_of_a_change_has_its_graph_and_says_what_began_and_ended(moving):
     shown = views.over_time(moving)
-    assert [each.name for each in shown.moments] == [
+    assert [moment.name for moment in shown.moments] == [
         "before the first change", "from 1990-01-01", "from 1995-01-01", "from 2000-01-01", "from 2005-01-01",
     ]  # fmt: skip
     assert shown.moments[0].facts == (fact("Ada is human"), fact("Eve is human"))
@@ -211,17 +211,17 @@ def test_each_time_of_a_change_has_its_graph_and_says_what_began_and_ended(movin
         == "4 facts valid. Began: Ada – lives_in – Paris. Ended: Ada – lives_in – London."
     )
     assert shown.moments[4].ended == (fact("Ada knows Bob"),)
-    places = [each.picture.positions["Ada"] for each in shown.moments]
+    places = [moment.picture.positions["Ada"] for moment in shown.moments]
     assert len(set(places)) == 1 and "OverTime: 5 moments" in repr(shown)
 
 
 def test_names_narrow_it_and_times_are_bounded_with_all_changes_told(moving):
     narrow = views.over_time(moving, about="Bob")
-    names = [each.name for each in narrow.moments]
+    names = [moment.name for moment in narrow.moments]
     assert names == ["before the first change", "from 1995-01-01", "from 2005-01-01"]
     assert narrow.at == narrow.live.data["start"] == 1  # the first moment with facts
     few = views.over_time(moving, most=2)
-    names = [each.name for each in few.moments]
+    names = [moment.name for moment in few.moments]
     assert names == ["before the first change", "from 1990-01-01", "from 2005-01-01"]
     assert few.note == "2 of 4 times at which something changes" and few.moments[2].began == (
         fact("Ada lives_in Paris"),

@@ -61,7 +61,7 @@ CLIQUE = of_columns(300, np.argwhere(np.triu(np.ones((300, 300)), 1)))
 def edges_of(view):
     """All edges of the graph, counted by what is drawn of them."""
     bundled = sum(bundle.count for bundle in view.bundles)
-    return len(view.edges) + bundled + sum(each.edges for each in view.communities) + view.left_out
+    return len(view.edges) + bundled + sum(community.edges for community in view.communities) + view.left_out
 
 
 def opened(view, community):
@@ -156,7 +156,10 @@ def test_without_the_package_labels_or_connected_parts_make_the_communities_and_
     assert np.bincount(find_communities(two).of).tolist() == [4, 3, 3]
     assert find_communities(two).kinds == ("without edges", "", "")
     view = collapse_graph(LARGE)
-    assert [(each.size, each.labels[0][0]) for each in view.communities] == [(1029, "Person"), (1028, "City")]
+    assert [(community.size, community.labels[0][0]) for community in view.communities] == [
+        (1029, "Person"),
+        (1028, "City"),
+    ]
     assert (
         "by first label, not by the Louvain method: this needs scikit-network: pip install 'kgot_lab[lab]'"
         in view.note
@@ -186,7 +189,7 @@ def test_a_large_graph_is_drawn_as_its_communities_and_says_so():
         view.note
         == "2,057 nodes are more than 2,000: drawn as 11 communities, found by the Louvain method; 82% of the edges lie within one."
     )
-    assert sum(each.size for each in view.communities) == 2057 and edges_of(view) == 284_178
+    assert sum(community.size for community in view.communities) == 2057 and edges_of(view) == 284_178
     assert view.left_out == 0
 
 
@@ -219,7 +222,7 @@ def test_every_node_is_drawn_or_in_a_community_and_every_edge_is_counted_once():
     for step in (view, opened(view, "community 2"), nodes, opened(nodes, "community 1")):
         assert edges_of(step) == 9_000
         assert {step.drawn_as(id) for id in MIDDLE.ids} == drawn(step)
-        assert sum(each.hidden for each in step.communities) + len(step.shown) == 2400
+        assert sum(community.hidden for community in step.communities) + len(step.shown) == 2400
         assert {end for line in (*step.edges, *step.bundles) for end in (line.source, line.target)} <= drawn(
             step
         )
@@ -238,7 +241,7 @@ def test_the_communities_of_a_view_are_not_called_as_a_node_is():
         (Node(f"community {number}") for number in range(10)), [Edge("community 1", "is", "community 2")]
     )
     view = collapse_graph(graph, most=4)
-    assert not {each.id for each in view.communities} & set(graph.ids)
+    assert not {community.id for community in view.communities} & set(graph.ids)
     assert {view.drawn_as(id) for id in graph.ids} == drawn(view)
 
 
@@ -247,7 +250,11 @@ def test_what_a_model_wrote_stays_on_its_line():
     view = collapse_graph(
         PropertyGraph.of(nodes, [Edge(nodes[0].id, EVIL, node.id) for node in nodes]), most=3
     )
-    told = [*(each.title for each in view.communities), *(bundle.title for bundle in view.bundles), view.note]
+    told = [
+        *(community.title for community in view.communities),
+        *(bundle.title for bundle in view.bundles),
+        view.note,
+    ]
     assert all(text.isprintable() for text in told) and len(view.communities) == 1
     assert reveal_nodes(view, [nodes[4].id]).drawn_as(nodes[4].id) == nodes[4].id
 
@@ -284,7 +291,7 @@ def test_nodes_drawn_before_give_way_to_what_is_looked_for_and_too_many_are_coun
 )
 def test_a_look_into_a_community_shows_few_things_and_leads_down_to_every_node_and_out_again(graph):
     top = collapse_graph(graph, most=150)
-    waiting, seen = [(top, each.id) for each in top.communities], set()
+    waiting, seen = [(top, community.id) for community in top.communities], set()
     while waiting:
         view, id = waiting.pop()
         inner = open_community(view, id)
@@ -296,8 +303,10 @@ def test_a_look_into_a_community_shows_few_things_and_leads_down_to_every_node_a
         assert not any({bundle.source, bundle.target} <= outside for bundle in inner.bundles)
         assert leave_community(inner) is view
         seen |= set(inner.shown.tolist())
-        groups = [each for each in inner.communities if each.hidden and each.id not in outside]
-        waiting += [(inner, each.id) for each in groups if len(inner.shown) == 0]
+        groups = [
+            community for community in inner.communities if community.hidden and community.id not in outside
+        ]
+        waiting += [(inner, group.id) for group in groups if len(inner.shown) == 0]
         if 0 < len(inner.shown) < len(rows):
             again = open_community(inner, id)
             assert not set(again.shown.tolist()) & set(inner.shown.tolist()), "the next ones"

@@ -105,7 +105,7 @@ def test_a_question_from_the_browser_is_answered_in_pieces_after_the_steps(talk)
     assert isinstance(view, TalkView) and view.live._receive(heard, {"ask": QUESTION}) is None
     first, steps, *pieces, last = heard.messages
     assert first == {"begun": QUESTION} and [title for title, _ in steps["steps"]] == TITLES[:-1]
-    assert "".join(each["piece"] for each in pieces).startswith("Use it [Source: graph:cache]\nor")
+    assert "".join(piece["piece"] for piece in pieces).startswith("Use it [Source: graph:cache]\nor")
     (turn,) = last["turns"]
     assert (last["first"], last["wrong"], last["ended"]) == (0, "", True)
     assert turn["answer"].count("data-card=") == 1
@@ -120,7 +120,7 @@ def test_a_page_that_was_opened_again_is_told_what_it_lacks(talk):
     heard = hearing(view)
     view.live._receive(heard, {"seen": 0})
     view.live._receive(heard, {"seen": 1})
-    assert [(each["first"], len(each["turns"])) for each in heard.messages] == [(0, 1)]
+    assert [(message["first"], len(message["turns"])) for message in heard.messages] == [(0, 1)]
 
 
 def test_what_is_refused_is_said_and_leaves_no_answer(talk):

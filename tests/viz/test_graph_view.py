@@ -164,7 +164,10 @@ def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_dr
     data, before = view.standalone_data(), view.live.data
     groups = [node["id"] for node in data["nodes"] if node.get("community")]
     assert set(data["opens"]) == set(groups) and view.live.data is before
-    largest = max((each for each in view.view.communities if each.hidden), key=lambda each: each.hidden).id
+    largest = max(
+        (community for community in view.view.communities if community.hidden),
+        key=lambda community: community.hidden,
+    ).id
     kept = data["kept"][data["opens"][largest]]
     assert {**tell(view, open=largest)["graph"], "opens": kept["opens"]} == {**kept, "arrows": True}
     groups, whole = [group for group in view.view.communities if group.hidden], view.view.whole

@@ -33,7 +33,7 @@ def test_tries_are_counted_to_the_first_right_answer_and_dots_and_repetitions_ar
 def test_none_is_no_try_unless_it_is_right(tmp_path):
     tried(None, "card", None, "loom")
     exercise(None, sealed(None), name="10.2")
-    assert [(each.answer, each.tries) for each in hand_in("Ada", folder=tmp_path).attempts] == [
+    assert [(attempt.answer, attempt.tries) for attempt in hand_in("Ada", folder=tmp_path).attempts] == [
         ("loom", 2),
         ("None", 1),
     ]

@@ -115,7 +115,7 @@ def test_many_new_nodes_find_free_places_near_their_neighbours():
 def test_a_community_keeps_its_place_whatever_is_opened_closed_or_looked_for():
     view = collapse_graph(MIDDLE)
     first = view_positions(view)
-    assert set(first) >= {each.id for each in view.communities}
+    assert set(first) >= {community.id for community in view.communities}
     known = dict(first)
     nodes = reveal_nodes(view, ["n5", "n77"]), reveal_nodes(view, ["n5"])
     for step in (opened(view, "community 2"), nodes[0], opened(nodes[1], "community 1")):

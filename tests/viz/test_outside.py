@@ -232,7 +232,7 @@ def notebook(tmp_path, *cells, **metadata):
 
 
 def code(*outputs):
-    displayed = [{"output_type": "display_data", "data": each} for each in outputs]
+    displayed = [{"output_type": "display_data", "data": output} for output in outputs]
     return {"cell_type": "code", "source": "fetch('https://e.example')", "outputs": displayed}
 
 

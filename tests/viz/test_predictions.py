@@ -97,18 +97,18 @@ def test_a_write_that_was_spelled_for_the_model_is_not_asked_about():
 
 
 def test_a_question_comes_before_what_it_asks_and_the_right_choice_is_there_once(trace):
-    for each in predictions(trace.events):
-        assert 0 < each.before <= each.reveal < len(trace.events)
-        values = [value for value, _ in each.choices]
-        assert values.count(each.truth) == 1 and 2 <= len(values) == len(set(values))
-        keys = [choice["key"] for choice in each.as_json()["choices"]]
+    for prediction in predictions(trace.events):
+        assert 0 < prediction.before <= prediction.reveal < len(trace.events)
+        values = [value for value, _ in prediction.choices]
+        assert values.count(prediction.truth) == 1 and 2 <= len(values) == len(set(values))
+        keys = [choice["key"] for choice in prediction.as_json()["choices"]]
         assert len(set(keys)) == len(keys) and all(len(key) == 1 for key in keys)
 
 
 def test_the_same_run_is_asked_about_the_same_way_each_time(trace):
     assert predictions(trace.events) == predictions(list(trace.events))
     assert stepper(trace).live.data["run"]["questions"] == [
-        each.as_json() for each in predictions(trace.events)
+        prediction.as_json() for prediction in predictions(trace.events)
     ]
 
 

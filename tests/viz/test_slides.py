@@ -22,20 +22,20 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><circle r="4"/>
 def notebook(folder, *cells):
     """A notebook of texts and of (code, data of its output)."""
     made = [
-        {"cell_type": "markdown", "metadata": {}, "source": each}
-        if isinstance(each, str)
+        {"cell_type": "markdown", "metadata": {}, "source": cell}
+        if isinstance(cell, str)
         else {
             "cell_type": "code",
             "execution_count": None,
             "metadata": {},
-            "source": each[0],
+            "source": cell[0],
             "outputs": [
-                {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": each[1]}
+                {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": cell[1]}
             ]
-            if each[1]
+            if cell[1]
             else [],
         }
-        for each in cells
+        for cell in cells
     ]
     path = folder / "a.ipynb"
     path.write_text(

@@ -45,7 +45,7 @@ def test_each_sees_its_own_and_who_knows_is_shown_by_which_way(beside):
 
 
 def test_a_picture_tells_nothing_that_its_npc_may_not_know(beside):
-    secrets = {each.id: each.attributes.get("secret_knowledge") for each in TOWN.entities}
+    secrets = {entity.id: entity.attributes.get("secret_knowledge") for entity in TOWN.entities}
     hidden = [str(value) for id, value in secrets.items() if id not in (ILSE, ODO) and value]
     assert hidden and not [text for text in hidden for picture in beside.pictured if text in picture.svg]
 

@@ -322,7 +322,11 @@ def _reading_rate(results: list[QuestionResult]) -> Rate:
     Such calls read much and write little. Returns the default rate if there are none.
     """
     usual = Rate()
-    once = [each for each in results if each.calls == 1 and each.prompt_tokens and each.model_seconds > 0]
+    once = [
+        result
+        for result in results
+        if result.calls == 1 and result.prompt_tokens and result.model_seconds > 0
+    ]
     read = sum(each.prompt_tokens for each in once)
     seconds = sum(each.model_seconds - each.completion_tokens / usual.writing for each in once)
     return Rate(reading=read / seconds) if seconds > 0 else usual

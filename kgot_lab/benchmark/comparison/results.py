@@ -95,7 +95,7 @@ class ComparisonResults:
     @property
     def sets(self) -> list[str]:
         """The names of the sets, and one for all of them together if there are several."""
-        return [*self.plan["sets"], *[ALL_SETS] * (len(self.plan["sets"]) > 1)]
+        return [*self.plan["sets"], *([ALL_SETS] if len(self.plan["sets"]) > 1 else [])]
 
     def results_on(self, system: str, set: str) -> ResultsByQuestion:
         """Return the answers of a system to a set, or to all sets."""
@@ -166,7 +166,7 @@ class ComparisonResults:
         Answers without a probability are left out.
         """
         answers = self.results_on(system, set).values()
-        rated = [(each.likelihood, each.em) for each in answers if each.likelihood is not None]
+        rated = [(answer.likelihood, answer.em) for answer in answers if answer.likelihood is not None]
         return [likelihood for likelihood, _ in rated], [em for _, em in rated]
 
     @property
@@ -260,7 +260,9 @@ def _judge_goal(
     shown = format_decimal(measured) if goal.other or goal.measure in {"f1", "em"} else f"{measured:.1f}"
     if goal.measure == "f1" and not goal.other:
         shown += f" [{format_decimal(own.f1.low)}, {format_decimal(own.f1.high)}]"
-    return GoalVerdict(goal, REACHED if holds else MISSED, shown + f" of {goal.other}" * bool(goal.other))
+    return GoalVerdict(
+        goal, REACHED if holds else MISSED, shown + (f" of {goal.other}" if goal.other else "")
+    )
 
 
 def _judge_difference(

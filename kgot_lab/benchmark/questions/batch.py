@@ -141,7 +141,9 @@ class QuestionRun:
     def missing(self) -> list[Question]:
         """Return the questions without a result, with an error, or without a grade of this grader."""
         stored = self.results
-        return [each for each in self.questions.questions if not self._is_done(stored.get(each.id))]
+        return [
+            question for question in self.questions.questions if not self._is_done(stored.get(question.id))
+        ]
 
     def answer_missing(
         self, parallel: int = 1, on_event: Callable[[Question, Event], None] = lambda *_: None

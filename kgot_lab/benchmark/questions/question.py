@@ -62,12 +62,14 @@ class QuestionSet:
     def sha256(self) -> str:
         """A hash of all questions, answers, documents and attached files."""
         digest = hashlib.sha256()
-        for question in sorted(self.questions, key=lambda each: each.id):
+        for question in sorted(self.questions, key=lambda question: question.id):
             files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in question.attachments]
             documents = _document_rows(question.documents)
             content = [question.id, question.text, question.answer, question.aliases, files, documents]
             digest.update(json.dumps(content).encode())
-        digest.update(json.dumps(_document_rows(sorted(self.documents, key=lambda each: each.id))).encode())
+        digest.update(
+            json.dumps(_document_rows(sorted(self.documents, key=lambda document: document.id))).encode()
+        )
         return digest.hexdigest()
 
     def only(self, ids: Iterable[str]) -> QuestionSet:
@@ -150,8 +152,10 @@ def _check_row(where: str, row: Json) -> None:
         raise BadInput(f"{where}: {expected}, not {short_repr(answer)}")
     for name in _LISTS:
         if not isinstance(row.get(name, []), list):
-            items = " of objects with title and text, or of paths of files and folders" * (
-                name == "documents"
+            items = (
+                " of objects with title and text, or of paths of files and folders"
+                if name == "documents"
+                else ""
             )
             raise BadInput(f"{where}: {name} are a list{items}, not {short_repr(row[name])}")
 
@@ -167,7 +171,7 @@ def _read_documents(where: str, folder: Path, item: Json, place: int) -> list[Do
         missing = f"there is no {short_repr(item)} in {folder.resolve()}"
         raise BadInput(f"{expected}, from where the file of questions stands; {missing}")
     if (folder / item).is_dir():
-        return [replace(each, id=f"{item}/{each.id}") for each in read_documents(folder / item)]
+        return [replace(document, id=f"{item}/{document.id}") for document in read_documents(folder / item)]
     text = read_document_text(folder / item).text
     title = first_heading(text) or Path(item).stem
     passages = enumerate(split_passages(remove_heading(text)), start=1)

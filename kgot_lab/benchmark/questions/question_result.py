@@ -104,7 +104,7 @@ def score_answer(question: Question, predicted: str, scored_by: str) -> Question
     """
     golds = (question.answer, *question.aliases)
     verdicts = [gaia_verdict(predicted, gold) for gold in golds]
-    verdict = max(verdicts, key=lambda each: (each.correct, each.close))
+    verdict = max(verdicts, key=lambda verdict: (verdict.correct, verdict.close))
     em = max(exact_match(predicted, gold) for gold in golds)
     words = max(f1(predicted, gold) for gold in golds)
     gaia = scored_by == "gaia"
@@ -200,7 +200,7 @@ def append_result(path: Path, result: QuestionResult) -> None:
         if path.exists():
             repair_last_line(path)
             lines = read_lines(path)
-        before = next((line_seal(each) for each in reversed(lines) if each.strip()), "")
+        before = next((line_seal(line) for line in reversed(lines) if line.strip()), "")
         with path.open("ab") as file:
             file.write(f"{append_seal(line, before)}\n".encode())
     except (OSError, UnicodeDecodeError) as error:
@@ -281,6 +281,6 @@ def _as_tuple(value: Any) -> Any:
 def group_by_level(results: Iterable[QuestionResult]) -> dict[str, list[QuestionResult]]:
     """Group results by level, in the order of the levels, with "" for those without one."""
     groups: dict[str, list[QuestionResult]] = {}
-    for receipt in sorted(results, key=lambda each: (each.level, each.id)):
+    for receipt in sorted(results, key=lambda result: (result.level, result.id)):
         groups.setdefault(receipt.level, []).append(receipt)
     return groups

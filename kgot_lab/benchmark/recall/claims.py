@@ -53,12 +53,13 @@ PUBLISHED_CLAIMS = tuple(
         ),
     )
 )
+# these wait for a curated graph
 UNTESTABLE_CLAIMS = {
     "intent words weigh 5x": "the eight verbs hardly occur in these questions",
     "the intent lane keeps recall and sharpens": "no bundled data set has intents for its documents",
     "dimension filters": "no bundled data set has dimensions; RRF over seven is tested with the six lanes that have input",
     "lenient recall is 100 %": "no bundled data set has classes of equal documents",
-}  # these wait for a curated graph
+}
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,9 @@ class Verdicts:
 
     def __repr__(self) -> str:
         waiting = [f"  {claim}: {why}" for claim, why in self.waiting.items()]
-        return "\n".join([self.grid.text, *(["", "Waiting for a curated graph:"] * bool(waiting)), *waiting])
+        return "\n".join(
+            [self.grid.text, *(["", "Waiting for a curated graph:"] if waiting else []), *waiting]
+        )
 
     def _repr_markdown_(self) -> str:
         return self.markdown()

@@ -236,7 +236,7 @@ def over_all_passages(dataset: Dataset) -> Dataset:
     Each passage occurs once.
     """
     collections = map(load_dataset, ("hotpotqa", "musique", "2wiki", "musique-498"))
-    whole = {document.id: document for each in collections for document in each.documents}
+    whole = {document.id: document for collection in collections for document in collection.documents}
     documents = tuple(whole[id] for id in sorted(whole))
     return replace(dataset, name=f"{dataset.name}{MIXED}", documents=documents, isomorphic=())
 

@@ -243,7 +243,7 @@ def _open_jobs(
 def _prepare_job(job: _Job, others: Sequence[_Job]) -> _Job:
     """Prepare what is sent to a worker for a job. Raises BadInput if its system cannot be pickled."""
     if job.embedder is not None:
-        alike = [each.embedder for each in others if each.dataset is job.dataset]
+        alike = [other.embedder for other in others if other.dataset is job.dataset]
         # who needs none shares parts with the others
         shared = next((embedder for embedder in alike if embedder and embedder.digest), job.embedder)
         job.embedder = given = job.embedder if job.embedder.digest else shared

@@ -152,7 +152,7 @@ class FormatOptions:
     def shape(self) -> OutputOptions:
         """Return the output shape of the options. Raises BadInput for two formats at once."""
         forms = [form for name, form in _SHORT_FORMS.items() if getattr(self, name)]
-        forms = list(dict.fromkeys([*forms, *[self.format] * (self.format != OutputFormat.TABLE)]))
+        forms = list(dict.fromkeys([*forms, *([self.format] if self.format != OutputFormat.TABLE else [])]))
         if len(forms) > 1:
             raise BadInput(f"the answer has one form, not {' and '.join(forms)}")
         return OutputOptions(
@@ -252,7 +252,7 @@ def format_result(
     body = grid.markdown if shape.format == OutputFormat.MARKDOWN else grid.text if rows else result.title
     bullet = "- " if shape.format == OutputFormat.MARKDOWN else "  "
     reasons = [f"{bullet}{line}" for line in result.why] if shape.explain else []
-    return "\n".join([body, *([""] * bool(reasons and shape.format == OutputFormat.MARKDOWN)), *reasons])
+    return "\n".join([body, *([""] if reasons and shape.format == OutputFormat.MARKDOWN else []), *reasons])
 
 
 def write_answer(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:

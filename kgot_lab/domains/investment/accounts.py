@@ -52,7 +52,7 @@ class UserAccount:
     @property
     def held(self) -> frozenset[str]:
         """The symbols of the positions."""
-        return frozenset(each.symbol for each in self.positions)
+        return frozenset(position.symbol for position in self.positions)
 
 
 @dataclass(frozen=True)

@@ -197,4 +197,4 @@ def _reached_assets(
 
 def _earliest_expiry(expiries: Iterable[int | None]) -> int | None:
     """Return the earliest expiry, or None if nothing expires."""
-    return min((each for each in expiries if each is not None), default=None)
+    return min((expiry for expiry in expiries if expiry is not None), default=None)

@@ -207,7 +207,7 @@ class InvestmentView:
         """Return everything that is live, as a graph to draw, search and compare."""
         with self.reading():
             return PropertyGraph.of(
-                [each.node for each in self.nodes()], [each.edge for each in self.edges()]
+                [each.node for each in self.nodes()], [edge.edge for edge in self.edges()]
             )
 
     def indicator(self, name: str) -> tuple[IndicatorValue, ...]:
@@ -309,7 +309,7 @@ class InvestmentView:
             return candidates[0]
         if not candidates:
             raise BadInput(f"nothing that is live has {what}; see how it is spelt, or write its node first")
-        names = " and ".join(_name_and_id(each.node) for each in candidates)
+        names = " and ".join(_name_and_id(candidate.node) for candidate in candidates)
         raise BadInput(f"{what} is shared by {names}: {advice}")
 
     def _nodes(self, statement: str, **values: Any) -> tuple[DatedNode, ...]:

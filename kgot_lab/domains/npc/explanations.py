@@ -69,7 +69,7 @@ class Knowing:
             return ()
         described = [(self.describe_relationship(each.relationship), each.reason) for each in self.breaks]
         lines = [f"{relationship} ({_REASONS[reason]})" for relationship, reason in described]
-        lines += ["it lies outside of knowledge_scope"] * (not self.scope)
+        lines += ["it lies outside of knowledge_scope"] if not self.scope else []
         return tuple(lines or ["no way comes near"])
 
     def describe_relationship(self, relationship: Relationship) -> str:
@@ -102,7 +102,11 @@ def why_not(
     hidden = [candidate for candidate in index.untold if index.makes_known(candidate)]
     breaks = [PathBreak(each, _hidden_reason(each)) for each in hidden] + list(index.broken(walk))
     acquaintance = Relationship(npc_id, thing_id, "KNOWS", provenance=Provenance(dm_confirmed=True))
-    joining = (each for each in index.joining_relationships(entities) if index.makes_known(each))
+    joining = (
+        relationship
+        for relationship in index.joining_relationships(entities)
+        if index.makes_known(relationship)
+    )
     candidates = [*map(_public_confirmed, hidden), acquaintance, *joining]
     missing: dict[tuple[str, str, str], Relationship] = {}
     for candidate in candidates:

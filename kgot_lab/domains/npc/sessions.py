@@ -69,7 +69,7 @@ def resolve_relationship(
 def _find_by_name(name: str, entities: Iterable[Entity]) -> Entity | None:
     """Return the entity that a name means, or None if it matches none or several."""
     words = _name_words(name)
-    words_of = [(each, _name_words(each.name)) for each in entities]
+    words_of = [(entity, _name_words(entity.name)) for entity in entities]
     candidates = [each for each, own in words_of if own == words]
     candidates = candidates or [each for each, own in words_of if words and set(words) <= set(own)]
     return candidates[0] if len(candidates) == 1 else None

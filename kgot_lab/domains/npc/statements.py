@@ -135,7 +135,9 @@ def select_entities(criteria: EntityFilter) -> str:
 
     The rest of the filter is not in the statement.
     """
-    parts = ["e.type = ANY(:types)"] * bool(criteria.types) + ["e.name = :name"] * bool(criteria.name)
+    parts = (["e.type = ANY(:types)"] if criteria.types else []) + (
+        ["e.name = :name"] if criteria.name else []
+    )
     return f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE {' AND '.join(['true', *parts])}"
 
 
@@ -147,15 +149,15 @@ def select_relationships(criteria: RelationshipFilter) -> str:
     either = "(r.source_id = e.id OR r.target_id = e.id)"
     ends = {"out": "r.source_id = e.id", "in": "r.target_id = e.id", "both": either}
     conditions = [ends[criteria.direction]]
-    conditions += ["r.rel_type = ANY(:types)"] * bool(criteria.types)
-    conditions += ["r.standing = :standing"] * bool(criteria.standing)
-    conditions += [f"{CONFIDENCE} >= :least"] * bool(criteria.min_confidence)
+    conditions += ["r.rel_type = ANY(:types)"] if criteria.types else []
+    conditions += ["r.standing = :standing"] if criteria.standing else []
+    conditions += [f"{CONFIDENCE} >= :least"] if criteria.min_confidence else []
     return f"SELECT {_RELATIONSHIP_COLUMNS} FROM entities e LEFT JOIN relationships r ON {' AND '.join(conditions)} WHERE e.id = :id"
 
 
 def select_steps(direction: Direction, types: tuple[str, ...]) -> str:
     """Build the statement that reads one step from some entities, as (from, to)."""
-    type_condition = " AND r.rel_type = ANY(:types)" * bool(types)
+    type_condition = " AND r.rel_type = ANY(:types)" if types else ""
     outgoing = f"SELECT r.source_id, r.target_id FROM relationships r WHERE r.source_id = ANY(:ids) AND r.standing <> 'rejected'{type_condition}"
     incoming = f"SELECT r.target_id, r.source_id FROM relationships r WHERE r.target_id = ANY(:ids) AND r.standing <> 'rejected'{type_condition}"
     return {"out": outgoing, "in": incoming, "both": f"{outgoing} UNION {incoming}"}[direction]
@@ -170,7 +172,7 @@ def select_reached(direction: Direction, types: tuple[str, ...]) -> str:
     join_condition = {"out": "r.source_id = w.id", "in": "r.target_id = w.id", "both": either}
     other_end = "CASE WHEN r.source_id = w.id THEN r.target_id ELSE r.source_id END"
     next_id = {"out": "r.target_id", "in": "r.source_id", "both": other_end}
-    type_condition = " AND r.rel_type = ANY(:types)" * bool(types)
+    type_condition = " AND r.rel_type = ANY(:types)" if types else ""
     return f"""
 WITH RECURSIVE walked (id, depth) AS (
   SELECT id, 0 FROM entities WHERE id = :id

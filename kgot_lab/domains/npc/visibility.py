@@ -141,7 +141,7 @@ class CharacterView(EntityReads):
         steps = steps_over(seen.relationships, check_types(types), direction)
         depths = nodes_within(id, check_depth(depth, "depth"), lambda each: (to for _, to in steps([each])))
         reached_neighbours = [Neighbour(e, depths[e.id]) for e in seen.entities if depths.get(e.id)]
-        return tuple(sorted(reached_neighbours, key=lambda each: each.depth))
+        return tuple(sorted(reached_neighbours, key=lambda neighbour: neighbour.depth))
 
     def find_path(
         self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
@@ -170,7 +170,10 @@ class CharacterView(EntityReads):
         own_policy = replace(self.policy, spreading=(), public_types=())
         seen = visible_world(self._storage, self.npc_id, own_policy)
         entities = {entity.id: entity for entity in seen.entities}
-        ties = (Tie(each.type, entities[each.target_id], each.attributes) for each in seen.relationships)
+        ties = (
+            Tie(relationship.type, entities[relationship.target_id], relationship.attributes)
+            for relationship in seen.relationships
+        )
         return IdentitySnapshot(entities[self.npc_id], tuple(ties))
 
     def _require_same_character(self, npc_id: str | None) -> None:
@@ -194,7 +197,7 @@ def visible_world(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) 
 
 def sort_by_name(entities: tuple[Entity, ...] | list[Entity]) -> tuple[Entity, ...]:
     """Sort entities by name, then by id."""
-    return tuple(sorted(entities, key=lambda each: (each.name, each.id)))
+    return tuple(sorted(entities, key=lambda entity: (entity.name, entity.id)))
 
 
 def missing_entity_error(id: str) -> BadInput:
@@ -387,8 +390,8 @@ def query_entities(sight: CharacterView, *, most: int = 20) -> TextTool:
 
 def _ids_near(seen: VisibleWorld, name: str) -> set[str]:
     """Return the ids of the entities with a name, and of those directly related to them."""
-    ids = {each.id for each in seen.entities if each.name.casefold() == name.casefold()}
-    ends = ({each.source_id, each.target_id} for each in seen.relationships)
+    ids = {entity.id for entity in seen.entities if entity.name.casefold() == name.casefold()}
+    ends = ({relationship.source_id, relationship.target_id} for relationship in seen.relationships)
     return ids.union(*(ends_of_one for ends_of_one in ends if ends_of_one & ids))
 
 
@@ -396,9 +399,13 @@ def _format_entities(seen: VisibleWorld, entities: list[Entity], omitted: int) -
     names = {entity.id: _single_line(entity.name) for entity in seen.entities}
     listed = {entity.id for entity in entities}
     lines = [f"{names[e.id]} ({_single_line(e.type)}){_format_attributes(e.attributes)}" for e in entities]
-    related = (each for each in seen.relationships if listed & {each.source_id, each.target_id})
+    related = (
+        relationship
+        for relationship in seen.relationships
+        if listed & {relationship.source_id, relationship.target_id}
+    )
     lines += [_format_relationship(relationship, names) for relationship in related]
-    lines += [f"and {omitted} more: ask by name, type or near"] * (omitted > 0)
+    lines += [f"and {omitted} more: ask by name, type or near"] if omitted > 0 else []
     return "\n".join(lines)
 
 

@@ -148,9 +148,9 @@ def _read_existing(
     Some others may be included.
     """
     parameters: dict[str, Any] = {
-        "sources": uuids(*sorted({each.source_id for each in relationships})),
-        "targets": uuids(*sorted({each.target_id for each in relationships})),
-        "types": sorted({each.type for each in relationships}),
+        "sources": uuids(*sorted({relationship.source_id for relationship in relationships})),
+        "targets": uuids(*sorted({relationship.target_id for relationship in relationships})),
+        "types": sorted({relationship.type for relationship in relationships}),
     }
     attributes: dict[_RelationshipKey, Mapping[str, Json]] = {}
     supports: dict[_RelationshipKey, Supports] = {}

@@ -99,10 +99,10 @@ def build_thought(
             ThoughtStep(method=each.method, reason=each.reason, found=each.found) for each in result.trace
         ],
         nodes=nodes,
-        edges=[{"source": each.source, "type": each.type, "target": each.target} for each in context.edges],
-        limitations=[each.handle for each in context.limitations],
+        edges=[{"source": edge.source, "type": edge.type, "target": edge.target} for edge in context.edges],
+        limitations=[limitation.handle for limitation in context.limitations],
         plan=[f"{step.name}: {step.action}" for step in plan.steps] if isinstance(plan, Composition) else [],
-        playbooks=[f"{each.playbook}: {each.heading}" for each in sections],
+        playbooks=[f"{section.playbook}: {section.heading}" for section in sections],
         memories=memories,
         unsaid=list(unsaid),
         delegated=[dict(each) for each in delegated],
@@ -211,7 +211,7 @@ class ChatDone:
 
 
 def _nodes_json(nodes: tuple[CitableNode, ...]) -> list[Mapping[str, Json]]:
-    return [{"graph": each.graph, "id": each.id, "name": each.name} for each in nodes]
+    return [{"graph": node.graph, "id": node.id, "name": node.name} for node in nodes]
 
 
 ChatEvent = (

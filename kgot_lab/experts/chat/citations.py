@@ -48,7 +48,7 @@ class CitableNode(NamedTuple):
         These are its name, its id and the end of its id, each with or without its graph.
         """
         words = (self.name, self.id, re.split(r"[:/]", self.id)[-1])
-        return frozenset(_normalize(f"{prefix}{each}") for each in words for prefix in ("", f"{self.graph}:"))
+        return frozenset(_normalize(f"{prefix}{word}") for word in words for prefix in ("", f"{self.graph}:"))
 
 
 class CitableNodes:

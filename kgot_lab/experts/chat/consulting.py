@@ -112,7 +112,7 @@ def split_remote_name(text: str) -> tuple[str, str]:
 def require_known_peers(names: Sequence[str], consultants: Consultants | None) -> None:
     """Raise UnknownName if an expert of an unknown peer is named."""
     for peer, _ in map(split_remote_name, names):
-        known_peers = [] if consultants is None else [each.name for each in consultants.federation.peers]
+        known_peers = [] if consultants is None else [peer.name for peer in consultants.federation.peers]
         if peer not in known_peers:
             raise UnknownName("peer", peer, known_peers)
 

@@ -192,9 +192,9 @@ def prompt_context(known: KnownGraphs, result: SearchResult) -> PromptContext:
     shown = dict.fromkeys(hits)
     edges = tuple(edge for edge in result.edges if edge.source in shown or edge.target in shown)
     omitted = len(result_ids) - MAX_PROMPT_NODES
-    cut = [f"{omitted} nodes beyond {MAX_PROMPT_NODES}"] * (omitted > 0)
+    cut = [f"{omitted} nodes beyond {MAX_PROMPT_NODES}"] if omitted > 0 else []
     omitted = len(edges) - MAX_PROMPT_EDGES
-    cut += [f"{omitted} edges beyond {MAX_PROMPT_EDGES}"] * (omitted > 0)
+    cut += [f"{omitted} edges beyond {MAX_PROMPT_EDGES}"] if omitted > 0 else []
     edges = edges[:MAX_PROMPT_EDGES]
     ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
     prompt_ids = dict.fromkeys([*shown, *ends])
@@ -203,7 +203,9 @@ def prompt_context(known: KnownGraphs, result: SearchResult) -> PromptContext:
     limits = _collect_limitations(index, [*prompt_ids, *steps])
     limitation_ids = dict.fromkeys(each.id for those in limits.values() for each in those)
     limitations = (each for those in limits.values() for each in those)
-    workaround_ids = dict.fromkeys(id for each in limitations for id in each.workarounds if id in known.graph)
+    workaround_ids = dict.fromkeys(
+        id for limitation in limitations for id in limitation.workarounds if id in known.graph
+    )
     ids = dict.fromkeys([*prompt_ids, *limitation_ids, *workaround_ids, *steps])
     citable = {id: _citable_node(known, index, id) for id in ids}
     lines, cut_lines = _context_lines(index, result, citable, hits, edges, limits)
@@ -263,10 +265,12 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, request: PromptQ
     if request.remote:
         parts.append(f"[Remote Expert]\n{request.remote}")
     if request.sections:
-        texts = ((each, truncate_to_tokens(each.text, _PLAYBOOK_TOKENS)) for each in request.sections)
+        texts = (
+            (section, truncate_to_tokens(section.text, _PLAYBOOK_TOKENS)) for section in request.sections
+        )
         section_texts = "\n\n".join(f"{each.playbook}: {each.heading}\n{text}" for each, text in texts)
         parts.append(f"[Playbook Context]\n{section_texts}")
-    if remembered := "\n".join(f"- {_one_line(each)}" for each in request.memories):
+    if remembered := "\n".join(f"- {_one_line(memory)}" for memory in request.memories):
         parts.append(f"[Memory]\n{fence_text(remembered, 'earlier conversations')}")
     citable = (*context.citable, *request.remote_nodes)
     by_sentence = config.answers_in == "sentences" and bool(citable)
@@ -318,7 +322,9 @@ def _collect_limitations(index: GraphIndex, ids: Iterable[str]) -> dict[str, tup
         found = {index.graph.ids[row]: those for row, those in rows.items()}
         limits |= found
         limitations = (each for those in found.values() for each in those)
-        named = dict.fromkeys(id for each in limitations for id in (each.id, *each.workarounds))
+        named = dict.fromkeys(
+            id for limitation in limitations for id in (limitation.id, *limitation.workarounds)
+        )
         pending = [id for id in named if id not in seen]
     return limits
 
@@ -345,12 +351,12 @@ def _context_lines(
             whole = _one_line(str(text))
             limit = _PROSE_TOKENS if node.type in _PROSE_TYPES else _DESCRIPTION_TOKENS
             short = truncate_to_tokens(whole, limit)
-            cut += [f"the description of {_one_line(node.name)}"] * (short != whole)
+            cut += [f"the description of {_one_line(node.name)}"] if short != whole else []
             lines.append(f"  {_one_line(short)}")
     if edges:
         lines += ["Relationships:"] + [
-            f"  {_display_name(index, each.source)} --[{each.type}]--> {_display_name(index, each.target)}"
-            for each in edges
+            f"  {_display_name(index, edge.source)} --[{edge.type}]--> {_display_name(index, edge.target)}"
+            for edge in edges
         ]
     if limits:
         lines.append("Limitations:")
@@ -388,7 +394,7 @@ def _hint_lines(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Seq
 def _plan_lines(plan: Composition, citable: Mapping[str, CitableNode]) -> Iterator[str]:
     for number, step in enumerate(plan.steps, start=1):
         yield f"  Step {number}: {_one_line(step.name)} [Source: {_one_line(citable[step.tool].handle)}] -> {_one_line(step.action)}"
-    yield from (f"  Warning: {_one_line(each)}" for each in plan.warnings)
+    yield from (f"  Warning: {_one_line(warning)}" for warning in plan.warnings)
 
 
 def _is_fraction(value: object) -> bool:
@@ -422,7 +428,7 @@ def recall_messages(
     if not documents:
         return ()
     roles = {id: role for id, role, _ in messages}
-    texts = {each.id: " ".join(each.text.split())[:_MAX_MEMORY_LENGTH] for each in documents}
+    texts = {document.id: " ".join(document.text.split())[:_MAX_MEMORY_LENGTH] for document in documents}
     hits = bm25(documents).search(question).hits
     selected: dict[str, str] = {}
     for id, score in hits:

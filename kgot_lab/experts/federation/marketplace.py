@@ -108,7 +108,9 @@ def sign_capabilities(data: bytes, federation: Federation, experts: Iterable[Adv
     Raises RefusedEnvelope if the introduction is not accepted.
     """
     envelope, _ = federation.open_request(data, "introduction")
-    return federation.sign_reply("capabilities", {"experts": [each.to_json() for each in experts]}, envelope)
+    return federation.sign_reply(
+        "capabilities", {"experts": [expert.to_json() for expert in experts]}, envelope
+    )
 
 
 def request_offers(
@@ -197,7 +199,7 @@ class _Index(SentValue):
 
     @model_validator(mode="after")
     def _check_names(self) -> _Index:
-        if len({each.name for each in self.experts}) < len(self.experts):
+        if len({expert.name for expert in self.experts}) < len(self.experts):
             raise ValueError("it names an expert twice")
         return self
 
@@ -252,7 +254,7 @@ def publish_to_marketplace(
             existing = _parse_index(_read_from_folder(path, INDEX_FILE, MAX_INDEX_BYTES))
         others = (each for each in existing if each.name != name)
         entries = sorted([*others, added], key=lambda each: each.name)
-        index = {"version": 1, "experts": [each.to_json() for each in entries]}
+        index = {"version": 1, "experts": [entry.to_json() for entry in entries]}
         if (path / added.file).is_symlink() or (path / INDEX_FILE).is_symlink():
             raise BadInput("a marketplace has no links: take them out of its folder")
         write_atomically(path / added.file, data, "the exported expert")
@@ -305,7 +307,7 @@ def _parse_index(data: bytes) -> tuple[ListedExpert, ...]:
         index = _Index(**document)
     except BadInput as error:
         raise BadInput(f"the index of the marketplace: {error}") from None
-    return tuple(sorted(index.experts, key=lambda each: each.name))
+    return tuple(sorted(index.experts, key=lambda expert: expert.name))
 
 
 def _parse_object(data: bytes, label: str) -> dict[str, Any]:

@@ -178,9 +178,8 @@ class AuthMiddleware:
                 await self._app(scope, replay_body(body, receive), sender)
         except RequestRefused as refusal:
             await _refuse(sender, refusal, str(scope["path"]))
-        except (
-            asyncio.CancelledError
-        ):  # the server is shutting down; a response cut off in the middle shows that it is incomplete
+        # the server is shutting down; a response cut off in the middle shows that it is incomplete
+        except asyncio.CancelledError:
             if not sender.begun:
                 ending = RequestRefused(503, "ending", "this server is ending: ask again once it is back")
                 await _refuse(sender, ending, str(scope["path"]))

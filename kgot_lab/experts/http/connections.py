@@ -100,8 +100,8 @@ class _LimitedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        connections = [each for each in self.connections if isinstance(each, H11Protocol)]
-        addresses = [each.client[0] for each in connections if each.client]
+        connections = [connection for connection in self.connections if isinstance(connection, H11Protocol)]
+        addresses = [connection.client[0] for connection in connections if connection.client]
         same_client = addresses.count(self.client[0]) if self.client else 0
         if len(addresses) > self.limits.connections or same_client > self.limits.per_client:
             transport.write(_REFUSAL)

@@ -102,8 +102,8 @@ def learning_router(service: ExpertService, limiter: StreamLimiter, review_queue
     def list_decisions(who: Admin, id: _Id) -> Any:
         """List the last decisions on the graphs of an expert, the latest first."""
         ledger = review_queue.ledger
-        decisions = [each for name in service.expert(id).graphs for each in ledger.decisions(name)]
-        return sorted(decisions, key=lambda each: -each.number)
+        decisions = [decision for name in service.expert(id).graphs for decision in ledger.decisions(name)]
+        return sorted(decisions, key=lambda decision: -decision.number)
 
     @router.put("/proposals/{pid}/accepted", response_model=DecisionSummary, responses=NOT_FOUND)
     def accept(who: Admin, id: _Id, pid: _Id) -> Any:
@@ -201,8 +201,8 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
             for graph, report in reports.items()
             for each in report.found
         ]
-        watched = sum(each.watched for each in reports.values())
-        stale = sum(each.stale for each in reports.values())
+        watched = sum(report.watched for report in reports.values())
+        stale = sum(report.stale for report in reports.values())
         return replace_surrogates({"days": days, "watched": watched, "stale": stale, "drifted": drifted})
 
     @router.post("", response_model=ProposalSummary, status_code=201, responses=NOT_FOUND)

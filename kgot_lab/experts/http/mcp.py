@@ -78,8 +78,10 @@ def expert_tools(
     def list_experts() -> list[ExpertListed]:
         """List the experts, and what each knows."""
         return [
-            ExpertListed(id=each.id, name=each.name, description=each.description, graphs=list(each.graphs))
-            for each in service.tables.experts()
+            ExpertListed(
+                id=expert.id, name=expert.name, description=expert.description, graphs=list(expert.graphs)
+            )
+            for expert in service.tables.experts()
         ]
 
     @server.tool(annotations=writes)

@@ -80,7 +80,7 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
     @router.get("/models", response_model=dict[str, Any])
     def list_models(who: Caller) -> Any:
         """List the experts, each as a model."""
-        data = [_model_json(each.id, each.created_at.timestamp()) for each in service.tables.experts()]
+        data = [_model_json(expert.id, expert.created_at.timestamp()) for expert in service.tables.experts()]
         return {"object": "list", "data": data}
 
     @router.get("/models/{id}", response_model=dict[str, Any], responses=NOT_FOUND)
@@ -113,7 +113,7 @@ def _split_messages(messages: Sequence[CompletionMessage]) -> tuple[str, list[tu
 
     The wishes are its system messages.
     """
-    texts = [(each.role, each.text) for each in messages]
+    texts = [(message.role, message.text) for message in messages]
     wishes = "\n".join(text for role, text in texts if role in ("system", "developer"))
     others = ("system", "developer", "tool", "function")
     conversation = [(role, text) for role, text in texts if role not in others and text]

@@ -201,9 +201,9 @@ def _chat_routes(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         conversation, messages = service.conversation(cid, id, who.name)
         thumbs = service.tables.ratings(cid)
         shown = [
-            {"id": each.id, "role": each.role, "content": each.content, "timestamp": each.at}
-            | {"metadata": dict(each.metadata), "thumb": thumbs.get(each.id)}
-            for each in messages
+            {"id": message.id, "role": message.role, "content": message.content, "timestamp": message.at}
+            | {"metadata": dict(message.metadata), "thumb": thumbs.get(message.id)}
+            for message in messages
         ]
         begun = conversation.started_at
         return {"id": conversation.id, "expert_id": id, "started_at": begun, "messages": shown}
@@ -261,13 +261,13 @@ def _graph_routes(service: ExpertService) -> APIRouter:
             edges[edge.source].append({"type": edge.type, "target": edge.target})
         results = [
             {
-                "node": _node_json(graph, each.id, properties=True),
-                "score": each.score,
-                "method": each.method,
-                "edge_annotations": edges[each.id],
-                "limitations": [one._asdict() for one in result.limitations.get(each.id, ())],
+                "node": _node_json(graph, node.id, properties=True),
+                "score": node.score,
+                "method": node.method,
+                "edge_annotations": edges[node.id],
+                "limitations": [one._asdict() for one in result.limitations.get(node.id, ())],
             }
-            for each in result.nodes
+            for node in result.nodes
         ]
         plan, best = result.answers.get("compose_for"), result.intents.best
         return {
@@ -338,11 +338,11 @@ def _graph_routes(service: ExpertService) -> APIRouter:
                 "graph": db_id,
                 "node": neighbourhood.node._asdict(),
                 "properties": dict(neighbourhood.properties),
-                "limitations": [each._asdict() for each in neighbourhood.limitations],
-                "neighbours": [each._asdict() for each in neighbourhood.neighbours],
+                "limitations": [limitation._asdict() for limitation in neighbourhood.limitations],
+                "neighbours": [neighbour._asdict() for neighbour in neighbourhood.neighbours],
                 "edges": [
-                    {"source": each.source, "type": each.type, "target": each.target}
-                    for each in neighbourhood.edges
+                    {"source": edge.source, "type": edge.type, "target": edge.target}
+                    for edge in neighbourhood.edges
                 ],
                 "neighbours_in_all": neighbourhood.neighbours_in_all,
                 "edges_in_all": neighbourhood.edges_in_all,
@@ -353,10 +353,14 @@ def _graph_routes(service: ExpertService) -> APIRouter:
     def list_dimensions(who: Caller) -> Any:
         """List the 56 dimensions, and what the ends of each mean."""
         shown = []
-        for each in DIMENSIONS:
-            ends = {"low_description": each.low, "high_description": each.high, "range": [0.0, 1.0]}
-            shown.append({"name": each.name, "category": each.category, "description": str(each)} | ends)
-        counts = {name: sum(each.category == name for each in DIMENSIONS) for name in DIMENSION_CATEGORIES}
+        for dimension in DIMENSIONS:
+            ends = {"low_description": dimension.low, "high_description": dimension.high, "range": [0.0, 1.0]}
+            shown.append(
+                {"name": dimension.name, "category": dimension.category, "description": str(dimension)} | ends
+            )
+        counts = {
+            name: sum(dimension.category == name for dimension in DIMENSIONS) for name in DIMENSION_CATEGORIES
+        }
         return {"dimensions": shown, "total": len(shown), "categories": counts}
 
     return router

@@ -92,7 +92,7 @@ def _page_response(request: Request, name: str) -> Response:
     # revalidated each time, so that another version of the package shows at once
     headers = {"etag": file.tag, "cache-control": "no-cache"}
     tags = request.headers.get("if-none-match", "").split(",")
-    cached_tags = [each.strip().removeprefix("W/") for each in tags]
+    cached_tags = [tag.strip().removeprefix("W/") for tag in tags]
     if file.tag in cached_tags or "*" in cached_tags:
         return Response(status_code=304, headers=headers)
     return Response(file.body, media_type=file.kind, headers=headers)

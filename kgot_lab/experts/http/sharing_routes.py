@@ -140,7 +140,7 @@ def trials_router(service: ExpertService) -> APIRouter:
     def list_trials(who: Caller, id: _Id) -> Any:
         """List the trials of an expert, and what each shows so far."""
         service.expert(id)
-        return [_trial_json(service, id, each) for each in service.tables.trials(id)]
+        return [_trial_json(service, id, trial) for trial in service.tables.trials(id)]
 
     @router.post("", response_model=TrialSummary, status_code=201, responses=NOT_FOUND)
     def start_trial(who: Admin, id: _Id, sent: TrialRequest) -> Any:
@@ -153,7 +153,7 @@ def trials_router(service: ExpertService) -> APIRouter:
         """Stop a trial. Its results are kept."""
         trial_with_verdict(service.tables, id, tid, service.tables.now())
         service.tables.end_trial(tid)
-        (trial,) = (each for each in service.tables.trials(id) if each.id == tid)
+        (trial,) = (trial for trial in service.tables.trials(id) if trial.id == tid)
         return _trial_json(service, id, trial)
 
     return router

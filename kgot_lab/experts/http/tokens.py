@@ -58,7 +58,7 @@ def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> s
 def revoke_tokens(tables: ExpertTables, tenant: str) -> int:
     """Revoke all tokens of a tenant, and return how many were valid."""
     with tables.storage.changing():
-        count = sum(each.tenant == tenant for each in valid_tokens(tables))
+        count = sum(token.tenant == tenant for token in valid_tokens(tables))
         params = {"tenant": tenant, "at": to_micros(tables.now(), "now")}
         tables.storage.rows(sql.REVOKE_TENANT_TOKENS, params)
     return count

@@ -333,7 +333,7 @@ def _test_value(
 ) -> ContradictedDimension:
     value = float(graph.node(node).properties[dimension])
     wrong = "low" if value > 0.5 else "high"
-    against = tuple(each for each in statements if each.end == wrong)
+    against = tuple(statement for statement in statements if statement.end == wrong)
     p = binomial_tail(len(against), len(statements), error_rate)
     direction = "lower" if wrong == "low" else "higher"
     counts = len(against), len(statements) - len(against)

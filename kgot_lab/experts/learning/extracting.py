@@ -118,7 +118,7 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
         ):
             edits, quotes = nodes[new]
             edits.append(edit)
-            quotes += [change.quote] * (change.quote not in quotes)
+            quotes += [change.quote] if change.quote not in quotes else []
         else:
             standalone.append((edit, change.quote))
     read = ((tuple(dict.fromkeys(edits)), " … ".join(quotes)) for edits, quotes in nodes.values())
@@ -195,7 +195,8 @@ class _EditReader:
         if source == target:
             raise _ChangeRefused("both ends are the same")
         exists = source in self.graph and any(
-            each.target == target for each in self.graph.neighbours(source, "out", (stated.relation,))
+            neighbour.target == target
+            for neighbour in self.graph.neighbours(source, "out", (stated.relation,))
         )
         if exists != (stated.kind == "no edge"):
             raise _ChangeRefused("it is in the graph already" if exists else "there is no such edge")
@@ -235,8 +236,8 @@ def _read_values(stated: StatedChange, before: Json) -> Iterator[Json]:
     if stated.property in DIMENSIONS_BY_NAME or is_number:
         is_dimension = stated.property in DIMENSIONS_BY_NAME
         numbers = (float(each) for each in _NUMBER.findall(stated.quote))
-        stateds = (each for each in numbers if _equals_number(stated.value, each))
-        yield from (each for each in stateds if not is_dimension or 0 <= each <= 1)
+        stateds = (number for number in numbers if _equals_number(stated.value, number))
+        yield from (stated for stated in stateds if not is_dimension or 0 <= stated <= 1)
     elif stated.property == "description" or isinstance(before, str):
         text = " ".join(original_spelling(stated.value, stated.quote).split())
         if text and text.isprintable():

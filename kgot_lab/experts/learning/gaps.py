@@ -105,10 +105,14 @@ def owner_questions(
     The questions of several people are the union of these. Joining them shows the words of one person to
     everyone who reads the report.
     """
-    thumbs = {each.message: each.thumb for each in tables.judged_answers(expert) if each.thumb is not None}
+    thumbs = {
+        answer.message: answer.thumb for answer in tables.judged_answers(expert) if answer.thumb is not None
+    }
     conversations, _ = tables.conversations(expert, owner, limit=limit)
     return tuple(
-        each for talk in conversations for each in question_records(tables.messages(talk.id), thumbs, graph)
+        record
+        for talk in conversations
+        for record in question_records(tables.messages(talk.id), thumbs, graph)
     )
 
 
@@ -148,16 +152,16 @@ def failure_patterns(
         raise BadInput("alpha lies between 0 and 1")
     by_kind: dict[tuple[str, str], list[QuestionRecord]] = defaultdict(list)
     spelled: dict[str, str] = {}
-    for each in questions:
-        if each.intent:
-            by_kind["intent", each.intent].append(each)
-        for word in dict.fromkeys(searched_words(each.question)):
+    for question in questions:
+        if question.intent:
+            by_kind["intent", question.intent].append(question)
+        for word in dict.fromkeys(searched_words(question.question)):
             spelled.setdefault(stem(word), word)
-        for root in {stem(word) for word in searched_words(each.question)}:
-            by_kind["word", root].append(each)
+        for root in {stem(word) for word in searched_words(question.question)}:
+            by_kind["word", root].append(question)
     tested = {kind: records for kind, records in sorted(by_kind.items()) if len(records) >= minimum}
-    failed = sum(bool(each.failures) for each in questions)
-    counts = {kind: sum(bool(each.failures) for each in records) for kind, records in tested.items()}
+    failed = sum(bool(question.failures) for question in questions)
+    counts = {kind: sum(bool(record.failures) for record in records) for kind, records in tested.items()}
     size = len(questions)
     corrected = holm(
         [hypergeometric_tail(counts[kind], len(records), failed, size) for kind, records in tested.items()]
@@ -167,7 +171,7 @@ def failure_patterns(
         if p <= alpha and counts[kind, name] >= minimum:
             shown, sizes = spelled[name] if kind == "word" else name, (len(records), counts[kind, name])
             patterns.append(FailurePattern(kind, shown, *sizes, p, _failed_ids(records)))
-    return tuple(sorted(patterns, key=lambda each: (each.p, each.kind, each.name)))
+    return tuple(sorted(patterns, key=lambda pattern: (pattern.p, pattern.kind, pattern.name)))
 
 
 def hypergeometric_tail(minimum: int, drawn: int, marked: int, population: int) -> float:
@@ -180,7 +184,7 @@ def hypergeometric_tail(minimum: int, drawn: int, marked: int, population: int) 
 
 
 def _failed_ids(records: Sequence[QuestionRecord]) -> tuple[str, ...]:
-    return tuple(each.message for each in records if each.failures)
+    return tuple(record.message for record in records if record.failures)
 
 
 _DEFAULT_CONFIG = RetrievalConfig()

@@ -42,7 +42,7 @@ class NodeMatches:
                 scores[self.graph.row(id)] = min(1.0, max(0.0, score))
             return scores
         total, count = 0.0, len(self.graph)
-        for word in {stem(each) for each in searched_words(question)}:
+        for word in {stem(word) for word in searched_words(question)}:
             rows = self._index.rows_by_stem.get(word, frozenset())
             weight = float(np.log(1 + (count - len(rows) + 0.5) / (len(rows) + 0.5)))
             scores[list(rows)] += weight
@@ -89,7 +89,7 @@ class ProposedRegion:
     @property
     def ends(self) -> tuple[str, ...]:
         """The nodes that it would be joined with, the nearest first."""
-        return tuple(each.end for each in self.edges)
+        return tuple(edge.end for edge in self.edges)
 
     def __str__(self) -> str:
         likely = ", ".join(f"{name} {share:.0%}" for name, share in self.types[:3])
@@ -196,7 +196,7 @@ def region_proposal(
         raise BadInput("give the node a name that no node has")
     edges = [most_frequent_edge(graph, type, end) for end in region.ends[:MAX_EDGES]]
     new_edges = [
-        EdgeToAdd(id, each.type, each.end) if each.outwards else EdgeToAdd(each.end, each.type, id)
-        for each in edges
+        EdgeToAdd(id, edge.type, edge.end) if edge.outwards else EdgeToAdd(edge.end, edge.type, id)
+        for edge in edges
     ]
     return GraphProposal(name, (NodeToAdd(id, type, title), *new_edges))

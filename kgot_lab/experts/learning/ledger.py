@@ -158,7 +158,7 @@ class GraphProposal:
 
     def to_text(self) -> str:
         """Return the proposal as JSON text."""
-        edits = [{"edit": type(each).__name__, **asdict(each)} for each in self.edits]
+        edits = [{"edit": type(edit).__name__, **asdict(edit)} for edit in self.edits]
         return json.dumps({"graph": self.graph, "edits": edits}, sort_keys=True)
 
     @staticmethod
@@ -191,8 +191,8 @@ def plan_change(
     """
     editor = Editor(graph, by=by, now=now)
     warnings: set[Fault] = set()
-    for each in edits:
-        result = _apply_edit(editor, each)
+    for edit in edits:
+        result = _apply_edit(editor, edit)
         warnings = (warnings | set(result.broken)) - set(result.mended)
     return PlannedChange(graph.diff(editor.graph), editor.graph, tuple(sorted(warnings, key=str)))
 

@@ -44,8 +44,10 @@ def apply_decisions(
     `graph` is its name and `base` the graph as read. Also returns the numbers of the decisions that no longer
     fit, because the graph was changed otherwise.
     """
-    decisions = [each for each in reversed(ledger.decisions(graph, limit=_NO_LIMIT)) if each.settled]
-    undone, misfits = {each.undoes for each in decisions}, []
+    decisions = [
+        decision for decision in reversed(ledger.decisions(graph, limit=_NO_LIMIT)) if decision.settled
+    ]
+    undone, misfits = {decision.undoes for decision in decisions}, []
     for verdict in decisions:
         if verdict.action != "accept" or verdict.number in undone:
             continue
@@ -152,7 +154,9 @@ class GraphReviewer:
         """Apply a recorded decision to the graph, and mark it as settled, with a lock against `settle`."""
         failure: LabError | None = None
         with self.ledger.storage.changing():
-            if verdict.number not in {each.number for each in self.ledger.unsettled_decisions(self.graph)}:
+            if verdict.number not in {
+                decision.number for decision in self.ledger.unsettled_decisions(self.graph)
+            }:
                 raise BadInput(
                     "somebody settled the ledger between the decision and the change: decide again"
                 )
@@ -250,7 +254,7 @@ class ReviewQueue:
         name, llm = configured.graphs[0], self.service.models.open_model(configured.models.get("chat"))
         graph = self.service.graphs.graph(name)
         queued: list[StoredProposal] = []
-        for message in [each for each in messages if each.role == "user"][-_MAX_MESSAGES:]:
+        for message in [message for message in messages if message.role == "user"][-_MAX_MESSAGES:]:
             source = ProposalSource(message.id, conversation, owner)
             text = message.content
             queued += learn_from_message(self.ledger, llm, graph, name=name, text=text, source=source)

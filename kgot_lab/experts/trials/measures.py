@@ -160,7 +160,7 @@ def find_measure(name: str) -> TrialMeasure:
 
 def sort_by_settled(outcomes: Sequence[TrialOutcome]) -> list[TrialOutcome]:
     """Sort outcomes by the time they were settled, then by conversation and content."""
-    return sorted(outcomes, key=lambda each: (each.at, each.unit, repr(each)))
+    return sorted(outcomes, key=lambda outcome: (outcome.at, outcome.unit, repr(outcome)))
 
 
 def values_by_variant(

@@ -75,7 +75,7 @@ def invalid_reasons(outcomes: Sequence[TrialOutcome], shares: tuple[float, float
     if in_both := units["a"].keys() & units["b"].keys():
         text = f"{_format_count(len(in_both))} in both variants: their outcomes belong to neither"
         reasons.append(NoWinnerReason("moved", text, invalid=True))
-    known = [each for each in outcomes if each.digest]
+    known = [outcome for outcome in outcomes if outcome.digest]
     digests = {variant: {each.digest for each in known if each.variant == variant} for variant in VARIANTS}
     for variant, configurations in digests.items():
         if len(configurations) > 1:
@@ -146,9 +146,9 @@ def _conversations_by_variant(outcomes: Sequence[TrialOutcome]) -> dict[TrialVar
     """Return the conversations of each variant in time order, and whether any of their answers was judged."""
     units: dict[TrialVariant, dict[str, bool]] = {variant: {} for variant in VARIANTS}
     judged = TRIAL_MEASURES["thumbs"].value
-    for each in outcomes:
-        conversations = units[each.variant]
-        conversations[each.unit] = conversations.get(each.unit, False) or judged(each) is not None
+    for outcome in outcomes:
+        conversations = units[outcome.variant]
+        conversations[outcome.unit] = conversations.get(outcome.unit, False) or judged(outcome) is not None
     return units
 
 
@@ -257,7 +257,7 @@ def trial_verdict(outcomes: Sequence[TrialOutcome], plan: TrialPlan | None = Non
     computed from the others. Raises BadInput if the outcomes are of several trials, or there are none.
     """
     plan = plan or TrialPlan()
-    tests = sorted({each.test_id for each in outcomes})
+    tests = sorted({outcome.test_id for outcome in outcomes})
     if len(tests) != 1:
         raise BadInput(
             f"a verdict is on the outcomes of one trial, not of {len(tests)}: {', '.join(tests[:3]) or 'there are none yet'}"
@@ -352,11 +352,11 @@ def trial_with_verdict(
 
     Raises NotFound if there is no such trial.
     """
-    trials = [each for each in tables.trials(expert) if each.id == id]
+    trials = [trial for trial in tables.trials(expert) if trial.id == id]
     if not trials:
         raise NotFound("trial")
     (trial,) = trials
-    judged = (_trial_outcome(each, id, now) for each in tables.judged_answers(expert))
+    judged = (_trial_outcome(answer, id, now) for answer in tables.judged_answers(expert))
     outcomes = [outcome for outcome in judged if outcome is not None]
     return trial, trial_verdict(outcomes, _plan(trial)) if outcomes else None
 

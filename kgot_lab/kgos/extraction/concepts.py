@@ -141,7 +141,9 @@ _LIMITATION_WORDS = re.compile(
     r"hard|difficult|deprecated|approximat|sub\w+|exponential|very|too)",
     re.IGNORECASE,
 )
-_RATED_DIMENSIONS = {each.name: each for each in DIMENSIONS if each.name in NOT_EXTRACTABLE}
+_RATED_DIMENSIONS = {
+    dimension.name: dimension for dimension in DIMENSIONS if dimension.name in NOT_EXTRACTABLE
+}
 
 
 class PassageForm(BaseModel):
@@ -249,13 +251,13 @@ def parse_about(passage: Passage, reply: str) -> ReadPassage:
     absent = [keyword for keyword in about.keywords if not contains_words(keyword, passage.text)]
     refused = [f"keyword {keyword}: it is not in the passage" for keyword in absent]
     rated: dict[str, Rated] = {}
-    for each in about.dimensions:
-        if each.dimension not in _RATED_DIMENSIONS:
-            refused.append(f"dimension {each.dimension}: there is none of this name that has to be read")
-        elif not _is_span(each.quote, passage.text):
-            refused.append(f"dimension {each.dimension}: its quotation is not in the passage")
+    for dimension in about.dimensions:
+        if dimension.dimension not in _RATED_DIMENSIONS:
+            refused.append(f"dimension {dimension.dimension}: there is none of this name that has to be read")
+        elif not _is_span(dimension.quote, passage.text):
+            refused.append(f"dimension {dimension.dimension}: its quotation is not in the passage")
         else:
-            rated.setdefault(each.dimension, each)
+            rated.setdefault(dimension.dimension, dimension)
     keywords = tuple(dict.fromkeys(k.casefold() for k in about.keywords if contains_words(k, passage.text)))
     return ReadPassage(passage, (), keywords, tuple(rated.values()), tuple(refused))
 
@@ -313,7 +315,7 @@ def estimate_reading(
     passages: Sequence[Passage], *, about: bool = True, rate: Rate | None = None
 ) -> CostEstimate:
     """Estimate the calls, tokens, seconds and dollars to read some passages, if none was read before."""
-    prompts = [ask(each) for ask, _ in _prompts_and_parsers(about) for each in passages]
+    prompts = [ask(passage) for ask, _ in _prompts_and_parsers(about) for passage in passages]
     counts = [sum(estimate_tokens(message.text) for message in prompt.messages) for prompt in prompts]
     sizes = {str(number): (count, _USUAL_REPLY_TOKENS) for number, count in enumerate(counts)}
     return estimate(dict.fromkeys(sizes, 1), sizes, rate or Rate())

@@ -65,8 +65,8 @@ class ExtractionCache:
 
     def store_graph(self, key: bytes, linked: LinkedGraph) -> None:
         """Store a graph."""
-        nodes = [[each.id, list(each.labels), each.properties] for each in linked.graph.nodes]
-        edges = [[each.source, each.type, each.target, each.properties] for each in linked.graph.edges]
+        nodes = [[node.id, list(node.labels), node.properties] for node in linked.graph.nodes]
+        edges = [[edge.source, edge.type, edge.target, edge.properties] for edge in linked.graph.edges]
         values = {"nodes": nodes, "edges": edges, "sites": linked.sites, "resolved": linked.resolved}
         self._graphs.write([(key, _pack(values))])
 

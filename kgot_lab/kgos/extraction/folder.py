@@ -40,10 +40,11 @@ from kgot_lab.kgos.extraction.linking import link_facts
 from kgot_lab.text.cleaning import format_count
 
 _ENDINGS_TEXT = ", ".join(READ_ENDINGS)
+# bytes at most
 _MAX_FILE_BYTES = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
     **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
-}  # bytes at most
+}
 # folders of installed packages and of generated files
 _IGNORED_FOLDERS = ("node_modules", "__pycache__", "site-packages")
 _BATCH_SIZE = 64  # files cached together; with workers, files per thread, for at most _MOST_LOTS threads
@@ -143,7 +144,7 @@ def extract_folder(
         reader.read,
         reader.reused,
         skipped,
-        tuple(Remark(each.path, each.remark) for each in files if each.remark),
+        tuple(Remark(file.path, file.remark) for file in files if file.remark),
         found.sites,
         found.resolved,
         dict(sorted(listing.passed_over.items())),

@@ -46,7 +46,7 @@ def link_facts(files: Sequence[FileFacts], names: ModuleNames, root: str) -> Lin
 
     `root` is the name of the folder.
     """
-    files = sorted(files, key=lambda each: each.path)
+    files = sorted(files, key=lambda file: file.path)
     builder = _GraphBuilder(files, root)
     builder.add_folders()
     program = Program.of(files, names)
@@ -93,7 +93,7 @@ class _GraphBuilder:
         for facts in files:
             for definition in facts.definitions[1:]:
                 # a package may have a function with the name of one of its modules
-                self.id_of[definition.id] = definition.id + "()" * (definition.id in modules)
+                self.id_of[definition.id] = definition.id + ("()" if definition.id in modules else "")
         for facts in files:
             for definition in facts.definitions[1:]:
                 self._add_definition(definition, facts)
@@ -196,7 +196,7 @@ class _GraphBuilder:
         stem = target.removesuffix(".js").removesuffix(".mjs").removesuffix(".cjs").removesuffix(".jsx")
         bases = (target, stem, f"{target}/index")
         candidates = (target, *(f"{base}{ending}" for base in bases for ending in SCRIPT_ENDINGS))
-        return next((self.by_path[each] for each in candidates if each in self.by_path), "")
+        return next((self.by_path[candidate] for candidate in candidates if candidate in self.by_path), "")
 
     def add_script_edges(self) -> None:
         """Add edges for what scripts call and inherit from, resolved through imports and exports."""

@@ -99,10 +99,10 @@ class CodeView:
             by_name[str(self._property(id, "name"))].append(id)
         used: dict[str, str] = {}
         for id in (*self.functions(), *self._of_type["class"]):
-            for each in self.decorators(id):
-                name = each.partition("(")[0].rpartition(".")[2]
+            for decorator in self.decorators(id):
+                name = decorator.partition("(")[0].rpartition(".")[2]
                 if len(by_name[name]) == 1:
-                    used.setdefault(by_name[name][0], f"@{each}")
+                    used.setdefault(by_name[name][0], f"@{decorator}")
         return used
 
     def imports(self, id: str) -> list[str]:
@@ -114,7 +114,7 @@ class CodeView:
 
     def _property_texts(self, id: str, name: str) -> list[str]:
         values = self._property(id, name)
-        return [str(each) for each in values] if isinstance(values, list) else []
+        return [str(value) for value in values] if isinstance(values, list) else []
 
 
 def import_cycles(view: CodeView) -> list[list[str]]:
@@ -125,7 +125,9 @@ def import_cycles(view: CodeView) -> list[list[str]]:
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph((id, other) for id in view.modules() for other in view.imports(id))
-    return sorted(sorted(each) for each in nx.strongly_connected_components(graph) if len(each) > 1)
+    return sorted(
+        sorted(component) for component in nx.strongly_connected_components(graph) if len(component) > 1
+    )
 
 
 # Templates of patterns: a description, alternatives, and how a graph of code shows an instance. The names are
@@ -211,7 +213,7 @@ def _strategy(view: CodeView) -> _Instances:
         heirs = view.subclasses(id)
         public = {name for name in methods if not name.startswith("_")}
         shared = sorted(name for name in public if "abstract" in view.marks(f"{id}.{name}"))
-        if len(heirs) >= 2 and shared and sum(bool(set(shared) & view.methods(each)) for each in heirs) >= 2:
+        if len(heirs) >= 2 and shared and sum(bool(set(shared) & view.methods(heir)) for heir in heirs) >= 2:
             yield id, f"{len(heirs)} classes do {', '.join(shared[:3])} each in its way"
 
 
@@ -240,7 +242,7 @@ def _visitor(view: CodeView) -> _Instances:
 def _observer(view: CodeView) -> _Instances:
     """Others ask to be told of what happens."""
     for id, methods in view.classes():
-        seen = next((each for each in _OBSERVER_METHODS if each <= methods), None)
+        seen = next((method for method in _OBSERVER_METHODS if method <= methods), None)
         if seen:
             yield id, f"others are told: {', '.join(sorted(seen))}"
 
@@ -278,7 +280,11 @@ def _decorator(view: CodeView) -> _Instances:
 def _value_object(view: CodeView) -> _Instances:
     """A value of several parts that never changes."""
     for id, _ in view.classes():
-        frozen = [each for each in view.decorators(id) if "dataclass" in each and "frozen=True" in each]
+        frozen = [
+            decorator
+            for decorator in view.decorators(id)
+            if "dataclass" in decorator and "frozen=True" in decorator
+        ]
         if frozen or view.external_bases(id) & {"typing.NamedTuple", "NamedTuple"}:
             yield id, "a frozen data class" if frozen else "a named tuple"
 
@@ -320,7 +326,7 @@ def _long_function(view: CodeView) -> _Instances:
 def _long_parameter_list(view: CodeView) -> _Instances:
     """A function that is given more than one keeps in mind."""
     for id in view.functions():
-        remarks = [each for each in view.marks(id) if each.endswith(" parameters")]
+        remarks = [mark for mark in view.marks(id) if mark.endswith(" parameters")]
         if remarks:
             yield id, remarks[0]
 

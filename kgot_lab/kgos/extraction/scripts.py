@@ -100,36 +100,36 @@ class _ScriptReader:
             target = self._import_target(_string(source))
             self._add_reference(self.path, "imports", target, node)
             clause = _child(node, "export_clause")
-            for each in clause.named_children if clause is not None else ():
-                name = _name(each)
-                alias = _text(_field(each, "alias")) or name
+            for child in clause.named_children if clause is not None else ():
+                name = _name(child)
+                alias = _text(_field(child, "alias")) or name
                 self._add_reference(self.path, "exports", f"{target}#{name}", node, alias)
             if clause is None:
                 self._add_reference(self.path, "exports", f"{target}#*", node, "*")
         elif node.type == "export_statement" and (clause := _child(node, "export_clause")) is not None:
             for (
-                each
+                child
             ) in clause.named_children:  # export {a as b}: a name of this file, or one that was imported
-                name = _name(each)
+                name = _name(child)
                 target = scope.names.get(name, f"{self.path}#{name}")
-                self._add_reference(self.path, "exports", target, node, _text(_field(each, "alias")) or name)
+                self._add_reference(self.path, "exports", target, node, _text(_field(child, "alias")) or name)
         elif node.type in ("lexical_declaration", "variable_declaration"):
-            for each in node.named_children:
-                value = _field(each, "value") if each.type == "variable_declarator" else None
+            for child in node.named_children:
+                value = _field(child, "value") if child.type == "variable_declarator" else None
                 if value is not None and (module := _required_module(value)):
-                    self._bind(_field(each, "name"), self._import_target(module), scope)
+                    self._bind(_field(child, "name"), self._import_target(module), scope)
 
     def _bind_imports(self, module: str, node: Any, scope: _ScriptScope) -> None:
         target = self._import_target(module)
         self._add_reference(self.path, "imports", target, node)
-        for clause in (each for each in node.named_children if each.type == "import_clause"):
-            for each in clause.named_children:
-                if each.type == "identifier":
-                    scope.names[_text(each)] = f"{target}#default"
-                elif each.type == "namespace_import":
-                    scope.names[_text(each.named_children[0])] = f"{target}#*"
-                elif each.type == "named_imports":
-                    for one in each.named_children:
+        for clause in (child for child in node.named_children if child.type == "import_clause"):
+            for child in clause.named_children:
+                if child.type == "identifier":
+                    scope.names[_text(child)] = f"{target}#default"
+                elif child.type == "namespace_import":
+                    scope.names[_text(child.named_children[0])] = f"{target}#*"
+                elif child.type == "named_imports":
+                    for one in child.named_children:
                         name = _name(one)
                         scope.names[_text(_field(one, "alias")) or name] = f"{target}#{name}"
 
@@ -137,12 +137,12 @@ class _ScriptReader:
         if pattern.type == "identifier":
             scope.names[_text(pattern)] = f"{target}#*"
         elif pattern.type == "object_pattern":
-            for each in pattern.named_children:
-                if each.type == "shorthand_property_identifier_pattern":
-                    scope.names[_text(each)] = f"{target}#{_text(each)}"
-                elif each.type == "pair_pattern":
-                    key = _text(_field(each, "key"))
-                    scope.names[_text(_field(each, "value"))] = f"{target}#{key}"
+            for child in pattern.named_children:
+                if child.type == "shorthand_property_identifier_pattern":
+                    scope.names[_text(child)] = f"{target}#{_text(child)}"
+                elif child.type == "pair_pattern":
+                    key = _text(_field(child, "key"))
+                    scope.names[_text(_field(child, "value"))] = f"{target}#{key}"
 
     def _import_target(self, module: str) -> str:
         """Return the path that an import means from this file, or the package of a bare name."""
@@ -159,10 +159,10 @@ class _ScriptReader:
             if node.type in (*_FUNCTIONS, *_CLASSES) and (name := _name(node)):
                 scope.names[name] = self._definition_id(scope, name)
             elif node.type in ("lexical_declaration", "variable_declaration"):
-                for each in node.named_children:
-                    value = _field(each, "value") if each.type == "variable_declarator" else None
+                for child in node.named_children:
+                    value = _field(child, "value") if child.type == "variable_declarator" else None
                     if value is not None and value.type in (*_FUNCTIONS, *_CLASSES):
-                        scope.names[_name(each)] = self._definition_id(scope, _name(each))
+                        scope.names[_name(child)] = self._definition_id(scope, _name(child))
 
     def _definition_id(self, scope: _ScriptScope, name: str) -> str:
         return f"{scope.id}#{name}" if scope.id == self.path else f"{scope.id}.{name}"
@@ -183,7 +183,7 @@ class _ScriptReader:
         elif node.type == "export_statement":
             declared = _field(node, "declaration")
             named = declared if declared is not None else _field(node, "value")
-            if named is not None and any(each.type == "default" for each in node.children):
+            if named is not None and any(child.type == "default" for child in node.children):
                 name = _text(named) if named.type == "identifier" else _name(named) or "default"
                 if name != "default":
                     target = scope.names.get(name, f"{self.path}#{name}")
@@ -224,11 +224,11 @@ class _ScriptReader:
             if base is not None and (target := self._resolve(base, scope)):
                 self._add_reference(id, "inherits_from", target, node)
         inner = _ScriptScope(id, id, dict(scope.names))
-        for each in _field(node, "body").named_children:
-            if each.type == "method_definition":
-                self._read_function(each, _name(each), inner)
+        for child in _field(node, "body").named_children:
+            if child.type == "method_definition":
+                self._read_function(child, _name(child), inner)
             else:
-                self._read_node(each, inner)
+                self._read_node(child, inner)
 
     def _read_function(self, node: Any, name: str, scope: _ScriptScope, from_node: Any = None) -> None:
         body = _field(node, "body")
@@ -299,7 +299,7 @@ def _string(node: Any) -> str:
 
 
 def _child(node: Any, type: str) -> Any:
-    return next((each for each in node.named_children if each.type == type), None)
+    return next((child for child in node.named_children if child.type == type), None)
 
 
 def _required_module(node: Any) -> str:
@@ -342,5 +342,5 @@ def _first_error_line(root: Any) -> int:
         node = waiting.pop()
         if node.type == "ERROR" or node.is_missing:
             return int(node.start_point[0]) + 1
-        waiting.extend(each for each in reversed(node.children) if each.has_error or each.is_missing)
+        waiting.extend(child for child in reversed(node.children) if child.has_error or child.is_missing)
     return 1

@@ -45,7 +45,7 @@ class _Section(NamedTuple):
 def split_document(tokens: Sequence[Any], document: Definition, description: str) -> list[Definition]:
     """Split the markdown-it tokens of a document into sections, and long sections into parts, in order.
 
-    The text `told`, which describes the document, is left out of the first section. Each section is named by
+    The text `description`, which describes the document, is left out of the first section. Each section is named by
     its heading and the one above it, as in "Limits (Rust)", since many files repeat the same heading.
     """
     ids: set[str] = set()
@@ -163,7 +163,7 @@ def prose_facts(text: str, path: str) -> FileFacts:
     about = first if not headings[1:] else f"{first} Sections: {'; '.join(headings[1:_MAX_HEADINGS])}".strip()
     itself = Definition(path, "document", title, 1, text.count("\n") + 1, "", about)
     sections = split_document(tokens, itself, first)
-    remark = f"only its first {_MAX_SECTIONS:,} sections were kept" * (len(sections) > _MAX_SECTIONS)
+    remark = f"only its first {_MAX_SECTIONS:,} sections were kept" if len(sections) > _MAX_SECTIONS else ""
     definitions = (itself, *sections[:_MAX_SECTIONS])
     return FileFacts(path, "markdown", definitions, tuple(references.values()), remark)
 
@@ -218,7 +218,7 @@ def settings_facts(text: str, path: str) -> FileFacts:
     description = f"{len(whole)} entries" if isinstance(whole, list) else "one value"
     if keys:
         description = f"settings: {', '.join(keys[:_MAX_KEYS])}"
-    description += ", …" * (len(keys) > _MAX_KEYS)
+    description += ", …" if len(keys) > _MAX_KEYS else ""
     itself = Definition(path, "config", PurePosixPath(path).name, 1, text.count("\n") + 1, "", description)
     lines = _LineIndex(text)
     references: dict[str, Reference] = {}
@@ -230,7 +230,7 @@ def settings_facts(text: str, path: str) -> FileFacts:
         for target in _named_targets(pointer, value):
             place = ".".join(map(str, pointer))
             references.setdefault(target, Reference(path, "configures", target, lines.line_of(value), place))
-    remark = f"only its first {_MAX_VALUES:,} values were looked at" * (value_count > _MAX_VALUES)
+    remark = f"only its first {_MAX_VALUES:,} values were looked at" if value_count > _MAX_VALUES else ""
     return FileFacts(path, form[1:], (itself,), tuple(references.values()), remark)
 
 

@@ -187,7 +187,7 @@ def critical_components(
         "dependants": _count_dependants(graph),
         "bottleneck": np.array([cuts.get(row, 0) for row in range(size)], float),
     }
-    measures["priority"] = np.mean([_divide_by_max(each) for each in measures.values()], axis=0)
+    measures["priority"] = np.mean([_divide_by_max(measure) for measure in measures.values()], axis=0)
     order = np.lexsort((index.name_order, -measures[metric])).tolist()
     own_labels = [label for label in index.rows_by_label if label != PACKAGE_LABEL]
     listed_types = types or own_labels or index.rows_by_label

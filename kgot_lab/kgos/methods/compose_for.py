@@ -186,7 +186,9 @@ def _choose_nodes(graph: PropertyGraph, parts: Sequence[str]) -> tuple[list[Plan
     for part in parts:
         nearest = want_to(graph, part, 3 * _CANDIDATES_PER_PART).nodes
         candidates = [node for node in nearest if graph.row(node.id) not in limiting][:_CANDIDATES_PER_PART]
-        free: list[NodeHit] = [each for each in candidates if each.id not in {step.tool for step in steps}]
+        free: list[NodeHit] = [
+            candidate for candidate in candidates if candidate.id not in {step.tool for step in steps}
+        ]
         if free:
             others = tuple(each.id for each in free[1:])
             steps.append(PlanStep(free[0].id, free[0].name, part, free[0].score, others))
@@ -287,9 +289,9 @@ def _format_conflict(index: GraphIndex, pair: tuple[str, str], steps: Sequence[P
     """Format a conflict, with alternatives to either step that do not conflict with the rest of the plan."""
     tools = [step.tool for step in steps]
     instead = []
-    for step in (each for each in steps if each.tool in pair):
+    for step in (step for step in steps if step.tool in pair):
         rest = [index.graph.row(tool) for tool in tools if tool != step.tool]
-        for other in (each for each in step.alternatives if each not in tools):
+        for other in (alternative for alternative in step.alternatives if alternative not in tools):
             pairs = _pairs_joined_by(index, [index.graph.row(other), *rest], _CONFLICT_TYPES)
             if not any(other in pair for pair in pairs):
                 instead.append(f"{other} instead of {step.tool}")

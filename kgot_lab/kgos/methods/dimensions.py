@@ -84,7 +84,7 @@ def select_rows(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolCo
         is_inside = within_bounds(column.values, each)
         missing = int(np.isnan(column.values).sum()) - len(column.odd)
         outside = len(is_inside) - int(is_inside.sum()) - missing - len(column.odd)
-        reasons = [f"{outside:,} outside"] + [f"{missing:,} without a value"] * (missing > 0)
+        reasons = [f"{outside:,} outside"] + ([f"{missing:,} without a value"] if missing > 0 else [])
         if column.odd:
             values = {index.graph.ids[row]: index.graph.node_properties[row][name] for row in column.odd[:3]}
             named = ", ".join(f"{id} has {value!r}" for id, value in values.items())
@@ -148,7 +148,7 @@ def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionP
     """
     index = graph_index(graph)
     first, second = _dimension_values(index, node), _dimension_values(index, other)
-    named = [each for each in DIMENSIONS if each.name in first or each.name in second]
+    named = [dimension for dimension in DIMENSIONS if dimension.name in first or dimension.name in second]
     rows = tuple(
         ProfileRow(d.name, d.category, d.low, d.high, first.get(d.name), second.get(d.name)) for d in named
     )
@@ -163,5 +163,9 @@ def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionP
 
 def _dimension_values(index: GraphIndex, node: str) -> Mapping[str, float]:
     known = index.graph.node_properties[index.row(node)]
-    values = {each.name: to_number(known[each.name]) for each in DIMENSIONS if each.name in known}
+    values = {
+        dimension.name: to_number(known[dimension.name])
+        for dimension in DIMENSIONS
+        if dimension.name in known
+    }
     return {name: value for name, value in values.items() if 0 <= value <= 1}

@@ -78,7 +78,7 @@ class MethodResult:
 
     def _notes(self) -> list[str]:
         left = len(self.rows()) - _MAX_ROWS
-        return [f"… and {format_count(left, 'row')} more; frame() has all"] * (left > 0) + [
+        return ([f"… and {format_count(left, 'row')} more; frame() has all"] if left > 0 else []) + [
             printable_line(each) for each in self.why
         ]
 

@@ -122,7 +122,7 @@ class Capability(MethodResult):
     @property
     def ids(self) -> list[str]:
         """The node of the verdict, its limitations, their workarounds, and its prerequisites."""
-        limits = (each.id for each in self.limitations)
+        limits = (limitation.id for limitation in self.limitations)
         return list(dict.fromkeys(filter(None, [self.node, *limits, *self.workarounds, *self.prerequisites])))
 
     @property
@@ -160,21 +160,21 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = MIN_COVERA
         who, near = "no node", ", and none holds a word"
         if shares:
             nearest, share = shares[0]
-            who += " but a limitation" * (share >= covered)
+            who += " but a limitation" if share >= covered else ""
             near = f"; nearest is {graph.ids[nearest]} with {share:.2f}"
             near += f", which limits {graph.ids[limited[nearest]]}" if nearest in limited else ""
         why_unknown = f"{who} holds {covered:g} of what is asked{near}"
         return Capability(capability, "unknown", "", (), (), (), (why_unknown,))
     row, node = rows[0], graph.ids[rows[0]]
     limitations = limitations_by_row(index, [row]).get(row, ())
-    blocking = [each.id for each in limitations if each.blocking]
+    blocking = [limitation.id for limitation in limitations if limitation.blocking]
     status: CapabilityStatus = "no" if blocking else "yes_with_limitations" if limitations else "yes"
     why = [f"{node} holds {shares[[each for each, _ in shares].index(row)][1]:.2f} of what is asked"]
     why += [f"blocked by {', '.join(blocking)}, without a workaround"] if blocking else []
     why += ["no limitation is known"] if not limitations else []
     prerequisites = tuple(graph.ids[each] for each in index.outgoing(row, ("requires",)))
     why += [f"requires {', '.join(prerequisites)}"] if prerequisites else []
-    others = tuple(graph.ids[each] for each in rows[1:])
+    others = tuple(graph.ids[row] for row in rows[1:])
     return Capability(capability, status, node, limitations, prerequisites, others, tuple(why))
 
 
@@ -219,7 +219,7 @@ def _best_matches(index: GraphIndex, capability: str) -> list[tuple[int, float]]
     coverage = {row: sum(weight[word] for word in words if row in holding[word]) / total for row in rows}
     shares = [(row, 1.0 if row in named else coverage[row]) for row in rows]
     # ties keep the order of text search
-    return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[:_MAX_CANDIDATES]
+    return sorted(shares, key=lambda share: (-share[1], share[0] not in named))[:_MAX_CANDIDATES]
 
 
 def _name_is_in_query(index: GraphIndex, row: int, words: set[str]) -> bool:

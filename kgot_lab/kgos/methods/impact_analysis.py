@@ -66,7 +66,7 @@ class Impact(MethodResult):
     @property
     def ids(self) -> list[str]:
         """The node and those that a change of it reaches."""
-        return [self.node, *(each.id for each in self.nodes)]
+        return [self.node, *(node.id for node in self.nodes)]
 
     @property
     def total_impacted(self) -> int:
@@ -256,4 +256,4 @@ def _describe_followed_edges(
     meant["both"] = "to what depends on it and on what it does"
     followed = (type_weights[0::2] + type_weights[1::2]).tolist()
     left = sorted(name for name, has in zip(index.graph.type_names, followed, strict=True) if not has)
-    return f"edges followed {meant[direction]}" + f"; not followed: {', '.join(left)}" * bool(left)
+    return f"edges followed {meant[direction]}" + (f"; not followed: {', '.join(left)}" if left else "")

@@ -189,7 +189,7 @@ class Intents(MethodResult):
         return []
 
     def rows(self) -> Sequence[tuple[object, ...]]:
-        return [(each[0], each.score, each.confidence, *each[2:]) for each in self.intents]
+        return [(intent[0], intent.score, intent.confidence, *intent[2:]) for intent in self.intents]
 
 
 def classify_intent(
@@ -230,7 +230,7 @@ def _determine_purpose(text: str, selected: Sequence[Intent]) -> tuple[Purpose, 
     """Return the purpose that the query states, else that of the likeliest intent, else a search."""
     of_intent = INTENTS[selected[0].name].purpose if selected else "search"
     pairs = ((purpose, phrase) for purpose, phrases in PURPOSES.items() for phrase in phrases)
-    stated, phrase = next((each for each in pairs if re.search(rf"\b{each[1]}\b", text)), (of_intent, ""))
+    stated, phrase = next((pair for pair in pairs if re.search(rf"\b{pair[1]}\b", text)), (of_intent, ""))
     if phrase and (stated == "capability" or of_intent in ("search", "goal")):
         return stated, f"purpose {stated}: the query says {phrase!r}"
     why = f"that of {selected[0].name}" if selected else "no intent, and no phrase that says one"
@@ -244,9 +244,9 @@ def _explain_intents(
         return ["no phrase and no word of the fourteen intents is in the query"]
     below = [f"{each.name} {each.score:g}" for each in scored if each.score < threshold]
     cut = [each.name for each in scored if each.score >= threshold and each not in selected]
-    return [f"below the threshold of {threshold:g}: {', '.join(below)}"] * bool(below) + [
-        f"not among the best {most}: {', '.join(cut)}"
-    ] * bool(cut)
+    return ([f"below the threshold of {threshold:g}: {', '.join(below)}"] if below else []) + (
+        [f"not among the best {most}: {', '.join(cut)}"] if cut else []
+    )
 
 
 def _validate_boosts(boosts: Mapping[str, float]) -> Mapping[str, float]:

@@ -44,7 +44,7 @@ def observed_schema(graph: PropertyGraph) -> TableFound:
     columns = (each.tolist() for each in (graph.type_codes, graph.sources, graph.targets))
     ends = zip(*columns, strict=True)
     counts = Counter((graph.type_names[code], kinds[source], kinds[target]) for code, source, target in ends)
-    rows = tuple((*each, counts[each]) for each in sorted(counts, key=lambda each: (-counts[each], each)))
+    rows = tuple((*each, counts[each]) for each in sorted(counts, key=lambda count: (-counts[count], count)))
     title = f"{format_count(len(graph.types()), 'type')} of edges"
     return TableFound(title, ("edge type", "from", "to", "edges"), rows)
 
@@ -150,7 +150,7 @@ def measure_coverage(graph: PropertyGraph) -> TableFound:
         type_rows = set(numbers.tolist())
         described = sum(bool(_node_description(graph, row)) for row in type_rows)
         shares = (described, *(len(type_rows & some) for some in (documented, tested, patterned)))
-        rows.append((label, len(type_rows), *(round(each / len(type_rows), 3) for each in shares)))
+        rows.append((label, len(type_rows), *(round(share / len(type_rows), 3) for share in shares)))
     rows.sort(key=lambda row: (-row[1], row[0]))
     why = "a test is code in a file or folder whose name says so; what it runs through other code is not counted"
     columns = ("type", "nodes", "described", "documented", "tested", "after a pattern")
@@ -213,10 +213,10 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
             shows = str(edge.properties.get("why", ""))
             kind = index.label_texts[at]
             rows.append((graph.ids[row], index.names[row], edge.source, kind, location, shows))
-    rows.sort(key=lambda each: (each[0], each[4], each[2]))
+    rows.sort(key=lambda row: (row[0], row[4], row[2]))
     why = [f"{len(followed)} of {format_count(len(patterns), 'pattern')} are followed in the code"]
     if missing := [graph.ids[row] for row in patterns if row not in followed]:
-        more = f" and {len(missing) - 10} more" * (len(missing) > 10)
+        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
         why.append(f"nothing follows {', '.join(missing[:10])}{more}")
     if not patterns:
         why = ["the graph holds no pattern"]

@@ -35,10 +35,12 @@ def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> Nod
     words = list(dict.fromkeys(searched_words(query)))
     none_left = "no word to look for: stop words and single letters are left out"
     words_text = f"words looked for: {', '.join(words)}" if words else none_left
-    cut = [f"{len(ranking.hits) - len(selected.hits):,} more hold one, k={k} keeps the best"] * (
-        len(selected.hits) < len(ranking.hits)
+    cut = (
+        [f"{len(ranking.hits) - len(selected.hits):,} more hold one, k={k} keeps the best"]
+        if len(selected.hits) < len(ranking.hits)
+        else []
     )
-    none = ["no name, label or text holds any of them"] * bool(words and not ranking.hits)
+    none = ["no name, label or text holds any of them"] if words and not ranking.hits else []
     rows, scores = rows_and_scores(selected, graph.ids)
     hits = index.hits(rows.tolist(), scores.tolist())
     return NodesFound(f"keyword match for {query!r}", hits, (words_text, *cut, *none))

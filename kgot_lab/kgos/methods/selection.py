@@ -111,7 +111,7 @@ def list_related_nodes(
         other = edge.target if edge.source == id else edge.source
         arrow = f"-{edge.type}->" if edge.source == id else f"<-{edge.type}-"
         rows.append((*index.identity(graph.row(other)), arrow, _format_location(edge.properties)))
-    rows.sort(key=lambda each: (each[3], each[0]))
+    rows.sort(key=lambda row: (row[3], row[0]))
     shown, edges_told = tuple(rows[:limit]), format_count(len(rows), "edge")
     about = (id, *(row[0] for row in shown))
     columns = (*_IDENTITY_COLUMNS, "edge", "where")
@@ -138,11 +138,11 @@ def find_alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> Ta
             shared = set(graph.node(candidate).labels) & set(graph.node(id).labels)
             if candidate != id and candidate not in stated and shared:
                 scores[candidate] = 0.0
-    own = {each[1:] for each in roles}
+    own = {role[1:] for role in roles}
     for candidate in scores:
-        theirs = {each[1:] for each in _edge_roles(graph, candidate)}
+        theirs = {role[1:] for role in _edge_roles(graph, candidate)}
         scores[candidate] = len(own & theirs) / len(own | theirs)
-    best = sorted(scores, key=lambda each: (-scores[each], each))[:limit]
+    best = sorted(scores, key=lambda score: (-scores[score], score))[:limit]
     reasons = [(each, 1.0, type) for each, type in sorted(stated.items())]
     reasons += [(each, round(scores[each], 6), "the same edges") for each in best]
     rows = tuple((*index.identity(graph.row(each)), score, why) for each, score, why in reasons[:limit])
@@ -158,10 +158,10 @@ def list_changes(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
     diff: Diff = earlier.diff(graph)
     rows: list[tuple[str, str, str, str]] = []
     for word, nodes in (("added", diff.added_nodes), ("removed", diff.removed_nodes)):
-        rows += [(word, "node", each.id, " ".join(each.labels)) for each in nodes]
+        rows += [(word, "node", node.id, " ".join(node.labels)) for node in nodes]
     rows += [("changed", "node", new.id, _changed_names(old, new)) for old, new in diff.changed_nodes]
     for word, edges in (("added", diff.added_edges), ("removed", diff.removed_edges)):
-        rows += [(word, "edge", _format_edge(each), "") for each in edges]
+        rows += [(word, "edge", _format_edge(edge), "") for edge in edges]
     changed = diff.changed_edges
     rows += [("changed", "edge", _format_edge(new), _changed_names(old, new)) for old, new in changed]
     about = tuple(row[2] for row in rows if row[1] == "node" and row[2] in graph)
@@ -171,8 +171,8 @@ def list_changes(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
 
 def _edge_roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:
     """Return the edges of a node as (id, type, other end, whether it is outgoing)."""
-    return {(id, each.type, each.target, True) for each in graph.neighbours(id, "out")} | {
-        (id, each.type, each.source, False) for each in graph.neighbours(id, "in")
+    return {(id, neighbour.type, neighbour.target, True) for neighbour in graph.neighbours(id, "out")} | {
+        (id, neighbour.type, neighbour.source, False) for neighbour in graph.neighbours(id, "in")
     }
 
 

@@ -90,7 +90,7 @@ def trace_path(
         meeting_row = smaller_side.advance(other_side)
         meeting = meeting_row if meeting_row is not None else -1
     if meeting < 0:
-        remarks = [f"no edge of the graph has the type {', '.join(absent)}"] * bool(absent)
+        remarks = [f"no edge of the graph has the type {', '.join(absent)}"] if absent else []
         missing = _explain_missing_path(sides, max_depth, types, directed)
         return PathFound(node_a, node_b, False, (), "", (missing, *remarks))
     onward = (index.reverse_step(step) for step in sides[1].steps_back_from(meeting))
@@ -236,7 +236,7 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
     formula = f"importance = {_CENTRALITY_WEIGHT:g} * degree centrality + {_DIVERSITY_WEIGHT:g} * share of the edge types"
     why = [f"{formula}; a hub has over {_HUB_FACTOR:g} times the mean neighbours of its level"]
     hubs = [node.id for level in levels for node in level if node.is_hub]
-    more = f" and {len(hubs) - 5:,} more" * (len(hubs) > 5)
+    more = f" and {len(hubs) - 5:,} more" if len(hubs) > 5 else ""
     why.append(f"hubs: {', '.join(hubs[:5])}{more}" if hubs else "no hub among them")
     if len(levels) == 1:
         why.append(f"no edge joins {start_node} with another node")

@@ -114,7 +114,10 @@ def _question_tool(question: GraphQuestion, served: _ServedGraph) -> Callable[..
     def ask(**given: Any) -> AnswerRows:
         return _answer_rows(raise_tool_error(lambda: question.ask(served.graph, **given)))
 
-    parameters = [(each.name, each.type, each.help, each.default) for each in question.parameters]
+    parameters = [
+        (parameter.name, parameter.type, parameter.help, parameter.default)
+        for parameter in question.parameters
+    ]
     return _with_signature(ask, parameters, AnswerRows)
 
 
@@ -238,9 +241,8 @@ _EDIT_LOCK = threading.Lock()
 
 
 def _apply_edit(make: Callable[[], Edit]) -> ChangeMade:
-    with (
-        _EDIT_LOCK
-    ):  # two assistants may ask at once, and a change begins from the graph that the last one left
+    # two assistants may ask at once, and a change begins from the graph that the last one left
+    with _EDIT_LOCK:
         made = raise_tool_error(make)
     return ChangeMade(said=made.said, broken=list(map(str, made.broken)), mended=list(map(str, made.mended)))
 

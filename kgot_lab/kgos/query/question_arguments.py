@@ -46,7 +46,7 @@ def convert_arguments(question: GraphQuestion, arguments: Mapping[str, Any]) -> 
     Raises UnknownName for an argument that the question does not have, and BadInput if one is missing or has
     another type.
     """
-    known = {each.name: each for each in question.parameters}
+    known = {parameter.name: parameter for parameter in question.parameters}
     values = {name.replace("-", "_"): value for name, value in arguments.items()}
     for name in values:
         if name not in known:
@@ -70,7 +70,7 @@ def _convert_value(question: GraphQuestion, parameter: Parameter, value: Any) ->
 
 def is_list_type(type: Any) -> bool:
     """Return whether an argument is a list."""
-    return get_origin(type) is list or any(get_origin(each) is list for each in get_args(type))
+    return get_origin(type) is list or any(get_origin(argument) is list for argument in get_args(type))
 
 
 def parse_line(line: str) -> tuple[str, dict[str, Any]]:
@@ -103,8 +103,8 @@ def parse_words(question: GraphQuestion, words: Sequence[str]) -> dict[str, Any]
     Required arguments come in their order, the others after --name. Raises UnknownName for an option that the
     question does not have, and BadInput.
     """
-    needed = [each for each in question.parameters if each.default is Inspected.empty]
-    known = {each.name: each for each in question.parameters}
+    needed = [parameter for parameter in question.parameters if parameter.default is Inspected.empty]
+    known = {parameter.name: parameter for parameter in question.parameters}
     values: dict[str, Any] = {}
     waiting = list(words)
     while waiting:

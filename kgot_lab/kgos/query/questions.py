@@ -203,7 +203,7 @@ def _why_not(graph: PropertyGraph, capability: Annotated[str, "what does not wor
     of them.
     """
     found = can_it(graph, capability)
-    rows = sorted(found.limitations, key=lambda each: (not each.blocking, each.id))
+    rows = sorted(found.limitations, key=lambda limitation: (not limitation.blocking, limitation.id))
     why = (f"can it {capability!r}: {found.status}", *found.why)
     title = f"in the way of {capability!r}: {len(rows)}"
     return TableFound(title, found.COLUMNS, tuple(rows), why, tuple(found.ids))
@@ -311,9 +311,9 @@ def _impact(
     found = impact_analysis(graph, id, direction=direction, max_depth=max_depth, follow=follow)
     if risk_threshold <= 0:
         return found
-    rows = tuple(each for each in found.nodes if each.risk >= risk_threshold)
+    rows = tuple(node for node in found.nodes if node.risk >= risk_threshold)
     title = f"{found.title}; {len(rows)} of risk {risk_threshold:g} or more"
-    return TableFound(title, found.COLUMNS, rows, found.why, (id, *(each.id for each in rows)))
+    return TableFound(title, found.COLUMNS, rows, found.why, (id, *(row.id for row in rows)))
 
 
 @_question("analysis")
@@ -382,10 +382,10 @@ def _recommend(graph: PropertyGraph, node: _Node, limit: _Limit = 10) -> MethodR
     through: dict[int, list[str]] = {}
     for common in sorted(own):
         theirs = adjacent(common)
-        for other in (each for each in theirs if each != row and each not in own):
+        for other in (role for role in theirs if role != row and role not in own):
             scores[other] = scores.get(other, 0.0) + 1 / log2(1 + len(theirs))
             through.setdefault(other, []).append(index.names[common])
-    best = sorted(scores, key=lambda each: (-scores[each], graph.ids[each]))[:limit]
+    best = sorted(scores, key=lambda score: (-scores[score], graph.ids[score]))[:limit]
     reasons = [f"through {', '.join(through[row][:3])}" for row in best]
     hits = index.hits(best, [scores[row] for row in best], reasons)
     why = "what common neighbours are joined with, rare ones weighing more"
@@ -422,9 +422,10 @@ def _score_dimensions(graph: PropertyGraph, node: _Node) -> MethodResult:
     id = resolve_node(graph, node)
     node_properties = graph.node_properties[graph.row(id)]
     rows = tuple(
-        (each.name, each.category, value, each.low, each.high)
-        for each in DIMENSIONS
-        if isinstance(value := node_properties.get(each.name), int | float) and not isinstance(value, bool)
+        (dimension.name, dimension.category, value, dimension.low, dimension.high)
+        for dimension in DIMENSIONS
+        if isinstance(value := node_properties.get(dimension.name), int | float)
+        and not isinstance(value, bool)
     )
     why = () if rows else ("it has none; auto-dimensions computes those that texts and edges tell",)
     title = f"dimensions of {index.names[graph.row(id)]}: {len(rows)}"
@@ -476,7 +477,7 @@ QUESTIONS: Mapping[str, GraphQuestion] = _QUESTIONS
 
 def questions_in_group(group: str) -> Iterator[GraphQuestion]:
     """Yield the questions of a group."""
-    return (each for each in _QUESTIONS.values() if each.group == group)
+    return (question for question in _QUESTIONS.values() if question.group == group)
 
 
 def _parse_pair(text: str, form: str) -> tuple[str, str]:

@@ -108,9 +108,9 @@ def _direction_fault(edge: Edge, where: str) -> Fault:
 
 def _check_ends(kind: EdgeType, edge: Edge, types: Mapping[str, str], where: str) -> Iterator[Fault]:
     source, target = types[edge.source], types[edge.target]
-    ends = next((each for each in kind.ends if _ends_match(each, source, target)), None)
+    ends = next((end for end in kind.ends if _ends_match(end, source, target)), None)
     if ends is None:
-        pairs = ", ".join(f"{each.source} to {each.target}" for each in kind.ends)
+        pairs = ", ".join(f"{end.source} to {end.target}" for end in kind.ends)
         allowed = pairs.replace(ANY_TYPE, "any node")
         yield _error(f"{kind.name} does not join {source} to {target}", where, f"it joins {allowed}")
         return

@@ -108,7 +108,7 @@ def _parse_table() -> tuple[Dimension, ...]:
 
 DIMENSIONS = _parse_table()
 DIMENSION_CATEGORIES = tuple(_TABLE)
-DIMENSIONS_BY_NAME = MappingProxyType({each.name: each for each in DIMENSIONS})
+DIMENSIONS_BY_NAME = MappingProxyType({dimension.name: dimension for dimension in DIMENSIONS})
 
 
 # Bounds on dimensions: validation, and filters over the columns of a graph and in SQL.

@@ -96,7 +96,7 @@ _DIGITS = 6  # kept of a computed value: more would be noise in a diff
 _PRICE_STEMS = set(text_stems("price cost"))
 _TEXT_PROPERTIES = ("name", "description", "text")
 EXTRACTABLE = ("relationship_richness", "implementation_complexity", "knowledge_density", *CUES)
-NOT_EXTRACTABLE = tuple(each.name for each in DIMENSIONS if each.name not in EXTRACTABLE)
+NOT_EXTRACTABLE = tuple(dimension.name for dimension in DIMENSIONS if dimension.name not in EXTRACTABLE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +128,7 @@ class ExtractedDimensions:
         present = ", ".join(f"{name} {count:,}" for name, count in filled.items() if count)
         silent = [name for name, count in filled.items() if not count]
         lines = [f"{format_count(len(self.graph), 'node')}; computed: {present or 'nothing'}"]
-        lines += [f"nothing in this graph speaks for: {', '.join(silent)}"] * bool(silent)
+        lines += [f"nothing in this graph speaks for: {', '.join(silent)}"] if silent else []
         return "\n".join([*lines, f"not extractable: {', '.join(self.not_extractable)}"])
 
 

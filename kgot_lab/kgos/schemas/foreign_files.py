@@ -39,9 +39,8 @@ from kgot_lab.types import Json
 
 # Read the columns of a table, and the properties of its rows from JSON and other columns.
 
-_RISKY_JSON = re.compile(
-    r"\\u|\d[eE]\+?\d{3}"
-)  # what may become half a surrogate pair, or an infinite number
+# what may become half a surrogate pair, or an infinite number
+_RISKY_JSON = re.compile(r"\\u|\d[eE]\+?\d{3}")
 _MAX_PLAIN_JSON = 300  # characters of JSON within which no number is infinite by its digits alone, and nothing nests too deeply
 _DescribeRow = Callable[[int], str]  # describes a row in a report, by its position
 
@@ -221,7 +220,7 @@ def build_graph(
 
     sources, targets = edges.texts(profile.source), edges.texts(profile.target)
     relations = (
-        [each or "" for each in edges.texts(profile.relation)]
+        [text or "" for text in edges.texts(profile.relation)]
         if profile.relation
         else [DEFAULT_EDGE_TYPE] * edges.rows
     )
@@ -319,7 +318,7 @@ class ForeignGraph:
             unread = format_count(len(self.unread), "row")
             lines.append(f"{unread} of the file not in the graph as they stand:")
             lines += [f"  {each}" for each in self.unread[:_MAX_ROWS]]
-            lines += [f"  … {len(self.unread) - _MAX_ROWS:,} more"] * (len(self.unread) > _MAX_ROWS)
+            lines += [f"  … {len(self.unread) - _MAX_ROWS:,} more"] if len(self.unread) > _MAX_ROWS else []
         return "\n".join(lines)
 
 

@@ -72,7 +72,7 @@ class Profile:
             source=match_case(self.source, of_edges) or "",
             target=match_case(self.target, of_edges) or "",
             relation=match_case(self.relation, of_edges) or "",
-            type=first_match(NODE_TYPE_COLUMNS, [each for each in of_nodes if each.casefold() not in taken]),
+            type=first_match(NODE_TYPE_COLUMNS, [node for node in of_nodes if node.casefold() not in taken]),
             properties=first_match(PROPERTY_COLUMNS, of_nodes),
             edge_properties=first_match(PROPERTY_COLUMNS, of_edges),
         )
@@ -148,7 +148,7 @@ def detect_profile(connection: sqlite3.Connection, path: Path, wanted: str = "")
     Raises UnknownName if there is no such profile. Raises BadInput, listing what was probed, if no profile
     fits the file.
     """
-    names = [*(each.name for each in PROFILES), HEURISTIC]
+    names = [*(profile.name for profile in PROFILES), HEURISTIC]
     if wanted and wanted not in names:
         raise UnknownName("schema profile", wanted, names)
     tables = list_tables(connection)
@@ -169,15 +169,15 @@ def _possible_pairs(connection: sqlite3.Connection, tables: Tables) -> Iterator[
         source, target = first_match(_SOURCE_COLUMNS, of_edges), first_match(_TARGET_COLUMNS, of_edges)
         if not source or not target or source == target:
             continue
-        rest = [each for each in of_edges if each not in (source, target)]
+        rest = [edge for edge in of_edges if edge not in (source, target)]
         for nodes, of_nodes in tables.items():
             called = first_match(_NAME_COLUMNS, of_nodes)
-            usual = (first_match([each], of_nodes) for each in _ID_COLUMNS)
+            usual = (first_match([column], of_nodes) for column in _ID_COLUMNS)
             ids = dict.fromkeys(filter(None, (*usual, _primary_key(connection, nodes), called)))
             for id in ids if nodes != edges else ():
                 profile = Profile(
                     HEURISTIC, nodes, id, called, edges, source, target, first_match(_RELATION_COLUMNS, rest),
-                    type=first_match([each for each in NODE_TYPE_COLUMNS if each != called.casefold()], of_nodes),
+                    type=first_match([column for column in NODE_TYPE_COLUMNS if column != called.casefold()], of_nodes),
                     properties=first_match(PROPERTY_COLUMNS, of_nodes), edge_properties=first_match(PROPERTY_COLUMNS, rest),
                 )  # fmt: skip
                 yield TablePair(profile, _matching_share(connection, profile))

@@ -102,7 +102,7 @@ class RuleViolations:
 
     def __repr__(self) -> str:
         head = f"{self.rule}: {format_count(len(self), self.rule.on[:-1])}"
-        more = [f"  … {len(self) - _MAX_FAULTS:,} more"] * (len(self) > _MAX_FAULTS)
+        more = [f"  … {len(self) - _MAX_FAULTS:,} more"] if len(self) > _MAX_FAULTS else []
         return "\n".join([head, *(f"  {fault}" for fault in self.faults[:_MAX_FAULTS]), *more])
 
 
@@ -362,7 +362,7 @@ def check_rules(
     `unread` holds the rows that reading its file reported. Raises UnknownName if there is no such rule.
     """
     require(graph, PropertyGraph, "the rules are for a PropertyGraph")
-    numbers, rows = {each.number for each in TWELVE_RULES}, tuple(unread)
+    numbers, rows = {rule.number for rule in TWELVE_RULES}, tuple(unread)
     wanted = set(only) or numbers
     if strange := wanted - numbers:
         raise UnknownName("rule", str(min(strange, key=str)), map(str, sorted(numbers)))
@@ -370,6 +370,6 @@ def check_rules(
     for rule in TWELVE_RULES:
         if rule.number in wanted:
             breaking = np.empty(0, dtype=np.int32) if rule.find is None else rule.find(graph, vocabulary)
-            unread = tuple(each for each in rows if each.rule == rule.number)
+            unread = tuple(row for row in rows if row.rule == rule.number)
             found.append(RuleViolations(rule, graph, breaking, unread))
     return RuleReport(tuple(found))

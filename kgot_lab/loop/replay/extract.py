@@ -150,7 +150,7 @@ def _restore_graph(store: Store, done: Sequence[Event]) -> Iterator[Event]:
 def _extract(
     run: RunContext, documents: Sequence[Document], resume: Callable[[], Steps[bool]] | None = None
 ) -> Steps[None]:
-    """Read documents. `within` continues with the first of them, and returns whether it could."""
+    """Read documents. `resume` continues with the first of them, and returns whether it could."""
     names = {
         "planning": run.planning.name,
         "execution": run.execution.name,

@@ -362,7 +362,9 @@ def _json_difference(first: Json, second: Json, path: str = "") -> tuple[str, st
     pairs = enumerate(zip(*texts, strict=False))
     position = next((i for i, (left, right) in pairs if left != right), min(map(len, texts)))
     start, end = max(0, position - 40), position + 120
-    before, after = (repr("…" * bool(start) + text[start:end] + "…" * (len(text) > end)) for text in texts)
+    before, after = (
+        repr(("…" if start else "") + text[start:end] + ("…" if len(text) > end else "")) for text in texts
+    )
     return path, before, after
 
 

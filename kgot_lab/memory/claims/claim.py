@@ -148,7 +148,7 @@ class Claim:
         """The id of the claim: a hash with 32 characters of all of it but the confidence."""
         span = None if self.span is None else [self.span.start, self.span.end, self.span.text]
         values = [*triple_key(self.fact), self.source, span, self.said_by, self.kind, *self.valid_micros]
-        return digest([*values, [triple_key(each) for each in self.premises]])
+        return digest([*values, [triple_key(premise) for premise in self.premises]])
 
 
 def triple_key(fact: Triple) -> tuple[str, str, str]:
@@ -258,8 +258,10 @@ class ChangeEffect:
         )
         counts = ((len(found), noun, many, verb) for found, noun, many, verb in groups if found)
         phrases = [f"{format_count(count, noun, many)} {verb}" for count, noun, many, verb in counts]
-        phrases += [f"{format_count(self.erased, 'part')} erased since, not to come back"] * bool(self.erased)
-        phrases += [f"changed again since by {', '.join(map(str, self.overtaken))}"] * bool(self.overtaken)
+        phrases += (
+            [f"{format_count(self.erased, 'part')} erased since, not to come back"] if self.erased else []
+        )
+        phrases += [f"changed again since by {', '.join(map(str, self.overtaken))}"] if self.overtaken else []
         return "; ".join(phrases) or "nothing fell"
 
 

@@ -195,7 +195,7 @@ class _AnswerRemarks:
         """
         if triple.relation in self._single:
             return self._find_answer(triple)[0]
-        return (triple,) * (triple in held)
+        return (triple,) if triple in held else ()
 
     def current_answer(self, fact: Triple) -> CurrentAnswer:
         """Return a fact that answers, with when it began to or what contests it."""

@@ -383,7 +383,7 @@ class Reviewer:
             periods = self.claims.history(claim)
             # a drop that was taken back lies behind
             last = ([period for period in periods if period.known_until is None] or periods)[-1]
-            author = f" by {printable_line(last.by)}" * bool(last.by)
+            author = f" by {printable_line(last.by)}" if last.by else ""
             outcome = f"It was {last.standing}{author} on {last.known_from:%Y-%m-%d at %H:%M} UTC."
             if last.known_until is not None:
                 outcome = f"It was taken back on {last.known_until:%Y-%m-%d at %H:%M} UTC."

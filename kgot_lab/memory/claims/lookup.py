@@ -177,7 +177,9 @@ def propose_merges(facts: Sequence[Triple]) -> tuple[MergeProposal, ...]:
         if reasons:
             kept, merged = sorted((one, other), key=rank)
             proposals.append(MergeProposal(kept, merged, reasons))
-    return tuple(sorted(proposals, key=lambda each: (-len(each.reasons), each.kept, each.other)))
+    return tuple(
+        sorted(proposals, key=lambda proposal: (-len(proposal.reasons), proposal.kept, proposal.other))
+    )
 
 
 def _comparable_pairs(words: dict[str, NameWords]) -> set[tuple[str, str]]:

@@ -195,11 +195,11 @@ def erase_claims(
             storage.rows(statement, {"claims": claims})
         for statement in sql.DELETE_ANSWERS:
             storage.rows(statement, {"answers": answers})
-        erased_ids = [fact_id(each) for each in erased_facts]
+        erased_ids = [fact_id(fact) for fact in erased_facts]
         storage.rows(sql.DELETE_FACTS, {"facts": erased_ids})
-        keys = {key for each in erased_facts for key in fact_keys(*triple_key(each))}
+        keys = {key for fact in erased_facts for key in fact_keys(*triple_key(fact))}
         storage.rows(sql.DELETE_FACT_KEYS, {"facts": erased_ids, "keys": keys})
-        touched = {name for each in erased_facts for name in (each.subject, each.object)}
+        touched = {name for fact in erased_facts for name in (fact.subject, fact.object)}
         _erase_versions(storage, sql.VERSIONS_OF_NAMES, {"names": touched})
     storage.scrub()
     count = len(facts) if claims or erased_facts else 0

@@ -169,7 +169,7 @@ def multihop(
         linked = replace(best.ranking(ranking, ids, labels), system="linked")
         return fused_ranking(ranking.query, ids, scores, ((1.0, linked),))
 
-    options = [f"{hops} hops"] * (hops != _HOPS) + [f"weights {score.fingerprint}"]
+    options = ([f"{hops} hops"] if hops != _HOPS else []) + [f"weights {score.fingerprint}"]
     return Stage(f"trail({', '.join(options)})", step)
 
 

@@ -107,7 +107,7 @@ class CypherGraph:
         self._left = set()
 
     def answer(self, do: str, text: str, seconds: float, max_bytes: int) -> dict[str, Any]:
-        """Return the changes of a write or the rows of a read, at most `most` bytes.
+        """Return the changes of a write or the rows of a read, at most `max_bytes` bytes.
 
         Raises RefusedValue with the engine's message, TimedOut, and _TooLong.
         """

@@ -80,9 +80,8 @@ _REFUSED_WORDS = {
 _BRACKET_DEPTH = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
 _MAX_DEPTH = 100  # engines parse brackets by recursion: some thousands of them crash the process
 _MAX_MESSAGE_LENGTH = 400  # Oxigraph's messages go on with every character that a name may have
-_RESERVED_PREFIXES = tuple(
-    "GRAPH FROM USING WITH SERVICE LOAD DESCRIBE".split()
-)  # GRAPHex:g can be read as GRAPH ex:g
+# GRAPHex:g can be read as GRAPH ex:g
+_RESERVED_PREFIXES = tuple("GRAPH FROM USING WITH SERVICE LOAD DESCRIBE".split())
 
 
 class SparqlToken(NamedTuple):

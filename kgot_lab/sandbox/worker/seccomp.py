@@ -75,9 +75,8 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 
 
 CallTable = TypeVar("CallTable")
 Instruction = tuple[int, int, int, int]
-ConditionalCall = tuple[
-    int, int, tuple[int, ...]
-]  # a call, the index of one argument, and its allowed values
+# a call, the index of one argument, and its allowed values
+ConditionalCall = tuple[int, int, tuple[int, ...]]
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -72,7 +72,7 @@ _CHANGE_LABELS = "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row {change
 class DiffApplication:
     """The application of one diff to the database.
 
-    `ask` runs queries inside its transaction, `aside` outside, where a refusal does no harm.
+    `run_query` runs queries inside its transaction, `run_outside` outside, where a refusal does no harm.
     """
 
     def __init__(self, run_query: RunQuery, run_outside: RunQuery, locate: Locate, namespace: str):
@@ -405,9 +405,8 @@ class WriteLock:
                         yield locked
                     return
                 transaction.rollback()
-            with (
-                self._link.write_transaction() as transaction
-            ):  # its own transaction, so that others see the node before this one writes
+            # its own transaction, so that others see the node before this one writes
+            with self._link.write_transaction() as transaction:
                 start = random.getrandbits(40)  # random, so that it is never mistaken for a deleted one
                 transaction.run(_CREATE_LOCK, run=self._namespace, start=start).consume()
 

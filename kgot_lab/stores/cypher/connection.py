@@ -180,7 +180,7 @@ class BoltLink:
     def convert_errors(self, on_refusal: Callable[[str], LabError]) -> Iterator[None]:
         """Convert the driver's errors to errors of this package.
 
-        `refused` converts what the server refuses. A server that cannot be reached becomes StoreUnavailable.
+        `on_refusal` converts what the server refuses. A server that cannot be reached becomes StoreUnavailable.
         """
         from neo4j.exceptions import DriverError, Neo4jError
 

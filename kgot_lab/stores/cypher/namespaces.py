@@ -188,9 +188,8 @@ class _ConfinementParser(PatternParser):
     def _projected_variables(self) -> frozenset[str]:
         """Return the variables in scope after the WITH or RETURN that was just parsed."""
         frame = self.frames[-1]
-        imports = (
-            frame.exports_variables and frame.outer is not None and self.peek(-2).text == "{"
-        )  # CALL { WITH a …
+        # CALL { WITH a …
+        imports = frame.exports_variables and frame.outer is not None and self.peek(-2).text == "{"
         bound = frame.outer or frozenset() if imports else self.known
         names: set[str] = set()
         for item in self._items(self.at + (self.peek().text == "DISTINCT")):

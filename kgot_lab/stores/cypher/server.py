@@ -305,7 +305,7 @@ class CypherServer:
             return self._lookup.within(id, hops)
 
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
+        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
         with self._internal_errors():
             return self._lookup.path(source, target, max_edges)
 

@@ -85,9 +85,8 @@ def cypher_tokens(statement: str) -> Iterator[CypherToken]:
             yield CypherToken(kind, unicodedata.normalize("NFKC", text).upper(), *found.span())
         elif kind == "number" and not _NUMBER.fullmatch(text):
             raise RefusedClause(f"put a space after the number in {text[:40]!r}")
-        elif text == "/" and statement.startswith(
-            "/*", found.start()
-        ):  # raised at the first, since searching the end of each other would be slow
+        # raised at the first, since searching the end of each other would be slow
+        elif text == "/" and statement.startswith("/*", found.start()):
             raise RefusedClause("a comment that begins with /* has no end")
         elif text in ("'", '"', "`"):
             raise RefusedClause(f"a text that begins with {text} has no end")

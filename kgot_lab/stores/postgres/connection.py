@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[Any]
 
+# error classes: the connection is lost; the server is being stopped, or is not yet up
 _LOST_ERROR_CLASSES = (
     "08",
     "57P",
-)  # error classes: the connection is lost; the server is being stopped, or is not yet up
+)
 # seconds, tries
 _CONNECT_OPTIONS = {"connect_timeout": 10}
 _CONNECT_OPTIONS |= {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}

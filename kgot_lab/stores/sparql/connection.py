@@ -199,7 +199,7 @@ def _parse_rows(reply: dict[str, Any]) -> ServerAnswer:
     if "boolean" in reply:
         return ServerAnswer(truth=bool(reply["boolean"]))
     bindings = reply["results"]["bindings"]
-    solutions = ({name: _parse_term(term) for name, term in each.items()} for each in bindings)
+    solutions = ({name: _parse_term(term) for name, term in binding.items()} for binding in bindings)
     return ServerAnswer(variables=tuple(reply["head"]["vars"]), solutions=tuple(solutions))
 
 

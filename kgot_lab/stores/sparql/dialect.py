@@ -163,9 +163,8 @@ _PRECEDENCE = {
     "?": 7,
     **dict.fromkeys(("=", "!=", "<", ">", "<=", ">=", "IN", "NOT"), 4),
 }
-_DATA_WORDS = frozenset(
-    "DATA INSERT DELETE CONSTRUCT VALUES".split()
-)  # words before braces without a pattern
+# words before braces without a pattern
+_DATA_WORDS = frozenset("DATA INSERT DELETE CONSTRUCT VALUES".split())
 _TOP, _PATTERN, _DATA, _LIST, _EXPRESSION = "top", "pattern", "telling", "list or path", "expression"
 # a piece, the kind of bracket that it stands in, and the kind that it opens, if it does
 _NestedToken = tuple[str, str, str]

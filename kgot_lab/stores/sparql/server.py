@@ -207,7 +207,7 @@ class SparqlServer(EmbeddedStore):
         return super().within(id, hops)
 
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
+        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
         self._refresh()
         return shortest_path(source, target, max_edges, super().neighbours)
 
@@ -316,9 +316,8 @@ class SparqlServer(EmbeddedStore):
             self._run_update(
                 f"INSERT {{ {self._version_pattern(_new_version())} }} WHERE {{ FILTER NOT EXISTS {{ {self._version_pattern('?any')} }} }}"
             )
-        version = (
-            self._server_version()
-        )  # read before the graph: the next write detects any change in between
+        # read before the graph: the next write detects any change in between
+        version = self._server_version()
         query = f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}"
         triples = self._asked(query).triples or ()
         graph = graph_from_triples(sorted(triples, key=repr))
@@ -329,7 +328,7 @@ class SparqlServer(EmbeddedStore):
         self._exact = set(map(_normalize_double, triples)) == set(to_triples(graph.nodes, graph.edges))
 
     def _retry_on_conflict(self, action: Callable[[], _Result]) -> _Result:
-        """Call `act` and return its result, repeating it if another writer changed the graph meanwhile.
+        """Call `action` and return its result, repeating it if another writer changed the graph meanwhile.
 
         Raises StoreUnavailable if that happens every time.
         """

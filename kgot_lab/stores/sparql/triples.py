@@ -91,7 +91,7 @@ def graph_from_triples(triples: Iterable[RdfTriple]) -> PropertyGraph:
 def format_term(term: Term, *, abbreviate: bool = True) -> str:
     """Format a term for SPARQL and Turtle.
 
-    Without `short` the term has no prefixes and no plain numbers, as N-Triples requires.
+    Without `abbreviate` the term has no prefixes and no plain numbers, as N-Triples requires.
     """
     if isinstance(term, str):
         return (abbreviate and _prefixed_name(term)) or f"<{term}>"

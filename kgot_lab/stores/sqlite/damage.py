@@ -327,9 +327,8 @@ def warn_of_lost_changes(before: WalFrames | None, connection: sqlite3.Connectio
         return
     pages_used = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
     current = read_wal_frames(path)
-    if (
-        pages_used < 0 or current is None or current.salts != before.salts
-    ):  # another process restarted it meanwhile
+    # another process restarted it meanwhile
+    if pages_used < 0 or current is None or current.salts != before.salts:
         return
     if lost_changes := sum(before.ends[pages_used:]):
         copy = back_up_damaged_file(path.with_name(path.name + "-wal"))

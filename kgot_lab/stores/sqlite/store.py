@@ -286,7 +286,7 @@ class Sqlite:
             return depth
 
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `most` edges, or () if there is none."""
+        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
         with self._snapshot():
             steps = shortest_path(source, target, max_edges, self._bare_neighbours)
             rows = (row for step in steps for row in self._query(f"{_EDGES} {_WHERE_EDGE}", step.identity))

@@ -376,7 +376,7 @@ def transcript_page(
 ) -> WebPage:
     """Return the transcript of a video as a page, in English if available, else in the first language.
 
-    `seconds` is the time limit for all requests together, `most_bytes` the limit of one answer. `session` is
+    `seconds` is the time limit for all requests together, `max_bytes` the limit of one answer. `session` is
     a requests.Session to use for this page. Raises ToolFailed if there is no transcript, and NotInstalled
     without youtube-transcript-api.
     """
@@ -396,7 +396,7 @@ def transcript_page(
             for scheme in ("http://", "https://"):
                 client.mount(scheme, _bounded_adapter(seconds, max_bytes))
             transcripts = list(YouTubeTranscriptApi(http_client=client).list(video))
-            english = (each for each in transcripts if each.language_code.startswith("en"))
+            english = (transcript for transcript in transcripts if transcript.language_code.startswith("en"))
             chosen = next(english, transcripts[0])
             transcript = chosen.fetch()
     except (RequestBlocked, YouTubeRequestFailed, RequestException) as error:

@@ -119,7 +119,7 @@ def excerpt(text: str, query_words: Collection[str], length: int = _MAX_SNIPPET_
     best = max(starts, key=lambda start: (match_count(start), -start))
     end = best + length
     snippet = line[best:end] if end >= len(line) else line[best:end].rsplit(" ", 1)[0]
-    return "… " * (best > 0) + snippet + " …" * (end < len(line))
+    return ("… " if best > 0 else "") + snippet + (" …" if end < len(line) else "")
 
 
 def mark_words(text: str, query_words: Collection[str]) -> Pieces:

@@ -132,8 +132,12 @@ def reveal_nodes(view: View, ids: Iterable[str]) -> View:
         return make_view(view.whole, shown)
     capacity = max(view.whole.most - len(view.whole.ids), 0)
     omitted, displaced = len(rows) - capacity, len(shown) - max(capacity, len(rows))
-    notes = [f"{omitted:,} of the {format_count(len(rows), 'node')} asked for found no room."] * (omitted > 0)
-    notes += [f"{format_count(displaced, 'node')} drawn before gave way."] * (displaced > 0)
+    notes = (
+        [f"{omitted:,} of the {format_count(len(rows), 'node')} asked for found no room."]
+        if omitted > 0
+        else []
+    )
+    notes += [f"{format_count(displaced, 'node')} drawn before gave way."] if displaced > 0 else []
     return make_view(view.whole, shown[:capacity], " ".join(notes))
 
 

@@ -260,7 +260,7 @@ def _renumber_by_size(groups: _Numbers, links: Ints, is_isolated: Mask, most: in
     rank[order] = np.arange(len(order))
     is_edgeless = np.bincount(numbers, weights=~is_isolated, minlength=len(values)) == 0
     kinds = tuple(WITHOUT_EDGES if is_edgeless[group] else "" for group in order.tolist())
-    kinds += (THE_REST,) * (len(order) < len(values))
+    kinds += (THE_REST,) if len(order) < len(values) else ()
     return Communities(make_read_only(rank[numbers]), kinds, how)
 
 

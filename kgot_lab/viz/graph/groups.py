@@ -115,7 +115,7 @@ def select_lines(
 def format_counts(named: Sequence[tuple[str, int]], total: int, noun: str) -> str:
     """List names with their counts, and the number of names that are not listed."""
     listed = ", ".join(f"{shorten_name(name)} {count:,}" for name, count in named)
-    return listed + f" and {format_count(total - len(named), f'more {noun}')}" * (total > len(named))
+    return listed + (f" and {format_count(total - len(named), f'more {noun}')}" if total > len(named) else "")
 
 
 def shorten_name(text: str) -> str:
@@ -205,11 +205,12 @@ _GATHERED = {
     THE_REST: "one of the smallest parts, which nothing joins",
 }
 EVERYTHING_ELSE = "elsewhere"  # the kind of everything outside an opened community
+# names of groups that are not communities
 _NAMES = {
     WITHOUT_EDGES: "without edges",
     THE_REST: "small parts, not joined",
     EVERYTHING_ELSE: "everything else",
-}  # names of groups that are not communities
+}
 
 
 @dataclass(frozen=True)
@@ -332,10 +333,12 @@ def describe_collapse(whole: ViewedGraph) -> str:
         return ""
     kinds = [kind for kind, rows in zip(whole.division.kinds, whole.members, strict=True) if len(rows)]
     filled = kinds.count("")
-    groups = f"{filled:,} {'community' if filled == 1 else 'communities'}" * bool(filled)
+    groups = f"{filled:,} {'community' if filled == 1 else 'communities'}" if filled else ""
     others = [gathered for kind, gathered in _GATHERED.items() if kind in kinds]
     groups = " and ".join(filter(None, (groups, *others)))
-    share_text = f"; {whole.share_inside:.0%} of the edges lie within one" * (len(whole.graph.sources) > 0)
+    share_text = (
+        f"; {whole.share_inside:.0%} of the edges lie within one" if len(whole.graph.sources) > 0 else ""
+    )
     return f"{format_count(len(whole.graph), 'node')} are more than {whole.most:,}: drawn as {groups}, found {whole.division.how}{share_text}."
 
 
@@ -350,7 +353,7 @@ def describe_omitted_lines(whole: ViewedGraph, edges: int, most: int) -> str:
     """Return a sentence with the number of edges that have no line, or ""."""
     if not edges:
         return ""
-    which = "the marked ones and " * bool(whole.marked) + "some of each node's"
+    which = ("the marked ones and " if whole.marked else "") + "some of each node's"
     return f"{format_count(edges, 'edge')} {'is' if edges == 1 else 'are'} left out: at most {most:,} lines are drawn, {which}."
 
 

@@ -336,9 +336,9 @@ def _quotations(facts: Iterable[Edge], passages: list[Document], graph: Property
         )
         ends = [graph.node(end).text.lower() for end in (edge.source, edge.target)]
         candidates = (
-            (part, each.title)
-            for each in passages
-            for part in sentences(each.text)
+            (part, passage.title)
+            for passage in passages
+            for part in sentences(passage.text)
             if all(end in part.lower() for end in ends)
         )
         sentence, title = (sentence, title) if sentence else next(candidates, ("", ""))

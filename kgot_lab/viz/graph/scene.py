@@ -118,7 +118,11 @@ class Scene:
     @cached_property
     def groups(self) -> dict[str, Community]:
         """The communities that are drawn as one node, by its id."""
-        return {each.id: each for each in self.view.communities if each.hidden} if self.view else {}
+        return (
+            {community.id: community for community in self.view.communities if community.hidden}
+            if self.view
+            else {}
+        )
 
     @property
     def bundles(self) -> tuple[EdgeBundle, ...]:
@@ -138,13 +142,15 @@ class Scene:
     def lines(self) -> tuple[Edge, ...]:
         """The edges, and one for each bundle, with its caption as type."""
         caption = self.bundle_caption
-        bundled = (Edge(each.source, caption(each), each.target, key=" bundle") for each in self.bundles)
+        bundled = (
+            Edge(bundle.source, caption(bundle), bundle.target, key=" bundle") for bundle in self.bundles
+        )
         return (*self.edges, *bundled)
 
     @cached_property
     def sizes(self) -> dict[str, float]:
         """The diameter in pixels of each group: its area grows with the number of nodes it hides."""
-        hidden = (each.hidden for each in self.groups.values() if each.kind not in _SMALL_KINDS)
+        hidden = (group.hidden for group in self.groups.values() if group.kind not in _SMALL_KINDS)
         largest = max(hidden, default=0)
         return {
             id: 8

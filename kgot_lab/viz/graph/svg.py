@@ -119,7 +119,7 @@ def _describe_scene(scene: Scene) -> str:
     """Describe the picture in words, for readers who cannot see it."""
     edges = scene.edges[:20]
     facts = (f"{shorten(e.source, 40)} {shorten(e.type, 40)} {shorten(e.target, 40)}" for e in edges)
-    change = f"{scene.marked.said} " * bool(scene.marked.said)
+    change = f"{scene.marked.said} " if scene.marked.said else ""
     omission = f"; and {len(scene.edges) - 20} more" if len(scene.edges) > 20 else ""
     return f"{change}{scene.left_out(NODE_PREFERENCE)} Edges: {'; '.join(facts) or 'none'}{omission}."
 

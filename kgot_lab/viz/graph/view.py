@@ -70,7 +70,9 @@ class TextMatches:
         """Describe a match: its number out of all matches, its name, and an excerpt of the property."""
         match = self[number]
         nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)
-        kinds = f" ({format_count(nodes, 'node')}, {format_count(edges, 'relation')})" * bool(nodes and edges)
+        kinds = (
+            f" ({format_count(nodes, 'node')}, {format_count(edges, 'relation')})" if nodes and edges else ""
+        )
         ends = () if isinstance(match, Node) else (match.source, match.target)
         name = short_name(match) if isinstance(match, Node) else format_path(self.graph, ends, [match])
         quotation = f" ({self._quotation(match)})" if number >= len(self.named) + len(self.typed) else ""

@@ -77,7 +77,7 @@ def scene_data(scene: Scene, view: View) -> dict[str, Json]:
         item["group"] = view.community_of(item["id"]) if is_single else ""
         if plan:
             item |= _node_plan_data(plan.nodes[item["id"]])
-    bundles = (_bundle_data(scene, each) for each in scene.bundles)
+    bundles = (_bundle_data(scene, bundle) for bundle in scene.bundles)
     edges = [*(_edge_data(edge, marks) for edge in scene.edges), *bundles]
     for item, edge in zip(edges, scene.lines, strict=True):
         if plan and edge.identity in plan.edges:

@@ -177,7 +177,7 @@ def paired_differences(findings: ComparisonResults, *, on: Sequence[str] = ()) -
     with new_figure(8.6, 1.0 + 0.29 * len(rows)) as (figure, [axes]):
         axes.axvline(0, color=INK, linewidth=1)
         for position, (system, other, set) in enumerate(rows):
-            pair, where = found.get((system, other, set)), f", {set}" * (len(sets) > 1)
+            pair, where = found.get((system, other, set)), (f", {set}" if len(sets) > 1 else "")
             labels.append(f"{system} − {other}{where}" + (f", n {pair.difference.n}" if pair else ""))
             if pair is None:
                 both = findings.results_on(system, set) and findings.results_on(other, set)
@@ -227,7 +227,7 @@ def stages_lost(
     }
     summary = "; ".join(f"{system} {end}" for system, end in ends.items())
     missing_note = f" Not known yet: {', '.join(missing)}." if missing else ""
-    rows = [{"system": name, **{each: counts[each] for each in LOSSES}} for name, counts in counted.items()]
+    rows = [{"system": name, **{loss: counts[loss] for loss in LOSSES}} for name, counts in counted.items()]
     bars = [
         (name, f"{counts.total()} of {len(findings.results_on(name, on))} known")
         for name, counts in counted.items()
@@ -293,8 +293,8 @@ def _marker_style(pen: Pen) -> dict[str, Any]:
 
 
 def _system_label(findings: ComparisonResults, system: str) -> str:
-    role = " (model alone)" * (system == _closed_book_system(findings))
-    return short_label(system) + role + " (ceiling)" * (system == _gold_system(findings))
+    role = " (model alone)" if system == _closed_book_system(findings) else ""
+    return short_label(system) + role + (" (ceiling)" if system == _gold_system(findings) else "")
 
 
 def _label_with_count(system: str, row: SystemScores | None) -> str:

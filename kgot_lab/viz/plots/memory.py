@@ -35,7 +35,7 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
     A line marks the time `at`. Nodes that never expire are only counted.
     """
     all_nodes = list(nodes)
-    dated = ((each.expires_at, each) for each in all_nodes if each.expires_at is not None)
+    dated = ((node.expires_at, node) for node in all_nodes if node.expires_at is not None)
     ending = sorted(dated, key=lambda pair: (pair[0], pair[1].node.id))
     shown = ending[:limit]
     if not shown:
@@ -75,7 +75,7 @@ def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
 
     An isotonic fit is drawn too. `relation` is one relation, by default all together.
     """
-    judged, scope = ledger.judgements(), f" of {relation}" * bool(relation)
+    judged, scope = ledger.judgements(), (f" of {relation}" if relation else "")
     judged = [each for each in judged if relation in ("", each.relation)]
     if not judged:
         return empty_plot(f"no claim{scope} is decided on yet")

@@ -155,11 +155,11 @@ def _plot_shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, tit
     close_calls = {name: sum(row.end == "close call" for row in rows) for name, rows in groups.items()}
     counts = {name: f"{correct[name]} of {len(rows)}" for name, rows in groups.items()}
     with new_figure(7.2, 1.05 + 0.42 * len(groups)) as (figure, [axes]):
-        means = [each.mean for each in estimates.values()]
+        means = [estimate.mean for estimate in estimates.values()]
         axes.barh(range(len(groups)), means, height=0.68, **_CORRECT_PEN.fill)
         for position, estimate in enumerate(estimates.values()):
             axes.errorbar([estimate.mean], [position], xerr=error_bar(estimate), color="#222222", capsize=3)
-        labels = [counts[name] + f", {n} close" * bool(n) for name, n in close_calls.items()]
+        labels = [counts[name] + (f", {n} close" if n else "") for name, n in close_calls.items()]
         label_bars(axes, [estimate.high for estimate in estimates.values()], labels)
         axes.set(xlim=(0, 1.3), ylim=(len(groups) - 0.4, -0.6), xlabel=f"{label}, 95 % interval")
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1])

@@ -77,7 +77,7 @@ def ballots(what: Runs) -> Plot:
         rows.append(outcome | _ballot_counts(vote) | {"agreement": vote.agreement})
     agreed = sum(vote.agreement for _, vote in held_votes) / len(held_votes)
     unpolled_count = len(votes) - len(held_votes)
-    unpolled = f", {unpolled_count} turns went on without a vote" * bool(unpolled_count)
+    unpolled = f", {unpolled_count} turns went on without a vote" if unpolled_count else ""
     vote_count = f"{len(held_votes)} vote{'s' * (len(held_votes) != 1)}"
     text = f"Ballots of {vote_count} in {_format_runs(runs)}: mean agreement {agreed:.0%}{unpolled}."
     if len(runs) > 1:

@@ -173,7 +173,7 @@ def _verdict_pieces(certificate: Certificate, text: str) -> Iterator[_Piece]:
 def _legend_pieces(certificate: Certificate) -> Iterator[_Piece]:
     """Draw the legend of the signs used in the picture."""
     parts, x = [], _EDGE + 10
-    for state in (each for each in FACT_STATES if each in certificate.states):
+    for state in (state for state in FACT_STATES if state in certificate.states):
         parts += [_draw_sign(LINK_LOOKS[state], x, 10), draw_text(state, x + 16, 14, _SMALL_SIZE, _FAINT)]
         x += 46 + 6.2 * len(state)
     if parts:
@@ -213,7 +213,7 @@ def _describe_state(fact: CertifiedFact) -> str:
     if fact.state == "out of date":
         times = (("from", fact.since), ("until", fact.until))
         ends = " ".join(f"{word} {time.date()}" for word, time in times if time) or "at another time"
-        return f"out of date: it holds {ends}" + f", in its place {others}" * bool(others)
+        return f"out of date: it holds {ends}" + (f", in its place {others}" if others else "")
     if fact.state == "missing":
         return "missing: nothing says it"
     return "rests on one source" if fact.state == "one source" else f"holds by {len(fact.sources)} sources"
@@ -411,7 +411,7 @@ class _FactCanvas:
         """
         box = self.boxes[id]
         edges = self._edges_at(id, direction)
-        edges.sort(key=lambda each: (self.boxes[_other_end(each, id)].y, self.drawn.index(each)))
+        edges.sort(key=lambda edge: (self.boxes[_other_end(edge, id)].y, self.drawn.index(edge)))
         # space for captions where lines begin
         step = _LINE_GAP if abs(self.node_columns[id] + direction) < abs(self.node_columns[id]) else _HEAD + 4
         y = box.y + (edges.index(edge) - (len(edges) - 1) / 2) * step
@@ -517,7 +517,7 @@ def _briefing_notes(briefing: Briefing, graph: FactGraph) -> list[str]:
     """Return the notes under the paths: evidence, freshness and the disclaimer."""
     shown, more = briefing.evidence[:_MAX_EVIDENCE], len(briefing.evidence) - _MAX_EVIDENCE
     lines = [f"From: {display_name(node)}{_format_origin(node.properties)}" for node in shown]
-    lines += [f"and {more} more"] * (more > 0)
+    lines += [f"and {more} more"] if more > 0 else []
     hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}
     if len(hops) > len(graph.drawn):
         lines.append(f"Not drawn: {format_count(len(hops) - len(graph.drawn), 'hop')}; the table lists all.")

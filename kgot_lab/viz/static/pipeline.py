@@ -120,7 +120,7 @@ def _parse_call(function: str, inner: str) -> PipelinePart:
         return Fan(halves, StageBox(function, "one way for each question", "join"))
     if function in _FUSIONS:
         options = [argument for argument in arguments if re.match(r"\w+=", argument)]
-        retrievers = tuple(_parse_retriever(each) for each in arguments if each not in options)
+        retrievers = tuple(_parse_retriever(argument) for argument in arguments if argument not in options)
         if retrievers:
             return Fan(retrievers, StageBox(function, ", ".join(options), "join"))
         return StageBox(function, inner)

@@ -107,8 +107,8 @@ class _Passages:
         """
         number, index = self._number, self._passage_index
         return [
-            {"sentence": number(each.sentence), "passage": index(each.source), "source": each.source}
-            for each in supports
+            {"sentence": number(support.sentence), "passage": index(support.source), "source": support.source}
+            for support in supports
         ]
 
     def _passage_index(self, source: str) -> int:
@@ -129,7 +129,7 @@ MAX_RUN_NODES = 150  # maximum nodes drawn of one graph; the graph of a run usua
 
 
 def run_positions(*graphs: PropertyGraph, known: Mapping[str, Point] | None = None) -> dict[str, Point]:
-    """Return a fixed position for each node of some graphs, at most `DRAWN`.
+    """Return a fixed position for each node of some graphs, at most `MAX_RUN_NODES`.
 
     The layout is that of the last graph. Nodes with a known position stay there.
     """
@@ -286,7 +286,7 @@ def _event_data(events: Sequence[Event], number: int, texts: _TextStore, by_hand
     """Return an event as JSON: a line for the list, HTML for the page, and the editable text."""
     event, part = events[number], changeable_part(events[number])
     markup = _event_markup(events, number, by_hand)
-    event_caption = caption(event) + f" {BY_HAND}" * (number == by_hand)
+    event_caption = caption(event) + (f" {BY_HAND}" if number == by_hand else "")
     data: dict[str, Json] = {"kind": type(event).__name__, "step": event.step}
     data |= {"caption": event_caption, "words": markup}
     if isinstance(event, Ballot):

@@ -110,7 +110,7 @@ def predictions(events: Sequence[Event]) -> list[Prediction]:
     """
     parts = (_tool_questions, _fact_questions, _vote_questions, _statement_questions, _answer_question)
     questions = (question for find_questions in parts for question in find_questions(events))
-    return sorted(questions, key=lambda each: (each.before, QUESTION_KINDS.index(each.kind)))
+    return sorted(questions, key=lambda question: (question.before, QUESTION_KINDS.index(question.kind)))
 
 
 # --- tools ---

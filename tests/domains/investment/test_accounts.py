@@ -42,7 +42,7 @@ def test_an_account_is_kept_and_keeps_its_owner(accounts):
         (),
         {},
     )
-    assert [(each.symbol, each.shares, each.average_cost) for each in again.positions] == [
+    assert [(position.symbol, position.shares, position.average_cost) for position in again.positions] == [
         ("BNDX", Decimal(3), Decimal(80)),
         ("LNTN", Decimal("0.1"), Decimal("12.34")),
     ]
@@ -54,7 +54,9 @@ def test_a_position_is_changed_and_ends_and_a_watch_stops(accounts):
     accounts.set_position("ada", "LNTN", 3, 10)
     accounts.set_position("ada", "LNTN", 5, 11)
     accounts.watch("ada", "QCN")
-    assert [(each.shares, each.added_at) for each in accounts.account("ada").positions] == [(Decimal(5), NOW)]
+    assert [(position.shares, position.added_at) for position in accounts.account("ada").positions] == [
+        (Decimal(5), NOW)
+    ]
     accounts.set_position("ada", "LNTN", 0, 0)
     accounts.watch("ada", "QCN", stop=True)
     assert accounts.account("ada").positions == () and accounts.account("ada").watchlist == ()

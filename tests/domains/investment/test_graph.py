@@ -33,7 +33,7 @@ DAY = timedelta(days=1)
 
 
 def ids(graph: InvestmentGraph, type: str, **when: object) -> list[str]:
-    return [each.node.id for each in graph.view(**when).nodes(type)]
+    return [node.node.id for node in graph.view(**when).nodes(type)]
 
 
 def test_to_write_again_changes_nothing_and_new_properties_go_over_the_old(graph, clock):
@@ -63,8 +63,8 @@ def test_lifetimes_are_by_type_by_source_and_by_the_class_an_asset_has_itself(gr
     said, about = signal("Coins rise", COIN, generated_at="2026-02-06")
     with_market(graph).write([happened, said], [*edges, *about, Edge(BANK.id, "affects", EQUITIES.id)])
     lasts = {
-        (each.edge.source, each.edge.target): each.expires_at and each.expires_at - NOW
-        for each in graph.view().edges()
+        (edge.edge.source, edge.edge.target): edge.expires_at and edge.expires_at - NOW
+        for edge in graph.view().edges()
     }
     assert lasts[happened.id, SHARE.id] == lasts[happened.id, BANK.id] == 30 * DAY
     assert lasts[happened.id, COIN.id] == 7 * DAY and lasts[said.id, COIN.id] == 3 * DAY
@@ -92,7 +92,7 @@ def test_what_is_correlated_is_stored_once_and_read_both_ways(graph):
     back = Edge(COIN.id, "correlated", SHARE.id, {"coefficient": 0.5})
     graph.write(edges=[forth])
     graph.write(edges=[back])
-    (edge,) = [each.edge for each in graph.view().edges() if each.edge.type == "correlated"]
+    (edge,) = [edge.edge for edge in graph.view().edges() if edge.edge.type == "correlated"]
     assert (edge.source, edge.target, edge.properties) == (SHARE.id, COIN.id, {"coefficient": 0.5})
     assert graph.view().edges_to([COIN.id], ["correlated"])
     assert graph.view().edges_from([SHARE.id], ["correlated"])

@@ -69,10 +69,10 @@ class Listed:
 
 def seen(graph: InvestmentGraph, owner: str, at: Any) -> dict[Any, Any]:
     view = graph.view(owner, at=at)
-    nodes = {(each.node.id, each.owner): each.node.properties.get("n") for each in view.nodes()}
+    nodes = {(node.node.id, node.owner): node.node.properties.get("n") for node in view.nodes()}
     links = {
-        ((each.edge.source, each.edge.type, each.edge.target), each.owner): each.edge.properties.get("n")
-        for each in view.edges()
+        ((edge.edge.source, edge.edge.type, edge.edge.target), edge.owner): edge.edge.properties.get("n")
+        for edge in view.edges()
     }
     return nodes | links
 

@@ -163,7 +163,7 @@ def test_what_expired_is_not_walked(market, clock):
     clock.time = NOW + timedelta(days=40)
     with pytest.raises(BadInput, match="no live node"):
         reach(market.view(), happened.id)
-    assert SHARE.id in {each.node.id for each in market.view().nodes("Asset")}
+    assert SHARE.id in {node.node.id for node in market.view().nodes("Asset")}
 
 
 @pytest.mark.parametrize("decay", [0, 1.5, -1, True, "half", float("nan")])

@@ -43,7 +43,10 @@ def test_what_is_sure_is_accepted_and_what_is_not_waits_and_a_session_says_it_on
     triples = [Triple("Odo", "knows", "Old Nell", 0.9), Triple("Odo", "owns", "Old Harl", 0.4)]
     first, again = (import_statements(world, triples, Provenance("monday")) for _ in range(2))
     assert len(first.new) == 2 and again.new == () and len(again.known) == 2
-    assert {(each.type, each.standing) for each in world.get_relationships(people["Odo"].id)} == {
+    assert {
+        (relationship.type, relationship.standing)
+        for relationship in world.get_relationships(people["Odo"].id)
+    } == {
         ("KNOWS", "accepted"),
         ("OWNS", "queued"),
     }

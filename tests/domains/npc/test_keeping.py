@@ -53,7 +53,7 @@ def test_two_worlds_in_one_database_never_see_each_other(postgres_url):
             with pytest.raises(StoreUnavailable, match=r"permission denied for schema o.+ world"):
                 other.storage.rows(statement)
         other.delete_entity(GRIM.id)
-        assert {each.name for each in one.find_entities()} == {"Grimjaw", "Elara"}
+        assert {entity.name for entity in one.find_entities()} == {"Grimjaw", "Elara"}
 
 
 def test_a_login_that_may_make_no_roles_keeps_worlds_apart_by_their_schemas(postgres_url):

@@ -80,7 +80,7 @@ def test_two_writers_and_a_killed_server_lose_nothing(server, tmp_path):
         assert each.wait(60) == 0
     server.start()
     world = until(lambda: found_again(server.conninfo()), "the server is back")
-    names = {(each.type, each.name) for each in world.find_entities()}
+    names = {(entity.type, entity.name) for entity in world.find_entities()}
     for name, said in files.items():
         *kept, lost = said.read_text().splitlines()
         assert lost.startswith(("lost: PostgreSQL went away", "lost: PostgreSQL cannot be reached"))

@@ -208,10 +208,10 @@ def test_what_is_seen_is_found_by_asking_for_it_and_nothing_by_what_is_hidden(wo
         ({"secret_knowledge": "grim knows"}, ["grim"]),
         ({"secret_knowledge": "elara knows"}, []),
     ):
-        assert [each.name for each in sight.find_entities(EntityFilter(attributes=asked))] == found
-    assert [each.type for each in sight.get_relationships(town["elara"])] == ["LOCATED_AT"]
+        assert [entity.name for entity in sight.find_entities(EntityFilter(attributes=asked))] == found
+    assert [relationship.type for relationship in sight.get_relationships(town["elara"])] == ["LOCATED_AT"]
     assert len(sight.find_path(town["grim"], town["coast"])) == 4
-    assert [(each.entity.name, each.depth) for each in sight.neighbours(town["elara"], 3)] == [
+    assert [(neighbour.entity.name, neighbour.depth) for neighbour in sight.neighbours(town["elara"], 3)] == [
         ("tower", 1),
         ("coast", 2),
     ]

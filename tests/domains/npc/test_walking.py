@@ -29,7 +29,9 @@ def ring(world):
 
 
 def reached(world, start, *args, **how):
-    return [(each.entity.name, each.depth) for each in world.neighbours(start.id, *args, **how)]
+    return [
+        (neighbour.entity.name, neighbour.depth) for neighbour in world.neighbours(start.id, *args, **how)
+    ]
 
 
 def test_a_circle_is_walked_once_however_many_steps_are_allowed(world, ring):

@@ -32,7 +32,7 @@ class Undone(Exception):
 
 
 def is_known(world: NpcWorld, npc: str, thing: str, policy: VisibilityPolicy) -> bool:
-    return thing in {each.id for each in world.visible_subgraph(npc, policy=policy).entities}
+    return thing in {entity.id for entity in world.visible_subgraph(npc, policy=policy).entities}
 
 
 def is_known_with(

@@ -112,13 +112,17 @@ def test_a_relationship_is_found_from_both_ends(world, three):
         "inferred",
     )
     assert found.provenance.timestamp is not None and found.created_at == found.updated_at
-    assert [each.key for each in world.get_relationships(elara.id, ANY_WAY)] == sorted([knows.key, lives.key])
-    assert [each.key for each in world.get_relationships(elara.id, RelationshipFilter(direction="in"))] == [
-        knows.key
-    ]
+    assert [relationship.key for relationship in world.get_relationships(elara.id, ANY_WAY)] == sorted(
+        [knows.key, lives.key]
+    )
+    assert [
+        relationship.key
+        for relationship in world.get_relationships(elara.id, RelationshipFilter(direction="in"))
+    ] == [knows.key]
     assert world.get_relationships(elara.id, RelationshipFilter(types=("KNOWS",))) == ()
     assert [
-        each.key for each in world.get_relationships(grim.id, RelationshipFilter(min_confidence=0.85))
+        relationship.key
+        for relationship in world.get_relationships(grim.id, RelationshipFilter(min_confidence=0.85))
     ] == [knows.key]
     assert world.get_relationships(grim.id, RelationshipFilter(min_confidence=0.86)) == ()
 
@@ -180,7 +184,9 @@ def test_deleting_an_entity_takes_its_relationships_and_their_support_along(worl
     )
     world.delete_entity(elara.id)
     assert world.find_entities() == (grim, ironhold)
-    assert [each.target_id for each in world.get_relationships(grim.id, ANY_WAY)] == [ironhold.id]
+    assert [relationship.target_id for relationship in world.get_relationships(grim.id, ANY_WAY)] == [
+        ironhold.id
+    ]
     ends = [each.id for each in three]
     told = {"sources": ends, "targets": ends, "types": ["KNOWS", "LOCATED_AT"]}
     world.add_entity(elara)
@@ -241,8 +247,8 @@ def test_what_is_put_is_seen_within_the_same_change(world, three):
     grim, elara, _ = three
     with world.storage.changing():
         world.add_relationship(tied(grim, elara))
-        assert [each.entity.id for each in world.neighbours(grim.id)] == [elara.id]
-        assert {each.id for each in world.visible_subgraph(grim.id).entities} == {grim.id, elara.id}
+        assert [neighbour.entity.id for neighbour in world.neighbours(grim.id)] == [elara.id]
+        assert {entity.id for entity in world.visible_subgraph(grim.id).entities} == {grim.id, elara.id}
         assert [each.name for each in world.find_path(grim.id, elara.id)] == [grim.name, elara.name]
 
 

@@ -22,12 +22,12 @@ USERS = {row["user"] for row in MONTH.users}
 
 
 def test_gold_briefings_and_silences_are_of_users_and_items_that_there_are_and_never_of_the_same_call():
-    keys = Counter((each.user, each.item, each.action) for each in MONTH.briefings)
+    keys = Counter((briefing.user, briefing.item, briefing.action) for briefing in MONTH.briefings)
     assert max(keys.values()) == 1
-    for each in (*MONTH.briefings, *MONTH.silences):
-        assert each.user in USERS and each.item in ITEMS
-    assert not {key[:2] for key in keys} & {(each.user, each.item) for each in MONTH.silences}
-    assert all(each.since < each.by and each.paths for each in MONTH.briefings)
+    for briefing in (*MONTH.briefings, *MONTH.silences):
+        assert briefing.user in USERS and briefing.item in ITEMS
+    assert not {key[:2] for key in keys} & {(silence.user, silence.item) for silence in MONTH.silences}
+    assert all(briefing.since < briefing.by and briefing.paths for briefing in MONTH.briefings)
 
 
 @pytest.mark.parametrize("item", MONTH.items, ids=lambda item: item.id)

@@ -29,7 +29,7 @@ MONTH = load_month()
 
 def part(*ids: str):
     """The month with a few of its items, and the gold of these."""
-    briefings = tuple(each for each in MONTH.briefings if each.item in ids)
+    briefings = tuple(briefing for briefing in MONTH.briefings if briefing.item in ids)
     items = tuple(item for item in MONTH.items if item.id in ids)
     return replace(MONTH, items=items, changes=(), briefings=briefings)
 
@@ -39,7 +39,7 @@ def kinds(month, llm=None, **options):
 
 
 def told(user="teo", item="n02", action="buy", **more):
-    (gold,) = [each for each in MONTH.briefings if (each.user, each.item) == ("teo", "n02")]
+    (gold,) = [briefing for briefing in MONTH.briefings if (briefing.user, briefing.item) == ("teo", "n02")]
     return ToldBriefing(
         user, frozenset({item}), action, more.get("paths", gold.paths), more.get("at", gold.since)
     )
@@ -56,13 +56,13 @@ def test_the_month_runs_through_the_monitor_that_users_run():
     with MonthPlay(month, SimulatedReader(month)) as play:
         events = list(play.events())
         expected = [TickStarted, NewsGathered, ItemWritten, TickEnded, TickStarted]
-        assert [type(each) for each in events[:5]] == expected
+        assert [type(event) for event in events[:5]] == expected
         assert [facts.item for facts in play.places.journal.facts()] == ["n01", "n02", "n07"]
         assert play.places.journal.prompt_counts().replied == 3
         (entry,) = play.places.accounts.outbox()
         assert (entry.user, entry.sent_at) == ("teo", play.told[0].at) and play.told[0].items == {"n02"}
         supplies = [
-            each.edge.target for each in play.places.graph.view().edges() if each.edge.type == "supplier"
+            edge.edge.target for edge in play.places.graph.view().edges() if edge.edge.type == "supplier"
         ]
         assert "Company:wexholm glass" in supplies, "what news says between companies is kept"
 
@@ -110,7 +110,7 @@ def test_a_point_joins_seeds_and_counts_a_month():
 
 def rates(play):
     events = play.places.graph.view().nodes("MarketEvent")
-    calls = [each.node.properties for each in events if each.node.properties["type"] == "rate_decision"]
+    calls = [event.node.properties for event in events if event.node.properties["type"] == "rate_decision"]
     return sorted({properties["summary"] for properties in calls})
 
 
@@ -135,8 +135,8 @@ def test_what_an_item_takes_back_ends_whether_it_is_a_call_an_event_or_a_link():
                 assert owned(play) == ["Company:gridhollow networks"]
         assert rates(play) == ["Bank of Meridia lifts its rate to 3.5 percent"] and owned(play) == []
         calls = [
-            each.node.properties["summary"]
-            for each in play.places.graph.view(at=month.items[1].published_at).nodes("Insight")
+            node.node.properties["summary"]
+            for node in play.places.graph.view(at=month.items[1].published_at).nodes("Insight")
         ]
         assert calls == ["Alder & Finch: sell Oatmere Foods shares"]
 

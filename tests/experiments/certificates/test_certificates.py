@@ -132,9 +132,8 @@ def test_recall_precision_and_what_the_likelihood_says_are_counted_by_hand():
         answered("2", "whole", "withheld", "missing", right=False, likelihood=0.9),
         answered("1", "without", "withheld", "missing", right=False, likelihood=0.9),
         answered("2", "without", "passes", "one source", right=False, likelihood=0.2),
-        answered(
-            "3", "without", "withheld", "missing", right=False, likelihood=0.2
-        ),  # not asked untouched: counts nowhere
+        # not asked untouched: counts nowhere
+        answered("3", "without", "withheld", "missing", right=False, likelihood=0.2),
     ]
     by = {(row.alarm, row.questions): row for row in alarm_rows(rows)}
     missing, likely = by["certificate: a fact is missing", "all"], by["likelihood below 0.6", "all"]

@@ -252,9 +252,10 @@ def test_a_line_that_a_kill_cut_off_is_left_out_and_written_over(tmp_path):
     keep_reply(path, replace(REPLY, text="eins\nzwei", cited=("t:other",)))
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"id": "tw')
-    assert [each.id for each in kept_replies(path)] == ["one"]
+    assert [reply.id for reply in kept_replies(path)] == ["one"]
     keep_reply(path, replace(REPLY, id="two"))
-    assert path.read_bytes().startswith(whole) and [each.id for each in kept_replies(path)] == ["one", "two"]
+    assert path.read_bytes().startswith(whole)
+    assert [reply.id for reply in kept_replies(path)] == ["one", "two"]
     assert kept_replies(path)[0].text == "eins\nzwei" and kept_replies(path)[0].cited == ("t:other",)
 
 

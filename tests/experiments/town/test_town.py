@@ -37,11 +37,11 @@ FLAWED = Competence(missed=0.1, invented=0.1, read=0.15, assured=0.5)
 
 
 def extractor(competence):
-    return SimulatedExtractor(said_in(EVENING), competence, names=[each.name for each in TOWN.entities])
+    return SimulatedExtractor(said_in(EVENING), competence, names=[entity.name for entity in TOWN.entities])
 
 
 def sees(world, npc, thing):
-    return thing in {each.id for each in world.visible_subgraph(npc).entities}
+    return thing in {entity.id for entity in world.visible_subgraph(npc).entities}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -106,7 +106,7 @@ def test_an_evening_that_is_played_again_changes_no_row(world, competence):
 def test_what_is_sure_is_accepted_without_the_game_master_also_a_lie_and_the_rest_waits_for_a_decision():
     world = settled(TOWN)
     played = replay_evening(world, EVENING, FLAWLESS)
-    found = {(each.author, each.outcome) for each in fact_outcomes(world, played)}
+    found = {(outcome.author, outcome.outcome) for outcome in fact_outcomes(world, played)}
     assert found == {
         ("true", "accepted at once"), ("false", "accepted at once"), ("true", "waited, accepted"), ("false", "waited, rejected"),
         ("later", "waited, left"), ("true", "nobody of that name"),
@@ -118,13 +118,17 @@ def test_what_is_sure_is_accepted_without_the_game_master_also_a_lie_and_the_res
 def test_the_query_of_the_document_tells_secrets_of_the_town_and_the_policy_does_not():
     world = settled(TOWN)
     leak = document_leak(world, TOWN.ids["ilse"])
-    assert {"Baron Rudiger", "The River Runners"} <= {each.name for each in leak.entities}
+    assert {"Baron Rudiger", "The River Runners"} <= {entity.name for entity in leak.entities}
     assert ("Brother Odo", "secret_knowledge") in {(each.name, name) for each, name in leak.attributes}
-    assert not any(sees(world, TOWN.ids["ilse"], each.id) for each in leak.entities)
+    assert not any(sees(world, TOWN.ids["ilse"], entity.id) for entity in leak.entities)
 
 
 def standing(world):
-    return {(each.key, each.standing) for id in NAMES for each in world.get_relationships(id)}
+    return {
+        (relationship.key, relationship.standing)
+        for id in NAMES
+        for relationship in world.get_relationships(id)
+    }
 
 
 @pytest.mark.extended

@@ -60,7 +60,9 @@ def linked(told: dict[str, Any]) -> dict[str, Any]:
     can its conversations.
     """
     paths = told["paths"]
-    operations = {each["operationId"]: path for path, methods in paths.items() for each in methods.values()}
+    operations = {
+        method["operationId"]: path for path, methods in paths.items() for method in methods.values()
+    }
     # with more, rows seldom come to the end of a chain
     ends = ("{id}", "/chat", "/conversations", "/duplicate")
     about = [
@@ -133,13 +135,14 @@ def _without_lifespan(app: Any) -> Any:
 
 
 SCHEMA, _ = made_schema()
-OPERATIONS = {each.ok().label: each.ok() for each in SCHEMA.get_all_operations()}
+OPERATIONS = {operation.ok().label: operation.ok() for operation in SCHEMA.get_all_operations()}
 
 
+# of that client
 pytestmark = [
     pytest.mark.extended,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
-]  # of that client
+]
 
 
 @pytest.fixture(autouse=True)

@@ -352,7 +352,9 @@ def test_where_tokens_are_demanded_only_the_health_and_the_pages_are_open():
         bare = {"authorization": good["authorization"][7:]}
         closed = "/v1/models /mcp /openapi.json /nothing /API/experts //api/experts /health/".split()
         strangers = ({"authorization": "Bearer"}, {"authorization": "Basic YTpi"}, bearer("kgx_wrong"), bare)
-        asked = [("GET", path, {}) for path in closed] + [("GET", "/api/experts", each) for each in strangers]
+        asked = [("GET", path, {}) for path in closed] + [
+            ("GET", "/api/experts", stranger) for stranger in strangers
+        ]
         for method, path, headers in [*asked, *(("POST", path, bare) for path in ("/", "/pages/x", CHAT))]:
             answer = server.client.request(method, path, headers={**JSON, **headers})
             assert refusal(answer) == (401, "no_token") and answer.headers["www-authenticate"] == "Bearer"
@@ -423,7 +425,7 @@ def test_no_log_holds_a_question_an_answer_a_token_a_key_or_a_path(caplog, tmp_p
         for model in ("echo", "nasty", "wrong"):
             server.ask(question, model=model, headers=headers)
         fields = ({"model": question}, {question: 1}, {"conversation_id": question})
-        for body in ({"query": question, **each} for each in fields):
+        for body in ({"query": question, **field} for field in fields):
             assert server.client.post(CHAT, json=body, headers=headers).status_code in (404, 422)
         completion = {"model": COOK_ID, "messages": [{"role": "user", "content": question}]}
         for stream in (True, False):

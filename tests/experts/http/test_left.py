@@ -114,7 +114,7 @@ def test_a_conversation_that_is_deleted_while_its_answer_is_written_frees_the_pl
                 assert server.client.delete(f"/api/experts/{COOK_ID}/conversations/{id}").status_code == 200
                 if not leaves:
                     model.finish()
-                    assert [each["type"] for each in events][-2:] == ["error", "done"]
+                    assert [event["type"] for event in events][-2:] == ["error", "done"]
             model.may_write(100)
             until(lambda: server.chats == 0, "the place is free")
 
@@ -123,7 +123,7 @@ def test_an_answer_that_takes_too_long_is_ended_and_kept_as_stopped():
     with holding(answer_seconds=0.5) as (server, model):
         model.may_write(2)
         events = server.ask("Go on")
-        assert [each["type"] for each in events][-2:] == ["error", "done"]
+        assert [event["type"] for event in events][-2:] == ["error", "done"]
         assert "0.5 s" in events[-2]["content"]
         model.may_write(100)
         until(lambda: server.chats == 0, "the place is free")

@@ -184,8 +184,8 @@ def test_another_value_is_proposed_waits_and_is_accepted_and_then_nothing_is_con
 @pytest.mark.extended
 def test_a_graph_whose_file_changed_under_a_decision_is_asked_without_that_decision(tmp_path, caplog):
     lines = [
-        json.dumps({"type": "node", "id": each.id, "labels": each.labels, "properties": each.properties})
-        for each in the_cookbook().nodes
+        json.dumps({"type": "node", "id": node.id, "labels": node.labels, "properties": node.properties})
+        for node in the_cookbook().nodes
     ]
     file = tmp_path / "own.json"
     file.write_text("\n".join(lines))

@@ -140,7 +140,7 @@ def test_tenants_that_ask_at_once_are_not_taken_for_each_other(server):
                 await called(session, "ask_expert", expert=COOK_ID, question=f"{tenant} asks {number}")
                 for number in range(4)
             ]
-            return [each["conversation"] for each in answers]
+            return [answer["conversation"] for answer in answers]
 
     async def both() -> list[list[str]]:
         return await asyncio.gather(talk("carol"), talk("dave"))

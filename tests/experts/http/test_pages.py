@@ -102,7 +102,7 @@ def page(window: BrowserContext, watch: Watch) -> Iterator[Page]:
     opened.close()
     assert watch.outside == []
     assert [
-        each for each in watch.complaints if not each.endswith("/scores)")
+        complaint for complaint in watch.complaints if not complaint.endswith("/scores)")
     ] == []  # nothing is measured: the browser tells that too
 
 
@@ -432,7 +432,7 @@ def test_a_server_with_tokens_asks_for_one_and_keeps_it_for_the_tab(window, watc
         page.close()
     watch.home = home
     assert watch.outside == []
-    assert [each for each in watch.complaints if "401" not in each] == []
+    assert [complaint for complaint in watch.complaints if "401" not in complaint] == []
     watch.clear()
 
 
@@ -458,15 +458,15 @@ def test_what_goes_wrong_is_told_in_words(page, watch, home):
 
 def test_a_node_comes_with_its_best_linked_neighbours_and_their_places_never_change():
     found = lay_out_neighbourhood(cookbook(), "tool:language_model_api")
-    links = [each.links for each in found.neighbours]
+    links = [neighbour.links for neighbour in found.neighbours]
     assert links == sorted(links, reverse=True) and len(links) == found.neighbours_in_all
-    places = {(each.x, each.y) for each in found.neighbours}
+    places = {(neighbour.x, neighbour.y) for neighbour in found.neighbours}
     assert len(places) == len(links) and all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)
-    assert {each.name for each in found.limitations} >= {"Hallucination"}
+    assert {limitation.name for limitation in found.limitations} >= {"Hallucination"}
     graph = odd_graph()
     assert lay_out_neighbourhood(graph, "odd:one") == lay_out_neighbourhood(odd_graph(), "odd:one")
     fewer = lay_out_neighbourhood(graph, "odd:one", limit=1)
-    assert [each.id for each in fewer.neighbours] == ["odd:two"] and fewer.neighbours_in_all == 2
+    assert [neighbour.id for neighbour in fewer.neighbours] == ["odd:two"] and fewer.neighbours_in_all == 2
     assert lay_out_neighbourhood(graph, "odd:two", limit=0).neighbours == ()
 
 

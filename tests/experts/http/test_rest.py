@@ -353,12 +353,12 @@ def test_a_search_gives_what_the_function_gives(server):
     config = RetrievalConfig(weights=Weights(0.2, 0.5, 0.2, 0.1), limit=5, expand_depth=1)
     found = intent_search(the_cookbook(), "reduce cost of long prompts", config=config)
     assert [(each["node"]["id"], each["score"]) for each in got["results"]] == [
-        (each.id, each.score) for each in found.nodes
+        (node.id, node.score) for node in found.nodes
     ]
     assert got["why"] == list(found.why) and got["total"] == len(found.nodes)
     assert got["intent"]["category"] == (found.intents.best.name if found.intents.best else None)
     limited = {each["node"]["id"]: len(each["limitations"]) for each in got["results"]}
-    assert limited == {each.id: len(found.limitations.get(each.id, ())) for each in found.nodes}
+    assert limited == {node.id: len(found.limitations.get(node.id, ())) for node in found.nodes}
 
 
 def test_impact_plans_and_likeness_are_what_the_functions_give(server):

@@ -46,7 +46,10 @@ def altered(*values):
 
 
 def said(text, by="ada", graph=COOKBOOK, **more):
-    return [(each.node, each.dimension, each.end) for each in extract_statements(graph, text, by=by, **more)]
+    return [
+        (statement.node, statement.dimension, statement.end)
+        for statement in extract_statements(graph, text, by=by, **more)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +140,9 @@ def test_altered_values_are_found_and_a_copy_without_drift_stays_silent():
     told = simulated_sayings(COOKBOOK, pairs, people=12, error=0.1, seed=3)
     reports = {}
     for graph in (drifted, COOKBOOK):
-        found = [each for person, text in told for each in extract_statements(graph, text, by=person)]
+        found = [
+            statement for person, text in told for statement in extract_statements(graph, text, by=person)
+        ]
         reports[graph is drifted] = {
             (each.node, each.dimension) for each in find_contradictions(graph, found).found
         }

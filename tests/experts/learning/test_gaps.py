@@ -169,7 +169,7 @@ def test_a_pattern_is_told_where_the_questions_of_a_topic_fail_more_than_chance_
         QuestionRecord(f"b{n}", f"deployment of thing {n}", "I do not know.", ("a",), intent="deployment")
         for n in range(6)
     ]
-    found = {(each.kind, each.name): each for each in failure_patterns([*good, *bad])}
+    found = {(pattern.kind, pattern.name): pattern for pattern in failure_patterns([*good, *bad])}
     assert set(found) == {("intent", "deployment"), ("word", "deployment")}
     assert found["intent", "deployment"].messages == tuple(f"b{n}" for n in range(6))
     assert failure_patterns([*good, *bad[:2]]) == ()

@@ -95,7 +95,7 @@ def test_what_is_approved_is_found_and_what_is_undone_leaves_no_trace(ledger):
     reviewer.undo(verdict.number)
     assert held.graph().digest == COOKBOOK.digest
     assert [each.proposal.id for each in ledger.queue("cookbook")] == [kept.proposal.id]
-    assert [each.action for each in ledger.decisions("cookbook")] == ["undo", "accept"]
+    assert [decision.action for decision in ledger.decisions("cookbook")] == ["undo", "accept"]
 
 
 def test_every_approved_correction_is_undone_exactly_in_any_order_that_fits(ledger):
@@ -276,7 +276,7 @@ def test_a_decision_that_reached_the_graph_stands_whatever_failed_then(ledger, w
     if when == "killed":
         with pytest.raises(KeyboardInterrupt):
             reviewer.accept(kept.proposal.id)
-        assert [each.settled for each in ledger.decisions("cookbook")] == [False]
+        assert [decision.settled for decision in ledger.decisions("cookbook")] == [False]
     else:
         reviewer.accept(kept.proposal.id)
     held.when = "never"

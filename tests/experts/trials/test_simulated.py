@@ -10,13 +10,13 @@ from notebooks.simulated_raters import SimulatedVariant, simulated_outcomes
 
 def test_a_seed_gives_the_same_outcomes_and_another_one_others():
     assert simulated_outcomes(50, seed=1) == simulated_outcomes(50, seed=1) != simulated_outcomes(50, seed=2)
-    for each in simulated_outcomes(20):
-        assert each.test_id.startswith("simulation") and each.digest.startswith("simulation")
+    for outcome in simulated_outcomes(20):
+        assert outcome.test_id.startswith("simulation") and outcome.digest.startswith("simulation")
 
 
 def test_rates_come_out_as_set():
     side = SimulatedVariant(up=0.7, judged=0.25, use=0.3, false=0.5, seconds=2.0, intent=0.9)
-    some = [each for each in simulated_outcomes(6000, a=side, seed=4) if each.variant == "a"]
+    some = [outcome for outcome in simulated_outcomes(6000, a=side, seed=4) if outcome.variant == "a"]
     thumbs = [each.thumb > 0 for each in some if each.thumb]
     assert len(thumbs) / len(some) == pytest.approx(0.25, abs=0.03)
     assert fmean(thumbs) == pytest.approx(0.7, abs=0.05)

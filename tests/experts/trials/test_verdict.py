@@ -77,7 +77,7 @@ def test_two_variants_that_are_one_configuration_are_invalid():
 
 def test_a_conversation_in_both_variants_is_invalid():
     outcomes = clear()
-    first = next(each for each in outcomes if each.variant == "a")
+    first = next(outcome for outcome in outcomes if outcome.variant == "a")
     moved = replace(first, variant="b", digest="simulation of b", at=1000.0)
     assert whys(trial_verdict([*outcomes, moved])) == ["moved"]
 
@@ -91,8 +91,8 @@ def test_thumbs_against_citation_use_is_told_and_names_no_winner():
 
 def test_a_difference_that_turns_round_names_no_winner():
     late = [
-        replace(each, at=each.at + 1000, unit=f"late {each.unit}")
-        for each in simulated_outcomes(400, a=BETTER, b=AS_OFTEN)
+        replace(outcome, at=outcome.at + 1000, unit=f"late {outcome.unit}")
+        for outcome in simulated_outcomes(400, a=BETTER, b=AS_OFTEN)
     ]
     assert whys(trial_verdict([*clear(), *late])) == ["unsteady"]
 
@@ -122,7 +122,7 @@ def test_the_order_in_which_outcomes_are_given_changes_nothing():
     outcomes = clear()
     mixed = random.Random(1).sample(outcomes, len(outcomes))
     assert trial_verdict(mixed) == trial_verdict(outcomes)
-    at_once = [replace(each, at=each.at // 10) for each in outcomes]  # ten at a time
+    at_once = [replace(outcome, at=outcome.at // 10) for outcome in outcomes]  # ten at a time
     assert trial_verdict(random.Random(2).sample(at_once, len(at_once))) == trial_verdict(at_once)
 
 

@@ -40,7 +40,7 @@ def test_what_a_passage_says_is_accepted_with_the_sentence_that_says_it():
     limit, workaround = "does not handle nested comments", "strip comments"
     reply = form(requires=["a grammar file"], limitations=[limit], workarounds=[workaround])
     first, second = (part.strip() for part in TEXT.split(" Mind "))
-    assert [tuple(each) for each in parse_relations(PASSAGE, reply).relations] == [
+    assert [tuple(relation) for relation in parse_relations(PASSAGE, reply).relations] == [
         ("parser", "has_limitation", limit, f"Mind {second}"),
         (limit, "has_workaround", workaround, f"Mind {second}"),
         ("parser", "requires", "a grammar file", first),
@@ -69,7 +69,7 @@ def test_keywords_and_dimensions_need_their_words_too():
     said = {first: "needs a grammar file", second: "is easily learnt", "size": "needs a grammar file"}
     dimensions = [{"dimension": name, "value": 0.4, "quote": quote} for name, quote in said.items()]
     read = parse_about(PASSAGE, json.dumps({"keywords": ["grammar", "compiler"], "dimensions": dimensions}))
-    assert read.keywords == ("grammar",) and [each.dimension for each in read.dimensions] == [first]
+    assert read.keywords == ("grammar",) and [dimension.dimension for dimension in read.dimensions] == [first]
     refused = [each.partition(":")[0] for each in read.refused]
     assert refused == ["keyword compiler", f"dimension {second}", "dimension size"]
 
@@ -93,9 +93,9 @@ def folder(tmp_path):
 
 def test_passages_have_their_place_and_the_heading_they_stand_under(folder):
     graph = extract_folder(folder, cache=False).graph
-    found = {(each.name, each.file, each.line) for each in list_passages(graph, folder)}
+    found = {(passage.name, passage.file, passage.line) for passage in list_passages(graph, folder)}
     assert found == {("Notes", "notes.md", 3), ("Parser", "notes.md", 7), ("parser", "parse.py", 1)}
-    assert all("whatever" not in each.text for each in list_passages(graph, folder))
+    assert all("whatever" not in passage.text for passage in list_passages(graph, folder))
 
 
 def test_an_interrupted_reading_goes_on_and_a_second_one_asks_nothing(folder, tmp_path_factory):
@@ -125,7 +125,7 @@ def test_what_is_read_is_put_at_the_code_that_is_called_so_and_the_graph_is_soun
     passages, llm = list_passages(graph, folder), Scripted(lambda _: reply)
     grown = read_concepts(graph, passages, llm, about=False, cache=False).graph
     edges = {(edge.source, edge.type, edge.target): edge.properties for edge in grown.edges}
-    (needs,) = [edges[each] for each in edges if each[:2] == ("parse.parser", "requires")]
+    (needs,) = [edges[edge] for edge in edges if edge[:2] == ("parse.parser", "requires")]
     assert {where["file"] for where in needs["said"]} == {"notes.md", "parse.py"}
     assert all(where["quote"] for where in needs["said"])
     assert check_rules(grown).sound and {"limitation", "workaround"} <= set(grown.labels())

@@ -52,8 +52,10 @@ def patterns_in(folder, text):
 
 
 def test_every_template_has_its_pair():
-    assert {each.id.removeprefix("pattern:") for each in TEMPLATES} == set(PAIRS)
-    assert {other for each in TEMPLATES for other in each.alternatives} <= {each.id for each in TEMPLATES}
+    assert {template.id.removeprefix("pattern:") for template in TEMPLATES} == set(PAIRS)
+    assert {other for template in TEMPLATES for other in template.alternatives} <= {
+        template.id for template in TEMPLATES
+    }
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -78,4 +78,4 @@ def test_what_passes_on_what_it_is_given_is_not_called_by_the_methods_of_that(tm
     (tmp_path / "a.py").write_text(source)
     graph = extract_folder(tmp_path, cache=False).graph
     calls = {edge.target for edge in graph.neighbours("a.main", "out", ("calls",))}
-    assert "a.A.go" in calls and not any(each.startswith("package:typing.") for each in calls)
+    assert "a.A.go" in calls and not any(call.startswith("package:typing.") for call in calls)

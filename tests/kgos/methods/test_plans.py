@@ -70,7 +70,7 @@ def test_steps_in_conflict_are_warned_of_with_another_candidate():
     plan = compose_for(work("bash_tests conflicts_with code_search", *tools("code_grep")), GOAL)
     assert plan.conflicts == (("code_search", "bash_tests"),)
     said = "code_search conflicts with bash_tests; possible: code_grep instead of code_search"
-    assert any(said in each for each in plan.warnings)
+    assert any(said in warning for warning in plan.warnings)
 
 
 def test_what_limits_something_is_no_step():

@@ -140,7 +140,7 @@ def test_a_filter_comes_before_the_scores_so_that_the_best_of_what_is_left_has_t
 
 def test_the_neighbours_of_the_first_nodes_are_told_and_none_where_the_depth_is_0():
     result = intent_search(COOKBOOK, "prompt caching")
-    first, found = result.ids[:3], {each.id for each in result.neighbours}
+    first, found = result.ids[:3], {neighbour.id for neighbour in result.neighbours}
     edges = [edge for id in first for edge in COOKBOOK.neighbours(id, "both")]
     near = {edge.source if edge.target in first else edge.target for edge in edges}
     assert found <= near and near - found <= set(result.ids)
@@ -148,7 +148,7 @@ def test_the_neighbours_of_the_first_nodes_are_told_and_none_where_the_depth_is_
     alone = intent_search(COOKBOOK, "prompt caching", config=RetrievalConfig(expand_depth=0))
     assert not alone.neighbours and all({edge.source, edge.target} <= set(alone.ids) for edge in alone.edges)
     deep = intent_search(COOKBOOK, "prompt caching", config=RetrievalConfig(expand_depth=2))
-    assert found < {each.id for each in deep.neighbours}
+    assert found < {neighbour.id for neighbour in deep.neighbours}
 
 
 CACHING = Node("dup", ("concept",), {"name": "Caching"})

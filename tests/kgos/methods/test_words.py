@@ -43,7 +43,7 @@ def test_there_are_fourteen_intents_with_phrases_and_words():
     ],
 )
 def test_a_phrase_counts_one_a_word_three_tenths_and_ties_are_in_the_order_of_the_table(query, found):
-    assert [(each.name, each.score) for each in classify_intent(query).intents] == found
+    assert [(intent.name, intent.score) for intent in classify_intent(query).intents] == found
 
 
 def brute_intents(query):
@@ -56,7 +56,7 @@ def brute_intents(query):
     return {name: score for name, score in scores.items() if score}
 
 
-TRIGGERS = sorted({each for rule in INTENTS.values() for each in (*rule.phrases, *rule.words)})
+TRIGGERS = sorted({phrase for rule in INTENTS.values() for phrase in (*rule.phrases, *rule.words)})
 TRIGGERS += ["my", "costs", "chains", "sand", "X_cost"]
 
 
@@ -64,7 +64,7 @@ TRIGGERS += ["my", "costs", "chains", "sand", "X_cost"]
 def test_the_scores_are_those_of_trying_each_trigger(words, joint):
     query = joint.join(words)
     found = classify_intent(query, threshold=0, most=14)
-    assert {each.name: each.score for each in found.intents} == pytest.approx(brute_intents(query))
+    assert {intent.name: intent.score for intent in found.intents} == pytest.approx(brute_intents(query))
 
 
 def test_what_is_below_the_threshold_or_beyond_the_best_three_is_said():

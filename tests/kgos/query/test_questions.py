@@ -33,11 +33,15 @@ DOCS = Path(__file__).parents[3] / "docs" / "query.md"
 @every("name", QUESTIONS)
 def test_each_question_has_an_answer_with_reasons_and_says_what_it_asks(name):
     question = QUESTIONS[name]
-    needed = {each.name: GIVEN[each.name] for each in question.parameters if each.default is Parameter.empty}
+    needed = {
+        parameter.name: GIVEN[parameter.name]
+        for parameter in question.parameters
+        if parameter.default is Parameter.empty
+    }
     found = ask_by_name(GRAPH, name, needed)
     assert all(len(row) == len(found.COLUMNS) for row in found.rows()) and found.title
     assert set(found.ids) <= set(GRAPH.ids) and question.help.endswith(".")
-    assert all(each.help for each in question.parameters)
+    assert all(parameter.help for parameter in question.parameters)
 
 
 @every(
@@ -127,10 +131,10 @@ def test_each_of_the_89_flags_is_where_the_table_says():
     assert len(flags) == 90 and len(set(flags)) == 89
     group = typer.main.get_group(queries)
     options = {
-        name: {each for one in command.params for each in (*one.opts, *one.secondary_opts)}
+        name: {opt for one in command.params for opt in (*one.opts, *one.secondary_opts)}
         for name, command in group.commands.items()
     }
-    options[""] = {option for each in group.params for option in each.opts}
+    options[""] = {option for param in group.params for option in param.opts}
     for flag, place in (pair for category in FLAGS.values() for pair in category.items()):
         command, _, option = place.partition(" ") if not place.startswith("--") else ("", "", place)
         for name in QUESTIONS if command == "*" else [command] * (command != "GRAPH"):

@@ -91,5 +91,5 @@ def test_an_error_stops_and_names_all_errors_and_a_warning_does_not():
     with pytest.raises(BadInput, match="it has no symbol; give it symbol") as told:
         refuse_errors(found)
     assert str(told.value).count("error at node") == 3
-    assert [each.level for each in refuse_errors(found[:1])] == ["warning"]
+    assert [error.level for error in refuse_errors(found[:1])] == ["warning"]
     assert said(insight(type="signal", action=None)) == said(signal) and said(signal)[0].startswith("warning")

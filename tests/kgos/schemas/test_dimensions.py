@@ -63,10 +63,12 @@ GRAPH = PropertyGraph.of(Node(id, properties=parsed(text)) for id, text in ROWS.
 
 
 def test_there_are_fifty_six_dimensions_in_nine_categories_of_the_documents_sizes():
-    assert len({each.name for each in DIMENSIONS}) == len(DIMENSIONS) == 56
-    sizes = Counter(each.category for each in DIMENSIONS)
+    assert len({dimension.name for dimension in DIMENSIONS}) == len(DIMENSIONS) == 56
+    sizes = Counter(dimension.category for dimension in DIMENSIONS)
     assert [sizes[category] for category in DIMENSION_CATEGORIES] == [8, 6, 7, 6, 8, 7, 5, 3, 6]
-    assert all(each.low and each.high and each.low != each.high for each in DIMENSIONS)
+    assert all(
+        dimension.low and dimension.high and dimension.low != dimension.high for dimension in DIMENSIONS
+    )
     assert "0 nothing, or nearly nothing, 1 much for every call" in str(DIMENSIONS_BY_NAME["pricing_tier"])
 
 

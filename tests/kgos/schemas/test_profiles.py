@@ -47,7 +47,7 @@ def test_the_same_graph_is_read_whatever_its_tables_are_called_and_no_other_prof
 
 
 def test_there_are_six_profiles_and_a_fallback_and_another_is_refused(file):
-    assert {each.name for each in PROFILES} | {"heuristic"} == set(TABLES) and len(PROFILES) == 6
+    assert {profile.name for profile in PROFILES} | {"heuristic"} == set(TABLES) and len(PROFILES) == 6
     with pytest.raises(UnknownName, match="did you mean 'unified'"):
         read_foreign(of_profile(file, "unified"), profile="unifed")
     with pytest.raises(BadInput, match="path of an SQLite file"):

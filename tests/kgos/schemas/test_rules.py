@@ -94,8 +94,8 @@ def test_a_rule_about_rows_of_a_file_finds_them_when_it_is_read(tmp_path):
 
 
 def test_there_are_twelve_rules_with_the_documents_severities_and_each_was_tried_both_ways():
-    assert [each.number for each in TWELVE_RULES] == list(range(1, 13))
-    assert "".join(each.severity[0] for each in TWELVE_RULES) == "eeewwwweewei"
+    assert [rule.number for rule in TWELVE_RULES] == list(range(1, 13))
+    assert "".join(rule.severity[0] for rule in TWELVE_RULES) == "eeewwwweewei"
     tried = {(number, bool(expected)) for number, _, expected in CASES}
     assert tried == {(number, breaks) for number in {*range(1, 13)} - {3, 8} for breaks in (True, False)}
 

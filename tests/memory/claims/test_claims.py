@@ -176,7 +176,7 @@ def test_a_name_a_source_a_relation_and_the_id_of_an_answer_may_be_long_as_well(
     memory.declare(long, "single")
     assert memory.current("Ada", long).facts == (Triple("Ada", long, "here"),)
     assert memory.declared() == {long: "single"}
-    assert [each.id for each in memory.retract_source(long).answers] == [long]
+    assert [answer.id for answer in memory.retract_source(long).answers] == [long]
 
 
 facts_drawn = st.sampled_from([f"{s} r {o}" for s in "abc" for o in "xy"])
@@ -191,7 +191,7 @@ claims_drawn = st.one_of(
 def oracle(claims):
     """What holds, computed without cleverness: again and again until nothing is added."""
     held: set[Triple] = set()
-    while new := {each.fact for each in claims if set(each.premises) <= held} - held:
+    while new := {claim.fact for claim in claims if set(claim.premises) <= held} - held:
         held |= new
     return held
 
@@ -206,8 +206,8 @@ def test_what_holds_is_what_repeated_derivation_reaches_and_every_retraction_is_
         states, changes = [memory.graph_hash(claims=True)], []
         for source in Random(seed).sample("123", 3):
             fallen = memory.retract_source(source)
-            gone = {source, *(each[0] for each in changes)}
-            left = [each for each in claims if each.source not in gone]
+            gone = {source, *(change[0] for change in changes)}
+            left = [claim for claim in claims if claim.source not in gone]
             assert set(memory.facts()) == oracle(left)
             assert all(memory.holds(each) == (each in oracle(left)) for each in {c.fact for c in claims})
             states.append(memory.graph_hash(claims=True))

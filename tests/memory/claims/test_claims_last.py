@@ -72,7 +72,7 @@ def test_an_erased_fact_takes_what_rests_on_it_alone_and_its_answers_with_it(pla
         erased = claims.erase_fact(fact("bird in London"))
         assert (erased.facts, erased.claims, erased.answers) == (2, 3, 1) and place.files_with(CANARY) == []
         assert claims.facts() == (fact("London in England"), fact("x is y"))
-        assert [each.id for each in claims.retract_fact(fact("London in England")).answers] == ["q2"]
+        assert [answer.id for answer in claims.retract_fact(fact("London in England")).answers] == ["q2"]
         assert claims.erase_fact(fact("no such fact")).change is None
 
 
@@ -146,10 +146,11 @@ def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(place
             lines = [launcher.stdout.readline() for _ in range(rng.randrange(6))]
             os.kill(writer, signal.SIGKILL)
             lines += iter(launcher.stdout.readline, "ended\n")
+            # a server may still be at what the writer asked last
             with (
                 place.opened() as claims,
                 claims.storage.changing(),
-            ):  # a server may still be at what the writer asked last
+            ):
                 kept = claims.facts()
             of_round = sum(each.subject.startswith(f"w{round}-") for each in kept)
             assert [int(line) for line in lines] == list(range(len(lines))) and len(lines) <= of_round

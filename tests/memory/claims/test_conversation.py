@@ -177,7 +177,7 @@ def test_the_same_fact_in_two_periods_is_two_claims(memory):
     spans = [{"valid_from": "2010", "valid_until": "2012"}, {"valid_from": "2015", "valid_until": "2018"}]
     agent, _ = talking(
         memory,
-        json.dumps([each for span in spans for each in json.loads(noting("Ada lives_in London", **span))]),
+        json.dumps([line for span in spans for line in json.loads(noting("Ada lives_in London", **span))]),
     )
     agent.run("Ada lived in London from 2010 to 2012, and from 2015 to 2018.")
     expected = [True, False, True]

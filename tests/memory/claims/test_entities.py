@@ -23,7 +23,7 @@ def test_merges_are_proposed_with_their_reasons_and_none_is_made(memory):
     memory.learn([Claim(Triple(name, "wrote", "Notes"), "book") for name in names[:3]])
     memory.learn([Claim(Triple(name, "knows", "Charles Babbage"), "page") for name in names])
     memory.learn(Claim(Triple("Ada Byron", "wrote", "Notes"), "page"))
-    found = {(each.kept, each.other): each.reasons for each in memory.propose_merges()}
+    found = {(merge.kept, merge.other): merge.reasons for merge in memory.propose_merges()}
     expected = ("the same name with initials or a middle name", "2 neighbours in common")
     assert found["Ada Lovelace", "A. Lovelace"] == expected
     expected = ("the same name but for case, punctuation, spaces or a title", "2 neighbours in common")

@@ -46,7 +46,7 @@ ASKED = (
 def read_whole(beliefs):
     """The same beliefs in a store that looks through everything."""
     store = InMemoryTripleStore()
-    store.add(each for each in beliefs.triples() if max(map(len, each.identity)) <= MAX_TEXT_LENGTH)
+    store.add(triple for triple in beliefs.triples() if max(map(len, triple.identity)) <= MAX_TEXT_LENGTH)
     return store
 
 
@@ -92,7 +92,7 @@ def test_what_words_lead_to_is_what_reading_everything_finds_in_the_same_order(m
     st.data(),
 )
 def test_any_word_of_any_text_leads_to_its_fact(texts, data):
-    facts = [Triple(*each) for each in texts if all(part.strip() and "\0" not in part for part in each)]
+    facts = [Triple(*text) for text in texts if all(part.strip() and "\0" not in part for part in text)]
     with Claims(SQLiteClaims()) as claims:
         claims.learn([Claim(each, "s") for each in facts])
         for part in (part for each in facts for part in triple_key(each)):

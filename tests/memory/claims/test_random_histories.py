@@ -284,7 +284,7 @@ def test_every_history_gives_what_the_slow_model_computes_from_it(history):
             assert found == {(each, memory.confidence(each)) for each in held}
             assert hashes.setdefault(memory.graph_hash(), held.keys()) == held.keys()
         # the same facts, the same hash
-        assert len(hashes) == len({frozenset(each) for each in hashes.values()})
+        assert len(hashes) == len({frozenset(digest) for digest in hashes.values()})
         log = memory.log()
         assert [each.undoes for each in log] == [undoes for *_, undoes in slow.changes]
         for change, state in zip(log, slow.states[1:], strict=True):

@@ -151,7 +151,7 @@ def test_facts_of_another_subject_or_relation_retire_nothing(drawn, at):
     with open_claims() as together, open_claims() as alone:
         for memory, learnt in (
             (together, claims),
-            (alone, [each for each in claims if each.fact.subject + each.fact.relation == "ar"]),
+            (alone, [claim for claim in claims if claim.fact.subject + claim.fact.relation == "ar"]),
         ):
             memory.declare("r", "single")
             memory.learn(learnt)

@@ -93,12 +93,12 @@ def find_described_nodes(words: str, view: InvestmentView, types: Sequence[str])
     well, and none if nothing matches.
     """
     terms, query_names = set(content_words(words)), set(content_words(" ".join(distinctive_names(words))))
-    candidates = [each.node for each in view.nodes(*types) if not each.node.properties.get("action")]
+    candidates = [node.node for node in view.nodes(*types) if not node.node.properties.get("action")]
     edges = view.edges_from([node.id for node in candidates], _AFFECTED_EDGES)
-    affected = {each.node.id: each.node for each in view.nodes_by_id(each.edge.target for each in edges)}
+    affected = {each.node.id: each.node for each in view.nodes_by_id(edge.edge.target for edge in edges)}
     by_overlap: dict[int, list[Node]] = {}
     for node in candidates:
-        ends = (affected[each.edge.target] for each in edges if each.edge.source == node.id)
+        ends = (affected[edge.edge.target] for edge in edges if edge.edge.source == node.id)
         affected_words = _content_words_of(map(display_name, ends))
         type = str(node.properties["type"]).replace("_", " ")
         event_words = _content_words_of([str(node.properties["summary"]), type])
@@ -197,7 +197,7 @@ class ItemNames:
         """Return the live insights of a person with an action on at least one of some nodes."""
         ids = [node.id for node in about] if said_by and action else []
         edges = self._view.edges_to(ids, ["about"]) if ids else ()
-        insights = [each.node for each in self._view.nodes_by_id(each.edge.source for each in edges)]
+        insights = [each.node for each in self._view.nodes_by_id(edge.edge.source for edge in edges)]
         wanted = {"said_by": name_key(said_by), "action": name_key(action)}
 
         def is_wanted(node: Node) -> bool:
@@ -229,7 +229,7 @@ class ItemNames:
 
     def _same_bare_name(self, type: str, name: str) -> list[Node]:
         """Return the nodes of a type whose names differ only in article or legal form."""
-        bare, nodes = strip_legal_form(name), (each.node for each in self._view.nodes(type))
+        bare, nodes = strip_legal_form(name), (node.node for node in self._view.nodes(type))
         found = [node for node in nodes if strip_legal_form(display_name(node)) == bare]
         self._there |= {each.id: each for each in found}
         return found
@@ -267,4 +267,4 @@ def _has_symbol(node: Node, text: str) -> bool:
 
 
 def _list_nodes(nodes: Sequence[Node]) -> str:
-    return " and ".join(f"{display_name(each)} ({short_repr(each.id)})" for each in nodes)
+    return " and ".join(f"{display_name(node)} ({short_repr(node.id)})" for node in nodes)

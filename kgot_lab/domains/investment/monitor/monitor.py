@@ -219,7 +219,7 @@ class Monitor:
         try:
             with graph.storage.changing():
                 versions = graph.view().history(facts.nodes[0].id)
-                exists_whole = any(each.node.properties.get("item") == facts.item for each in versions)
+                exists_whole = any(version.node.properties.get("item") == facts.item for version in versions)
                 update = GraphUpdate() if exists_whole else self._write(facts)
         except BadInput as error:
             return StageFailed("update", f"{facts.item}: {error}")

@@ -290,7 +290,7 @@ def _system(vocabulary: Vocabulary) -> str:
 
 
 def _format_ends(edge: EdgeType) -> str:
-    ends = [f"{each.source} to {each.target}" for each in edge.ends if each.source not in ITEM_NODE_TYPES]
+    ends = [f"{end.source} to {end.target}" for end in edge.ends if end.source not in ITEM_NODE_TYPES]
     return ", ".join(ends)
 
 

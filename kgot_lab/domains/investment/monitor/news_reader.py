@@ -206,7 +206,7 @@ class FactFilter:
             self._refuse(f"{what}, said by {short_repr(said_by)}", "that name does not stand in the item")
             said_by = ""
         calls = self._names.calls(said_by, insight.action, about)
-        if live_calls := [each for each in calls if each.id not in self._ends]:
+        if live_calls := [call for call in calls if call.id not in self._ends]:
             return live_calls[0]
         given = self._parse_stated_time(insight.date, what)
         ends = self._parse_stated_time(insight.until, what)
@@ -264,7 +264,7 @@ class FactFilter:
                 continue
             try:
                 ends = [
-                    require_one_node([each for each in others if each.labels == end.labels])
+                    require_one_node([other for other in others if other.labels == end.labels])
                     for end, others in ((source, sources), (target, targets))
                 ]
             except BadInput as error:

@@ -154,7 +154,7 @@ class SessionLog:
         for entry in entries:
             require(entry, LogEntry, "what is appended to a log is a LogEntry(session_id, text, audience, …)")
         with self.world.storage.changing():
-            ids = {id for each in entries for id in (*(each.audience or ()), each.speaker_id) if id}
+            ids = {id for entry in entries for id in (*(entry.audience or ()), entry.speaker_id) if id}
             require_entities(self.world.storage, ids)
             for each in entries:
                 # a server in the C locale treats ’ as a letter, and É as different from é
@@ -224,7 +224,7 @@ class CharacterLog:
 
     def _as_heard(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
         self._log.world.get_entity(self.npc_id)
-        return tuple(replace(each, audience=(self.npc_id,)) for each in entries)
+        return tuple(replace(entry, audience=(self.npc_id,)) for entry in entries)
 
 
 class WorldLayers:

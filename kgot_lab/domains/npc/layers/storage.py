@@ -173,7 +173,9 @@ def graphrag_in_python(
         steps = steps_over(seen.relationships, (), "out")
         hops_by_id = nodes_within(query.npc_id, query.ranking.steps, lambda id: (to for _, to in steps([id])))
         entities = {
-            each.id: each for each in seen.entities if query.ranking.hops is None or each.id in hops_by_id
+            entity.id: entity
+            for entity in seen.entities
+            if query.ranking.hops is None or entity.id in hops_by_id
         }
         if query.scope is not None:
             entities = {id: entity for id, entity in entities.items() if id in query.scope}

@@ -114,10 +114,10 @@ class ExpressionReader:
     ) -> None:
         starred = next((i for i, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
         items = literal.elts if isinstance(literal, ast.Tuple | ast.List) else None
-        if items is not None and not any(isinstance(each, ast.Starred) for each in items):
+        if items is not None and not any(isinstance(item, ast.Starred) for item in items):
             after = len(targets) - 1 - starred if starred is not None else 0
             # all values before any name changes, as in a, b = b, a
-            read = [self.value(each, scope) for each in items]
+            read = [self.value(item, scope) for item in items]
             for position, target in enumerate(targets):
                 if starred is not None and position == starred:
                     self.bind(target, self._build_list(read[position : len(read) - after]), scope)
@@ -166,11 +166,11 @@ class ExpressionReader:
                 self._read_eval(node, scope)
         callee = self.value(node.func, scope)
         arguments: list[Json] = []
-        for each in node.args:
-            if isinstance(each, ast.Starred):
-                arguments.append(["star", self.value(each.value, scope)])
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                arguments.append(["star", self.value(argument.value, scope)])
             else:
-                arguments.append(self.value(each, scope))
+                arguments.append(self.value(argument, scope))
         names: dict[str, Json] = {}
         for keyword in node.keywords:
             names[keyword.arg or "**"] = self.value(keyword.value, scope)
@@ -263,10 +263,10 @@ class ExpressionReader:
         Its names are local to it. Calls in it count as calls of the enclosing code.
         """
         before, bound = dict(scope.versions), set(scope.bound)
-        for each in generators:
-            item = self.read_iteration(self.value(each.iter, scope), scope, each.iter.lineno)
-            self.bind(each.target, item, scope)
-            for test in each.ifs:
+        for generator in generators:
+            item = self.read_iteration(self.value(generator.iter, scope), scope, generator.iter.lineno)
+            self.bind(generator.target, item, scope)
+            for test in generator.ifs:
                 self.value(test, scope)
         box = self.flow.fresh_name("box")
         fill(box)

@@ -239,7 +239,7 @@ def bound_names(body: Iterable[ast.AST]) -> set[str]:
 
 def declared_names(body: Iterable[ast.stmt]) -> dict[str, type[ast.stmt]]:
     """Return the names that a function declares, and whether as global or as nonlocal."""
-    nodes = (each for each in own_nodes(body) if isinstance(each, ast.Global | ast.Nonlocal))
+    nodes = (node for node in own_nodes(body) if isinstance(node, ast.Global | ast.Nonlocal))
     return {name: type(node) for node in nodes for name in node.names}
 
 

@@ -123,7 +123,7 @@ class PointsTo:
                 solver.on_value(v(base), lambda value: self.iterate(value, v(to), caller, line))
             case ["call", to, callee, arguments, names, caller, line]:
                 self._sites.append(v(callee))
-                positional = [self._argument(each, caller, line) for each in arguments]
+                positional = [self._argument(argument, caller, line) for argument in arguments]
                 calls = CallSite(positional, self._keyword_arguments(names), caller, line, v(callee))
                 solver.on_value(v(callee), lambda value: self.call(value, v(to), calls))
             case ["decorate", to, callee, of, caller, line]:
@@ -449,7 +449,9 @@ class PointsTo:
             case ("external", name):
                 self._note_call(calls, ("external", name))
                 passing = name in _PASSING_FUNCTIONS or name.startswith(_PASSING_PREFIXES)
-                flowing = [each for each in calls.arguments[:2] if passing and isinstance(each, int)]
+                flowing = [
+                    argument for argument in calls.arguments[:2] if passing and isinstance(argument, int)
+                ]
                 for argument in flowing:
                     solver.flow(argument, to)
                 if not flowing:  # an external result, unless arguments are passed on

@@ -70,7 +70,7 @@ def resolution_orders(bases: Mapping[str, Iterable[str]]) -> dict[str, tuple[str
     def order_of(name: str, above: frozenset[str]) -> tuple[str, ...]:
         if name in done:
             return done[name]
-        own = [each for each in dict.fromkeys(bases.get(name, ())) if each not in above and each != name]
+        own = [base for base in dict.fromkeys(bases.get(name, ())) if base not in above and base != name]
         parts = [list(order_of(each, above | {name})) for each in own]
         merged = _merge_linearisations([*parts, own])
         done[name] = (name, *merged)
@@ -83,7 +83,7 @@ def resolution_orders(bases: Mapping[str, Iterable[str]]) -> dict[str, tuple[str
 
 def _merge_linearisations(sequences: list[list[str]]) -> list[str]:
     merged: list[str] = []
-    waiting = [list(each) for each in sequences if each]
+    waiting = [list(sequence) for sequence in sequences if sequence]
     while waiting:
         heads = [each[0] for each in waiting]
         tails = {name for each in waiting for name in each[1:]}

@@ -43,8 +43,8 @@ def _find_marks(node: Function, decorators: tuple[str, ...]) -> Iterator[str]:
     abstract = any(d.rpartition(".")[2].startswith("abstract") for d in decorators)
     if abstract or _only_raises_not_implemented(node):
         yield "abstract"
-    defaults = [*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)]
-    if any(isinstance(each, _MUTABLE_LITERALS) for each in defaults):
+    defaults = [*node.args.defaults, *(default for default in node.args.kw_defaults if default is not None)]
+    if any(isinstance(default, _MUTABLE_LITERALS) for default in defaults):
         yield "mutable default"
     if any(isinstance(each, ast.ExceptHandler) and each.type is None for each in own_nodes(node.body)):
         yield "bare except"
@@ -106,7 +106,9 @@ class StatementReader:
                     self.flow.add("copy", f"return@{scope.id}", returned)
             case ast.Assign(targets=targets, value=given):
                 sequence = ast.Tuple | ast.List
-                several = isinstance(given, sequence) and all(isinstance(each, sequence) for each in targets)
+                several = isinstance(given, sequence) and all(
+                    isinstance(target, sequence) for target in targets
+                )
                 assigned = None if several else value(given, scope)
                 for target in targets:
                     self.expressions.bind(target, assigned, scope, given)
@@ -321,9 +323,9 @@ class StatementReader:
 
     def _shape(self, arguments: ast.arguments, kind: str, *, generator: bool = False) -> dict[str, Json]:
         return {
-            "usual": [each.arg for each in (*arguments.posonlyargs, *arguments.args)],
+            "usual": [parameter.arg for parameter in (*arguments.posonlyargs, *arguments.args)],
             "rest": arguments.vararg.arg if arguments.vararg else None,
-            "named": [each.arg for each in arguments.kwonlyargs],
+            "named": [parameter.arg for parameter in arguments.kwonlyargs],
             "names": arguments.kwarg.arg if arguments.kwarg else None,
             "kind": kind,
             "generator": generator,

@@ -113,6 +113,6 @@ class RetrievalConfig:
         """Return the first goal mapping whose word is in a query in any inflection, or None."""
         query_stems = {stem(word) for word in name_tokens(query)}
         for word, mapping in self.goal_mappings.items():
-            if {stem(each) for each in name_tokens(word)} <= query_stems:
+            if {stem(token) for token in name_tokens(word)} <= query_stems:
                 return word, mapping
         return None

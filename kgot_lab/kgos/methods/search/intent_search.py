@@ -65,8 +65,10 @@ def expand_hits(
     neighbours = tuple(NeighbourNode(*index.identity(row), links[row], bool(passing[row])) for row in around)
     leading = (int(index.links.edge_rows[step]) for step in around.values())
     numbers = dict.fromkeys([*_edge_rows_between(index, rows), *leading])
-    outside = sum(not each.within for each in neighbours)
-    rest = f", {outside} outside the filters" * bool(outside) + f", {left:,} more left out" * bool(left)
+    outside = sum(not neighbour.within for neighbour in neighbours)
+    rest = (f", {outside} outside the filters" if outside else "") + (
+        f", {left:,} more left out" if left else ""
+    )
     summary = format_count(len(neighbours), "neighbour") + rest
     why = f"the first {format_count(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
     trace = [MethodCall("neighbours", why, summary)] if config.expand_depth and level else []
@@ -203,7 +205,11 @@ def intent_search(
     cited = [[index.graph.row(id) for id in sources] for *_, sources in hits]
     neighbours, edges, told_expansion = expand_hits(index, cited, config, passing)
     limitations = limitations_by_row(
-        index, [*(row for each in cited for row in each), *(index.graph.row(each.id) for each in neighbours)]
+        index,
+        [
+            *(row for each in cited for row in each),
+            *(index.graph.row(neighbour.id) for neighbour in neighbours),
+        ],
     )
     later, told_after = run_methods_after_ranking(index.graph, nodes[0].id if nodes else "", intents)
     trace += [*told_expansion, *told_after]
@@ -238,7 +244,7 @@ def _reached_by(index: GraphIndex, walked: GraphWalk, rows: Sequence[int]) -> di
 def _explain_no_result(query: str, config: RetrievalConfig) -> str:
     """Explain why a search has no result, by its words and filters."""
     words = ", ".join(dict.fromkeys(searched_words(query)))
-    within = " within the filters" * bool(config.dimension_filters)
+    within = " within the filters" if config.dimension_filters else ""
     reason = f"words looked for: {words}" if words else "the query has no word but stop words"
     return f"no lane found a node{within}; {reason}"
 

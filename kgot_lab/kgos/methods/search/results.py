@@ -144,14 +144,14 @@ def _format_description(result: SearchResult, id: str) -> Iterator[str]:
 
 
 def _format_limitations(limitations: Iterable[Limitation]) -> Iterator[str]:
-    for each in limitations:
-        described = f": {each.description.rstrip(' .')}" * bool(each.description)
+    for limitation in limitations:
+        described = f": {limitation.description.rstrip(' .')}" if limitation.description else ""
         helps = (
-            f"; what helps: {', '.join(each.workarounds)}"
-            if each.workarounds
-            else "; no workaround is known" * each.blocking
+            f"; what helps: {', '.join(limitation.workarounds)}"
+            if limitation.workarounds
+            else "; no workaround is known" * limitation.blocking
         )
-        yield _single_line(f"  Limitation: {each.name} (node: {each.id}){described}{helps}")
+        yield _single_line(f"  Limitation: {limitation.name} (node: {limitation.id}){described}{helps}")
 
 
 def _format_plan(result: SearchResult) -> Iterator[str]:
@@ -160,8 +160,8 @@ def _format_plan(result: SearchResult) -> Iterator[str]:
         yield "A plan:"
         for number, step in enumerate(plan.steps, start=1):
             yield _single_line(f"  {number}. {step.name} (node: {step.tool}): {step.action}")
-        yield from (_single_line(f"  needed first: {each}") for each in plan.prerequisites)
-        yield from (_single_line(f"  warning: {each}") for each in plan.warnings)
+        yield from (_single_line(f"  needed first: {prerequisite}") for prerequisite in plan.prerequisites)
+        yield from (_single_line(f"  warning: {warning}") for warning in plan.warnings)
 
 
 def _single_line(text: str) -> str:

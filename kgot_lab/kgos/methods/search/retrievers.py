@@ -111,15 +111,16 @@ def dense_retriever(
         "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
     )
     if embedder is None:
+        # brings the client of servers, which most searches do without
         from kgot_lab.embedding.embedders import (
             query_embedder,
-        )  # brings the client of servers, which most searches do without
+        )
 
         embedder = query_embedder(vectors)
     retriever = index.dense_retriever_from_vectors(vectors, embedder)
     lacking = len(index.graph) - sum(id in index.graph for id in vectors.ids)
     description = f"cosine of the stored vectors, {vectors.model or 'which do not say what made them'}; the query by {embedder.name}"
-    return DenseRetriever(retriever, description + f"; {lacking:,} nodes have none" * bool(lacking))
+    return DenseRetriever(retriever, description + (f"; {lacking:,} nodes have none" if lacking else ""))
 
 
 class SearchRequest(NamedTuple):

@@ -125,11 +125,11 @@ def yes_or_no(masked: str, values: Sequence[Sequence[str]]) -> str:
     bounds = list(_BOUND_WORDS.finditer(masked))
     if _NEGATION.search(re.sub(r"\bno (?=(?:more|less|fewer) than \d)", "", masked)):
         return ""
-    last_values = [each[-1] for each in values]
+    last_values = [value[-1] for value in values]
     truths = [parse_yes_no(value) for value in last_values]
     if None not in truths:
-        return _combine_truths(masked, [bool(each) for each in truths])
-    if any(each is not None for each in truths):
+        return _combine_truths(masked, [bool(truth) for truth in truths])
+    if any(truth is not None for truth in truths):
         return ""
     if len(bounds) == 1 and _CONJUNCTION.search(masked):
         within = [_is_within(bounds[0], masked, value) for value in last_values]
@@ -285,7 +285,7 @@ def compare_values(
 
     With `ages`, more years mean an earlier date.
     """
-    last = [each[-1] if each else "" for each in values]
+    last = [value[-1] if value else "" for value in values]
     if len(things) != 2 or any(is_no_answer(value) for value in last):
         return ""
     if kind == "same":

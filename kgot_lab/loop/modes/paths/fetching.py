@@ -179,7 +179,9 @@ def write_path_facts(run: RunContext, best: PathAnswer) -> Steps[None]:
     """Extract facts from the sentences of the chosen paths and write those that a sentence states."""
     read = [sentence for route in best.routes for sentence in route.sentences]
     pieces = {s.place: SourcedSentence(s.text, s.title, s.source, s.number) for s in read}
-    stating = {each.place for route in best.routes for each in route.with_sentences_for(best.text).sentences}
+    stating = {
+        sentence.place for route in best.routes for sentence in route.with_sentences_for(best.text).sentences
+    }
     order = sorted(pieces, key=lambda node: node not in stating)
     shown = [pieces[node] for node in order[:_MAX_FACT_SENTENCES]]
     if not shown or _has_facts(run, shown):

@@ -187,7 +187,7 @@ def _resolve_name(name: str, titles: NameIndex, mentioned: Sequence[str]) -> Ite
     """Yield a name as the graph spells it.
 
     These are the titles with that name, or else the name itself if it is long enough and not part of a title
-    in `called`.
+    in `mentioned`.
     """
     key = normalise_name(name)
     is_part = any(f" {key} " in f" {title} " for title in mentioned)
@@ -218,7 +218,7 @@ def similar_titles(
 ) -> dict[str, str]:
     """Map the node of each new sentence to the other title with the most similar sentence.
 
-    Similarity is the cosine, and must be at least `least`. Returns an empty dict without an embedder.
+    Similarity is the cosine, and must be at least `min_cosine`. Returns an empty dict without an embedder.
     """
     if embedder is None or not new:
         return {}
@@ -281,8 +281,8 @@ def relevance_features(
     """
     if not sentences:
         return []
-    full = _cosines(question, [f"{each.title}. {each.text}" for each in sentences], embedder)
-    nameless = _cosines(remove_names(question), [each.text for each in sentences], embedder)
+    full = _cosines(question, [f"{sentence.title}. {sentence.text}" for sentence in sentences], embedder)
+    nameless = _cosines(remove_names(question), [sentence.text for sentence in sentences], embedder)
     question_text, asks_number = f" {normalise_name(question)} ", bool(_ASKS_NUMBER.search(question))
     return [
         (
@@ -303,7 +303,7 @@ def relevance_features(
 
 
 def _cosines(query: str, texts: Sequence[str], embedder: Embedder | None) -> list[float]:
-    """Return the cosine of each text with `wanted`, of vectors or else of sets of content words."""
+    """Return the cosine of each text with `query`, of vectors or else of sets of content words."""
     if embedder is not None:
         vectors = embedder.embed([query, *texts])
         return [float(value) for value in vectors[1:] @ vectors[0]]

@@ -36,10 +36,11 @@ _RANKED = re.compile(
 _LISTED = re.compile(r"[,:?]\s[^,]+\sor\s", re.I)
 # where "or" is a sign too
 _MAY_RANK = re.compile(r"(?i)\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b")
+# a rank that is a noun, as founder and river are, ranks nothing
 _OR = re.compile(
     rf"\bor\b|\b(?:out of|between|(?:which|who|one|either|{_RANKS}|first|last|more|less) of|^of) (?:the two )?.+ and ",
     re.I,
-)  # a rank that is a noun, as founder and river are, ranks nothing
+)
 
 
 def classify_question(question: str) -> Form:

@@ -68,7 +68,7 @@ class Told:
 
 
 def of(kind, events):
-    return [each for each in events if isinstance(each, kind)]
+    return [event for event in events if isinstance(event, kind)]
 
 
 def test_a_tick_gathers_reads_writes_decides_and_delivers(places, clock):
@@ -76,7 +76,7 @@ def test_a_tick_gathers_reads_writes_decides_and_delivers(places, clock):
     told = Told(places)
     events = told.tick()
     posted_and_sent = [BriefingPosted, BriefingPosted, BriefingSent, BriefingSent]
-    assert [type(each) for each in events] == [
+    assert [type(event) for event in events] == [
         TickStarted,
         NewsGathered,
         *[ItemWritten] * 3,
@@ -143,9 +143,8 @@ def test_a_model_that_is_away_is_told_and_what_waits_in_the_outbox_is_sent_all_t
     clock.time = ORCHARD.published_at
     events = told.tick()
     (failed,) = of(StageFailed, events)
-    assert (
-        failed.stage == "update" and "no reply left" in failed.reason and len(of(BriefingSent, events)) == 1
-    )
+    assert failed.stage == "update" and "no reply left" in failed.reason
+    assert len(of(BriefingSent, events)) == 1
     told.monitor = Monitor(places, Scripted(simulated_reader), told.monitor.feed, told.deliver)
     assert len(of(ItemWritten, told.tick())) == 1
 

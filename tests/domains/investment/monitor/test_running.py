@@ -88,13 +88,13 @@ def run(places, clock, ticks, *, pause=lambda seconds: timedelta(seconds=seconds
 
     for event in run_scheduled(monitor_of(places, items), HOUR, ending, wait=wait):
         events.append(event)
-        if sum(isinstance(each, TickEnded) for each in events) == ticks:
+        if sum(isinstance(event, TickEnded) for event in events) == ticks:
             ending.request()
     return events, waits
 
 
 def begun(events):
-    return [each.tick for each in events if isinstance(each, TickStarted)]
+    return [event.tick for event in events if isinstance(event, TickStarted)]
 
 
 def test_after_a_pause_there_is_one_tick_for_all_that_were_missed(places, clock):
@@ -134,7 +134,7 @@ def test_the_end_is_heard_between_two_events_and_the_tick_is_gone_on_with(places
         if isinstance(event, TickEnded):
             ending.request()
     assert [tick.resumed for tick in begun(events)] == [False, True] and len(model.asked) == 2
-    assert sum(isinstance(each, BriefingPosted) for each in events) == 1
+    assert sum(isinstance(event, BriefingPosted) for event in events) == 1
 
 
 def test_a_journal_that_is_away_is_told_and_waited_for(places, clock):

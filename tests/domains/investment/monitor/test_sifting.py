@@ -64,11 +64,11 @@ def test_the_multi_level_example_becomes_the_nodes_and_edges_of_its_document(clo
         (news,), (insight,) = view.nodes("News"), view.nodes("Insight")
         beat, hold = (
             each.node.id
-            for each in sorted(view.nodes("MarketEvent"), key=lambda each: each.node.properties["type"])
+            for each in sorted(view.nodes("MarketEvent"), key=lambda node: node.node.properties["type"])
         )
         apple, share, bank = "Company:apple inc.", "Asset:AAPL", "Institution:federal reserve"
         technology, equities = "Sector:technology", "AssetClass:equities"
-        assert {(each.edge.source, each.edge.type, each.edge.target) for each in view.edges()} == {
+        assert {(edge.edge.source, edge.edge.type, edge.edge.target) for edge in view.edges()} == {
             (share, "issued_by", apple), (apple, "in_sector", technology), (technology, "belongs_to", equities),
             (beat, "affects", apple), (hold, "affects", bank), (bank, "affects", equities),
             (insight.node.id, "about", share), (insight.node.id, "derived_from", beat), (insight.node.id, "derived_from", hold),
@@ -350,7 +350,7 @@ def test_a_call_that_is_withdrawn_ends_and_what_takes_its_place_is_another(marke
         market, replace(HOLLIN, id="i3"), withdrawn=[taken_back], insights=[call(summary="Better so")]
     )
     assert len(facts.ends) == 1
-    assert [each.node.properties["summary"] for each in market.view().nodes("Insight")] == ["Better so"]
+    assert [node.node.properties["summary"] for node in market.view().nodes("Insight")] == ["Better so"]
     none = facts_of(market, replace(HOLLIN, id="i4"), withdrawn=[{**taken_back, "action": "sell"}])
     assert none.ends == () and "no such call is live" in none.refused[0]
 
@@ -364,9 +364,9 @@ def test_a_call_ends_when_the_item_says_and_an_old_one_is_old(market, clock):
     (live,) = market.view().nodes("Insight")
     assert live.expires_at == datetime(2026, 2, 7, tzinfo=UTC)
     (later,) = (
-        each
-        for each in facts_of(market, HOLLIN, insights=[call(said_by="", date="2031-01-20")]).nodes
-        if each.labels == ("Insight",)
+        node
+        for node in facts_of(market, HOLLIN, insights=[call(said_by="", date="2031-01-20")]).nodes
+        if node.labels == ("Insight",)
     )
     assert later.properties["generated_at"] == FIRST.isoformat()
 
@@ -442,7 +442,7 @@ def test_words_that_fit_no_event_or_two_join_nothing(market, words, said):
 def test_what_an_item_says_did_not_happen_ends_and_its_twin_stays(market):
     written(market, BURNS, events=[FIRE, {**FIRE, "summary": "A second fire burns Lantern Devices"}])
     facts = written(market, AFTER, untrue=["second fire"])
-    assert [each.node.properties["summary"] for each in market.view().nodes("MarketEvent")] == [
+    assert [node.node.properties["summary"] for node in market.view().nodes("MarketEvent")] == [
         FIRE["summary"]
     ]
     assert len(facts.ends) == 1 and len(market.view().history(facts.ends[0])) == 2, "it stays in the history"

@@ -68,7 +68,7 @@ def test_it_holds_who_one_is_the_scene_and_what_is_known_of_the_matter(held):
         "the spy, whom it does not know of, is not seen"
     )
     assert [each.text for each in context.scene.heard] == ["the forge is hot"]
-    assert [each.text for each in context.passages] == ["gold in the forge"]
+    assert [passage.text for passage in context.passages] == ["gold in the forge"]
     assert [
         each.text for each in hot_context(layers.memory(GRIM.id), "gold?", budget=PATIENT).scene.heard
     ] == ["before", "the forge is hot"]

@@ -96,5 +96,5 @@ def test_the_loop_calls_it_by_its_name(grim):
     model = scripted(vote=vote, merge={"reason": "x"}, write=WRITE, parse={"answer": "x"}, tools=call)
     with InMemory() as store:
         events = list(think("Whom does Grim know?", model, store, [query_entities(grim)], FEW))
-    (returned,) = [each for each in events if isinstance(each, ToolReturned)]
+    (returned,) = [event for event in events if isinstance(event, ToolReturned)]
     assert set(returned.text.splitlines()) == {ELARA, "Grim (npc)", KNOWS, LIVES}

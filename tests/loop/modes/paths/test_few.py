@@ -24,8 +24,8 @@ def test_no_name_of_an_example_stands_in_a_question_answer_or_passage_of_the_bun
     questions = BUNDLED_SETS[name]()
     every = "\n".join(
         [
-            *(f"{each.title}\n{each.text}" for each in questions.documents),
-            *(f"{each.text}\n{each.answer}" for each in questions.questions),
+            *(f"{document.title}\n{document.text}" for document in questions.documents),
+            *(f"{question.text}\n{question.answer}" for question in questions.questions),
         ]
     ).casefold()
     assert not [example for example in EXAMPLE_NAMES if example.casefold() in every]

@@ -52,7 +52,9 @@ def test_a_second_passage_of_a_title_goes_on_counting_and_a_passage_that_is_ther
     store = open_store("in_memory")
     for said in group_by_passage(new_sentences([BREWER], store)).values():
         store.write(store.dialect.add(mention_facts(said, [BREWER.title])))
-    assert [each.place for each in new_sentences([BREWER, OTHER], store)] == ["Boston Beer Company §3"]
+    assert [sentence.place for sentence in new_sentences([BREWER, OTHER], store)] == [
+        "Boston Beer Company §3"
+    ]
     assert [edge.target for edge in sentence_edges("Boston Beer Company", store)] == [
         "Boston Beer Company §1",
         "Boston Beer Company §2",
@@ -65,7 +67,7 @@ def test_a_heading_above_a_blank_line_is_a_sentence_of_its_own_and_a_line_that_i
 ):
     store = open_store("in_memory")
     notes = Document("d1", "The mill is\nold.\n\nContact\n\nUte Alander runs it.", "Notes")
-    assert [each.text for each in new_sentences([notes], store)] == [
+    assert [sentence.text for sentence in new_sentences([notes], store)] == [
         "The mill is old.",
         "Contact",
         "Ute Alander runs it.",
@@ -122,15 +124,16 @@ def test_rows_between_the_same_two_names_are_one_route_whichever_end_they_begin_
         _row("A", "A §1", worth=2.0),
     ]
     both, alone = group_routes(rows)
-    assert str(both) == "A --(B)-- B" and [each.place for each in both.sentences] == ["A §2", "B §1", "B §3"]
+    assert str(both) == "A --(B)-- B"
+    assert [sentence.place for sentence in both.sentences] == ["A §2", "B §1", "B §3"]
     assert str(alone) == "A" and alone.text == "[A] A §1 text."
 
 
 def test_a_route_within_a_budget_keeps_its_link_and_then_what_is_worth_most() -> None:
     route = group_routes([_row("A", "A §1", "B", "B §1"), _row("A", "A §1", "B", "B §2")])[0]
     kept = route.within_budget(20, {"A §1": 0.0, "B §1": 1.0, "B §2": 9.0})
-    assert [each.place for each in kept.sentences] == ["A §1", "B §2"]
-    assert [each.place for each in route.within_budget(1, {"B §2": 9.0}).sentences] == ["A §1"]
+    assert [sentence.place for sentence in kept.sentences] == ["A §1", "B §2"]
+    assert [sentence.place for sentence in route.within_budget(1, {"B §2": 9.0}).sentences] == ["A §1"]
 
 
 def test_rows_of_another_kind_are_no_routes() -> None:
@@ -200,7 +203,7 @@ def test_a_name_before_in_a_place_in_a_year_is_a_name_of_its_own_and_joins_what_
 def test_headings_list_items_and_rows_of_tables_are_sentences_of_their_own() -> None:
     store = open_store("in_memory")
     text = "# Staff\nUte Alander runs it.\n| Name | Since |\n|---|---|\n| Jo Marsh | 1946 |\n1. Oil the mill\n2. Grind\n- Sweep\n"
-    said = [each.text for each in new_sentences([Document("d", text, "Notes")], store)]
+    said = [sentence.text for sentence in new_sentences([Document("d", text, "Notes")], store)]
     assert said == [
         "Staff",
         "Ute Alander runs it.",
@@ -217,7 +220,7 @@ def test_a_route_rests_on_what_says_the_answer_and_what_joins_it_to_the_start() 
     route = group_routes([_row("A", "A §1", "B", "B §1"), _row("A", "A §1", "B", "B §2"), _row("A", "A §3")])[
         0
     ]
-    assert [each.place for each in route.supporting_part("B §2").sentences] == ["A §1", "B §2"]
+    assert [sentence.place for sentence in route.supporting_part("B §2").sentences] == ["A §1", "B §2"]
     assert route.supporting_part("nowhere") == route
     facts = Route(
         "A", "", "", 1.0, (), facts=(("A", "made by", "B"), ("A", "is", "red"), ("B", "born in", "C"))

@@ -9,7 +9,7 @@ TWO = ["Müller Brauerei", "Weber Brauerei"]
 
 def of(question: str, *values: str | list[str]) -> str:
     named = question.replace("§0", TWO[0]).replace("§1", TWO[1])
-    return computed_answer(named, TWO, [[each] if isinstance(each, str) else each for each in values])
+    return computed_answer(named, TWO, [[value] if isinstance(value, str) else value for value in values])
 
 
 @every(
