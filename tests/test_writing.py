@@ -28,7 +28,7 @@ from kgot_lab.types import Node
 from kgot_lab.viz.course import write_course
 from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.html import html
-from kgot_lab.viz.page import export
+from kgot_lab.viz.page import export_graph
 from kgot_lab.viz.plots.figure import new_figure, plot
 
 PACKAGE = Path(kgot_lab.__file__).parent
@@ -97,7 +97,7 @@ def write_page(path: Path) -> None:
 
 
 def write_export(path: Path) -> None:
-    export(GRAPH, path)
+    export_graph(GRAPH, path)
 
 
 def write_notebook(path: Path) -> None:

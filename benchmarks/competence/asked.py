@@ -106,7 +106,9 @@ _LISTED = (
 )
 _QUESTION, _GRAPH, _SITUATION, _FACTS = map(_mark, ("question", "graph", "situation", "facts"))
 _TEXTS = [_pattern(answer_prompt(_QUESTION, facts).messages[-1].text) for facts in (_FACTS, "")]
-_SITUATIONS = [_pattern(prompts.situation(_QUESTION, files, _GRAPH)) for files in ([_mark("files")], [])]
+_SITUATIONS = [
+    _pattern(prompts.format_situation(_QUESTION, files, _GRAPH)) for files in ([_mark("files")], [])
+]
 
 
 def _along(messages: tuple[Message, ...]) -> Asking | None:
@@ -126,29 +128,43 @@ def _along(messages: tuple[Message, ...]) -> Asking | None:
 def _all_forms(dialects: Iterable[Dialect]) -> Iterator[tuple[type, _Form]]:
     """Every prompt that asks for a shape, with the shape."""
     calls = [_mark("calls")]
-    yield prompts.Vote, _form("vote", prompts.vote(_SITUATION, calls, None))  # type: ignore[arg-type]
-    yield prompts.Look, _form("vote_by_names", prompts.vote_by_names(_SITUATION))
-    yield prompts.Names, _form("names", prompts.names(_SITUATION))
-    yield prompts.Names, _form("next_names", prompts.next_names(_SITUATION, [_mark("names")]))
-    yield prompts.Reason, _form("merge", prompts.merge([_mark("reasons")]))
+    yield prompts.Vote, _form("vote", prompts.vote_prompt(_SITUATION, calls, None))  # type: ignore[arg-type]
+    yield prompts.OperationsVote, _form("vote_by_names", prompts.vote_by_names_prompt(_SITUATION))
+    yield prompts.Names, _form("names", prompts.name_choice_prompt(_SITUATION))
+    yield prompts.Names, _form("next_names", prompts.next_names_prompt(_SITUATION, [_mark("names")]))
+    yield prompts.Reason, _form("merge", prompts.merge_reasons_prompt([_mark("reasons")]))
     yield (
-        prompts.Calls,
-        _form("choose_tools", prompts.choose_tools(_SITUATION, calls, _mark("missing"), [_TOOL])),
+        prompts.ChosenCalls,
+        _form("choose_tools", prompts.tool_choice_prompt(_SITUATION, calls, _mark("missing"), [_TOOL])),
     )  # type: ignore[arg-type]
-    yield prompts.Needed, _form("needs_arithmetic", prompts.needs_arithmetic(_QUESTION, _FACTS))
-    yield prompts.Number, _form("choose", prompts.choose(_QUESTION, _FACTS, [_mark("candidates")]))
+    yield (
+        prompts.ComputationNeeded,
+        _form("needs_arithmetic", prompts.arithmetic_needed_prompt(_QUESTION, _FACTS)),
+    )
+    yield (
+        prompts.CandidateChoice,
+        _form("choose", prompts.best_candidate_prompt(_QUESTION, _FACTS, [_mark("candidates")])),
+    )
     for format in prompts.FORMATS:
-        yield prompts.Answer, _form("guess", prompts.guess(_SITUATION, format))
-        yield prompts.Answer, _form("answer", prompts.answer(_QUESTION, _FACTS, format))
+        yield prompts.Answer, _form("guess", prompts.guess_prompt(_SITUATION, format))
+        yield prompts.Answer, _form("answer", prompts.answer_prompt(_QUESTION, _FACTS, format))
     for dialect in dialects:
-        yield prompts.Vote, _form("vote", prompts.vote(_SITUATION, calls, dialect), dialect)  # type: ignore[arg-type]
+        yield prompts.Vote, _form("vote", prompts.vote_prompt(_SITUATION, calls, dialect), dialect)  # type: ignore[arg-type]
         yield (
             prompts.Statements,
-            _form("write", prompts.write(_SITUATION, _mark("source"), _mark("text"), dialect), dialect),
+            _form(
+                "write", prompts.write_prompt(_SITUATION, _mark("source"), _mark("text"), dialect), dialect
+            ),
         )
-        yield prompts.Statement, _form("reread", prompts.reread(_SITUATION, _mark("wrong"), dialect), dialect)
-        yield prompts.Statement, _form("read_in", prompts.read_in_dialect(_SITUATION, dialect), dialect)
-        yield prompts.Statement, _form("forced_read", prompts.forced_read(_SITUATION, dialect), dialect)
+        yield (
+            prompts.Statement,
+            _form("reread", prompts.reread_prompt(_SITUATION, _mark("wrong"), dialect), dialect),
+        )
+        yield prompts.Statement, _form("read_in", prompts.dialect_read_prompt(_SITUATION, dialect), dialect)
+        yield (
+            prompts.Statement,
+            _form("forced_read", prompts.forced_read_prompt(_SITUATION, dialect), dialect),
+        )
     for dialect, writing in product(dialects, (True, False)):
-        failed = prompts.repair(_mark("statement"), _mark("error"), _GRAPH, dialect, writing=writing)
+        failed = prompts.repair_prompt(_mark("statement"), _mark("error"), _GRAPH, dialect, writing=writing)
         yield prompts.Statement, _form("mend", failed, dialect)

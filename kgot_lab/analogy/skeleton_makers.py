@@ -217,7 +217,7 @@ def save_skeletons(skeletons: Skeletons, path: str | Path, *, model: str = "", d
     write_atomically(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data, "the skeletons")
 
 
-def stored(path: str | Path) -> StoredSkeletons:
+def load_skeletons(path: str | Path) -> StoredSkeletons:
     """Load skeletons that `save` wrote, as a maker.
 
     Raises BadInput, which names the line, if the file cannot be read.

@@ -23,7 +23,7 @@ def export(
     from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_graph
-    from kgot_lab.viz.page import export as write_export
+    from kgot_lab.viz.page import export_graph as write_export
 
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")

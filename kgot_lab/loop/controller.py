@@ -14,7 +14,7 @@ from kgot_lab.loop import prompts
 from kgot_lab.loop.events import EMPTY, Answered, Ballot, Event, Failed, Started, Voted
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
-from kgot_lab.loop.prompts import Look, Vote
+from kgot_lab.loop.prompts import OperationsVote, Vote
 from kgot_lab.loop.retrieve import conclude, is_statement, lookup_statement, read_candidates, read_forced
 from kgot_lab.loop.run_context import RunContext, Steps, ask_structured, distinct, read_event, situation
 from kgot_lab.loop.state import State
@@ -84,12 +84,14 @@ def _sample_ballot(run: RunContext, text: str, number: int) -> Steps[Ballot]:
     reads_text = run.limits.reading == "whole graph"
     try:
         if run.limits.reading == "operations":
-            look = yield from ask_structured(run, "vote", prompts.vote_by_names(text), Look, **options)
+            look = yield from ask_structured(
+                run, "vote", prompts.vote_by_names_prompt(text), OperationsVote, **options
+            )
             unknown = look.answer.strip().lower().rstrip(".") in {"", "unknown"}
             choice, reason = "INSERT" if unknown else look.choice, look.missing
             statement = lookup_statement(run, look.about)
         else:
-            messages = prompts.vote(text, run.state.calls, None if reads_text else run.store.dialect)
+            messages = prompts.vote_prompt(text, run.state.calls, None if reads_text else run.store.dialect)
             vote = yield from ask_structured(run, "vote", messages, Vote, **options)
             choice, reason, statement = vote.choice, vote.text.strip(), vote.text.strip()
     except BadReply as error:

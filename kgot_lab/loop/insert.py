@@ -36,7 +36,7 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.prompts import Calls, Names, Reason, Statements, calls_schema, names_schema
+from kgot_lab.loop.prompts import ChosenCalls, Names, Reason, Statements, calls_schema, names_schema
 from kgot_lab.loop.render import fit_budget, join_lines, relevance
 from kgot_lab.loop.run_context import (
     CallOptions,
@@ -83,7 +83,9 @@ def _merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
     if len(reasons) < 2 or not run.limits.merge:
         return join_lines(reasons)
     try:
-        reason = (yield from ask_structured(run, "merge", prompts.merge(reasons), Reason)).reason
+        reason = (
+            yield from ask_structured(run, "merge", prompts.merge_reasons_prompt(reasons), Reason)
+        ).reason
     except BadReply:
         reason = join_lines(reasons)  # not fused, but nothing is lost
     yield run.record(Merged, reason=reason)
@@ -107,11 +109,11 @@ def _choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     skipped: list[ToolCall] = []
     for attempt in range(2):
         made_calls = (*run.state.calls, *skipped)
-        messages = prompts.choose_tools(text, made_calls, missing, tools)
+        messages = prompts.tool_choice_prompt(text, made_calls, missing, tools)
         temperature = max(run.limits.vote_temperature if attempt else 0.0, run.limits.temperature)
         options = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt}
         try:
-            ask = partial(ask_structured, run, "tools", messages, Calls)
+            ask = partial(ask_structured, run, "tools", messages, ChosenCalls)
             reply = yield from ask(temperature=temperature, **options)
         except BadReply:
             continue
@@ -149,7 +151,7 @@ def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[tuple[
     text = yield from situation(run)
     limit = run.limits.calls
     options = {"schema": names_schema(names, limit), "execution": True, "temperature": run.limits.temperature}
-    messages = prompts.next_names(text, names)
+    messages = prompts.next_names_prompt(text, names)
     try:
         reply = yield from ask_structured(run, "tools", messages, Names, kind="next names", **options)
         chosen = reply.about
@@ -360,7 +362,7 @@ def _ask_statements_for(run: RunContext, call: ToolCall, text: str) -> Steps[lis
     If the reply is too long, the text is halved and each half is written on its own.
     """
     context = yield from situation(run)
-    messages = prompts.write(context, str(call), text, run.store.dialect)
+    messages = prompts.write_prompt(context, str(call), text, run.store.dialect)
     temperature = run.limits.temperature
     try:
         reply = yield from ask_structured(run, "write", messages, Statements, temperature=temperature)

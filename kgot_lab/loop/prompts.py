@@ -33,7 +33,7 @@ def _messages(system: str, text: str) -> tuple[Message, ...]:
     return Message("system", system), Message("user", text)
 
 
-def situation(question: str, attachments: Sequence[str], graph: str) -> str:
+def format_situation(question: str, attachments: Sequence[str], graph: str) -> str:
     """Return the text that every prompt of a turn begins with."""
     files = f"\n\nFiles attached to the question:\n{join_lines(attachments)}" if attachments else ""
     return f"Question: {question}{files}\n\nKnowledge graph so far:\n{graph or 'empty'}"
@@ -43,7 +43,7 @@ def _format_calls(calls: Sequence[ToolCall]) -> str:
     return "Tool calls made so far:\n" + (join_lines(f"- {call}" for call in calls) or "- none")
 
 
-def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> tuple[Message, ...]:
+def vote_prompt(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> tuple[Message, ...]:
     """Ask for the next step, and with RETRIEVE for the statement that reads the answer.
 
     Without a dialect, RETRIEVE gives the answer itself.
@@ -63,7 +63,7 @@ def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> 
     )
 
 
-def vote_by_names(situation: str) -> tuple[Message, ...]:
+def vote_by_names_prompt(situation: str) -> tuple[Message, ...]:
     """Ask for an answer from the facts alone, the names it rests on, and what is missing.
 
     The vote follows from the answer.
@@ -79,7 +79,7 @@ def vote_by_names(situation: str) -> tuple[Message, ...]:
     )
 
 
-def names(situation: str) -> tuple[Message, ...]:
+def name_choice_prompt(situation: str) -> tuple[Message, ...]:
     """Ask which nodes of the graph to look at. The model must choose some."""
     return _messages(
         SYSTEM,
@@ -88,7 +88,7 @@ def names(situation: str) -> tuple[Message, ...]:
     )
 
 
-def merge(reasons: Sequence[str]) -> tuple[Message, ...]:
+def merge_reasons_prompt(reasons: Sequence[str]) -> tuple[Message, ...]:
     """Ask to fuse several reasons into one."""
     listed = join_lines(f"- {reason}" for reason in reasons)
     return _messages(
@@ -97,7 +97,7 @@ def merge(reasons: Sequence[str]) -> tuple[Message, ...]:
     )
 
 
-def choose_tools(
+def tool_choice_prompt(
     situation: str, calls: Sequence[ToolCall], missing: str, tools: Sequence[Tool]
 ) -> tuple[Message, ...]:
     """Ask which tools to call for the missing facts."""
@@ -111,7 +111,7 @@ def choose_tools(
     )
 
 
-def next_names(situation: str, names: Sequence[str]) -> tuple[Message, ...]:
+def next_names_prompt(situation: str, names: Sequence[str]) -> tuple[Message, ...]:
     """Ask which names that the graph revealed to look up next."""
     return _messages(
         SYSTEM,
@@ -126,7 +126,7 @@ def _format_arguments(tool: Tool) -> list[str]:
     return [f"{name}: {part.get('description', part.get('type', ''))}" for name, part in properties.items()]
 
 
-def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Message, ...]:
+def write_prompt(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Message, ...]:
     """Ask for statements that write a tool's output into the graph."""
     return _messages(
         SYSTEM,
@@ -139,7 +139,9 @@ def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Mes
     )
 
 
-def repair(statement: str, error: str, graph: str, dialect: Dialect, *, writing: bool) -> tuple[Message, ...]:
+def repair_prompt(
+    statement: str, error: str, graph: str, dialect: Dialect, *, writing: bool
+) -> tuple[Message, ...]:
     """Ask for a corrected statement, with the engine's own message."""
     instructions = dialect.how_to_write if writing else dialect.how_to_read
     return _messages(
@@ -149,7 +151,7 @@ def repair(statement: str, error: str, graph: str, dialect: Dialect, *, writing:
     )
 
 
-def reread(situation: str, wrong: str, dialect: Dialect) -> tuple[Message, ...]:
+def reread_prompt(situation: str, wrong: str, dialect: Dialect) -> tuple[Message, ...]:
     """Ask for another read statement after one that found nothing."""
     return _messages(
         SYSTEM,
@@ -159,7 +161,7 @@ def reread(situation: str, wrong: str, dialect: Dialect) -> tuple[Message, ...]:
     )
 
 
-def read_in_dialect(situation: str, dialect: Dialect) -> tuple[Message, ...]:
+def dialect_read_prompt(situation: str, dialect: Dialect) -> tuple[Message, ...]:
     """Ask for a read statement in one more language, for a graph that is thought to be complete."""
     return _messages(
         SYSTEM,
@@ -169,7 +171,7 @@ def read_in_dialect(situation: str, dialect: Dialect) -> tuple[Message, ...]:
     )
 
 
-def forced_read(situation: str, dialect: Dialect) -> tuple[Message, ...]:
+def forced_read_prompt(situation: str, dialect: Dialect) -> tuple[Message, ...]:
     """Ask for the best read statement, when nothing more can be inserted."""
     return _messages(
         SYSTEM,
@@ -178,7 +180,7 @@ def forced_read(situation: str, dialect: Dialect) -> tuple[Message, ...]:
     )
 
 
-def needs_arithmetic(question: str, facts: str) -> tuple[Message, ...]:
+def arithmetic_needed_prompt(question: str, facts: str) -> tuple[Message, ...]:
     """Ask whether the facts must still be computed with."""
     return _messages(
         ANSWER,
@@ -187,7 +189,7 @@ def needs_arithmetic(question: str, facts: str) -> tuple[Message, ...]:
     )
 
 
-def arithmetic(question: str, facts: str) -> tuple[Message, ...]:
+def arithmetic_prompt(question: str, facts: str) -> tuple[Message, ...]:
     """Ask for Python that does the computation."""
     return _messages(
         ANSWER,
@@ -196,7 +198,7 @@ def arithmetic(question: str, facts: str) -> tuple[Message, ...]:
     )
 
 
-def repair_arithmetic(question: str, facts: str, code: str, error: str) -> tuple[Message, ...]:
+def arithmetic_repair_prompt(question: str, facts: str, code: str, error: str) -> tuple[Message, ...]:
     """Ask for corrected Python, with the error that the last one ended in."""
     return _messages(
         ANSWER,
@@ -205,7 +207,7 @@ def repair_arithmetic(question: str, facts: str, code: str, error: str) -> tuple
     )
 
 
-def answer(question: str, facts: str, format: str) -> tuple[Message, ...]:
+def answer_prompt(question: str, facts: str, format: str) -> tuple[Message, ...]:
     """Ask for the answer that follows from the facts, in a format."""
     return _messages(
         ANSWER,
@@ -213,7 +215,7 @@ def answer(question: str, facts: str, format: str) -> tuple[Message, ...]:
     )
 
 
-def choose(question: str, facts: str, candidates: Sequence[str]) -> tuple[Message, ...]:
+def best_candidate_prompt(question: str, facts: str, candidates: Sequence[str]) -> tuple[Message, ...]:
     """Ask which candidate answer is best."""
     listed = join_lines(f"{number}. {candidate}" for number, candidate in enumerate(candidates, start=1))
     return _messages(
@@ -224,7 +226,7 @@ def choose(question: str, facts: str, candidates: Sequence[str]) -> tuple[Messag
     )
 
 
-def guess(situation: str, format: str) -> tuple[Message, ...]:
+def guess_prompt(situation: str, format: str) -> tuple[Message, ...]:
     """Ask for an answer although nothing could be read: it may guess."""
     return _messages(
         SYSTEM,
@@ -243,7 +245,7 @@ class Vote(BaseModel):
     text: str
 
 
-class Look(BaseModel):
+class OperationsVote(BaseModel):
     """A ballot in operations mode: an answer tried on the facts, the names in the graph it rests on, and what is missing."""
 
     answer: str
@@ -264,17 +266,17 @@ class Reason(BaseModel):
     reason: str
 
 
-class Call(BaseModel):
+class ChosenCall(BaseModel):
     """A tool and its arguments."""
 
     tool: str
     arguments: dict[str, Any]
 
 
-class Calls(BaseModel):
+class ChosenCalls(BaseModel):
     """The tool calls of a step."""
 
-    calls: list[Call]
+    calls: list[ChosenCall]
 
 
 class Statements(BaseModel):
@@ -289,7 +291,7 @@ class Statement(BaseModel):
     statement: str
 
 
-class Needed(BaseModel):
+class ComputationNeeded(BaseModel):
     """Whether a computation is needed."""
 
     needed: bool
@@ -307,7 +309,7 @@ class Answer(BaseModel):
     answer: str
 
 
-class Number(BaseModel):
+class CandidateChoice(BaseModel):
     """The number of the best candidate, from 1."""
 
     number: int

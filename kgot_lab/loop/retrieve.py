@@ -15,7 +15,7 @@ from kgot_lab.graph.changes import PROVENANCE_PROPERTIES, latest_sentence
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed, Read
 from kgot_lab.loop.evidence import SupportFinder, answer_evidence, passage_ids
-from kgot_lab.loop.prompts import Answer, Code, Names, Needed, Number, Statement
+from kgot_lab.loop.prompts import Answer, CandidateChoice, Code, ComputationNeeded, Names, Statement
 from kgot_lab.loop.render import fit_budget, group_by_sentence, join_lines
 from kgot_lab.loop.run_context import (
     Candidate,
@@ -79,7 +79,7 @@ def _read_in_dialect(run: RunContext, reader: Store) -> Steps[Candidate]:
     text = yield from situation(run, reader)
     role, dialect = f"read in {reader.dialect.name}", reader.dialect
     try:
-        messages, temperature = prompts.read_in_dialect(text, dialect), run.limits.temperature
+        messages, temperature = prompts.dialect_read_prompt(text, dialect), run.limits.temperature
         statement = yield from _ask_read(run, role, text, messages, reader, temperature=temperature)
     except BadReply as error:
         yield record_refusal(run, error, writing=False, dialect=dialect.name)
@@ -98,7 +98,7 @@ def read_forced(run: RunContext) -> Steps[list[Candidate]]:
     text = yield from situation(run)
     statements = []
     possible = run.limits.forced_reads if run.limits.vote_temperature > 0 else 1
-    messages = prompts.forced_read(text, run.store.dialect)
+    messages = prompts.forced_read_prompt(text, run.store.dialect)
     ask = partial(_ask_read, run, "forced read", text, messages, run.store)
     for number in range(possible):
         temperature = run.limits.vote_temperature if number else run.limits.temperature
@@ -114,7 +114,9 @@ def _ask_read(
 ) -> Steps[str]:
     """Ask for a read statement, or in the mode "operations" for the names that it is to look up."""
     if run.limits.reading == "operations":
-        chosen = yield from ask_structured(run, role, prompts.names(text), Names, kind="names", **options)
+        chosen = yield from ask_structured(
+            run, role, prompts.name_choice_prompt(text), Names, kind="names", **options
+        )
         return lookup_statement(run, chosen.about, reader)
     written = yield from ask_structured(run, role, messages, Statement, kind="read", **options)
     return written.statement
@@ -134,7 +136,7 @@ def _ask_forced_answers(run: RunContext) -> Steps[list[str]]:
             "temperature": run.limits.vote_temperature if number else run.limits.temperature,
             "seed": number,
         }
-        messages = prompts.guess(text, run.limits.answer_format)
+        messages = prompts.guess_prompt(text, run.limits.answer_format)
         try:
             reply = yield from ask_structured(run, "forced answer", messages, Answer, kind="guess", **options)
         except BadReply as error:
@@ -203,7 +205,7 @@ def read_statement(run: RunContext, statement: str, reader: Store | None = None)
 
 def _ask_new_statement(run: RunContext, text: str, wrong: str, attempt: int, reader: Store) -> Steps[str]:
     temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
-    messages = prompts.reread(text, wrong, reader.dialect)
+    messages = prompts.reread_prompt(text, wrong, reader.dialect)
     options = {"temperature": temperature, "seed": 50 + attempt}
     return (yield from _ask_read(run, "read again", text, messages, reader, **options))
 
@@ -307,11 +309,11 @@ def _compute(run: RunContext, facts: str) -> Steps[str]:
     question = run.state.question
     try:
         verdict = yield from ask_structured(
-            run, "arithmetic?", prompts.needs_arithmetic(question, facts), Needed
+            run, "arithmetic?", prompts.arithmetic_needed_prompt(question, facts), ComputationNeeded
         )
         if not verdict.needed:
             return ""
-        messages = prompts.arithmetic(question, facts)
+        messages = prompts.arithmetic_prompt(question, facts)
         for attempt in range(run.limits.repairs + 1):
             reply = yield from ask_structured(run, "arithmetic", messages, Code, execution=True, seed=attempt)
             code = reply.code
@@ -319,7 +321,7 @@ def _compute(run: RunContext, facts: str) -> Steps[str]:
                 output = run.compute(code).strip()
             except QueryFailed as error:
                 yield run.record(Computed, code=code, output=error.reason, failed=True)
-                messages = prompts.repair_arithmetic(question, facts, code, error.reason)
+                messages = prompts.arithmetic_repair_prompt(question, facts, code, error.reason)
             else:
                 yield run.record(Computed, code=code, output=output)
                 return f"\nComputed: {output}" if output else ""
@@ -344,7 +346,7 @@ def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
     parsed: list[str] = []
     for number in range(possible):
         temperature = limits.vote_temperature if number else limits.temperature
-        messages = prompts.answer(run.state.question, facts, limits.answer_format)
+        messages = prompts.answer_prompt(run.state.question, facts, limits.answer_format)
         try:
             reply = yield from ask_structured(
                 run, "parse", messages, Answer, temperature=temperature, seed=number
@@ -371,9 +373,11 @@ def _choose_answer(run: RunContext, facts: str, parsed: Sequence[str]) -> Steps[
     most_common = max(options, key=lambda text: (counts[canonical_answer(text)], -options.index(text)))
     if run.limits.pool:
         return most_common
-    messages = prompts.choose(run.state.question, truncate_to_tokens(facts, run.limits.row_tokens), options)
+    messages = prompts.best_candidate_prompt(
+        run.state.question, truncate_to_tokens(facts, run.limits.row_tokens), options
+    )
     try:
-        number = (yield from ask_structured(run, "choose", messages, Number)).number
+        number = (yield from ask_structured(run, "choose", messages, CandidateChoice)).number
     except BadReply:
         return most_common  # the Asked event shows the reply that could not be used
     return options[number - 1] if 1 <= number <= len(options) else most_common
@@ -382,7 +386,7 @@ def _choose_answer(run: RunContext, facts: str, parsed: Sequence[str]) -> Steps[
 def _guess_answer(run: RunContext) -> Steps[None]:
     yield run.record(Forced, what="answer")
     text = yield from situation(run)
-    messages = prompts.guess(text, run.limits.answer_format)
+    messages = prompts.guess_prompt(text, run.limits.answer_format)
     reply = yield from ask_structured(run, "guess", messages, Answer, temperature=run.limits.temperature)
     if not (answer := reply.answer.strip()):
         raise BadReply(

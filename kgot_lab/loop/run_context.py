@@ -211,7 +211,7 @@ def situation(run: RunContext, reader: Store | None = None) -> Steps[str]:
     The graph is in the language of `reader`, or else of the run.
     """
     graph = yield from graph_text(run, reader)
-    return prompts.situation(run.state.question, run.state.attachments, graph)
+    return prompts.format_situation(run.state.question, run.state.attachments, graph)
 
 
 def graph_text(run: RunContext, reader: Store | None = None) -> Steps[str]:
@@ -251,7 +251,7 @@ def run_with_repairs(
             if repairs == run.limits.repairs or isinstance(error, ServerLost):
                 raise
             graph = yield from graph_text(run, reader)
-            messages = prompts.repair(statement, error.reason, graph, dialect, writing=writing)
+            messages = prompts.repair_prompt(statement, error.reason, graph, dialect, writing=writing)
             try:
                 mended = (yield from ask_structured(run, "mend", messages, Statement, seed=repairs)).statement
             except BadReply:

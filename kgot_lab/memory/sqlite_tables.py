@@ -261,7 +261,7 @@ def open_tables(
 
 def open_at(
     place: Path | str,
-    what: str,
+    noun: str,
     *,
     in_file: Callable[[], _OpenedTables],
     on_server: Callable[[str], _OpenedTables],
@@ -272,20 +272,20 @@ def open_at(
 
     Raises BadInput if the place is neither a file nor an address, and for a file with a namespace.
     """
-    require(place, (str, Path), f"{what} are kept in a file or at an address")
+    require(place, (str, Path), f"{noun} are kept in a file or at an address")
     if isinstance(place, str) and "://" in place:
         if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
-            raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME, and at no other address")
+            raise BadInput(f"{noun} are kept in a file or at postgresql://HOST/NAME, and at no other address")
         resolve_location(place)
         return on_server(place)
     # otherwise a file would be created whose name may be a password
     if isinstance(place, str) and _LIBPQ_PAIRS.match(place):
         remedy = "give the server as an address, not as name=value pairs"
-        raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME: {remedy}")
+        raise BadInput(f"{noun} are kept in a file or at postgresql://HOST/NAME: {remedy}")
     if namespace is not None:
         raise BadInput("only PostgreSQL has namespaces: leave that of a file out")
     if not str(place).strip():
-        raise BadInput(f"{what} are kept in a file: give its name, such as {example}")
+        raise BadInput(f"{noun} are kept in a file: give its name, such as {example}")
     if (path := Path(place)).is_dir():
         raise BadInput(f"{path} is a folder: name a file in it, such as {path / example}")
     return in_file()

@@ -4,17 +4,34 @@ from kgot_lab.viz import plots
 from kgot_lab.viz.analogy import structure
 from kgot_lab.viz.exercises import exercise
 from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
-from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.external_requests import find_external_requests
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
 from kgot_lab.viz.html import html
-from kgot_lab.viz.page import export, page
+from kgot_lab.viz.page import build_run_page, export_graph
 from kgot_lab.viz.side_by_side import side_by_side
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import Table, table
 from kgot_lab.viz.stepping.stepper import stepper
 
 __all__ = [
-    "GraphView", "Lanes", "Picture", "Table", "exercise", "explore", "explore_dataset", "export", "html", "page", "pipeline",
-    "plots", "references", "show_graph", "side_by_side", "stepper", "structure", "svg", "table",
+    "GraphView",
+    "Lanes",
+    "Picture",
+    "Table",
+    "build_run_page",
+    "exercise",
+    "explore",
+    "explore_dataset",
+    "export_graph",
+    "find_external_requests",
+    "html",
+    "pipeline",
+    "plots",
+    "show_graph",
+    "side_by_side",
+    "stepper",
+    "structure",
+    "svg",
+    "table",
 ]  # fmt: skip

@@ -128,7 +128,7 @@ SCRIPT_TYPES = re.compile(
 _MAX_DEPTH = 8  # maximum nesting of data: addresses; deeper ones are reported unread
 
 
-def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
+def find_external_requests(text: str, *, beside: bool = False) -> tuple[str, ...]:
     """Return every address that a browser would fetch or follow by itself on opening a page.
 
     `text` is HTML, SVG or CSS. Each address is listed once, in order. Only external addresses are listed;
@@ -138,7 +138,7 @@ def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
     return _unique_addresses(address for address in found if _is_external(address, beside))
 
 
-def links(text: str) -> tuple[str, ...]:
+def find_external_links(text: str) -> tuple[str, ...]:
     """Return every external address that a reader may click, once each, in order."""
     found = (address.address for address in _find_addresses(text) if address.clicked)
     return _unique_addresses(address for address in found if _is_external(address, False))
@@ -159,7 +159,7 @@ class Reference:
         return f"{self.place}, {self.kind}: {self.address}"
 
 
-def notebook_references(path: Path | str) -> tuple[Reference, ...]:
+def find_notebook_requests(path: Path | str) -> tuple[Reference, ...]:
     """Return what the outputs and texts of a notebook would fetch from outside, and its widgets.
 
     Raises BadInput if the file is damaged.
@@ -384,7 +384,7 @@ def _markdown_references(text: str) -> tuple[str, ...]:
     if "![" in text:
         images += re.findall(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?(?:\s|$)", text, re.MULTILINE)
     outside = (address for address in images if _is_external(address, False))
-    return _unique_addresses((*outside, *references(f"<p>{text}")))
+    return _unique_addresses((*outside, *find_external_requests(f"<p>{text}")))
 
 
 def _output_references(bundle: Mapping[str, Json], location: str) -> Iterator[Reference]:
@@ -393,11 +393,15 @@ def _output_references(bundle: Mapping[str, Json], location: str) -> Iterator[Re
         if "jupyter.widget" in media:
             yield Reference(location, "widget view", media)
         elif "html" in media or "svg" in media or "xml" in media:
-            yield from (Reference(location, media, address) for address in references(f"<p>{text}"))
+            yield from (
+                Reference(location, media, address) for address in find_external_requests(f"<p>{text}")
+            )
         elif "markdown" in media:
             yield from (Reference(location, media, address) for address in _markdown_references(text))
         elif "javascript" in media:
-            yield from (Reference(location, media, address) for address in references(f"<script>{text}"))
+            yield from (
+                Reference(location, media, address) for address in find_external_requests(f"<script>{text}")
+            )
 
 
 def _join_source(value: Json) -> str:

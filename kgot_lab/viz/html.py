@@ -13,7 +13,7 @@ from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace
-from kgot_lab.viz.page import STYLE, html_document, page
+from kgot_lab.viz.page import STYLE, build_run_page, html_document
 from kgot_lab.viz.plots.figure import Plot
 from kgot_lab.viz.plots.retrieval import challenger, pace, recall_curves, scatter, shown_systems
 from kgot_lab.viz.static.markup import Markup, collapsible, concat, element
@@ -175,4 +175,4 @@ def html(
 def _run_page(run: Trace, forks: tuple[Fork, ...], title: str) -> Page:
     run_stepper = stepper(run, forks=forks)
     page_title = title or run_stepper.question
-    return Page(page_title, page(run, title=title, live={"Step through it": run_stepper.live.data}))
+    return Page(page_title, build_run_page(run, title=title, live={"Step through it": run_stepper.live.data}))

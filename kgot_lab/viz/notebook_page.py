@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.files import write_atomically
-from kgot_lab.viz.external_requests import notebook_references, references
+from kgot_lab.viz.external_requests import find_external_requests, find_notebook_requests
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -68,9 +68,11 @@ def build_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     notebook.metadata["title"] = notebook_title(notebook, path)
     page = _rewrite_links(_convert_notebook(notebook, path, frame), path, frame)
     own_files = {frame.style, frame.script}
-    if external := [address for address in references(page, beside=True) if address not in own_files]:
+    if external := [
+        address for address in find_external_requests(page, beside=True) if address not in own_files
+    ]:
         # widgets are left out of the page
-        found = (request for request in notebook_references(path) if not request.kind.startswith("widget"))
+        found = (request for request in find_notebook_requests(path) if not request.kind.startswith("widget"))
         requests = [str(request) for request in found] or external
         raise BadInput(
             f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(requests[:5])}"

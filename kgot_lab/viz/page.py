@@ -24,7 +24,7 @@ from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
-from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.external_requests import find_external_requests
 from kgot_lab.viz.graph.marks import Point
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
@@ -182,7 +182,7 @@ svg { border: 1px solid #ddd; }
 """
 
 
-def page(
+def build_run_page(
     run: Trace | Iterable[Event],
     *,
     title: str = "",
@@ -383,7 +383,7 @@ summary { cursor: pointer; }
 """
 
 
-def export(
+def export_graph(
     graph: object,
     path: Path | str,
     *,
@@ -433,7 +433,7 @@ def export_page(
         collapsible("The same as tables", element("div", table(graph, limit=200).html, class_="wide")),
     )
     page = html_document(title, page_style() + EXPORT_STYLE, body, script=page_script())
-    if external := references(page, beside=True):
+    if external := find_external_requests(page, beside=True):
         raise BadInput(
             f"the page would fetch {', '.join(external[:5])}: this copy of kgot_lab was changed; install it anew"
         )

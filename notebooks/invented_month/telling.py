@@ -14,7 +14,7 @@ from kgot_lab.domains.investment.accounts import Accounts, OutboxEntry
 from kgot_lab.domains.investment.monitor.events import ItemWritten, MonitorEvent, StageFailed
 from kgot_lab.domains.investment.monitor.journal import Tick
 from kgot_lab.domains.investment.monitor.monitor import Monitor, MonitorPlaces, open_places
-from kgot_lab.domains.investment.monitor.news import NewsRead
+from kgot_lab.domains.investment.monitor.news import FeedResult
 from kgot_lab.domains.investment.reach import DECAYS
 from kgot_lab.domains.investment.view import InvestmentView
 from kgot_lab.types import LLM, Edge, Json
@@ -82,8 +82,8 @@ class MonthPlay:
                 _change_account(self.places.accounts, change)
             yield from self._monitor.tick(Tick(number, at))
 
-    def _feed(self) -> NewsRead:
-        return NewsRead(self.month.items)
+    def _feed(self) -> FeedResult:
+        return FeedResult(self.month.items)
 
     def _deliver(self, entry: OutboxEntry) -> None:
         self.told.append(as_told(self.places.graph.view(), entry, self.now))

@@ -18,8 +18,8 @@ from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.viz import html
 from kgot_lab.viz.course import write_course
-from kgot_lab.viz.external_requests import references
-from kgot_lab.viz.page import export
+from kgot_lab.viz.external_requests import find_external_requests
+from kgot_lab.viz.page import export_graph
 
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 
@@ -40,7 +40,7 @@ def pages(tmp_path_factory):
 def test_a_run_from_disk_can_be_stepped_moved_and_compared_with_its_fork(page, watch, storm, tmp_path):
     run, fork = storm
     made = html(run, forks=[fork]).save(tmp_path / "run.html")
-    assert references(made.read_text(encoding="utf-8")) == ()
+    assert find_external_requests(made.read_text(encoding="utf-8")) == ()
     open_from_disk(page, watch, made)
     headings = page.locator("h2").all_inner_texts()
     assert headings[:5] == ["Question", "Answer", "Graph", "Evidence", "Step through it"]
@@ -95,13 +95,13 @@ def test_loops_stay_on_the_canvas_an_undirected_graph_has_no_arrows_and_one_with
 ):
     pairs = ("ab", "bc", "cd", "da", "aa", "bb", "cc", "dd", "dd", "dd")
     loops = nx.MultiGraph([(one, other, {"relation": "is beside"}) for one, other in pairs])
-    open_from_disk(page, watch, export(loops, tmp_path / "loops.html"))
+    open_from_disk(page, watch, export_graph(loops, tmp_path / "loops.html"))
     canvas = page.locator("[data-drawn] .kl-canvas")
     assert canvas.evaluate(BEYOND) == 0
     heads = "(canvas) => canvas._cyreg.cy.edges().map((edge) => edge.style('target-arrow-shape'))"
     assert canvas.evaluate(heads) == ["none"] * 10
     page.screenshot(path=SCREENSHOTS / "loops.png")
-    open_from_disk(page, watch, export(nx.DiGraph(loops), tmp_path / "directed.html"))
+    open_from_disk(page, watch, export_graph(nx.DiGraph(loops), tmp_path / "directed.html"))
     assert set(
         canvas.evaluate(
             "(canvas) => canvas._cyreg.cy.edges().map((edge) => edge.style('target-arrow-shape'))"
@@ -109,7 +109,7 @@ def test_loops_stay_on_the_canvas_an_undirected_graph_has_no_arrows_and_one_with
     ) == {"triangle"}
     assert canvas.evaluate(BEYOND) == 0
     expect(page.get_by_text("This graph has no nodes")).not_to_be_visible()
-    open_from_disk(page, watch, export(nx.Graph(), tmp_path / "empty.html"))
+    open_from_disk(page, watch, export_graph(nx.Graph(), tmp_path / "empty.html"))
     expect(page.locator("[data-drawn]").get_by_text("This graph has no nodes")).to_be_visible()
     page.screenshot(path=SCREENSHOTS / "empty.png")
 
@@ -129,7 +129,7 @@ CAPTIONS = "(canvas) => canvas._cyreg.cy.nodes('.community').map((node) => node.
 def test_a_group_on_a_page_opens_and_closes_by_mouse_and_by_keyboard_and_a_search_opens_it(
     page, watch, tmp_path
 ):
-    open_from_disk(page, watch, export(towns(), tmp_path / "towns.html", limit=150))
+    open_from_disk(page, watch, export_graph(towns(), tmp_path / "towns.html", limit=150))
     view = page.locator("[data-drawn] .kl")
     canvas, said = view.locator(".kl-canvas"), view.get_by_role("status")
     ids = "(canvas) => canvas._cyreg.cy.nodes().map((node) => node.id()).sort()"
@@ -169,7 +169,7 @@ def test_a_report_opens_from_disk_with_its_plots(page, watch, tmp_path):
         if report.dataset.name == "hotpotqa"
     ]
     made = html(reports).save(tmp_path / "report.html")
-    assert references(made.read_text(encoding="utf-8")) == ()
+    assert find_external_requests(made.read_text(encoding="utf-8")) == ()
     open_from_disk(page, watch, made)
     assert page.locator("figure svg").count() == 3 * len(reports)
     page.screenshot(path=SCREENSHOTS / "report-from-disk.png")
@@ -185,7 +185,7 @@ def test_a_run_on_paper_is_all_there_without_what_is_live(page, watch, storm, tm
 
 
 def test_an_exported_graph_opens_from_disk_and_draws(page, watch, storm, tmp_path):
-    open_from_disk(page, watch, export(graph_after(storm[0].events), tmp_path / "graph.html"))
+    open_from_disk(page, watch, export_graph(graph_after(storm[0].events), tmp_path / "graph.html"))
     expect(page.locator("[data-drawn] canvas").first).to_be_visible()
     expect(page.locator(".still svg")).not_to_be_visible()
     page.screenshot(path=SCREENSHOTS / "export-from-disk.png")

@@ -48,7 +48,7 @@ from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
 from kgot_lab.loop.limits import limits_for
 from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import Trace, load_run
-from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.external_requests import find_external_requests
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -670,7 +670,9 @@ def stands_alone(page: str) -> bool:
     ]
     head = page[: page.find("</head>")]
     return (
-        references(page, beside=True) == () and all(known in head for known in hashes) and "</html>" in page
+        find_external_requests(page, beside=True) == ()
+        and all(known in head for known in hashes)
+        and "</html>" in page
     )
 
 

@@ -9,7 +9,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path
 from kgot_lab.stores import open_store
 from kgot_lab.types import Node
-from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.external_requests import find_external_requests
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def here(monkeypatch, tmp_path):
 def test_a_run_or_a_snapshot_becomes_one_file_that_fetches_nothing(kgot_lab, tmp_path, source):
     code, out, _ = kgot_lab("export", bundled_path(source), "--out", "graph.html")
     text = (tmp_path / "graph.html").read_text(encoding="utf-8")
-    assert code == 0 and "graph.html" in out and references(text) == () and "<script" in text
+    assert code == 0 and "graph.html" in out and find_external_requests(text) == () and "<script" in text
 
 
 @pytest.mark.parametrize("name", ["graph.log", "graph.jsonl", "graph.sqlite"])

@@ -12,7 +12,7 @@ from kgot_lab.memory.claims.claim import ChangeEffect
 from kgot_lab.types import Document
 from kgot_lab.viz import claims as views
 from kgot_lab.viz.claims import before_and_after, over_time, review
-from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.external_requests import find_external_requests
 
 EVIL = '<img src=x onerror="alert(1)">'
 TEXT = "A letter of 1840 says that Ada lives in London, near the park."
@@ -232,7 +232,7 @@ def test_the_page_needs_nothing_and_has_the_table_too(moving, tmp_path):
     moving.learn(type(LONDON)(lab.Triple(EVIL, "is", "human"), "evil", valid_from=year(2001)))
     page = views.over_time(moving).page()
     assert "<img src=x" not in page.text and "Over valid time" in page.text
-    assert references(page.text, beside=True) == ()
+    assert find_external_requests(page.text, beside=True) == ()
     assert page.save(tmp_path / "times.html").exists()
 
 

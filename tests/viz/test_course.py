@@ -10,7 +10,7 @@ import pytest
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.course import SHARED_SCRIPT, SHARED_STYLE, read_chapter, write_course
 from kgot_lab.viz.exercises import sealed
-from kgot_lab.viz.external_requests import references, start_tags
+from kgot_lab.viz.external_requests import find_external_requests, start_tags
 from kgot_lab.viz.notebook_page import read_notebook
 
 pytest.importorskip("nbconvert")
@@ -91,14 +91,14 @@ def test_the_front_page_leads_to_every_page_in_order_and_says_what_one_will_see(
     assert "Does it help?" in page and "People say &lt;b&gt;so&lt;/b&gt;. Is it true?" in page
     assert "7 min" in page
     assert "<li>one thing</li><li>another</li>" in page and "<title>A &lt;course&gt;</title>" in page
-    assert "2 notebooks, about 7 minutes in all." in page and references(page) == ()
+    assert "2 notebooks, about 7 minutes in all." in page and find_external_requests(page) == ()
 
 
 def test_a_page_runs_the_shared_script_and_no_other_and_fetches_nothing_else(site):
     page = site["1 one.html"]
     policy = ["default-src 'none'", "style-src 'self' file: 'unsafe-inline'", "script-src 'self' file:"]
     assert policy_of(page).split("; ")[:3] == policy
-    assert references(page, beside=True) == (SHARED_STYLE, SHARED_SCRIPT)
+    assert find_external_requests(page, beside=True) == (SHARED_STYLE, SHARED_SCRIPT)
     told = [script.get("src", script.get("type")) for script in found(page, "script")]
     assert told == ["application/json", "application/json", "application/json", SHARED_SCRIPT]
     names = {path.name for path in site["folder"].iterdir()}

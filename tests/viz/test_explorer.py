@@ -25,7 +25,7 @@ from kgot_lab.viz import live
 from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
 from kgot_lab.viz.explorer.fusion_weights import Mix
 from kgot_lab.viz.explorer.hits import excerpt, mark_words
-from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.external_requests import find_external_requests
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "</title></text></script><script>alert(1)</script><img src=//e.example onerror=x>\"'&\x00\u202e"
@@ -362,7 +362,7 @@ def test_the_picture_says_what_is_shown_without_a_browser(real):
     assert real.question.text in said and "★ gold" in said and "recall@10" in said and "strongest" in said
     assert "counts 0.39" in said and f"{real.ranking.hits[0].score:.3f}" in said
     assert "(gold)" in picture.alt and picture._repr_html_().startswith("<img ")
-    assert references(picture.svg) == () and 'data-picture="' in picture.svg
+    assert find_external_requests(picture.svg) == () and 'data-picture="' in picture.svg
     assert real.picture.svg == picture.svg != real.but(k=3).picture.svg
 
 
@@ -372,7 +372,7 @@ def test_texts_stay_texts():
     explorer = explore(lanes, evil, queries=[f"machine {EVIL}"], systems={EVIL: bm25(evil)})
     for drawing in (explorer.picture.svg, explorer._data()["first"]["pipeline"]):
         tags = {node.tag.removeprefix(SVG) for node in ET.fromstring(drawing).iter()}
-        assert not tags & {"script", "img"} and references(drawing) == ()
+        assert not tags & {"script", "img"} and find_external_requests(drawing) == ()
     place = live.placeholder(explorer._data())
     assert "<script>alert" not in place and place.count("</script>") == 1
     content = explorer.picture._repr_html_().split("base64,")[1].split('"')[0]

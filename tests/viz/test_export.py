@@ -19,10 +19,10 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import show_graph, svg
-from kgot_lab.viz.external_requests import links, references, start_tags
+from kgot_lab.viz.external_requests import find_external_links, find_external_requests, start_tags
 from kgot_lab.viz.graph.svg import NO_NODES
 from kgot_lab.viz.html import html
-from kgot_lab.viz.page import MAX_EXPORTED_NODES, export, export_page
+from kgot_lab.viz.page import MAX_EXPORTED_NODES, export_graph, export_page
 from kgot_lab.viz.static.markup import picture_key
 
 pytestmark = pytest.mark.extended
@@ -75,9 +75,9 @@ def content_of(page: str, name: str) -> list[str]:
 
 
 def test_the_file_stands_alone(tmp_path):
-    path = export(read_snapshot(bundled_path("kgot-snapshots/data_0.json")), tmp_path / "graph.html")
+    path = export_graph(read_snapshot(bundled_path("kgot-snapshots/data_0.json")), tmp_path / "graph.html")
     text = path.read_text(encoding="utf-8")
-    assert references(text, beside=True) == () == links(text)
+    assert find_external_requests(text, beside=True) == () == find_external_links(text)
     assert text.startswith('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>')
     assert list(tmp_path.iterdir()) == [path]
 
@@ -109,12 +109,12 @@ def test_the_tables_say_the_same():
 
 def test_an_empty_graph_can_be_exported():
     page = export_page(PropertyGraph.of())
-    assert NO_NODES in page and references(page, beside=True) == ()
+    assert NO_NODES in page and find_external_requests(page, beside=True) == ()
 
 
 def test_texts_of_the_graph_stay_text():
     page = export_page(EVIL_GRAPH, title=EVIL)
-    assert references(page, beside=True) == () and len(content_of(page, "script")) == 2
+    assert find_external_requests(page, beside=True) == () and len(content_of(page, "script")) == 2
     assert not [tag for tag in start_tags(page, svg_is_markup=True) if tag.name in ("img", "a")]
 
 
@@ -138,15 +138,17 @@ def test_more_than_two_thousand_nodes_are_drawn_as_groups_that_open_and_the_page
 def test_a_place_where_no_page_can_be_written_is_refused(tmp_path):
     for path in (tmp_path / "graph.txt", tmp_path / "graph"):
         with pytest.raises(BadInput, match=r"ends in \.html"):
-            export(SMALL, path)
+            export_graph(SMALL, path)
     with pytest.raises(BadInput, match="limit"):
-        export(SMALL, tmp_path / "graph.html", limit=0)
+        export_graph(SMALL, tmp_path / "graph.html", limit=0)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_page_that_would_fetch_is_refused(monkeypatch):
     monkeypatch.setattr(
-        sys.modules["kgot_lab.viz.page"], "EXPORT_STYLE", "body { background: url(//e.example/a.png) }"
+        sys.modules["kgot_lab.viz.build_run_page"],
+        "EXPORT_STYLE",
+        "body { background: url(//e.example/a.png) }",
     )
     with pytest.raises(BadInput, match=r"would fetch //e\.example/a\.png"):
         export_page(SMALL)
@@ -197,7 +199,7 @@ def drawing(page, asked):
 
 
 def test_every_node_and_edge_is_drawn_and_the_still_picture_gives_way(opened, tmp_path):
-    page = opened(export(SMALL, tmp_path / "graph.html"))
+    page = opened(export_graph(SMALL, tmp_path / "graph.html"))
     assert drawing(page, "[cy.nodes().length, cy.edges().length]") == [4, 3]
     assert not page.locator(".still svg").is_visible() and page.locator("canvas").first.is_visible()
     page.emulate_media(media="print")
@@ -207,7 +209,7 @@ def test_every_node_and_edge_is_drawn_and_the_still_picture_gives_way(opened, tm
 def test_without_scripts_the_still_picture_is_there(browser, tmp_path):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(export(SMALL, tmp_path / "graph.html").as_uri())
+    page.goto(export_graph(SMALL, tmp_path / "graph.html").as_uri())
     assert page.locator(".still svg").is_visible() and not page.locator(".kl").is_visible()
     context.close()
 
@@ -220,7 +222,9 @@ def on_screen(page, id):
 
 
 def test_a_node_with_an_empty_name_is_drawn_and_called_so(tmp_path):
-    page = export([("", "knows", "B"), ("A", "", "B")], tmp_path / "graph.html").read_text(encoding="utf-8")
+    page = export_graph([("", "knows", "B"), ("A", "", "B")], tmp_path / "graph.html").read_text(
+        encoding="utf-8"
+    )
     data = json.loads(page.split('type="application/json">')[1].split("</script>")[0])
     assert ("(no name)", "(no name)") in {(node["text"], node["caption"]) for node in data["nodes"]}
     assert page.count("(no name)") > 2
@@ -229,7 +233,7 @@ def test_a_node_with_an_empty_name_is_drawn_and_called_so(tmp_path):
 
 
 def test_pointing_at_a_node_tells_its_facts_as_text(opened, tmp_path):
-    page = opened(export(EVIL_GRAPH, tmp_path / "graph.html"))
+    page = opened(export_graph(EVIL_GRAPH, tmp_path / "graph.html"))
     nodes = data_in((tmp_path / "graph.html").read_text(encoding="utf-8"))["nodes"]
     (id,) = (node["id"] for node in nodes if node["id"] != "Ada")
     x, y = on_screen(page, id)
@@ -243,7 +247,7 @@ def test_pointing_at_a_node_tells_its_facts_as_text(opened, tmp_path):
 def test_a_page_makes_its_folders_whichever_way_it_is_written(tmp_path):
     run = load_run(bundled_path("traces/winter_storm.jsonl"))
     written = (
-        export(SMALL, tmp_path / "a" / "b" / "graph.html"),
+        export_graph(SMALL, tmp_path / "a" / "b" / "graph.html"),
         html(run).save(tmp_path / "c" / "d" / "run.html"),
     )
     assert all(path.is_file() for path in written)

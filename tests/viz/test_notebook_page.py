@@ -11,7 +11,7 @@ import pytest
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.viz.course import write_course
-from kgot_lab.viz.external_requests import references, start_tags
+from kgot_lab.viz.external_requests import find_external_requests, start_tags
 from kgot_lab.viz.notebook_page import notebook_page, page_name
 
 pytest.importorskip("nbconvert")
@@ -61,7 +61,7 @@ def test_every_notebook_of_this_project_becomes_a_page_that_fetches_nothing_and_
     assert [path.stem for path in pages] == [path.stem for path in NOTEBOOKS]
     for path in pages:
         page = path.read_text(encoding="utf-8")
-        assert references(page, beside=True) == () and "script" not in names_in(page)
+        assert find_external_requests(page, beside=True) == () and "script" not in names_in(page)
         assert "default-src 'none'" in page and page.startswith('<!DOCTYPE html>\n\n<html lang="en">')
         assert ("<svg" in page or "data:image/svg+xml" in page) and "<table" in page
         assert 'class="highlight hl-python"' in page

@@ -15,8 +15,8 @@ from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge
-from kgot_lab.viz import page, svg, table
-from kgot_lab.viz.external_requests import links, notebook_references, references
+from kgot_lab.viz import build_run_page, svg, table
+from kgot_lab.viz.external_requests import find_external_links, find_external_requests, find_notebook_requests
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
@@ -150,12 +150,14 @@ NEVER = [
 
 @every("text", [*AT_ONCE, *LATER])
 def test_what_a_browser_would_fetch_is_found(text):
-    assert references(text) and all("e.example" in address.lower() for address in references(text))
+    assert find_external_requests(text) and all(
+        "e.example" in address.lower() for address in find_external_requests(text)
+    )
 
 
 @every("text", NEVER)
 def test_what_a_browser_would_not_fetch_is_left_alone(text):
-    assert references(text) == ()
+    assert find_external_requests(text) == ()
 
 
 def test_a_real_browser_fetches_what_is_found_and_nothing_else():
@@ -184,41 +186,53 @@ def test_a_real_browser_fetches_what_is_found_and_nothing_else():
         opened.wait_for_timeout(1000)
         browser.close()
     fetched = {text for text in cases if asked & set(re.findall(r"e\d+\.example", text))}
-    assert fetched == {text for text in cases if references(text)}
+    assert fetched == {text for text in cases if find_external_requests(text)}
 
 
 def test_a_link_to_click_is_told_apart_from_what_is_fetched():
     text = '<a href="https://a.example">a</a> <a href="b.html">b</a> <area href=//c.example> <img src="https://d.example">'
-    assert links(text) == ("https://a.example", "//c.example") and references(text) == ("https://d.example",)
+    assert find_external_links(text) == ("https://a.example", "//c.example") and find_external_requests(
+        text
+    ) == ("https://d.example",)
 
 
 def test_files_beside_the_page_are_told_on_request():
     text = '<img src="a.png"><script src="lib/b.js"></script><style>p{background:url(e.png)}</style>'
     text += '<a href="c.html">c</a><img src="#d"><img src="data:,">'
-    assert references(text) == () and references(text, beside=True) == ("a.png", "lib/b.js", "e.png")
+    assert find_external_requests(text) == () and find_external_requests(text, beside=True) == (
+        "a.png",
+        "lib/b.js",
+        "e.png",
+    )
 
 
 def test_css_is_read_as_css_even_where_it_holds_a_picture():
     text = 'a { background: url("data:image/svg+xml,<svg></svg>") } b { background: url(//e.example/a) }'
-    assert references(text) == ("//e.example/a",) and references("@import 'http://e.example/a.css'") == (
-        "http://e.example/a.css",
-    )
+    assert find_external_requests(text) == ("//e.example/a",) and find_external_requests(
+        "@import 'http://e.example/a.css'"
+    ) == ("http://e.example/a.css",)
 
 
 def test_texts_within_texts_are_read_to_a_depth_and_beyond_it_reported():
     inner = "<img src=https://e.example/a>"
     for _ in range(3):
         inner = f"<iframe src='data:text/html;base64,{base64.b64encode(inner.encode()).decode()}'></iframe>"
-    assert references(inner) == ("https://e.example/a",)
+    assert find_external_requests(inner) == ("https://e.example/a",)
     for _ in range(9):
         inner = f"<iframe src='data:text/html;base64,{base64.b64encode(inner.encode()).decode()}'></iframe>"
-    assert len(references(inner)) == 1 and references(inner)[0].startswith("too-deep:data:text/html")
+    assert len(find_external_requests(inner)) == 1 and find_external_requests(inner)[0].startswith(
+        "too-deep:data:text/html"
+    )
 
 
 def test_our_own_outputs_fetch_nothing():
     graph = PropertyGraph.of((), [Edge("a <img src=//e.example>", "url(//e.example)", "b")], dangling="add")
-    for made in (svg(graph).svg, table(graph).html, page([], title="<script src=//e.example>", graph=graph)):
-        assert references(made, beside=True) == ()
+    for made in (
+        svg(graph).svg,
+        table(graph).html,
+        build_run_page([], title="<script src=//e.example>", graph=graph),
+    ):
+        assert find_external_requests(made, beside=True) == ()
 
 
 # --- notebooks ---
@@ -238,7 +252,7 @@ def code(*outputs):
 
 @every("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_notebooks_of_this_project_fetch_nothing_and_hold_no_widget(path):
-    assert notebook_references(path) == ()
+    assert find_notebook_requests(path) == ()
 
 
 def test_what_a_notebook_would_fetch_is_told_with_its_place(tmp_path):
@@ -260,7 +274,7 @@ def test_what_a_notebook_would_fetch_is_told_with_its_place(tmp_path):
             {"application/javascript": "import('https://g.example')"},
         ),
     )
-    assert [str(found) for found in notebook_references(path)] == [
+    assert [str(found) for found in find_notebook_requests(path)] == [
         "cell 1, text: https://a.example/a.png",
         "cell 1, text: //c.example/c.png",
         "cell 2, output 2, text/html: //d.example",
@@ -271,7 +285,7 @@ def test_what_a_notebook_would_fetch_is_told_with_its_place(tmp_path):
 
 def test_widgets_are_told_too(tmp_path):
     view, state = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
-    found = notebook_references(
+    found = find_notebook_requests(
         notebook(tmp_path, code({view: {"model_id": "1"}, "text/plain": "View()"}), widgets={state: {}})
     )
     assert [str(each) for each in found] == [
@@ -285,15 +299,15 @@ def test_a_damaged_notebook_is_refused(tmp_path, text):
     path = tmp_path / "bad.ipynb"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(BadInput, match=r"bad\.ipynb"):
-        notebook_references(path)
+        find_notebook_requests(path)
 
 
 def test_damaged_addresses_are_no_trouble():
     images = '<img src="data:text/html;base64,%%%"><img src="data:text/html"><img src="data:;base64,A">'
-    assert references(images) == ()
-    assert not any(map(references, ("", "<", "<>", "</", "<a b='")))
+    assert find_external_requests(images) == ()
+    assert not any(map(find_external_requests, ("", "<", "<>", "</", "<a b='")))
 
 
 def test_addresses_are_told_once_and_in_order():
     text = '<img src="https://b.example"><img src=" https://b.example "><link rel=icon href=//a.example>'
-    assert references(text) == ("https://b.example", "//a.example")
+    assert find_external_requests(text) == ("https://b.example", "//a.example")

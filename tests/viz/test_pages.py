@@ -18,7 +18,7 @@ from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
 from kgot_lab.loop.formatting import format_event
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
-from kgot_lab.viz import page, svg, table
+from kgot_lab.viz import build_run_page, svg, table
 from kgot_lab.viz.graph.svg import NO_NODES
 from kgot_lab.viz.static.markup import Markup, element, escape_value
 from kgot_lab.viz.stepping.data import run_data
@@ -296,7 +296,7 @@ def test_every_kind_of_event_is_in_the_sample_run():
 
 
 def test_a_page_holds_the_words_of_every_event():
-    text = "".join(ET.fromstring(page(run())).itertext())
+    text = "".join(ET.fromstring(build_run_page(run())).itertext())
     for said in (
         "question", "system", "user", "reply", "ballot", "failed", "because", "merged", "tool", "passage", "title", "wrong", "error",
         "mended", "wrote", "refused", "read", "row", "code", "output", "candidate", "problem", "answer", "fact",
@@ -312,15 +312,17 @@ def test_a_page_holds_the_words_of_every_event():
 
 
 def test_the_answer_says_whether_it_was_forced():
-    assert "Forced: what was read does not say it" in page(run(forced=True))
-    assert "Forced:" not in page(run(forced=False))
-    assert "did not reach an answer" in page(run()[:-1]) and "did not reach an answer" not in page(run())
+    assert "Forced: what was read does not say it" in build_run_page(run(forced=True))
+    assert "Forced:" not in build_run_page(run(forced=False))
+    assert "did not reach an answer" in build_run_page(
+        run()[:-1]
+    ) and "did not reach an answer" not in build_run_page(run())
 
 
 def test_the_ledger_adds_up_by_role():
     rows = [
         [cell.text for cell in row]
-        for row in ET.fromstring(page(run())).find(".//table[@class='numbers']/tbody")
+        for row in ET.fromstring(build_run_page(run())).find(".//table[@class='numbers']/tbody")
     ]
     assert rows == [
         ["vote", "1", "1,000", "20", "1.5", "0.0100"],
@@ -334,9 +336,9 @@ def test_the_ledger_adds_up_by_role():
     [EVIL, '"><script>', "javascript:alert(1)", "</details></div></body></html>", "]]>", "&lt;b&gt;", "<!--"],
 )
 def test_no_text_of_a_run_becomes_markup(text):
-    made = page(run(text), title=text)
+    made = build_run_page(run(text), title=text)
     ET.fromstring(made)  # well-formed
-    tags, plain = Tags(made), Tags(page(run(), title="word"))
+    tags, plain = Tags(made), Tags(build_run_page(run(), title="word"))
     assert tags.tags == plain.tags and tags.attributes.keys() == plain.attributes.keys()
     assert not tags.tags & {"script", "a", "img", "iframe", "object", "link", "base", "form", "foreignobject"}
     asking = ("href", "src", "xlink:href", "id")
@@ -345,7 +347,7 @@ def test_no_text_of_a_run_becomes_markup(text):
 
 
 def test_a_page_asks_for_nothing_from_outside():
-    made = page(run())
+    made = build_run_page(run())
     assert set(re.findall(r"\w+://[^\"' <]+", made)) == {"http://www.w3.org/2000/svg"}
     assert "url(" not in made and "@import" not in made and "default-src &#x27;none&#x27;" in made
 
@@ -354,15 +356,15 @@ def test_a_page_of_an_event_that_is_not_known_yet_still_shows_it():
     class Dreamed(Event):
         pass
 
-    assert "Dreamed" in page([Dreamed(step=4)]) and "Step 4" in page([Dreamed(step=4)])
-    assert NO_NODES in page([])
+    assert "Dreamed" in build_run_page([Dreamed(step=4)]) and "Step 4" in build_run_page([Dreamed(step=4)])
+    assert NO_NODES in build_run_page([])
 
 
 def test_a_run_on_a_graph_that_was_there_is_told_what_it_was():
     writes = [Wrote(statement="x", diff=Diff(removed_nodes=(LONDON,), removed_edges=(BORN,)))]
-    assert "2 nodes and 2 edges" in page(writes, graph=SMALL)
+    assert "2 nodes and 2 edges" in build_run_page(writes, graph=SMALL)
     with pytest.raises(BadInput, match="does not fit"):
-        page(writes)
+        build_run_page(writes)
 
 
 def test_a_fact_whose_node_stands_for_a_sentence_is_told_as_the_title_and_the_sentence():
@@ -373,7 +375,7 @@ def test_a_fact_whose_node_stands_for_a_sentence_is_told_as_the_title_and_the_se
     )
     wrote = Wrote(statement="add", diff=Diff(added_nodes=(Node("Ada"), Node("Ada §2")), added_edges=(edge,)))
     run = [happened.Started(question="What did she write?"), wrote, answered]
-    words = re.sub("<[^>]*>", " ", page(run).partition("<h2>Evidence</h2>")[2])
+    words = re.sub("<[^>]*>", " ", build_run_page(run).partition("<h2>Evidence</h2>")[2])
     assert "Ada: “She wrote programs.”" in words and "[d1]" in words
     assert "--[says]--" not in words.partition("Step by step")[0]
     assert "Ada --[met]--&gt; Bob" in words
@@ -386,12 +388,12 @@ def test_a_turn_without_a_vote_says_so_instead_of_counting_no_ballots():
     reasons = ("no vote on an <empty> graph",)
     voted = happened.Voted(choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons)
     events = (happened.Started(question="?"), voted)
-    text = page(events, title="x")
+    text = build_run_page(events, title="x")
     assert "without a vote: no vote on an &lt;empty&gt; graph" in text and "0 ballots" not in text
 
 
 def test_every_prompt_and_every_graph_is_folded_away():
-    root = ET.fromstring(page(run()))
+    root = ET.fromstring(build_run_page(run()))
     folded = ["".join(details.itertext()) for details in root.iter("details")]
     assert sum("system word" in text and "reply word" in text for text in folded) == 1
     assert len(list(root.iter(f"{SVG}svg"))) == 3
@@ -400,7 +402,7 @@ def test_every_prompt_and_every_graph_is_folded_away():
 
 def test_the_heading_of_a_page_holds_a_long_question_whole():
     question = "Which of the " + "very " * 40 + "many words of this question is the last?"
-    text = page([happened.Started(question=question)])
+    text = build_run_page([happened.Started(question=question)])
     assert f"<h1>{question}</h1>" in text and "<title>Which of the very" in text
     assert f"<title>{question}" not in text
 

@@ -10,7 +10,7 @@ from kgot_lab.retrieval.lexical import bm25, like
 from kgot_lab.retrieval.neighbours import boost, boosted_neighbours
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document
-from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.external_requests import find_external_requests
 from kgot_lab.viz.static.pipeline import Fan, Series, StageBox, parse_pipeline, pipeline
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -99,7 +99,7 @@ def test_any_name_is_drawn(name):
     for box in list(root.iter(f"{SVG}rect"))[1:]:
         x, y, wide, high = numbers(box, "x", "y", "width", "height")
         assert x >= 0 and x + wide <= width + 0.1 and y >= 0 and y + high <= height + 0.1
-    assert references(drawing.svg) == ()
+    assert find_external_requests(drawing.svg) == ()
     assert "script" not in {node.tag.removeprefix(SVG) for node in root.iter()}
 
 

@@ -10,7 +10,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.external_requests import find_external_requests
 from kgot_lab.viz.notebook_page import _split_slides, build_slides, read_notebook, write_slides
 
 pytest.importorskip("nbconvert")
@@ -80,7 +80,9 @@ def test_each_exercise_of_a_notebook_begins_a_slide(path):
 def test_slides_stand_in_one_file_beside_others(tmp_path):
     (written,) = write_slides(NOTEBOOKS[:1], tmp_path)
     page = written.read_text(encoding="utf-8")
-    assert written.name == f"{NOTEBOOKS[0].stem}.slides.html" and references(page, beside=True) == ()
+    assert (
+        written.name == f"{NOTEBOOKS[0].stem}.slides.html" and find_external_requests(page, beside=True) == ()
+    )
     assert 8 < len(articles(page)) < 60
 
 
@@ -102,6 +104,10 @@ def test_nothing_of_a_notebook_is_run_or_fetched(tmp_path):
     evil = "## S\n\n<script>alert(1)</script> [a](javascript:alert(1))"
     cells = ["# T", evil, ("show()", {"text/plain": "7"})]
     page = build_slides(notebook(tmp_path, *cells))
-    assert "default-src 'none'" in page and "script-src" not in page and references(page, beside=True) == ()
+    assert (
+        "default-src 'none'" in page
+        and "script-src" not in page
+        and find_external_requests(page, beside=True) == ()
+    )
     with pytest.raises(BadInput, match="would fetch what is not in it"):
         build_slides(notebook(tmp_path, "# T\n\n![b](https://x.example/b.png)"))

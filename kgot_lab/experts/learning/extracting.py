@@ -100,7 +100,7 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
     proposed, and nothing that the model writes is executed. Raises LLMError if the model fails.
     """
     stated = structured(llm, changes_prompt(message, graph), StatedChanges).changes
-    reader = _EditReader(graph, truncate_to_tokens(message, MAX_MESSAGE_TOKENS))
+    reader = _EditBuilder(graph, truncate_to_tokens(message, MAX_MESSAGE_TOKENS))
     refused: list[str] = []
     nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
     standalone: list[tuple[GraphEdit, str]] = []
@@ -152,7 +152,7 @@ def original_spelling(phrase: str, text: str) -> str:
     return match[0] if match else ""
 
 
-class _EditReader:
+class _EditBuilder:
     """Converts the changes that a model reports for one message to edits."""
 
     def __init__(self, graph: PropertyGraph, text: str) -> None:

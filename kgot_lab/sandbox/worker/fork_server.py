@@ -44,7 +44,7 @@ def serve(graph: StatementGraph) -> None:
     """Serve requests from standard input until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     drop_privileges()
-    instructions = seccomp.filter_program() if sys.platform == "linux" else None
+    seccomp_filter = seccomp.filter_program() if sys.platform == "linux" else None
     gc.disable()
     send_reply(READY)
     while (request := receive_request()) is not None:
@@ -53,7 +53,7 @@ def serve(graph: StatementGraph) -> None:
         graph.put(request.get("nodes", ()), request.get("edges", ()))
         if "do" in request:
             gc.freeze()  # the garbage collector of a fork must not write to every page of the graph
-            send_reply(*_run_in_fork(request, graph, instructions))
+            send_reply(*_run_in_fork(request, graph, seccomp_filter))
         else:
             send_reply(READY)
 
@@ -67,17 +67,17 @@ def drop_privileges() -> None:
 
 
 def _run_in_fork(
-    request: dict[str, Any], graph: StatementGraph, instructions: bytes | None
+    request: dict[str, Any], graph: StatementGraph, seccomp_filter: bytes | None
 ) -> tuple[bytes, bytes]:
     """Run a statement in a fork that can only write its result, and return the outcome and the output."""
     peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    reading, writing = os.pipe()
+    read_fd, write_fd = os.pipe()
     parent, child = os.getpid(), os.fork()
     if child == 0:
         try:
-            if instructions is not None:
+            if seccomp_filter is not None:
                 seccomp.die_with(parent)
-            _confine(writing, request, peak_kb, instructions)
+            _confine(write_fd, request, peak_kb, seccomp_filter)
             gc.enable()
             reply = graph.answer(request["do"], request["statement"])
             _write_all(RESULT_DESCRIPTOR, json.dumps(reply, ensure_ascii=False, allow_nan=False).encode())
@@ -87,11 +87,11 @@ def _run_in_fork(
             _write_all(RESULT_DESCRIPTOR, json.dumps(problem).encode())
         finally:
             os._exit(0)
-    os.close(writing)
+    os.close(write_fd)
     try:
-        return _await_result(child, reading, time.monotonic() + request["seconds"], request["bytes"])
+        return _await_result(child, read_fd, time.monotonic() + request["seconds"], request["bytes"])
     finally:
-        os.close(reading)
+        os.close(read_fd)
 
 
 def _confine(writing: int, request: dict[str, Any], peak_kb: int, instructions: bytes | None) -> None:

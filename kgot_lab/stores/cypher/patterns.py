@@ -328,8 +328,8 @@ _BETWEEN = (
 class NodeLookup:
     """Queries of a graph, with the element ids of the nodes seen so far."""
 
-    def __init__(self, ask: RunQuery):
-        self._run_query = ask
+    def __init__(self, run_query: RunQuery):
+        self._run_query = run_query
         self.element_ids: dict[str, str] = {}
 
     def update_element_ids(self, removed: Iterable[str], places: Mapping[str, str]) -> None:

@@ -53,15 +53,19 @@ class NewsItem:
     @property
     def shown(self) -> str:
         """What a model is shown: the headline, then the text, up to a maximal length."""
-        return truncate_to_tokens(self._words, _MAX_TOKENS)
+        return truncate_to_tokens(self._full_text, _MAX_TOKENS)
 
     @property
     def tokens_left_out(self) -> int:
         """The approximate number of tokens at its end that a model is not shown."""
-        return estimate_tokens(self._words) - estimate_tokens(self.shown) if self.shown != self._words else 0
+        return (
+            estimate_tokens(self._full_text) - estimate_tokens(self.shown)
+            if self.shown != self._full_text
+            else 0
+        )
 
     @property
-    def _words(self) -> str:
+    def _full_text(self) -> str:
         return f"{self.headline}\n\n{self.text}".strip()
 
     def to_json(self) -> dict[str, Json]:
@@ -70,7 +74,7 @@ class NewsItem:
         return {**fields, "published_at": self.published_at.isoformat()}
 
 
-class NewsRead(NamedTuple):
+class FeedResult(NamedTuple):
     """What a feed gave: items, and why others are none."""
 
     items: tuple[NewsItem, ...]
@@ -78,7 +82,7 @@ class NewsRead(NamedTuple):
 
 
 # all items, or the latest: those returned before are skipped
-Feed = Callable[[], NewsRead]
+Feed = Callable[[], FeedResult]
 
 
 def news_item_from_json(data: Mapping[str, Json]) -> NewsItem:
@@ -99,7 +103,7 @@ def news_item_from_json(data: Mapping[str, Json]) -> NewsItem:
     return NewsItem(**texts, published_at=time)
 
 
-def read_news_file(path: Path | str) -> NewsRead:
+def read_news_file(path: Path | str) -> FeedResult:
     """Read items of news from a JSON Lines file, and report invalid lines.
 
     An incomplete last line is ignored, because it may still be being written. Raises BadInput if the file
@@ -119,7 +123,7 @@ def read_news_file(path: Path | str) -> NewsRead:
                 refused.append(f"line {number} of {path} is not JSON ({explain_json_error(error)})")
         except BadInput as error:
             refused.append(f"line {number} of {path}: {error}")
-    return NewsRead(tuple(items), tuple(refused))
+    return FeedResult(tuple(items), tuple(refused))
 
 
 # What was read in an item of news: nodes and edges for the graph, and what was refused, with the reason.

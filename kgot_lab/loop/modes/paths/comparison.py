@@ -21,9 +21,9 @@ from kgot_lab.types import Message, Prompt
 
 # Ordering: how a question compares two things, and which of two values wins.
 
-ComparedBy = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
+ComparisonKind = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
 # the first that fits counts: to live longer is no size, and "longer" alone is
-_COMPARING_WORDS: tuple[tuple[ComparedBy, str], ...] = (
+_COMPARING_WORDS: tuple[tuple[ComparisonKind, str], ...] = (
     ("longest", r"(?:lived?|lives) (?:longer|longest)|longer (?:life\w*|span)"),
     ("shortest", "(?:lived?|lives) shorter"),
     ("same", "same|share"),
@@ -35,13 +35,13 @@ _COMPARING_WORDS: tuple[tuple[ComparedBy, str], ...] = (
 ORDERING = "|".join([*(words for kind, words in _COMPARING_WORDS if kind != "same"), "after"])
 
 
-def comparison_kind(question: str) -> ComparedBy:
+def comparison_kind(question: str) -> ComparisonKind:
     """Return how a question compares two values, or "each" if no comparing word of _WORDS occurs in it."""
     kinds = (kind for kind, words in _COMPARING_WORDS if re.search(rf"\b(?:{words})\b", question, re.I))
     return next(kinds, "each")
 
 
-def first_wins(kind: ComparedBy, values: Sequence[Sequence[str]], *, ages: bool = False) -> bool | None:
+def first_wins(kind: ComparisonKind, values: Sequence[Sequence[str]], *, ages: bool = False) -> bool | None:
     """Return whether the first of two values is the earliest, the most and so on.
 
     Returns None if the values are equal or cannot be compared. If one of two dates is a year only, the years
@@ -117,7 +117,7 @@ _END_OF_BOUND = re.compile(r",\s|\?|\s(?:and|or)\s")
 _TIME_WORD = re.compile(r"\b(?:before|after|prior|earlier|later)\b", re.I)
 
 
-def yes_or_no(masked: str, values: Sequence[Sequence[str]]) -> str:
+def answer_yes_no(masked: str, values: Sequence[Sequence[str]]) -> str:
     """Answer a yes/no question with `§0` and `§1` for two things, from the values read for each.
 
     Returns "" if the values do not decide it.
@@ -270,7 +270,7 @@ def computed_answer(question: str, things: Sequence[str], values: Sequence[Seque
         return ""
     form, masked = classify_question(question), mask_names(question, things)
     if form == "yes or no":
-        return yes_or_no(masked, values)
+        return answer_yes_no(masked, values)
     # "is A older or younger than B" has no name for an answer
     if form == "open" or re.search(rf"{MARK}\d.*\bthan\b", masked):
         return ""
@@ -279,7 +279,7 @@ def computed_answer(question: str, things: Sequence[str], values: Sequence[Seque
 
 
 def compare_values(
-    kind: ComparedBy, things: Sequence[str], values: Sequence[Sequence[str]], *, ages: bool = False
+    kind: ComparisonKind, things: Sequence[str], values: Sequence[Sequence[str]], *, ages: bool = False
 ) -> str:
     """Compare the values read for two things and return the answer, or "" if they cannot be compared.
 

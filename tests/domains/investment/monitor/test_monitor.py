@@ -36,7 +36,7 @@ from kgot_lab.domains.investment.monitor.events import (
     TickStarted,
 )
 from kgot_lab.domains.investment.monitor.monitor import Monitor
-from kgot_lab.domains.investment.monitor.news import NewsRead, read_news_file
+from kgot_lab.domains.investment.monitor.news import FeedResult, read_news_file
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import BadInput, LLMError, ToolFailed
 from kgot_lab.llm.recorded import Scripted
@@ -55,7 +55,7 @@ class Told:
             places.accounts.set_profile("ada")
             places.accounts.set_position("ada", "LNTN", 1, 1)
             places.accounts.set_position("ada", "ORCH", 1, 1)
-        self.monitor = Monitor(places, self.model, lambda: NewsRead(tuple(self.items)), self.deliver, **how)
+        self.monitor = Monitor(places, self.model, lambda: FeedResult(tuple(self.items)), self.deliver, **how)
         self.down = None
 
     def deliver(self, entry):

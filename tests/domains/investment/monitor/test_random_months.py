@@ -17,7 +17,7 @@ from support.small_news import FIRST, item, reply_on
 
 from kgot_lab.domains.investment.monitor.events import StageFailed
 from kgot_lab.domains.investment.monitor.monitor import Monitor, open_places
-from kgot_lab.domains.investment.monitor.news import NewsRead
+from kgot_lab.domains.investment.monitor.news import FeedResult
 from kgot_lab.errors import LLMError, ToolFailed
 from kgot_lab.types import Prompt, Reply
 
@@ -98,7 +98,7 @@ def play(folder: Path, random: Random) -> tuple[str, Reader, Receiver]:
                     places.accounts.set_position(user, symbol, SHARES, COST)
                     places.accounts.watch(user, "BRKM")
             monitor = Monitor(
-                places, reader, lambda: NewsRead(tuple(items)), receiver, most=random.randint(1, 5)
+                places, reader, lambda: FeedResult(tuple(items)), receiver, most=random.randint(1, 5)
             )
             walk = monitor.tick(places.journal.next_tick(HOUR))
             # some are left in the middle

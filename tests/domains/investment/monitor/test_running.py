@@ -29,7 +29,7 @@ from kgot_lab.domains.investment.monitor.monitor import (
     run_scheduled,
     stop_on_signals,
 )
-from kgot_lab.domains.investment.monitor.news import NewsRead
+from kgot_lab.domains.investment.monitor.news import FeedResult
 from kgot_lab.errors import BadInput
 from kgot_lab.llm.recorded import Scripted
 
@@ -50,7 +50,7 @@ def places(tmp_path, clock):
 
 def monitor_of(places, items=(), model=None):
     return Monitor(
-        places, model or Scripted(simulated_reader), lambda: NewsRead(tuple(items)), lambda entry: None
+        places, model or Scripted(simulated_reader), lambda: FeedResult(tuple(items)), lambda entry: None
     )
 
 
