@@ -38,9 +38,9 @@ def kgos_systems(
 ) -> Mapping[str, Callable[[], Stage]]:
     """What builds each system, by name; the learned fusion is there once it has been learnt.
 
-    Seeds of the graph boost alone, of Jaccard and of paths are keyword matches (decision C-O8); those of a
+    Seeds of the graph boost alone, of Jaccard and of paths are keyword matches; those of a
     hybrid are the ten best by meaning and words. "rrf of seven" joins the seven mechanisms of the document's
-    section 4; in "paths" path retrieval takes the place of LIKE, as in its lesson 1 (C-O16). "two, weighted"
+    section 4; in "paths" path retrieval takes the place of LIKE, as in its lesson 1. "two, weighted"
     is the other reading of "two strategies": meaning and words without the graph.
     """
     lanes = KgosLanes(graph, vectors)

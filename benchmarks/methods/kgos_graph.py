@@ -2,7 +2,7 @@
 larger ones of its kind.
 
 The document counts 266 curated nodes with 605 edges, and 1,791 extracted ones with 283,166; its sum has 407
-more edges than that, which run across here (decision C-O14). Ends of extracted edges are drawn with a weight
+more edges than that, which run across here. Ends of extracted edges are drawn with a weight
 of 1 / square root of the rank, so that there are hubs; edges run in parallel, and some are loops.
 """
 

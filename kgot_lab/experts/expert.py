@@ -69,7 +69,7 @@ class Persona(ExpertPart):
 
 
 class ExpertRetrieval(ExpertPart):
-    """How an expert searches. Weights are divided by their sum (decision C-E1)."""
+    """How an expert searches. Weights are divided by their sum."""
 
     methods: Annotated[tuple[Literal["hybrid", "intent"], ...], Field(min_length=1, max_length=2)] = (
         "hybrid",
@@ -93,7 +93,7 @@ class DimensionBound(ExpertPart):
 
 
 class ExpertGoal(ExpertPart):
-    """The effects of a goal word (decision C-E6).
+    """The effects of a goal word.
 
     These are edge types to follow, and dimensions that count in intent retrieval.
     """
@@ -111,7 +111,7 @@ class CrossEdge(ExpertPart):
 
 
 class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
-    """All settings of an expert. `kg_db_ids` take precedence over `kg_db_id` (C-E3).
+    """All settings of an expert. `kg_db_ids` take precedence over `kg_db_id`.
 
     `graph_weights` are the weights of the graphs, 1 by default. `models` maps a task (chat) to the name of a
     model of the server. With `answers_in` "sentences", a model must write sentences that each name a source
@@ -229,7 +229,7 @@ def describe_first_error(error: ValidationError) -> str:
 
 
 def changed_config(config: ExpertConfig, change: object) -> ExpertConfig:
-    """Apply a partial change to a configuration (C-E2).
+    """Apply a partial change to a configuration.
 
     Objects are merged field by field, lists are replaced, and null removes a field. Raises BadInput if the
     change or its result is invalid.

@@ -133,7 +133,7 @@ class NotFound(BadInput):
 
 
 class AlreadyExists(BadInput):
-    """An id that an expert has or had. Ids are never reused (C-E9)."""
+    """An id that an expert has or had. Ids are never reused."""
 
     def __init__(self, id: str):
         super().__init__(f"there is, or was, an expert {id} already")
@@ -230,7 +230,7 @@ class ExpertTables(TableBacked):
     def add_expert(self, config: ExpertConfig, *, copy_of: str = "", id: str = "") -> Expert:
         """Store a new expert. Its id is derived from the persona's name, or from the expert it copies.
 
-        The id is never used again (C-E9).
+        The id is never used again.
         """
         base = f"{copy_of[:_MAX_ID_LENGTH]}_copy" if copy_of else f"expert_{slugify(config.persona.name)}"
         with self.storage.changing():

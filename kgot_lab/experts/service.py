@@ -117,7 +117,7 @@ class ExpertService:
         return self.tables.add_expert(self._validate_config(config), id=id)
 
     def update(self, id: str, change: object) -> Expert:
-        """Apply a partial change to an expert (C-E2).
+        """Apply a partial change to an expert.
 
         Raises NotFound if there is no such expert, and BadInput or UnknownName if the change is invalid.
         """
@@ -189,7 +189,7 @@ class ExpertService:
     ) -> ExpertTurn:
         """Store a question in its conversation, and return the turn that answers it.
 
-        With `conversation_id`, the stored messages count, and `history` is ignored (C-E4). Otherwise the
+        With `conversation_id`, the stored messages count, and `history` is ignored. Otherwise the
         conversation with exactly this history is continued, or a new one begins. `wishes` are the client's
         instructions for the style of the answer. Raises NotFound, BadInput and UnknownName.
         """
@@ -273,7 +273,7 @@ def expert_summary(expert: Expert, activity: tuple[int, object] | None = None) -
 
 
 def _validate_history(history: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    """Validate the history that a caller sends. The role model means assistant (C-E4)."""
+    """Validate the history that a caller sends. The role model means assistant."""
     messages = [
         ({"model": "assistant"}.get(role, role), _validate_text(text, "a message of the history", blank=True))
         for role, text in history

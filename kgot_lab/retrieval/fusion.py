@@ -123,7 +123,7 @@ def scale_by_range(scores: _Floats) -> _Floats:
 def scale_by_maximum(scores: _Floats) -> _Floats:
     """Divide scores by the largest, after setting negative ones to 0.
 
-    If none is above 0, all become 0 (decision C-O7).
+    If none is above 0, all become 0.
     """
     clipped = np.maximum(scores, 0.0)
     return clipped / (clipped.max(initial=0.0) or 1.0)
@@ -248,7 +248,7 @@ class Weights:
 
 
 # The tuning table of KG-OS, section 7. "backward-compatible" is not "default" without intent, which would be
-# .389/.444/.167 (C-O3).
+# .389/.444/.167.
 WEIGHT_PRESETS: Mapping[str, Weights] = {
     "default": Weights(0.35, 0.40, 0.15, 0.10),
     "goal-oriented": Weights(0.25, 0.30, 0.15, 0.30),

@@ -24,7 +24,7 @@ from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import normalise_nfc, searched_words
 from kgot_lab.types import Document, HitColumns, Query, Ranking, checked_documents, full_text
 
-# The eight goal verbs of KG-OS, each with five times the weight of another word (decision C-O12).
+# The eight goal verbs of KG-OS, each with five times the weight of another word.
 _GOAL_VERBS = "reduce build optimize debug learn deploy secure automate".split()
 INTENT_VERBS: Mapping[str, float] = dict.fromkeys(_GOAL_VERBS, 5.0)
 

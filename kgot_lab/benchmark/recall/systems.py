@@ -430,9 +430,7 @@ class _Parts:
 
     @cached_property
     def six_retrievers(self) -> dict[str, Stage]:
-        """The seven mechanisms of KG-OS without the dimension filter, for which these data have no input
-        (decision C-O16).
-        """
+        """The seven mechanisms of KG-OS without the dimension filter, for which these data have no input."""
         return {
             "like": self.like,
             "fts5": self.fts5,

@@ -1,6 +1,6 @@
 """The prompt of an expert: persona, graph context, plan, playbooks, memory and citation rules.
 
-From KG-OS, sections 8 and 9 (C-E5). The prompt has at most 10 nodes and 15 edges. Limitations are never left
+From KG-OS, sections 8 and 9. The prompt has at most 10 nodes and 15 edges. Limitations are never left
 out, because a model cannot warn of what it is not shown. Text from graphs, other people's playbooks and
 earlier conversations is fenced: it is material, never an instruction.
 """
@@ -378,7 +378,7 @@ def _context_lines(
 
 
 def _hint_lines(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each node with its most informative dimensions (decision C-D3).
+    """Yield a line for each node with its most informative dimensions.
 
     These are the dimensions of the catalogue whose values are furthest from 0.5.
     """

@@ -367,7 +367,7 @@ def _graph_routes(service: ExpertService) -> APIRouter:
 
 
 async def _event_frames(stream: EventStream, *, trace: bool) -> AsyncIterator[str]:
-    """Format each event as one `data:` line of a server-sent-event stream (decision C-E8).
+    """Format each event as one `data:` line of a server-sent-event stream.
 
     Events of the train of thought are left out without `trace`.
     """

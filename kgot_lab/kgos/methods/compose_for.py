@@ -56,7 +56,7 @@ _ACTION_STEMS = frozenset(
 def split_goal(goal: str) -> tuple[str, ...]:
     """Split a goal into its parts, in the order in which they are to be done.
 
-    "A and B", "A, then B" and "B after A" are A, B (decision C-M4). The goal is split at commas and at the
+    "A and B", "A, then B" and "B after A" are A, B. The goal is split at commas and at the
     words and, then, after, before. A part without an action verb joins the part before it, or the next one if
     it is the first. If no part has one, each part is a sub-goal.
     """

@@ -34,7 +34,7 @@ def want_to(
     Ties are broken by id. Text: the larger of BM25 (k1 1.5, b .75, the eight intent verbs weighted five
     times) and FTS5, each over its maximum. Boost, from the ten best: against `enables`, `optimizes`,
     `reduces` and `contributes_to` to what enables them (+.3), and along `requires` to their prerequisites
-    (+.5), over the largest. The document has both directions reversed (decision C-M1). With `boost_types`, as
+    (+.5), over the largest. The document has both directions reversed. With `boost_types`, as
     goal mappings have them, these are followed instead, in both directions. The shares are those of text and
     graph in the preset for goals. Raises BadInput if the goal is blank or not a text.
     """
@@ -142,10 +142,10 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = MIN_COVERA
     """Decide whether something can be done, from the node that best matches the question.
 
     `others` are further nodes that match. yes: the node has no limitation. no: one of its limitations blocks,
-    that is, it has no workaround and is not marked blocking: false (decision C-M3). yes_with_limitations:
+    that is, it has no workaround and is not marked blocking: false. yes_with_limitations:
     otherwise. unknown: no node has at least the share `covered` of the question's words by weight, where rare
     words weigh more. A node that limits another does nothing, so no verdict is about it. A workaround edge
-    may leave the limitation or the limited node (C-V3). Raises BadInput.
+    may leave the limitation or the limited node. Raises BadInput.
     """
     require(capability, str, "what is asked about is a text")
     if not capability.strip():

@@ -21,7 +21,7 @@ ImpactDirection = Literal["forward", "backward", "both"]
 FollowMode = Literal["arrows", "dependants"]
 _DIRECTION_WEIGHTS = {"forward": (1.0, 0.0), "backward": (0.0, 1.0), "both": (1.0, 1.0)}
 
-# Which end of an edge depends on the other (decision C-M5, ours): A requires B means that a change of B
+# Which end of an edge depends on the other: A requires B means that a change of B
 # reaches A. An edge of another type, such as relates_to or alternative_to, carries no change.
 SOURCE_DEPENDS = frozenset(
     "requires depends_on implements pattern_instance_of part_of caused_by imports calls uses inherits inherits_from extends references "
@@ -108,7 +108,7 @@ def impact_analysis(
     to what depends on the node, whichever way the arrow points, backward to what it depends on, and other
     types are not followed. The critical path is the chain from the node to a leaf of the walk with the
     greatest product of risks, ties by id. A leaf is a node from which the walk found nothing further. (If the
-    path could end anywhere, as in decision C-M5, it would end after one edge: without weights no factor is
+    path could end anywhere, it would end after one edge: without weights no factor is
     above 1.)
 
     Raises UnknownName for an unknown node or option, or for a weight other than the default that no edge has.

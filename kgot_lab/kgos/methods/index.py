@@ -274,7 +274,7 @@ class GraphIndex(NodeTexts):
     def degrees(self) -> StepIndices:
         """The number of neighbours of each node.
 
-        Parallel edges count once, so that no centrality is above 1 (decision C-M8).
+        Parallel edges count once, so that no centrality is above 1.
         """
         return np.diff(self.neighbours.indptr)
 

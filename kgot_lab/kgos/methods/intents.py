@@ -19,9 +19,9 @@ class IntentRule:
     """An intent: its triggers, the method that it selects, and the types, edges and dimensions of its nodes.
 
     Phrases and words are those of KG-OS, section 6. The rest is ours except for cost_optimization, the only
-    intent for which section 7 says how nodes are scored (decisions C-O1, C-O4). A node of one of `types`, or
+    intent for which section 7 says how nodes are scored. A node of one of `types`, or
     with one of the words in its name, has 1. One with an edge of one of `edges` from or to such a node has
-    .7. One within the bounds of a dimension has .5, which is a bonus and not a filter (C-O5).
+    .7. One within the bounds of a dimension has .5, which is a bonus and not a filter.
     """
 
     phrases: tuple[str, ...]
@@ -45,7 +45,7 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
         *_triggers("reduce costs, save money, api costs", "cost, expensive, cheap, budget, pricing"),
         purpose="goal",
         types=("cost_strategy",),
-        edges=("optimizes", "enables", "reduces"),  # the list of section 6 of the document (C-O9)
+        edges=("optimizes", "enables", "reduces"),  # the list of section 6 of the document
         dimensions={"pricing_tier": (None, 0.3)},
     ),
     "coding_help": IntentRule(
@@ -130,7 +130,7 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
     ),
 }
 
-# Phrases that state the purpose of a query, whatever its topic (decision C-O1, ours). The first match counts.
+# Phrases that state the purpose of a query, whatever its topic. The first match counts.
 PURPOSES: Mapping[Purpose, tuple[str, ...]] = {
     "capability": _split_phrases(
         "can it, can we, can you, can i, could it, could we, does it, do you support, is it able, is it possible, "
@@ -159,7 +159,7 @@ class Intent(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """The score, at most 1 (decision C-O4)."""
+        """The score, at most 1."""
         return min(1.0, self.score)
 
 
@@ -202,8 +202,7 @@ def classify_intent(
     """Classify a query by intent: 1 for each phrase it holds, .3 for each word, plus boosts.
 
     Intents with a score of at least `threshold` are returned. A phrase counts anywhere in the text, a word
-    only as a whole word, also with a plural s, and each once. Ties are in the order of INTENTS (decision
-    C-M2). `boosts` maps intents to what the mode of an application adds. Raises BadInput, and UnknownName for
+    only as a whole word, also with a plural s, and each once. Ties are in the order of INTENTS. `boosts` maps intents to what the mode of an application adds. Raises BadInput, and UnknownName for
     an unknown intent.
     """
     require(query, str, "a query is a text")

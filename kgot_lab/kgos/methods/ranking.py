@@ -61,7 +61,7 @@ def edge_type_boost(
 
     boost(d) = outgoing * edges from a seed + incoming * edges to a seed, over the largest. With
     `boost_types`, only edges of these types count, each equally or as a mapping says: {"enables": 1,
-    "relates_to": 0.5} (C-O10). A self-loop boosts nothing. A seed is found if another seed is linked to it.
+    "relates_to": 0.5}. A self-loop boosts nothing. A seed is found if another seed is linked to it.
     As a stage of a pipeline it is `retrieval.neighbours.around`. Raises BadInput if outgoing and incoming are
     both 0 or one is negative. Raises UnknownName for an unknown seed, or if no edge has such a type.
     """
@@ -127,7 +127,7 @@ def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
     """Rank the nodes most like a node by .70 * Jaccard + .20 * same type + .10 * name overlap.
 
     Jaccard is the index of their sets of neighbours, in either direction, without the two nodes; it is 0
-    without neighbours (decision C-M7). Types are the same if a label is shared. Name overlap is the share of
+    without neighbours. Types are the same if a label is shared. Name overlap is the share of
     common words in all words of both names. Nodes with score 0 are left out. Raises UnknownName for an
     unknown node, with similar ids, and BadInput.
     """

@@ -143,7 +143,7 @@ def validate_bounds(filters: Mapping[str, object], declared: Collection[str] = (
 def within_bounds(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
     """Return a mask of the values within bounds, both inclusive.
 
-    Equal bounds have a tolerance of 1e-9 (decision C-D1). NaN is never within bounds.
+    Equal bounds have a tolerance of 1e-9. NaN is never within bounds.
     """
     low, high = bounds
     slack = _TOLERANCE if low == high else 0.0

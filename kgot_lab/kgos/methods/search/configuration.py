@@ -21,7 +21,7 @@ _RETRIEVERS_BY_METHOD: Mapping[str, tuple[str, ...]] = {
 @dataclass(frozen=True)
 class GoalMapping:
     """The effect of a word in a goal: edge types to follow, and dimensions whose mean is added to the intent
-    retriever (C-E6).
+    retriever.
     """
 
     boost_types: tuple[str, ...]
@@ -63,7 +63,7 @@ class RetrievalConfig:
     the dense, text and graph retrievers, "intent" that of intent. The neighbours of the first `expanded`
     nodes within `expand_depth` edges are returned, 0 for none. Without `boost_types` the graph retriever
     follows all edges, or those of a goal mapping whose word is in the query. Filters select nodes before they
-    are scored (C-O2).
+    are scored.
     """
 
     weights: str | Weights = "default"

@@ -47,7 +47,7 @@ def expand_hits(
     """Return the neighbours of the first hits, the edges to them and between hits, and the trace.
 
     A hit has several rows if nodes were merged into it. At most twenty neighbours of each node are returned,
-    those with most links first. Neighbours that the filters would exclude are marked (decision C-O2).
+    those with most links first. Neighbours that the filters would exclude are marked.
     """
     rows = [row for hit in hits for row in hit]
     around: dict[int, int] = {}
@@ -164,7 +164,7 @@ def intent_search(
     Each retriever is divided by its maximum. Without an embedder and stored vectors, the weights of the other
     retrievers grow in proportion. With vectors of the nodes, by their ids, the query is embedded with the
     model that these name. The intent retriever counts only if an intent reaches the threshold, with delta
-    times its confidence (decisions C-O4, C-O6), or if a goal mapping matches. Graph: what the ten best by
+    times its confidence, or if a goal mapping matches. Graph: what the ten best by
     dense and lexical retrieval are linked to. The purpose of the query selects further methods: want_to,
     can_it and compose_for, whose nodes go into the intent retriever, or impact_analysis, similar_to and
     explore_smart on the best node. Raises BadInput and UnknownName.
@@ -177,7 +177,7 @@ def intent_search(
     several = graph if isinstance(graph, MultiGraph) else None
     index = graph_index(graph.graph if isinstance(graph, MultiGraph) else graph)
     intents = classify_intent(query, threshold=config.intent_threshold)
-    meant = dense_retriever(index, embedder, vectors) if "embedding" in config.retrievers else None
+    dense = dense_retriever(index, embedder, vectors) if "embedding" in config.retrievers else None
     summary = f"{intents.best.name if intents.best else 'no intent'}, purpose {intents.purpose}"
     trace = [MethodCall("classify_intent", "every query", summary)]
     passing = np.ones(len(index.graph), bool)
@@ -192,7 +192,7 @@ def intent_search(
         index.graph, query, intents, (mapping and mapping.boost_types) or None
     )
     ranking, weights, told_lanes, walked = rank_nodes(
-        index, SearchRequest(query, intents, mapping, passing, found), config, meant
+        index, SearchRequest(query, intents, mapping, passing, found), config, dense
     )
     trace += [*chat_history, *told_lanes]
     hits = merge_hits(several, index, ranking, config.limit)

@@ -24,7 +24,7 @@ class MultiGraph:
     """Several graphs in one, with the weight of each in a ranking.
 
     Each id is prefixed with the name of its graph and a colon, as in "python-kg:caching". Every method takes
-    `graph`. A search over this is normalised over all graphs at once, and then weighted (decision C-O18).
+    `graph`. A search over this is normalised over all graphs at once, and then weighted.
     """
 
     graph: PropertyGraph
@@ -87,7 +87,7 @@ def _namespaced_node(name: str, node: Node) -> Node:
 def merge_hits(
     several: MultiGraph | None, index: GraphIndex, ranking: Ranking, limit: int
 ) -> list[MergedHit]:
-    """Return the first hits, with nodes of the same name and type merged (decision C-E7).
+    """Return the first hits, with nodes of the same name and type merged.
 
     Among several graphs, each score is multiplied by the weight of its graph. A merged hit is the node with
     the highest score and cites the others. Names and types are compared without case.

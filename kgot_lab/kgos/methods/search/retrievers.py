@@ -46,7 +46,7 @@ def intent_scores(index: GraphIndex, intent: str) -> Reals:
 def mean_dimensions(index: GraphIndex, names: Iterable[str]) -> tuple[Reals, list[str]]:
     """Return the mean of some dimensions for each node, and the names that no node has.
 
-    A dimension that a node lacks counts as 0 (decision C-E6).
+    A dimension that a node lacks counts as 0.
     """
     values, absent = [], []
     for name in names:
@@ -89,8 +89,8 @@ def _score_nodes(index: GraphIndex, rule: IntentRule) -> Reals:
 class DenseRetriever(NamedTuple):
     """The dense retriever, and the source of its vectors."""
 
-    lane: Stage
-    told: str
+    stage: Stage
+    description: str
 
 
 def dense_retriever(
@@ -112,9 +112,7 @@ def dense_retriever(
     )
     if embedder is None:
         # brings the client of servers, which most searches do without
-        from kgot_lab.embedding.embedders import (
-            query_embedder,
-        )
+        from kgot_lab.embedding.embedders import query_embedder
 
         embedder = query_embedder(vectors)
     retriever = index.dense_retriever_from_vectors(vectors, embedder)
@@ -131,8 +129,8 @@ class SearchRequest(NamedTuple):
     query: str
     intents: Intents
     mapping: GoalMapping | None
-    kept: BoolColumn
-    found: Mapping[str, float]
+    passing: BoolColumn
+    method_scores: Mapping[str, float]
 
 
 class GraphWalk(NamedTuple):
@@ -145,7 +143,7 @@ class GraphWalk(NamedTuple):
 
 
 def rank_nodes(
-    index: GraphIndex, request: SearchRequest, config: RetrievalConfig, meant: DenseRetriever | None
+    index: GraphIndex, request: SearchRequest, config: RetrievalConfig, dense: DenseRetriever | None
 ) -> tuple[Ranking, Weights, list[MethodCall], GraphWalk]:
     """Rank nodes by the fusion of the retrievers.
 
@@ -159,11 +157,11 @@ def rank_nodes(
         rankings["text"] = _rank_by_text(index, request)
         found = format_count(len(rankings["text"].hits), "node")
         trace.append(MethodCall("text", "BM25 and FTS5, of the two the larger", found))
-    if "embedding" in config.retrievers and meant is not None:
-        ranking = meant.lane.search(request.query)
-        rankings["embedding"] = _filter_ranking(index, ranking, request.kept, "embedding")
+    if "embedding" in config.retrievers and dense is not None:
+        ranking = dense.stage.search(request.query)
+        rankings["embedding"] = _filter_ranking(index, ranking, request.passing, "embedding")
         count = format_count(len(rankings["embedding"].hits), "node")
-        trace.append(MethodCall("embedding", meant.told, count))
+        trace.append(MethodCall("embedding", dense.description, count))
     elif "embedding" in config.retrievers:
         trace.append(MethodCall("embedding", "no embedder was given", "its weight goes to the other lanes"))
     if "graph" in config.retrievers:
@@ -179,7 +177,9 @@ def rank_nodes(
     if _has_weight(config, rankings):
         weights = normalised_weights(config.weights, *rankings)
         weights = replace(weights, intent=weights.intent * confidence)
-    else:  # what weighs something has nothing to say, as where the query has no intent: words are better than nothing (decision C-M2)
+    else:
+        # no retriever with a weight has a ranking, as in a search by intent alone for a query without one:
+        # rank by text, which is better than no result
         rankings = {"text": _rank_by_text(index, request)}
         found = format_count(len(rankings["text"].hits), "node")
         trace.append(MethodCall("text", "no lane that weighs anything can be asked", found))
@@ -192,8 +192,10 @@ def rank_nodes(
 
 def _rank_by_text(index: GraphIndex, request: SearchRequest) -> Ranking:
     """Rank by the larger of BM25 and FTS5, each over its maximum among the nodes that pass the filters."""
-    searched = {lane.name: lane.search(request.query) for lane in (index.bm25, index.fts5)}
-    found = {name: _filter_ranking(index, ranking, request.kept, name) for name, ranking in searched.items()}
+    searched = {stage.name: stage.search(request.query) for stage in (index.bm25, index.fts5)}
+    found = {
+        name: _filter_ranking(index, ranking, request.passing, name) for name, ranking in searched.items()
+    }
     return strongest(*(_as_stage(name, ranking) for name, ranking in found.items())).search(request.query)
 
 
@@ -202,17 +204,17 @@ def _rank_by_graph(
 ) -> tuple[Ranking, MethodCall, GraphWalk]:
     """Rank what the best nodes of the other retrievers are linked to.
 
-    Without other retrievers, the seeds are keyword matches (decision C-O8).
+    Without other retrievers, the seeds are keyword matches.
     """
     share = asdict(normalised_weights(config.weights, *rankings)) if _has_weight(config, rankings) else {}
-    named = [(share[name], _as_stage(name, lane)) for name, lane in rankings.items() if share.get(name)]
+    named = [(share[name], _as_stage(name, ranking)) for name, ranking in rankings.items() if share.get(name)]
     start = weighted(*named, scale="maximum") if named else index.substring_retriever
-    seeds = _filter_ranking(index, start.search(request.query), request.kept, "seeds")
+    seeds = _filter_ranking(index, start.search(request.query), request.passing, "seeds")
     rows, _ = rows_and_scores(seeds, index.graph.ids)
     types, why = _followed_edge_types(request, config)
     weights = index.edge_type_weights(types, along=OUTGOING_BOOST, against=INCOMING_BOOST)
     boosts, first = index.links.boosts(rows[:BOOST_SEEDS].astype(np.int32), weights)
-    boosts = np.where(request.kept, boosts, 0.0)
+    boosts = np.where(request.passing, boosts, 0.0)
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
     ids = [index.graph.ids[row] for row in order.tolist()]
@@ -256,10 +258,10 @@ def _rank_by_intent(index: GraphIndex, request: SearchRequest) -> tuple[Ranking,
         present = ", ".join(name for name in request.mapping.dimension_boosts if name not in absent)
         reasons += [f"mean of {present}"] if means.any() else []
         reasons += [f"no node has {', '.join(absent)}"] if absent else []
-    if request.found:
-        scores = np.maximum(scores, method_scores(index, request.found))
+    if request.method_scores:
+        scores = np.maximum(scores, method_scores(index, request.method_scores))
         reasons.append("what the invoked methods found")
-    scores = np.where(request.kept, scores, 0.0)
+    scores = np.where(request.passing, scores, 0.0)
     found = np.flatnonzero(scores)
     order = found[np.lexsort((index.name_order[found], -scores[found]))]
     ranking = Ranking(Query(request.query), HitColumns(index.graph.ids, order, scores[order]), "intent")
@@ -275,7 +277,7 @@ def _intent_factor(request: SearchRequest) -> float:
 
 
 def _filter_ranking(index: GraphIndex, ranking: Ranking, passing: BoolColumn, name: str) -> Ranking:
-    """Select the hits of a ranking that pass the filters, which come before scores (decision C-O2)."""
+    """Select the hits of a ranking that pass the filters, which come before scores."""
     rows, scores = rows_and_scores(ranking, index.graph.ids)
     inside = passing[rows]
     hits = HitColumns(index.graph.ids, rows[inside], scores[inside])
