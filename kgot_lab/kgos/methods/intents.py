@@ -202,8 +202,8 @@ def classify_intent(
     """Classify a query by intent: 1 for each phrase it holds, .3 for each word, plus boosts.
 
     Intents with a score of at least `threshold` are returned. A phrase counts anywhere in the text, a word
-    only as a whole word, also with a plural s, and each once. Ties are in the order of INTENTS. `boosts` maps intents to what the mode of an application adds. Raises BadInput, and UnknownName for
-    an unknown intent.
+    only as a whole word, also with a plural s, and each once. Ties are in the order of INTENTS. `boosts` maps
+    intents to what the mode of an application adds. Raises BadInput, and UnknownName for an unknown intent.
     """
     require(query, str, "a query is a text")
     require_amount(threshold, "threshold")

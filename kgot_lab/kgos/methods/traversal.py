@@ -213,9 +213,10 @@ class Exploration(MethodResult):
 def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> Exploration:
     """List the nodes within `depth` edges of a node in either direction, by level and importance.
 
-    importance = .6 * degree centrality + .4 * edge types at the node / edge types in the graph. Hubs, with more than twice the mean neighbours of their level, are marked. A node's parent is the
-    most important node of the level before that it is linked to, ties by id. Raises UnknownName for an
-    unknown node, with similar ids, and BadInput.
+    importance = .6 * degree centrality + .4 * edge types at the node / edge types in the graph. Hubs, with
+    more than twice the mean neighbours of their level, are marked. A node's parent is the most important node
+    of the level before that it is linked to, ties by id. Raises UnknownName for an unknown node, with similar
+    ids, and BadInput.
     """
     require_count(depth, 1, "depth")
     index = graph_index(graph)
