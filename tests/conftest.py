@@ -20,6 +20,7 @@ import pytest
 from support.bolt_server import bolt_server  # noqa: F401  (a fixture)
 from support.loopback import started
 from support.oxigraph_server import oxigraph_server  # noqa: F401  (a fixture)
+from support.spare_workers import reuse_workers
 
 if TYPE_CHECKING:  # where the tests run in one process it need not be there
     from xdist.remote import Producer
@@ -113,6 +114,16 @@ def changed_files(checkout: Path = CHECKOUT) -> set[str]:
         return set()
     command = ["git", "-C", str(checkout), "status", "--porcelain", "--untracked-files=all"]
     return set(subprocess.run(command, capture_output=True, text=True).stdout.splitlines())
+
+
+OWN_SANDBOXES = ("tests/sandbox/", "tests/fire/", "tests/stores/test_forks.py")  # they look at processes
+
+
+@pytest.fixture(autouse=True)
+def reused_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test take the sandbox of the test before it, except where sandboxes themselves are tested."""
+    if not request.node.nodeid.startswith(OWN_SANDBOXES):
+        reuse_workers(monkeypatch)
 
 
 @pytest.fixture(scope="session")
