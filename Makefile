@@ -45,7 +45,7 @@ more: $(VENV)/.run  ## the same with two more questions
 
 # The types are checked beside the tests, which mostly wait; and the modules compiled once, for those that are started by the hundred
 # in a sandbox or where PYTHONDONTWRITEBYTECODE is set.
-PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile
+PYTEST = $(BIN)/python -m pytest -n 4 --dist loadfile
 
 test: $(VENV)/.test  ## what a change should pass: style, types and the quick tests, without a model, a key or a network
 	$(BIN)/ruff check .

@@ -35,6 +35,7 @@ def checkout(tmp_path):
     return tmp_path
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("processes", "leaves", "told"),
     [

@@ -233,6 +233,7 @@ def test_outside_a_notebook_nothing_is_shown(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.extended
 def test_in_a_notebook_one_output_of_the_cell_grows_with_the_run():
     from jupyter_client.manager import start_new_kernel
 

@@ -120,6 +120,7 @@ def write_plot(path: Path) -> None:
     drawn.save(path)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("write", "name"),
     [

@@ -198,6 +198,7 @@ def test_a_cosine_is_the_same_whichever_text_comes_first_and_whatever_stands_aro
 # --- the edges ---
 
 
+@pytest.mark.extended
 @every("seed", range(4))
 def test_the_edges_are_those_that_a_look_at_each_pair_finds(seed):
     graph = graph_of(chance_texts(seed, 25))

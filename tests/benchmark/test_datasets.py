@@ -136,6 +136,7 @@ def test_the_delta_edges_of_a_set_join_its_documents_and_follow_the_rule_in_thei
         assert skeleton >= least["skeleton"] - 1e-4 and weight >= least["delta"] - 1e-4
 
 
+@pytest.mark.extended
 def test_delta_edges_on_file_are_those_that_the_passages_give():
     dataset = load_dataset("musique")
     texts = {document.id: document.text for document in dataset.documents}

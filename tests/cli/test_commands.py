@@ -65,6 +65,7 @@ def test_a_question_is_answered_shown_and_kept(kgot_lab, server):
     assert all(body["model"] == "m" for body in server.bodies)
 
 
+@pytest.mark.extended
 def test_a_certified_answer_is_told_as_far_as_its_sources_hold_it_also_when_the_run_goes_on(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--trace", "run.jsonl", "--certify", "--max-calls", "5"))
     assert ran.code == 1 and "Certificate" not in ran.out
@@ -112,6 +113,7 @@ def test_json_is_one_object_on_standard_output_and_the_progress_is_elsewhere(kgo
     assert load_run(result["trace"]).finished and "wrote " in ran.err and "voted " in ran.err
 
 
+@pytest.mark.extended
 def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
     kept_to = [
         "--trace",
@@ -224,6 +226,7 @@ def test_a_run_of_the_command_line_goes_on_at_its_address_and_another_must_name_
     assert kgot_lab("resume", "run.jsonl", "--max-calls", "50").code == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "from_the_start", [True, False], ids=["a tape from the start", "a tape from the first stop on"]
 )
@@ -254,6 +257,7 @@ def test_a_run_that_stops_every_few_calls_ends_with_a_tape_of_all_its_replies(
     assert all(map(same_event, load_run("run.jsonl").events, load_run("again.jsonl").events))
 
 
+@pytest.mark.extended
 def test_a_recording_that_ends_asks_for_a_model_and_never_for_itself(kgot_lab, server):
     kgot_lab(*asking(server, "--trace", "short.jsonl", "--max-calls", "6"))
     ran = kgot_lab(*ASK, "--model", "recorded:short.jsonl", "--trace", "run.jsonl")
@@ -267,6 +271,7 @@ def test_a_recording_that_ends_asks_for_a_model_and_never_for_itself(kgot_lab, s
     assert "Answer: London" in kgot_lab(*words[1:]).out and len(server.bodies) == 11
 
 
+@pytest.mark.extended
 def test_a_run_goes_on_with_recorded_replies_after_those_it_has_had(kgot_lab, finished_run):
     finished_run.put("whole.jsonl")
     kgot_lab(*ASK, *"--model recorded:whole.jsonl --trace run.jsonl --max-calls 6".split())
@@ -324,6 +329,7 @@ def test_a_command_is_quoted_for_the_shell_and_says_only_what_was_given():
     assert said == "kgot-lab resume 'a run.jsonl' --attach 'x y' --attach z --json --execution-model openai:m"
 
 
+@pytest.mark.extended
 def test_two_models_share_the_work(kgot_lab, server):
     with openai_server(*replies(SEARCH, {"needed": False})) as other:
         server.answers[:] = replies(
@@ -355,6 +361,7 @@ def test_a_letter_that_the_terminal_does_not_have_does_not_end_the_run(here):
     assert done.returncode == 0 and "Answer: ??" in done.stdout
 
 
+@pytest.mark.extended
 @every("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @every(
     "words", [["--version"], ["--help"], [], ["show", bundled_path("traces/hotpotqa_demo.jsonl")]], ids=str
@@ -376,6 +383,7 @@ def test_a_reader_that_goes_away_is_told_nothing():
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.extended
 def test_what_a_library_warns_of_is_a_note_told_once(here):
     (here / "cache").write_text("in the way")
     with openai_server(*replies(*FIRST, *REST)) as serving:
@@ -604,6 +612,7 @@ def test_a_demo_whose_page_cannot_be_written_has_shown_its_answer_and_says_so(kg
     assert kgot_lab("show", bundled_path("traces/hotpotqa_demo.jsonl"), "--html", "runs/demo.html").code == 1
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("home", ["run.jsonl", "x" * 300], ids=["below a file", "a name that no disk takes"])
 def test_a_home_that_cannot_be_used_is_named_in_one_line_and_the_demo_is_replayed(
     kgot_lab, monkeypatch, here, home

@@ -65,6 +65,7 @@ def test_what_news_says_between_companies_is_kept(kgot_lab, folder):
         ] == ["Company:orchard chips"]
 
 
+@pytest.mark.extended
 @posix
 def test_a_run_that_was_killed_while_a_model_answered_is_gone_on_with(kgot_lab, folder):
     with answering_server(simulated_reader) as server:
@@ -85,6 +86,7 @@ def test_a_run_that_was_killed_while_a_model_answered_is_gone_on_with(kgot_lab, 
         )
 
 
+@pytest.mark.extended
 @posix
 def test_a_signal_ends_a_run_once_the_reply_under_way_is_kept(kgot_lab, folder):
     with answering_server(simulated_reader) as server:

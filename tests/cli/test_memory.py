@@ -184,6 +184,7 @@ def test_an_erasure_names_the_runs_whose_traces_still_hold_what_they_read(kgot_l
         assert text in Path("first.jsonl").read_bytes()
 
 
+@pytest.mark.extended
 def test_a_run_that_was_stopped_learns_when_it_is_gone_on_with(kgot_lab):
     with openai_server(*replies(*FIRST, *REST)) as server:
         ran = kgot_lab(*asking(server, "--memory", "memory.db", "--trace", "run.jsonl", "--max-calls", 5))
@@ -196,6 +197,7 @@ def test_a_run_that_was_stopped_learns_when_it_is_gone_on_with(kgot_lab):
     assert "memory: 0 new claims; 1 fact in all" in again.out
 
 
+@pytest.mark.extended
 def test_two_commands_that_ask_at_once_with_one_file_leave_the_facts_of_both(kgot_lab):
     together = threading.Barrier(2)
 

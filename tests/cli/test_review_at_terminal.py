@@ -83,6 +83,7 @@ def test_what_somebody_else_decided_meanwhile_and_nonsense_is_said_and_the_revie
     assert claims.facts() == (fact("Ada knows Grace"),)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("how", "code"),
     [

@@ -56,6 +56,7 @@ def decided(kgot_lab, claim, *words):
     return kgot_lab("memory", "memory.db", "decide", claim.id[:8], *words)
 
 
+@pytest.mark.extended
 def test_what_a_run_could_not_ground_counts_for_the_next_question_once_it_is_accepted(kgot_lab):
     with openai_server(
         *replies(*FIRST, UNGROUNDED, *[RETRIEVE] * 3, {"needed": False}, *[{"answer": "Turin"}] * 2)

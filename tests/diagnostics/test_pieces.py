@@ -57,6 +57,7 @@ def run(monkeypatch, some):
     return ended.value.code
 
 
+@pytest.mark.extended
 def test_each_piece_is_tried_for_real(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     # the model is tried by the tests marked live

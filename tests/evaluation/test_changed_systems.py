@@ -101,6 +101,7 @@ def ended(process: subprocess.Popen) -> None:
     assert process.returncode == 0, complaint
 
 
+@pytest.mark.extended
 def test_a_second_process_waits_says_so_and_takes_the_receipt_of_the_first(tmp_path, started):
     first = started("first")
     until(lambda: "first q3" in asked(tmp_path), "the first process is in the middle")

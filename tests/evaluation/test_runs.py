@@ -151,6 +151,7 @@ run_and_store(Path(sys.argv[1]), Stage("bm25", step, ranking_of_mine.VERSION), D
 """
 
 
+@pytest.mark.extended
 def test_a_killed_process_loses_no_finished_query_unless_the_version_was_changed_since(tmp_path):
     path, tests, mine = tmp_path / "bm25.jsonl.gz", Path(__file__).parents[1], tmp_path / "ranking_of_mine.py"
     places = {"PYTHONPATH": f"{tmp_path}:{tests}:{tests.parent}", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -86,6 +86,7 @@ def checked(parts) -> tuple[str, dict, list]:
     return told, check.cited, check.false
 
 
+@pytest.mark.extended
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.data())
 def test_however_an_answer_is_cut_into_pieces_the_same_is_told_of_it(answer, data):

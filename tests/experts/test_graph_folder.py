@@ -60,6 +60,7 @@ def test_a_table_of_edges_and_node_link_json_are_graphs_of_the_folder(tmp_path):
     assert folder.graph("table").ids == ("ada", "bob") and set(folder.graph("links").ids) == {"Ada", "Bob"}
 
 
+@pytest.mark.extended
 def test_a_file_that_changed_inside_a_folder_counts_at_once(tmp_path):
     notes = tmp_path / "notes" / "deep"
     notes.mkdir(parents=True)

@@ -28,6 +28,7 @@ def test_there_are_sixty_texts_and_more():
     assert len(set(hostile_texts())) >= 60 and any("\n>>>" in text for text in hostile_texts())
 
 
+@pytest.mark.extended
 def test_each_text_in_one_channel_tells_nothing_of_another_and_changes_nothing():
     outcomes = [planted_outcome(Scripted(tells_all), *each) for each in planted_in_turn(hostile_texts())]
     assert [outcome.text for outcome in outcomes if outcome.leaked or outcome.changed] == []

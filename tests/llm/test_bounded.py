@@ -39,6 +39,7 @@ class _Waits(QuietHandler, BaseHTTPRequestHandler):
         self.respond(200, b"{}", {"content-type": "application/json", "content-length": "2"})
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("way", ["silent", "trickling"])
 def test_a_server_that_does_not_answer_one_request_in_time_breaks_no_other(way):
     _Waits.let.clear()

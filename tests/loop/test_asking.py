@@ -82,6 +82,7 @@ def test_a_long_program_is_called(store):
     assert ran[0] == code
 
 
+@pytest.mark.extended
 def test_of_a_hundred_and_twenty_facts_all_are_kept(store):
     facts = [
         f'add("thing {number}", "is part of the long list of", "the collection of things", number={number})'

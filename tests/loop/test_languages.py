@@ -185,6 +185,7 @@ def test_candidates_of_three_languages_are_fused(three, tool):
     ].text == "1815"
 
 
+@pytest.mark.extended
 def test_a_language_whose_statement_fails_leaves_the_answer_to_the_others(three, tool):
     empty(three)
     llm = in_three(SPARQL="SELECT nonsense")

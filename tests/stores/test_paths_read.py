@@ -236,6 +236,7 @@ def nasty_paths():
     return diff, [(names, scores, by_definition(diff, names, scores, 400)) for names, scores in cases]
 
 
+@pytest.mark.extended
 def test_names_of_every_sign_are_read_as_they_are_written_and_sorted(empty, nasty_paths):
     diff, cases = nasty_paths
     empty.apply(diff)
@@ -301,6 +302,7 @@ def test_a_name_that_no_node_can_have_is_nobodys(store):
     assert rows == by_definition(WORLD, ["Ed Wood"], WORTH, 100)
 
 
+@pytest.mark.extended
 def test_all_languages_of_a_fused_store_read_the_same():
     with Fused(*(open_store(kind) for kind in ("in_memory", "cypher_embedded", "sparql_embedded"))) as fused:
         fused.apply(WORLD)

@@ -199,6 +199,7 @@ def test_whatever_breaks_in_a_move_is_a_failed_move_and_the_search_goes_on(tmp_p
     assert "RecursionError: a page too deep" in last(llm.asked[1])
 
 
+@pytest.mark.extended
 def test_what_was_found_long_ago_is_left_out_of_the_prompt(reach, site):
     visit = move("visit", address=f"{site.url}/coasts/north.html")
     llm = Scripted([visit, visit, visit, visit, move("answer", text="x")])

@@ -284,6 +284,7 @@ def test_nodes_drawn_before_give_way_to_what_is_looked_for_and_too_many_are_coun
     assert len(crowd.nodes) <= 150 and "of the 400 nodes asked for found no room" in crowd.note
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "graph",
     [MIDDLE, of_columns(1700, [(row // 2, row) for row in range(1, 1200)])],

@@ -85,6 +85,7 @@ def test_f1_stands_over_the_tokens_it_was_read_from_and_none_at_all_has_its_plac
     assert "nan" not in nothing_read.svg.lower()
 
 
+@pytest.mark.extended
 def test_how_sure_and_how_right_answers_are_is_told_of_those_that_have_a_likelihood():
     drawn = plots.likelihood_trust(SOME, ["rag", "follow-few"])
     assert "rag, n 5" in words(drawn) and "rag .790 likely and .600 right (n 5)" in drawn.alt

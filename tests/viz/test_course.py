@@ -14,6 +14,7 @@ from kgot_lab.viz.external_requests import find_external_requests, start_tags
 from kgot_lab.viz.notebook_page import read_notebook
 
 pytest.importorskip("nbconvert")
+pytestmark = pytest.mark.extended
 
 OPENING = """# Does *it* `help`?
 

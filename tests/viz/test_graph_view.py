@@ -68,6 +68,7 @@ def view(shown):
     return deepcopy(shown)
 
 
+@pytest.mark.extended
 def test_a_search_looks_through_nodes_that_are_not_drawn_and_through_properties(view):
     assert "n123" not in drawn(view)
     answer = tell(view, find="z123z", turn=0)
@@ -186,6 +187,7 @@ def test_what_opens_on_a_page_is_bounded_and_the_others_are_said_to_stay_closed(
     assert group_views(view.view, view._marks, {}, budget=10) == closed
 
 
+@pytest.mark.extended
 def test_the_changes_of_a_write_are_drawn_first_and_what_is_hidden_is_counted(islands):
     added = tuple(Node(f"new {i}") for i in range(60))
     write = Diff(added_nodes=added)
@@ -230,6 +232,7 @@ def test_no_text_can_end_the_place_of_a_live_view():
     assert held.count("<script") == held.count("</script") == 1 and "alert(1)" in held
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["winter_storm_fork_volcano", "hotpotqa_two_hops_fork_oregon"])
 def test_what_a_person_wrote_is_called_so_wherever_a_fork_is_shown(name):
     run = load_run(bundled_path(f"traces/{name}.jsonl"))
@@ -247,6 +250,7 @@ def test_what_is_neither_a_run_nor_a_report_is_refused(nothing):
         html(nothing)
 
 
+@pytest.mark.extended
 def test_what_was_searched_and_the_way_that_was_asked_for_have_their_lines_in_a_large_graph():
     numbers = random.Random(1)
     triples = [

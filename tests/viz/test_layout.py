@@ -112,6 +112,7 @@ def test_many_new_nodes_find_free_places_near_their_neighbours():
 # --- views ---
 
 
+@pytest.mark.extended
 def test_a_community_keeps_its_place_whatever_is_opened_closed_or_looked_for():
     view = collapse_graph(MIDDLE)
     first = view_positions(view)

@@ -160,6 +160,7 @@ def test_what_a_browser_would_not_fetch_is_left_alone(text):
     assert find_external_requests(text) == ()
 
 
+@pytest.mark.extended
 def test_a_real_browser_fetches_what_is_found_and_nothing_else():
     sync = pytest.importorskip("playwright.sync_api").sync_playwright
     try:

@@ -123,6 +123,7 @@ def test_a_table_with_the_numbers_stands_beside_a_plot(voted):
     assert "the first 2 shown" in repr(plots.growth(HOPS).table(limit=2))
 
 
+@pytest.mark.extended
 def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_the_reader_has_set(voted):
     code = (
         "import sys, matplotlib; matplotlib.rcParams.update({'font.size': 30, 'axes.facecolor': 'black', 'text.usetex': False})\n"
@@ -209,6 +210,7 @@ def test_curves_of_chosen_systems_show_these_alone_each_with_its_band(report_on_
         plots.recall_curves(report_on_musique, ["bm52"])
 
 
+@pytest.mark.extended
 def test_a_scatter_counts_the_questions_each_system_wins(report_on_musique):
     drawn = plots.scatter(report_on_musique, "bm25", "embeddings")
     ours, theirs = (report_on_musique.scores[name].per_query("recall@5") for name in ("bm25", "embeddings"))

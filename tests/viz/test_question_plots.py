@@ -157,6 +157,7 @@ def test_what_a_set_does_not_tell_is_said(draw, said):
     assert said in draw(BARE).alt
 
 
+@pytest.mark.extended
 def test_each_plot_is_a_picture_and_a_summary_in_the_folder_of_the_run(tmp_path):
     for receipt in (*RUN, *GRADED):
         append_result(tmp_path / "receipts.jsonl", receipt)

@@ -172,6 +172,7 @@ def test_a_node_that_is_removed_later_has_a_place_while_it_is_there():
     assert {second[0][at]: mark for at, mark in second[2].items()} == {"gone": "removed", "new": "added"}
 
 
+@pytest.mark.extended
 def test_a_graph_too_large_to_draw_says_how_much_of_it_is_shown():
     edges = tuple(Edge("hub", "has", f"leaf {number}") for number in range(MAX_RUN_NODES + 20))
     nodes = (Node("hub"), *(Node(edge.target) for edge in edges))
@@ -311,6 +312,7 @@ def test_the_picture_of_a_long_run_names_the_first_steps_and_counts_the_others()
 # --- what can be stepped through ---
 
 
+@pytest.mark.extended
 def test_a_run_that_was_cut_short_anywhere_can_be_stepped_through():
     for kept in range(1, len(DEMO.events), 9):
         view = stepper(DEMO.events[:kept])

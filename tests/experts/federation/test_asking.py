@@ -283,6 +283,7 @@ def test_a_stranger_an_expired_a_tampered_and_a_replayed_request_are_refused_ove
             assert (came.status, json.loads(came.body)["refused"]) == (status, code)
 
 
+@pytest.mark.extended
 def test_several_are_asked_at_once_and_one_that_is_silent_holds_up_none():
     began = time.monotonic()
     with peer_server(ASKER) as one, peer_server(ASKER, name="second") as two, bad_peer(silence) as slow:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+import pytest
+
 from kgot_lab.experts.federation.delegation import ASK_PATH, delegate
 from kgot_lab.experts.federation.envelope import load_instance_key
 from kgot_lab.experts.federation.signing import Peer, exchange, sign_envelope
@@ -29,6 +31,7 @@ def other_process(folder, asker):
         running.stdout.close()
 
 
+@pytest.mark.extended
 def test_a_question_goes_to_another_process_and_what_is_not_right_is_refused_there(tmp_path):
     asker = load_instance_key(tmp_path / "here" / "key.pem")
     with other_process(tmp_path / "there", asker) as (running, peer):

@@ -82,6 +82,7 @@ def test_a_reader_who_leaves_while_the_whole_answer_is_waited_for_stops_the_mode
         assert kept["content"].startswith("w0 w1 ") and kept["metadata"]["stopped"] is True
 
 
+@pytest.mark.extended
 def test_a_slow_reader_holds_the_model_back():
     with holding(tail="." * 5000) as (server, model):
         body = json.dumps({"query": "Go on"}).encode()

@@ -140,6 +140,7 @@ def drift(server, headers, **more):
     return server.client.get(f"/api/experts/{COOK_ID}/drift", headers=headers, params=more).json()
 
 
+@pytest.mark.extended
 def test_a_value_that_several_people_contradict_is_told_to_an_admin_in_numbers_and_own_words_alone(
     server, ada, grace
 ):

@@ -52,6 +52,7 @@ def odd(tmp_path):
     return tmp_path
 
 
+@pytest.mark.extended
 def test_workers_read_the_graph_that_one_process_reads(client, odd):
     counts = []
     note = lambda done, total, path: counts.append((done, total))  # noqa: E731

@@ -106,6 +106,7 @@ def plain_impact(graph, root, direction, depth, follow):
     return {id: d for id, d in depths.items() if d}, risks, best, tuple(sorted(types)), leaves, products
 
 
+@pytest.mark.extended
 @every(("seed", "nodes", "edges"), CASES)
 @every("direction", ["forward", "backward", "both"])
 @every("follow", ["arrows", "dependants"])

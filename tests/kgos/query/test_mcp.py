@@ -67,6 +67,7 @@ def test_an_assistant_asks_over_standard_streams_and_its_changes_are_kept_in_the
     assert after.properties["name"] == "Caching of prompts" and read_graph(file) == GRAPH
 
 
+@pytest.mark.extended
 def test_an_assistant_asks_over_http_on_this_computer(file):
     port = free_port()
 

@@ -117,6 +117,7 @@ def test_a_pipe_that_cannot_go_on_says_where(pipe, said):
         list(run_pipeline(GRAPH, pipe))
 
 
+@pytest.mark.extended
 def test_many_questions_are_answered_in_their_order_by_one_process_or_two():
     lines = ["# a comment", "", 'want-to "reduce API costs"', "nonsense", "rank --top-k 3", "find cache"]
     alone, together = (list(answer_lines(GRAPH, lines, parallel=number)) for number in (1, 2))

@@ -84,6 +84,7 @@ def test_what_words_lead_to_is_what_reading_everything_finds_in_the_same_order(m
         assert BeliefTriples(memory).query(name) == read_whole(memory).query(subject=name)
 
 
+@pytest.mark.extended
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(
