@@ -45,17 +45,17 @@ more: $(VENV)/.run  ## the same with two more questions
 
 # The types are checked beside the tests, which mostly wait; and the modules compiled once, for those that are started by the hundred
 # in a sandbox or where PYTHONDONTWRITEBYTECODE is set.
-PYTEST = $(BIN)/python -m pytest -n 4 --dist loadfile
+PYTEST = $(BIN)/python -m pytest --dist loadfile
 
 test: $(VENV)/.test  ## what a change should pass: style, types and the quick tests, without a model, a key or a network
 	$(BIN)/ruff check .
 	$(BIN)/python -m compileall -q kgot_lab
 	@$(BIN)/mypy > $(VENV)/mypy.txt 2>&1 & types=$$!; \
-		$(PYTEST) -m "not live and not extended"; tested=$$?; \
+		$(PYTEST) -n 4 -m "not live and not extended"; tested=$$?; \
 		wait $$types; typed=$$?; cat $(VENV)/mypy.txt; exit $$((tested ? tested : typed))
 
 test-extended: $(VENV)/.test  ## the other tests: real servers, browsers, every store, attack and notebook
-	$(PYTEST) -m "extended and not live"
+	$(PYTEST) -n 3 -m "extended and not live"
 	@$(BIN)/python -c "from kgot_lab.diagnostics.components import find_chromium; find_chromium()" 2>/dev/null \
 		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
 

@@ -5,7 +5,7 @@ possible (method 3).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -142,40 +142,45 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = MIN_COVERA
     """Decide whether something can be done, from the node that best matches the question.
 
     `others` are further nodes that match. yes: the node has no limitation. no: one of its limitations blocks,
-    that is, it has no workaround and is not marked blocking: false. yes_with_limitations:
-    otherwise. unknown: no node has at least the share `covered` of the question's words by weight, where rare
-    words weigh more. A node that limits another does nothing, so no verdict is about it. A workaround edge
-    may leave the limitation or the limited node. Raises BadInput.
+    that is, it has no workaround and is not marked blocking: false. yes_with_limitations: otherwise. unknown:
+    no node has at least the share `covered` of the question's words by weight, where rare words weigh more. A
+    node that limits another does nothing, so no verdict is about it. A workaround edge may leave the
+    limitation or the limited node. Raises BadInput.
     """
     require(capability, str, "what is asked about is a text")
     if not capability.strip():
         raise BadInput("nothing is asked; say what it should be able to do, as in 'edit binary files'")
     require_amount(covered, "covered")
     index = graph_index(graph)
-    shares = _best_matches(index, capability)
+    shares = dict(_best_matches(index, capability))
     limitation_rows = index.targets_by_row("has_limitation").items()
-    limited = {each: row for row, limiting in limitation_rows for each in limiting}
-    rows = [row for row, share in shares if share >= covered and row not in limited]
+    limited = {limitation: row for row, limitations in limitation_rows for limitation in limitations}
+    rows = [row for row, share in shares.items() if share >= covered and row not in limited]
     if not rows:
-        who, near = "no node", ", and none holds a word"
-        if shares:
-            nearest, share = shares[0]
-            who += " but a limitation" if share >= covered else ""
-            near = f"; nearest is {graph.ids[nearest]} with {share:.2f}"
-            near += f", which limits {graph.ids[limited[nearest]]}" if nearest in limited else ""
-        why_unknown = f"{who} holds {covered:g} of what is asked{near}"
+        why_unknown = _explain_unknown(graph.ids, shares, limited, covered)
         return Capability(capability, "unknown", "", (), (), (), (why_unknown,))
     row, node = rows[0], graph.ids[rows[0]]
     limitations = limitations_by_row(index, [row]).get(row, ())
     blocking = [limitation.id for limitation in limitations if limitation.blocking]
     status: CapabilityStatus = "no" if blocking else "yes_with_limitations" if limitations else "yes"
-    why = [f"{node} holds {shares[[each for each, _ in shares].index(row)][1]:.2f} of what is asked"]
+    why = [f"{node} holds {shares[row]:.2f} of what is asked"]
     why += [f"blocked by {', '.join(blocking)}, without a workaround"] if blocking else []
     why += ["no limitation is known"] if not limitations else []
-    prerequisites = tuple(graph.ids[each] for each in index.outgoing(row, ("requires",)))
+    prerequisites = tuple(graph.ids[required] for required in index.outgoing(row, ("requires",)))
     why += [f"requires {', '.join(prerequisites)}"] if prerequisites else []
     others = tuple(graph.ids[row] for row in rows[1:])
     return Capability(capability, status, node, limitations, prerequisites, others, tuple(why))
+
+
+def _explain_unknown(
+    ids: Sequence[str], shares: Mapping[int, float], limited: Mapping[int, int], covered: float
+) -> str:
+    if not shares:
+        return f"no node holds {covered:g} of what is asked, and none holds a word"
+    nearest, share = next(iter(shares.items()))
+    subject = "no node but a limitation" if share >= covered else "no node"
+    why = f"{subject} holds {covered:g} of what is asked; nearest is {ids[nearest]} with {share:.2f}"
+    return why + (f", which limits {ids[limited[nearest]]}" if nearest in limited else "")
 
 
 def limitations_by_row(index: GraphIndex, rows: Sequence[int]) -> dict[int, tuple[Limitation, ...]]:
