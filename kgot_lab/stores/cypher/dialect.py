@@ -57,7 +57,9 @@ def cypher_name(text: str) -> str:
     return text if _PLAIN.fullmatch(text) else backticked(text)
 
 
-# The statement in Cypher that reads paths of sentences.
+# The statement in Cypher that reads paths of sentences. It collects, in this order: each sentence that may be
+# read with its title and the names in it; the facts that join a start name to its title; the sentences, with
+# their scores, as `told`; and, for each two of them, the names that both mention, as `joints`.
 
 _COLUMN_VALUES = (  # of the columns, in their order
     *(
@@ -96,8 +98,8 @@ ORDER BY worth DESC, {", ".join(map(backticked, PATH_ORDER))} LIMIT """
 def cypher_path_query(names: Sequence[str], scores: Mapping[str, float], limit: int) -> str:
     """Build the Cypher query that reads paths.
 
-    It scans all nodes once for the sentences, because nodes without labels have no index. `known` is a map,
-    which is faster than a list.
+    It scans all nodes once for the sentences, because nodes without labels have no index. The map `known`
+    makes each test of membership constant-time.
     """
     query = path_query(names, scores, limit)
     # some servers resolve \\uXXXX in the names of a map
@@ -185,15 +187,6 @@ CYPHER = Dialect(
     constants=cypher_constants,
 )
 
-__all__ = [
-    "CYPHER",
-    "cypher_literal",
-    "cypher_name",
-    "refuse_unless_cypher_read",
-    "refuse_unless_cypher_write",
-]
-
-
 # The embedded Cypher store: ArcadeDB in the sandbox.
 
 
@@ -222,3 +215,12 @@ class CypherEmbedded(EmbeddedStore):
         """
         refuse_unless_cypher_read(statement)
         return super().read(statement)
+
+
+__all__ = [
+    "CYPHER",
+    "cypher_literal",
+    "cypher_name",
+    "refuse_unless_cypher_read",
+    "refuse_unless_cypher_write",
+]

@@ -36,7 +36,7 @@ ORDERING = "|".join([*(words for kind, words in _COMPARING_WORDS if kind != "sam
 
 
 def comparison_kind(question: str) -> ComparisonKind:
-    """Return how a question compares two values, or "each" if no comparing word of _WORDS occurs in it."""
+    """Return how a question compares two values, or "each" if no word of _COMPARING_WORDS occurs in it."""
     kinds = (kind for kind, words in _COMPARING_WORDS if re.search(rf"\b(?:{words})\b", question, re.I))
     return next(kinds, "each")
 
@@ -47,9 +47,9 @@ def first_wins(kind: ComparisonKind, values: Sequence[Sequence[str]], *, ages: b
     Returns None if the values are equal or cannot be compared. If one of two dates is a year only, the years
     are compared. With `ages`, more years mean an earlier date.
     """
-    last = [age[-1] for age in values]
+    last = [answers[-1] for answers in values]
     if kind in ("longest", "shortest"):
-        return _first_is_extreme([_years_between(age) for age in values], largest=kind == "longest")
+        return _first_is_extreme([_years_between(dates) for dates in values], largest=kind == "longest")
     if kind in ("earliest", "latest"):
         years = [parse_age(value) for value in last]
         if any(age is not None for age in years):
@@ -92,20 +92,25 @@ def _years_between(values: Sequence[str]) -> float | None:
 
 # Yes/no questions that compare two things, from the values read for each.
 
+# "Is neither §0 nor §1 a river?", "Is §0 or §1 a river?"
 _NEGATION = re.compile(
     rf"\b(?:no|not|never|neither|either|except)\b|n['’]t\b|\bor\W+(?:\w+\W+){{0,3}}{MARK}", re.I
 )
+# "Are both §0 and §1 rivers?", "Are §0 and the river §1 in Spain?"
 _CONJUNCTION = re.compile(rf"\bboth\b|{MARK}\d\W+and\W+(?:\w+\W+){{0,3}}{MARK}\d", re.I)
 _SAME = re.compile(r"\b(?:same|share)\b", re.I)
 _ORDER = re.compile(rf"\b(?:{ORDERING})\b", re.I)
+# "Was the director of §0 born earlier than the director of §1?"
 _PAIR = re.compile(
     rf"^\W*\w+\s+(?P<before>[^{MARK}]*?){MARK}(?P<one>\d)(?P<mid>[^{MARK}]*?)\b(?P<word>{ORDERING})\b"
     rf"(?P<then>[^{MARK}]*){MARK}(?P<two>\d)(?P<tail>[^{MARK}]*)$",
     re.I,
 )
+# "Is §0 twice as long as §1?", which a comparison of two values does not answer
 _DEGREE = re.compile(
     rf"\b(?:twice|thrice|half|double|times|percent|years?|months?|days?|as|both|all)\b|(?<!{MARK})\d", re.I
 )
+# "Were both §0 and §1 founded before 1900?", "Do §0 and §1 have at least 3 floors?"
 _BOUND_WORDS = re.compile(
     r"\b(?:(?P<least>at least|no (?:less|fewer) than)|(?P<most>at most|no more than)"
     r"|(?P<above>(?:more|larger|bigger|longer|higher|taller|greater|later) than|over|above|after)"
