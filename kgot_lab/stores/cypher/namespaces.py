@@ -71,11 +71,11 @@ _SUBQUERIES = ("EXISTS", "COUNT", "COLLECT")
 class ConfinedStatement:
     """A statement that is restricted to its namespace.
 
-    `walks` is true if it follows paths of any length, which must not leave the namespace.
+    `has_variable_length_path` is true if it follows paths of any length, which must not leave the namespace.
     """
 
     text: str
-    walks: bool
+    has_variable_length_path: bool
     mark: str
 
     def remove_marks(self, message: str) -> str:
@@ -100,7 +100,7 @@ def confine_statement(statement: str, mark: str) -> ConfinedStatement:
     except RefusedClause as refusal:
         why = "This server keeps several graphs apart, so that each node of a statement must be plain to see"
         raise QueryFailed(statement, f"{refusal}. {why}.") from None
-    return ConfinedStatement(parser.marked_statement(), parser.walks, mark)
+    return ConfinedStatement(parser.marked_statement(), parser.has_variable_length_path, mark)
 
 
 class _ConfinementParser(PatternParser):
@@ -109,7 +109,7 @@ class _ConfinementParser(PatternParser):
     def marked_statement(self) -> str:
         """Return the statement with its marks."""
         pieces, end = list[str](), 0
-        for position, piece in sorted(self.added):
+        for position, piece in sorted(self.insertions):
             pieces += [self.statement[end:position], piece]
             end = position
         return "".join([*pieces, self.statement[end:]])
@@ -120,7 +120,7 @@ class _ConfinementParser(PatternParser):
         Raises RefusedClause if it cannot be confined.
         """
         self._refuse_marks()
-        while self.at < len(self.tokens):
+        while self.position < len(self.tokens):
             self.parse_step()
 
     # --- outside patterns ---
@@ -132,67 +132,73 @@ class _ConfinementParser(PatternParser):
             self._parse_clause(clause)
         elif token.text in BRACKETS:
             if token.text == "(" and self.begins_path():
-                known = self.known
+                known = self.bound_variables
                 self.parse_path(reading=True)
-                self.known = known  # variables of a pattern in an expression are out of scope after it
+                self.bound_variables = (
+                    known  # variables of a pattern in an expression are out of scope after it
+                )
             else:
                 self.open_frame(Frame(BRACKETS[token.text]))
         elif token.text in BRACKETS.values():
             self.close_frame()
         elif token.kind == "word" and token.text in _SUBQUERIES and self.peek(1).text == "{":
-            self.at += 1
-            self.open_frame(Frame("}", self.known, self.known))
+            self.position += 1
+            self.open_frame(Frame("}", self.bound_variables, self.bound_variables))
             if not self._clause_keyword():
                 self.parse_patterns(reading=True)
         else:
-            self.at += 1
+            self.position += 1
 
     def _parse_clause(self, clause: str) -> None:
         if clause == "USE":
             self.refuse("USE would leave this database")
-        self.at += 1
+        self.position += 1
         if clause == "MATCH" and self.peek(-2).text != "ON":
             self.parse_patterns(reading=True)
         elif clause == "MERGE" or (clause == "CREATE" and self.peek(-2).text != "ON"):
             self.parse_patterns(reading=False)
         elif clause == "WITH":
-            self.known = self._projected_variables()
+            self.bound_variables = self._projected_variables()
         elif clause == "RETURN":
             self.frames[-1].returned = self._projected_variables()
         elif clause == "UNWIND":
-            self.known |= self._unwound_variables()
+            self.bound_variables |= self._unwound_variables()
         elif clause == "UNION":
-            self.known = self.frames[-1].base
+            self.bound_variables = self.frames[-1].initial_variables
         elif clause == "CALL":
             self._parse_call()
         elif clause == "FOREACH":
             self.expect("(", "FOREACH needs a bracket")
-            self.at -= 1
-            self.open_frame(Frame(")", self.known, self.known))
-            self.known |= {self.token_name(self.peek())}
+            self.position -= 1
+            self.open_frame(Frame(")", self.bound_variables, self.bound_variables))
+            self.bound_variables |= {self.token_name(self.peek())}
         elif clause in ("SET", "REMOVE"):
             self._parse_changes()
 
     def _parse_call(self) -> None:
         imported: frozenset[str] = frozenset()
         if self.peek().text == "(":
-            inside = self.tokens[self.at + 1 : self.pairs[self.at]]
+            inside = self.tokens[self.position + 1 : self.pairs[self.position]]
             takes_all = [token.text for token in inside] == ["*"]
-            imported = self.known if takes_all else self.known & frozenset(map(self.token_name, inside))
-            self.at = self.pairs[self.at] + 1
+            imported = (
+                self.bound_variables
+                if takes_all
+                else self.bound_variables & frozenset(map(self.token_name, inside))
+            )
+            self.position = self.pairs[self.position] + 1
         if self.peek().text != "{":
             self.refuse("a procedure would show what others have; use MATCH")
-        self.open_frame(Frame("}", self.known, imported, exports_variables=True))
-        self.known = imported
+        self.open_frame(Frame("}", self.bound_variables, imported, exports_variables=True))
+        self.bound_variables = imported
 
     def _projected_variables(self) -> frozenset[str]:
         """Return the variables in scope after the WITH or RETURN that was just parsed."""
         frame = self.frames[-1]
         # CALL { WITH a …
-        imports = frame.exports_variables and frame.outer is not None and self.peek(-2).text == "{"
-        bound = frame.outer or frozenset() if imports else self.known
+        imports = frame.exports_variables and frame.outer_variables is not None and self.peek(-2).text == "{"
+        bound = frame.outer_variables or frozenset() if imports else self.bound_variables
         names: set[str] = set()
-        for item in self._items(self.at + (self.peek().text == "DISTINCT")):
+        for item in self._items(self.position + (self.peek().text == "DISTINCT")):
             if [token.text for token in item] == ["*"]:
                 names |= bound
             elif len(item) == 1:
@@ -203,7 +209,7 @@ class _ConfinementParser(PatternParser):
 
     def _unwound_variables(self) -> frozenset[str]:
         """Return the variable of the UNWIND that was just parsed."""
-        (item, *_) = self._items(self.at)
+        (item, *_) = self._items(self.position)
         is_renamed = len(item) > 1 and item[-2].text == "AS"
         return frozenset({self.token_name(item[-1])} - {""} if is_renamed else ())
 
@@ -244,14 +250,16 @@ class _ConfinementParser(PatternParser):
                 self.refuse("SET and REMOVE name a variable and its property")
             is_replacement = self.peek(1).text == "="
             spelling = self.statement[self.peek().start : self.peek().end]
-            self.at += 1
-            while self.at < len(self.tokens) and not (len(self.frames) == depth and self._ends_change()):
+            self.position += 1
+            while self.position < len(self.tokens) and not (
+                len(self.frames) == depth and self._ends_change()
+            ):
                 self.parse_step()
             if is_replacement:
-                self.added.append((self.peek(-1).end, f", {spelling}.{OWN_PROPERTIES[0]} = {self.mark}"))
+                self.insertions.append((self.peek(-1).end, f", {spelling}.{OWN_PROPERTIES[0]} = {self.mark}"))
             if self.peek().text != ",":
                 return
-            self.at += 1
+            self.position += 1
 
     def _ends_change(self) -> bool:
         return self.peek().text in (",", ";", *BRACKETS.values()) or bool(self._clause_keyword())

@@ -40,8 +40,8 @@ class Frame:
     """
 
     closing: str
-    outer: frozenset[str] | None = None  # the variables of the outer scope, for a subquery
-    base: frozenset[str] = frozenset()  # the variables at the beginning of each part of a UNION
+    outer_variables: frozenset[str] | None = None  # the variables of the outer scope, for a subquery
+    initial_variables: frozenset[str] = frozenset()  # the variables at the beginning of each part of a UNION
     exports_variables: bool = False
     returned: frozenset[str] = frozenset()
 
@@ -56,10 +56,10 @@ class PatternParser:
         self.statement, self.mark = statement, mark
         self.tokens = list(cypher_tokens(statement))
         self.pairs = _bracket_pairs(self.tokens)
-        self.at, self.walks = 0, False
-        self.added: list[tuple[int, str]] = []
+        self.position, self.has_variable_length_path = 0, False
+        self.insertions: list[tuple[int, str]] = []
         # variables that are certainly bound; an uncertain one is marked, and the server refuses it
-        self.known: frozenset[str] = frozenset()
+        self.bound_variables: frozenset[str] = frozenset()
         self.frames: list[Frame] = [Frame("")]
 
     def parse_step(self) -> None:
@@ -69,7 +69,7 @@ class PatternParser:
     # --- tokens ---
 
     def peek(self, ahead: int = 0) -> CypherToken:
-        index = self.at + ahead
+        index = self.position + ahead
         return self.tokens[index] if 0 <= index < len(self.tokens) else NO_TOKEN
 
     def token_name(self, token: CypherToken) -> str:
@@ -82,7 +82,7 @@ class PatternParser:
     def expect(self, text: str, where: str) -> None:
         if self.peek().text != text:
             self.refuse(where)
-        self.at += 1
+        self.position += 1
 
     def refuse(self, why: str) -> NoReturn:
         token = self.peek()
@@ -93,17 +93,19 @@ class PatternParser:
         if len(self.frames) > _MAX_NESTING:
             self.refuse(f"brackets are nested more than {_MAX_NESTING} deep")
         self.frames.append(frame)
-        self.at += 1
+        self.position += 1
 
     def close_frame(self) -> None:
         frame = self.frames.pop()
-        if frame.outer is not None:
-            self.known = frame.outer | (frame.returned if frame.exports_variables else frozenset())
-        self.at += 1
+        if frame.outer_variables is not None:
+            self.bound_variables = frame.outer_variables | (
+                frame.returned if frame.exports_variables else frozenset()
+            )
+        self.position += 1
 
     def parse_until(self, end: int) -> None:
         """Parse all tokens up to the position `end`."""
-        while self.at < end:
+        while self.position < end:
             self.parse_step()
 
     # --- patterns ---
@@ -112,7 +114,7 @@ class PatternParser:
         """Parse comma-separated paths."""
         self.parse_path(reading=reading)
         while self.peek().text == ",":
-            self.at += 1
+            self.position += 1
             self.parse_path(reading=reading)
 
     def parse_path(self, *, reading: bool) -> None:
@@ -121,14 +123,14 @@ class PatternParser:
         A reading pattern may also have parenthesized groups of both.
         """
         if self.token_name(self.peek()) and self.peek(1).text == "=":
-            self.known |= {self.token_name(self.peek())}
-            self.at += 2
+            self.bound_variables |= {self.token_name(self.peek())}
+            self.position += 2
         while self.peek().text in _PATH_SELECTORS or self.peek().kind == "number":
-            self.walks = True
-            self.at += 1
+            self.has_variable_length_path = True
+            self.position += 1
         if self.peek().text in _SHORTEST and self.peek(1).text == "(":
-            self.walks = True
-            self.at += 1
+            self.has_variable_length_path = True
+            self.position += 1
             self._parse_group(reading=reading)
             return
         while True:
@@ -137,7 +139,7 @@ class PatternParser:
                 self._parse_quantifier()
             else:
                 self._parse_node(reading=reading)
-            if self._begins_relationship(self.at):
+            if self._begins_relationship(self.position):
                 self._parse_relationship(reading=reading)
             elif self.peek().text != "(":
                 return
@@ -150,8 +152,8 @@ class PatternParser:
     def _parse_group(self, *, reading: bool) -> None:
         if not reading:
             self.refuse("CREATE and MERGE take no path in brackets")
-        self.walks = True
-        end = self.pairs[self.at]
+        self.has_variable_length_path = True
+        end = self.pairs[self.position]
         self.open_frame(Frame(")"))
         self.parse_path(reading=reading)
         self.parse_until(end)  # perhaps a WHERE
@@ -159,42 +161,42 @@ class PatternParser:
 
     def _parse_quantifier(self) -> None:
         if self.peek().text in ("+", "*"):
-            self.walks = True
-            self.at += 1
+            self.has_variable_length_path = True
+            self.position += 1
         elif self.peek().text == "{":
-            inside = self.tokens[self.at + 1 : self.pairs[self.at]]
+            inside = self.tokens[self.position + 1 : self.pairs[self.position]]
             if not all(token.kind == "number" or token.text == "," for token in inside):
                 self.refuse("how often a part of a path may follow itself is written {1,3}")
-            self.walks = True
-            self.at = self.pairs[self.at] + 1
+            self.has_variable_length_path = True
+            self.position = self.pairs[self.position] + 1
 
     def _parse_node(self, *, reading: bool) -> None:
         """Parse a node in parentheses: (name :labels {properties} WHERE condition), each part optional."""
         if self.peek().text != "(":
             self.refuse("a pattern of nodes should stand here")
-        end = self.pairs[self.at]
+        end = self.pairs[self.position]
         self.open_frame(Frame(")"))
         name = "" if self.peek().text in ("WHERE", "IS") else self.token_name(self.peek())
-        self.at += bool(name)
-        is_bare = bool(name) and self.at == end
+        self.position += bool(name)
+        is_bare = bool(name) and self.position == end
         self._parse_labels()
         if self.peek().text == "{":
             is_empty = self.peek(1).text == "}"
             separator = "" if is_empty else ", "
-            self.added.append((self.peek().end, f"{OWN_PROPERTIES[0]}: {self.mark}{separator}"))
-            closing = self.pairs[self.at]
+            self.insertions.append((self.peek().end, f"{OWN_PROPERTIES[0]}: {self.mark}{separator}"))
+            closing = self.pairs[self.position]
             self.open_frame(Frame("}"))
             self.parse_until(closing)
             self.close_frame()
-        elif reading or not (is_bare and name in self.known):
-            self.added.append((self.peek(-1).end, f" {{{OWN_PROPERTIES[0]}: {self.mark}}}"))
-        if self.peek().text == "WHERE" and self.at < end:
-            self.at += 1
+        elif reading or not (is_bare and name in self.bound_variables):
+            self.insertions.append((self.peek(-1).end, f" {{{OWN_PROPERTIES[0]}: {self.mark}}}"))
+        if self.peek().text == "WHERE" and self.position < end:
+            self.position += 1
             self.parse_until(end)
-        if self.at != end:
+        if self.position != end:
             self.refuse("a node is written (name:Label {property: value})")
         self.close_frame()
-        self.known |= {name} - {""}
+        self.bound_variables |= {name} - {""}
 
     def _parse_labels(self) -> None:
         if self.peek().text != ":" and self.peek().text != "IS":
@@ -203,19 +205,19 @@ class PatternParser:
             if self.peek().text == "WHERE" and self.peek(-1).text not in (":", "|", "&", "!", "IS"):
                 return
             if self.peek().text == "(":
-                inside = self.tokens[self.at + 1 : self.pairs[self.at]]
+                inside = self.tokens[self.position + 1 : self.pairs[self.position]]
                 operators = (":", "|", "&", "!", "%", "(", ")")
                 if not all(self.token_name(token) or token.text in operators for token in inside):
                     self.refuse("the labels of a node are written out")
-                self.at = self.pairs[self.at]
-            self.at += 1
+                self.position = self.pairs[self.position]
+            self.position += 1
 
     def begins_path(self) -> bool:
         """Return whether a parenthesis in an expression opens a path, judged by its shape.
 
         A path is a node followed by a relationship and another node.
         """
-        after = self.pairs[self.at] + 1
+        after = self.pairs[self.position] + 1
         if not self._begins_relationship(after):
             return False
         return self._token_text(self._relationship_end(after)) in ("(", "+", "*", "{")
@@ -239,19 +241,21 @@ class PatternParser:
 
         In a reading pattern a quantifier may follow.
         """
-        end = self._relationship_end(self.at)
-        while self.at < end and self.peek().text != "[":
-            self.at += 1
+        end = self._relationship_end(self.position)
+        while self.position < end and self.peek().text != "[":
+            self.position += 1
         if self.peek().text == "[":
-            closing = self.pairs[self.at]
+            closing = self.pairs[self.position]
             self.open_frame(Frame("]"))
             if self.token_name(self.peek()) and self.peek().text not in ("WHERE", "IS"):
-                self.known |= {self.token_name(self.peek())}
-                self.at += 1
-            self.walks = self.walks or any(token.text == "*" for token in self.tokens[self.at : closing])
+                self.bound_variables |= {self.token_name(self.peek())}
+                self.position += 1
+            self.has_variable_length_path = self.has_variable_length_path or any(
+                token.text == "*" for token in self.tokens[self.position : closing]
+            )
             self.parse_until(closing)
             self.close_frame()
-            self.at = end
+            self.position = end
         if reading:
             self._parse_quantifier()
 

@@ -376,7 +376,10 @@ class CypherServer:
 
         It could by an edge that other programs created.
         """
-        if sent.walks and self._transaction_query(transaction)(_COUNT_LEAVING_EDGES, {})[0][0]:
+        if (
+            sent.has_variable_length_path
+            and self._transaction_query(transaction)(_COUNT_LEAVING_EDGES, {})[0][0]
+        ):
             problem = "somebody connected this graph with others"
             raise QueryFailed(statement, f"{problem}, so that no path of any length can be followed")
 
