@@ -190,7 +190,7 @@ def expected_precision(
 
     By Bayes: P = p A / T. A is the share of analogous pairs that get an edge in the band. T is the share of
     all pairs that got one here, `kept` of `pairs`. Since T is uncertain for few pairs, the measured shares
-    are added as `_AS_PAIRS` further pairs. Without shares A is set to 1, and P is an upper bound. Raises
+    are added as `_PRIOR_PAIRS` further pairs. Without shares A is set to 1, and P is an upper bound. Raises
     BadInput unless the prevalence is between 0 and 1.
     """
     if not 0 < prevalence < 1:

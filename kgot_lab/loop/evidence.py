@@ -274,7 +274,7 @@ class _NameIndex:
         """Return the best chains of two or three edges between two names, at most a few.
 
         Their relations follow one another as in the statement, from either end, since the direction in which
-        a statement asks for an edge is not parsed. The order is: chains over nodes in `known_names`, then chains of
+        a statement asks for an edge is not parsed. The order is: chains over nodes in `known`, then chains of
         all relations that the statement names, then short ones, then those with the fewest turns.
         """
 

@@ -316,13 +316,13 @@ class CandidateChoice(BaseModel):
 
 
 def names_schema(names: Sequence[str], limit: int) -> Mapping[str, Json]:
-    """Return the JSON schema of `Names` restricted to at most `most` of the given names."""
+    """Return the JSON schema of `Names` restricted to at most `limit` of the given names."""
     array = {"type": "array", "minItems": 1, "maxItems": limit, "items": {"enum": list(names)}}
     return _object_schema(about=array)
 
 
 def calls_schema(tools: Sequence[Tool], limit: int) -> Mapping[str, Json]:
-    """Return the JSON schema of `Calls` restricted to the given tools, each with its own arguments."""
+    """Return the JSON schema of `ChosenCalls` restricted to the given tools, each with its own arguments."""
     variants = [_object_schema(tool={"const": tool.name}, arguments=dict(tool.arguments)) for tool in tools]
     items = variants[0] if len(variants) == 1 else {"anyOf": variants}
     return _object_schema(calls={"type": "array", "minItems": 1, "maxItems": limit, "items": items})

@@ -37,7 +37,7 @@ class RunSummary:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts, in the order of `NAMES`."""
+        """The texts, in the order of `_COLUMNS`."""
         return self.language, self.fact, self.mended, self.read, self.rows, self.answer
 
 
