@@ -1,15 +1,17 @@
-"""Lock files between processes, protect objects from forked children, and end what takes too long."""
+"""Lock files between processes, protect objects from forked children and signals, and end what takes too long."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any, Protocol
 
 from kgot_lab.errors import BadInput
@@ -127,6 +129,25 @@ def _register_fork_handler() -> None:
 def _notify_resources() -> None:
     for resource in list(_inherited_resources):
         resource.after_fork()
+
+
+@contextmanager
+def deferred_interrupts() -> Iterator[None]:
+    """Deliver signals that arrive in the block after it, for code that an exception would leave half done."""
+    pending: list[tuple[int, FrameType | None]] = []
+    handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+    if threading.current_thread() is threading.main_thread():  # only this one handles signals
+        found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {number: handler for number, handler in found.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda *received: pending.append(received))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in pending:
+            handlers[number](number, frame)
 
 
 # Ending operations that take too long and have no timeout of their own.

@@ -53,6 +53,8 @@ class Xllamacpp:
         # also if the program ends without `close`: a server that runs during interpreter shutdown may abort
         # the process
         self._end = weakref.finalize(self, _end, [server], self._client, self._folder)
+        # a server that is ended before it has answered anything never ends
+        self._complete(self._tokenize("a", add_special=False, parse_special=False), n_predict=0)
 
     def tokens(self, text: str) -> list[int]:
         return self._tokenize(text, add_special=False, parse_special=False)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
+from kgot_lab.io.processes import deferred_interrupts
 from kgot_lab.llm.model_file import find_model, sha256_of
 from kgot_lab.llm.presets import FREE, Settings
 from kgot_lab.llm.structured import (
@@ -278,7 +279,8 @@ class Local:
         if self._loaded is None:
             from kgot_lab.llm.engine_xllamacpp import Xllamacpp
 
-            self._loaded = Xllamacpp(self.path, self.context, self.threads, CHUNK)
+            with deferred_interrupts():
+                self._loaded = Xllamacpp(self.path, self.context, self.threads, CHUNK)
         return self._loaded
 
     def _tokens_of(self, prompt: Prompt) -> tuple[list[int], list[str]]:

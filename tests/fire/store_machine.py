@@ -75,8 +75,8 @@ values = some.recursive(
     lambda inner: some.lists(inner, max_size=3) | some.dictionaries(texts, inner, max_size=3),
     max_leaves=4,
 )
-names = texts | some.sampled_from(["label", "labels", "relation", "_key", "type"])
-properties = some.dictionaries(names, values, max_size=3)
+keys = texts | some.sampled_from(["label", "labels", "relation", "_key", "type"])
+properties = some.dictionaries(keys, values, max_size=3)
 unfit = some.sampled_from([math.nan, math.inf, b"x", {1}, "\ud800", {1: 2}, object()])
 
 

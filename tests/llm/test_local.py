@@ -10,11 +10,12 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
-from kgot_lab.llm import connect
+from kgot_lab.llm import connect, engine_xllamacpp
 from kgot_lab.llm.local import CHUNK, GeneratedText, Local, _reusable
 from kgot_lab.llm.model_file import QWEN_CODER, explain_load_failure
 from kgot_lab.llm.presets import Settings
@@ -124,6 +125,23 @@ def test_it_answers_and_counts(llm: Local) -> None:
     assert reply.usage.seconds > 0
     assert llm.name == f"local:{llm.path.stem.lower()}"
     assert re.fullmatch(r"xllamacpp \d\S+", llm.engine)
+
+
+@live
+def test_an_interrupt_as_the_model_was_loaded_is_raised_and_the_model_can_be_closed(monkeypatch) -> None:
+    """An engine that is ended before it has answered anything waits for itself for good."""
+    module = engine_xllamacpp._module()
+
+    def interrupted(settings: object) -> object:
+        server = module.Server(settings)
+        signal.raise_signal(signal.SIGINT)
+        return server
+
+    monkeypatch.setattr(engine_xllamacpp, "_module", lambda: SimpleNamespace(Server=interrupted))
+    local = Local(context=512)
+    with pytest.raises(KeyboardInterrupt):
+        local.count_tokens("Hello")
+    local.close()
 
 
 @live

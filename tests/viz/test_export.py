@@ -146,7 +146,7 @@ def test_a_place_where_no_page_can_be_written_is_refused(tmp_path):
 
 def test_a_page_that_would_fetch_is_refused(monkeypatch):
     monkeypatch.setattr(
-        sys.modules["kgot_lab.viz.build_run_page"],
+        sys.modules["kgot_lab.viz.page"],
         "EXPORT_STYLE",
         "body { background: url(//e.example/a.png) }",
     )
