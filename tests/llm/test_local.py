@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -130,14 +129,14 @@ def test_it_answers_and_counts(llm: Local) -> None:
 @live
 def test_an_interrupt_as_the_model_was_loaded_is_raised_and_the_model_can_be_closed(monkeypatch) -> None:
     """An engine that is ended before it has answered anything waits for itself for good."""
-    module = engine_xllamacpp._module()
+    start = engine_xllamacpp._module().Server
 
     def interrupted(settings: object) -> object:
-        server = module.Server(settings)
+        server = start(settings)
         signal.raise_signal(signal.SIGINT)
         return server
 
-    monkeypatch.setattr(engine_xllamacpp, "_module", lambda: SimpleNamespace(Server=interrupted))
+    monkeypatch.setattr(engine_xllamacpp._module(), "Server", interrupted)
     local = Local(context=512)
     with pytest.raises(KeyboardInterrupt):
         local.count_tokens("Hello")
