@@ -331,7 +331,7 @@ def verify(trace: Path = argument("a run on file")) -> None:
     if difference is not None:
         raise LabError(str(difference))
     stopped = "" if run.finished else "; the run was stopped before its answer"
-    typer.echo(f"{len(run.events)} events, every one the same{stopped}")
+    typer.echo(f"{len(run.events)} events, all identical{stopped}")
 
 
 app.add_typer(benchmarks, name="bench")

@@ -104,7 +104,7 @@ def show_marks(
     files: list[Path] = argument("files that readers wrote with lab.hand_in(NAME)"),
     as_csv: Path | None = option("write the table to this file, for a spreadsheet", "--csv"),
 ) -> None:
-    """Show who solved which exercise at which try, from submitted files.
+    """Show who solved which exercise at which attempt, from submitted files.
 
     Damaged files are named and skipped.
     """

@@ -94,10 +94,10 @@ PRESET = option(
 )
 SET_LIMIT = option("another limit: NAME=VALUE, as in reply_tokens.vote=500", "--set")
 DOCUMENTS_FIRST = argument(_DOCUMENTS_HELP)
-CONFIG_FILE = option("a page of YAML with any of these; what is given here overrides it", "--config")
+CONFIG_FILE = option("a YAML file with any of these; what is given here overrides it", "--config")
 DOCUMENTS = option(_DOCUMENTS_HELP, "--documents")
 ATTACH = option("a file that belongs to the question; repeat for more", "--attach")
-WEB = option("tools may ask the web", "--web", default=False)
+WEB = option("tools may access the web", "--web", default=False)
 MIRROR_FOLDER = option("a folder of pages in place of the web", "--mirror")
 ENGINE_NAME = option(
     "what searches the web: serpapi, tavily, brave or ddgs; by default one with a key", "--engine"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
 
 _RUNS_FOLDER = Path("runs/questions")
-_BASELINE_FIELDS = ("model", "models", "preset", "documents", "budget")  # of a page of YAML
+_BASELINE_FIELDS = ("model", "models", "preset", "documents", "budget")  # of a YAML file
 _LOOP_FIELDS = (
     *_BASELINE_FIELDS, "execution_model", "limits", "store.kind", "store.unsafe",
     *("tools.web", "tools.mirror", "tools.engine", "tools.vision_model"),

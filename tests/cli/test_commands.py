@@ -699,7 +699,7 @@ def test_a_page_that_loads_something_would_be_seen():
 def test_a_recorded_run_is_executed_again_in_the_sandbox_and_is_the_same(kgot_lab, trace):
     path = bundled_path(f"traces/{trace}.jsonl")
     ran = kgot_lab("verify", path)
-    assert ran.code == 0 and ran.out == f"{len(load_run(path).events)} events, every one the same\n", ran.err
+    assert ran.code == 0 and ran.out == f"{len(load_run(path).events)} events, all identical\n", ran.err
 
 
 def test_a_forged_run_is_found_out(kgot_lab, finished_run):

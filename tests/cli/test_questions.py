@@ -153,7 +153,7 @@ def test_the_totals_and_the_ledger_are_of_all_questions_by_role_model_and_tool(f
 
 def test_the_trace_of_a_question_is_a_run_like_any_other(kgot_lab, finished):
     ran = kgot_lab("verify", RUN / "traces" / "lovelace.jsonl")
-    assert ran.code == 0 and "every one the same" in ran.out
+    assert ran.code == 0 and "all identical" in ran.out
 
 
 def test_the_plots_of_a_run_are_drawn_from_its_folder(kgot_lab, finished):

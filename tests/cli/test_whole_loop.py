@@ -55,7 +55,7 @@ def test_a_graph_in_a_file_is_asked_without_documents_and_stays_as_it_is(kgot_la
     )
     assert Path(graph).read_bytes() == before and begun("run.jsonl").start == GRAPH
     assert kgot_lab("verify", "run.jsonl").out.startswith(
-        f"{len(load_run('run.jsonl').events)} events, every one the same"
+        f"{len(load_run('run.jsonl').events)} events, all identical"
     )
 
 

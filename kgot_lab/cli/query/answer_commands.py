@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kgot_lab.kgos.query.answering import TextAnswer
     from kgot_lab.types import LLM
 
-_ANSWER_PANEL = "In words"
+_ANSWER_PANEL = "Natural language"
 
 
 _LIMIT_OPTION = option(
@@ -178,7 +178,7 @@ def _answer_and_print(
 # `kgot-lab query FOLDER concepts`: concepts that a model extracts from documents and docstrings.
 
 
-@queries.command("concepts", rich_help_panel="Whole graphs")
+@queries.command("concepts", rich_help_panel="Graph operations")
 @options.with_options
 def _concepts(
     context: typer.Context,

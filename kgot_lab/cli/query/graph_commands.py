@@ -28,7 +28,7 @@ from kgot_lab.errors import BadInput, require_count
 from kgot_lab.io.files import read_regular_text
 
 _BATCH_PANEL = "Many questions"
-_GRAPH_PANEL = "Whole graphs"
+_GRAPH_PANEL = "Graph operations"
 _FORMAT_OPTION = option("table, json, csv or markdown", "--format", default=OutputFormat.TABLE)
 _TIMEOUT_OPTION = option("stop after so many seconds", "--timeout", min=0.001)
 _OUTPUT_OPTION = option("the file to write: a snapshot (.json), .graphml or .ttl", "--output", default=...)

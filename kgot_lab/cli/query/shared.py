@@ -364,11 +364,11 @@ def build_command(question: GraphQuestion) -> Callable[..., None]:
 
 
 _PANELS: Mapping[str, str] = {
-    "discovery": "What is there",
-    "intent": "What one is after",
-    "exploration": "Going along edges",
-    "analysis": "What hangs on what",
-    "ranking": "What is near",
+    "discovery": "Overview",
+    "intent": "Goals",
+    "exploration": "Traversal",
+    "analysis": "Dependencies and impact",
+    "ranking": "Similarity and ranking",
     "dimensions": "Dimensions",
 }
 for _question in QUESTIONS.values():

@@ -87,7 +87,7 @@ class FolderGraph:
         lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
         if self.sites:
             share = f"{self.resolved / self.sites:.0%}"
-            lines.append(f"  of {self.sites:,} calls in Python {share} are known in what they call")
+            lines.append(f"  of {self.sites:,} calls in Python {share} are resolved")
         remarks = [f"  skipped {s}" for s in self.skipped] + [f"  note {d}" for d in self.doubtful]
         hidden = 0 if most is None else len(remarks[most:])
         if hidden:
@@ -133,7 +133,7 @@ def extract_folder(
     key = cache_key(name, *reader.keys)
     found = extraction_cache.read_graph(key) if extraction_cache else None
     if found is None:
-        report(len(paths), len(paths), "what calls what")
+        report(len(paths), len(paths), "call graph")
         found = link_facts(files, names, name)
         if extraction_cache:
             extraction_cache.store_graph(key, found)

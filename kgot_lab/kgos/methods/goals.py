@@ -75,7 +75,7 @@ def _explain_ranking(
     index: GraphIndex, goal: str, found_count: int, boost_types: Collection[str] | None, more: int
 ) -> list[str]:
     words = list(dict.fromkeys(searched_words(goal)))
-    listed_words = ", ".join(f"{word} (5 times as heavy)" if word in INTENT_VERBS else word for word in words)
+    listed_words = ", ".join(f"{word} (weight 5)" if word in INTENT_VERBS else word for word in words)
     none = "no word to look for: stop words and single letters are left out"
     why = [f"words looked for: {listed_words}" if words else none]
     types = [*ENABLING_TYPES, *PREREQUISITE_TYPES] if boost_types is None else sorted(boost_types)

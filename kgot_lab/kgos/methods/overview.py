@@ -28,12 +28,12 @@ def overview(graph: PropertyGraph) -> TableFound:
     rows += [(f"nodes of type {name}", number) for name, number in graph.labels().items()]
     rows += [(f"edges of type {name}", number) for name, number in graph.types().items()]
     parts = list(nx.connected_components(_undirected_graph(graph)))
-    rows.append(("parts that no edge joins", len(parts)))
-    rows.append(("nodes of the largest part", max(map(len, parts), default=0)))
-    rows.append(("nodes without an edge", int((index.degrees == 0).sum())))
+    rows.append(("connected components", len(parts)))
+    rows.append(("nodes of the largest component", max(map(len, parts), default=0)))
+    rows.append(("isolated nodes", int((index.degrees == 0).sum())))
     busiest = int(index.degrees.argmax()) if len(graph) else -1
     if busiest >= 0:
-        rows.append(("most neighbours", f"{graph.ids[busiest]} ({int(index.degrees[busiest])})"))
+        rows.append(("highest degree", f"{graph.ids[busiest]} ({int(index.degrees[busiest])})"))
     title = f"{format_count(len(graph), 'node')}, {format_count(len(graph.edge_keys), 'edge')}"
     return TableFound(title, ("measure", "value"), tuple(rows))
 

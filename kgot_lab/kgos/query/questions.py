@@ -127,7 +127,7 @@ def _discover(graph: PropertyGraph, each: Annotated[int, "how many nodes of each
 
 @_question("discovery")
 def _stats(graph: PropertyGraph) -> MethodResult:
-    """How many nodes and edges of each type, how many parts, and the busiest node."""
+    """How many nodes and edges of each type, how many connected components, and the node of highest degree."""
     return overview.overview(graph)
 
 
@@ -326,7 +326,7 @@ def _critical(
 
 @_question("analysis")
 def _bottleneck(graph: PropertyGraph, top_k: _Count = 10, type: _Types = None) -> MethodResult:
-    """The nodes without which most others would lie apart."""
+    """The nodes whose removal would disconnect most others."""
     return _critical(graph, "bottleneck", top_k, type)
 
 
