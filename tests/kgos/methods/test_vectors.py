@@ -84,7 +84,7 @@ def test_without_an_embedder_the_vectors_bring_theirs_and_an_error_where_they_do
 
 def test_the_lane_of_stored_vectors_is_made_once_for_a_graph():
     given = graph_index(GRAPH), Letters(), StoredVectors.of(NAMES, LETTERS)
-    assert dense_retriever(*given).lane is dense_retriever(*given).lane
+    assert dense_retriever(*given).stage is dense_retriever(*given).stage
     assert dense_retriever(graph_index(GRAPH), None, None) is None
 
 
