@@ -73,7 +73,7 @@ def serve_experts(
     tenants: _TokenOptions,
     federation: _FederationOptions,
     graphs: Path | None = argument(
-        "a folder of graphs: files of any known form, folders of code and notes", default=None
+        "a folder of graphs: files of any supported format, folders of code and notes", default=None
     ),
     store: str | None = option("storage of experts and conversations: a file, or postgresql://HOST/NAME"),
 ) -> None:

@@ -91,8 +91,11 @@ def _plots_markup(report: Report) -> Markup:
     part, rival, shown = report.parts[0], challenger(report), shown_systems(report)
     questions = f"{len(report.dataset.queries)} questions ({part})"
     omitted = [run.system for run in report.runs if run.system not in shown]
-    omission_note = f" The baseline and the best of {len(report.runs)} systems are drawn. Left out, all in the tables: {'; '.join(omitted)}."
-    recall_caption = f"Recall at k over {questions}. Bands: 95 % intervals of {report.plan.baseline} and {rival}.{omission_note * bool(omitted)}"
+    omission_note = ""
+    if omitted:
+        shown_note = f"The baseline and the best of {len(report.runs)} systems are drawn."
+        omission_note = f" {shown_note} Left out, all in the tables: {'; '.join(omitted)}."
+    recall_caption = f"Recall at k over {questions}. Bands: 95 % intervals of {report.plan.baseline} and {rival}.{omission_note}"
     pace_caption = "Time against recall: up and left is better. The benchmark computes the vector of a query before the clock runs."
     axes = f"{report.plan.baseline} across, {rival} up"
     scatter_caption = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; above the line {rival} is better."

@@ -292,7 +292,7 @@ def _to_jsonable(value: object) -> object:
 # The group `query`: one command per question, with its arguments and the shared options.
 
 queries = typer.Typer(
-    help="Ask a graph: a file of any known form, a store's address, or a folder of code and notes, which is read first.",
+    help="Ask a graph: a file of any supported format, a store's address, or a folder of code and notes, which is read first.",
     no_args_is_help=True,
     subcommand_metavar="QUESTION [ARGS]...",
 )

@@ -60,7 +60,7 @@ class Knowing:
         introduction = "Any one of these" if len(self.missing) > 1 else "This"
         change = "; ".join(map(self.describe_relationship, self.missing))
         change = f" {introduction} would change that: {change}." if self.missing else ""
-        return f"{statement}{': ' * bool(why)}{why}.{change}"
+        return f"{statement}: {why}.{change}" if why else f"{statement}.{change}"
 
     @property
     def broken(self) -> tuple[str, ...]:

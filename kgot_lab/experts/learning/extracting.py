@@ -236,8 +236,8 @@ def _read_values(stated: StatedChange, before: Json) -> Iterator[Json]:
     if stated.property in DIMENSIONS_BY_NAME or is_number:
         is_dimension = stated.property in DIMENSIONS_BY_NAME
         numbers = (float(each) for each in _NUMBER.findall(stated.quote))
-        stateds = (number for number in numbers if _equals_number(stated.value, number))
-        yield from (stated for stated in stateds if not is_dimension or 0 <= stated <= 1)
+        matching = (number for number in numbers if _equals_number(stated.value, number))
+        yield from (number for number in matching if not is_dimension or 0 <= number <= 1)
     elif stated.property == "description" or isinstance(before, str):
         text = " ".join(original_spelling(stated.value, stated.quote).split())
         if text and text.isprintable():

@@ -1,4 +1,4 @@
-"""Load a graph from a file of any known form, a store's address, or a folder of code."""
+"""Load a graph from a file of any supported format, a store's address, or a folder of code."""
 
 from __future__ import annotations
 

@@ -209,8 +209,9 @@ def hedge_answer(answer: str, certificate: Certificate) -> str:
     if certificate.ruling == "withheld" or not answer.strip():
         reasons = certificate.redacted(answer).reasons
         return f"No answer is given: {'; '.join(reasons).rstrip('.') or 'there is none'}."
-    hedge = f" (not certain: {'; '.join(certificate.reasons)})"
-    return answer + hedge * (certificate.ruling == "hedged")
+    if certificate.ruling == "hedged":
+        return f"{answer} (not certain: {'; '.join(certificate.reasons)})"
+    return answer
 
 
 def certificate_to_json(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
