@@ -205,7 +205,7 @@ def test_a_folder_in_which_nothing_can_be_read_is_refused_and_the_message_says_w
         read_documents(tmp_path / "missing")
     with pytest.raises(BadInput, match=r"it is empty.*\.docx"):
         read_documents(tmp_path)
-    (tmp_path / "a.xyz").write_bytes(b"\0\1x")
+    (tmp_path / "a.xyz").write_bytes(b"\0\1\2" * 9)
     with pytest.raises(BadInput, match=r"a\.xyz: binary"):
         read_documents(tmp_path)
 

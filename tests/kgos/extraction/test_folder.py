@@ -202,6 +202,6 @@ def test_a_generated_file_of_fifty_thousand_lines_is_read(tmp_path):
 
 @pytest.mark.parametrize("inside", ["nothing", "."])
 def test_a_folder_without_anything_to_read_is_refused(tmp_path, inside):
-    (tmp_path / "picture.png").write_bytes(b"\0\1x")
+    (tmp_path / "picture.png").write_bytes(b"\0\1\2" * 9)
     with pytest.raises(BadInput, match=r"\.py"):
         extract_folder(tmp_path / inside, cache=False)
