@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kgot_lab.documents.folder import read_documents
+from kgot_lab.documents.folder import group_remarks, read_documents
 from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, require, require_parts
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, recorded_prompts
@@ -275,7 +275,7 @@ def _tools(documents: Facts, attachments: Sequence[str | Path], *, follow: bool)
 def _read(folder: str | Path) -> Sequence[Document]:
     """Read the passages of a folder or file, with a warning for skipped files and files decoded by guess."""
     library = read_documents(folder)
-    for remark in (*library.skipped, *library.doubtful):
+    for remark in group_remarks((*library.skipped, *library.doubtful)):
         warnings.warn(f"{folder}: {remark}", stacklevel=4)
     return library.documents
 

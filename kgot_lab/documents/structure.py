@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import tomllib
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -50,6 +51,7 @@ class Section(NamedTuple):
         return split_passages(self.text)
 
 
+_LIGATURES = re.compile("[\ufb00-\ufb06]")
 _BRACKETS = str.maketrans("()", "  ")
 
 
@@ -69,9 +71,11 @@ def group_sections(blocks: list[Block], name: str, declared_title: str = "") -> 
     levels = [block.level for block in blocks if block.kind == "heading"]
     first = next((at for at, block in enumerate(blocks) if block.kind == "heading"), 0)
     is_sole = bool(levels) and levels.count(min(levels)) == 1
-    is_bare = [block.kind for block in blocks[first : first + 2]] == ["heading", "heading"]
+    is_bare = levels[:1] == [
+        block.level for block in blocks[first + 1 : first + 2] if block.kind == "heading"
+    ]
     is_title = is_sole or (is_bare and not declared_title.strip())
-    if is_title and levels[0] == min(levels):
+    if levels and is_title and levels[0] == min(levels):
         declared_title = blocks.pop(first).text
     title = " ".join(declared_title.split())[:_MAX_TITLE] or name
     sections = [Section((title,), [])]
@@ -95,13 +99,17 @@ def read_blocks(text: str, extension: str) -> Iterator[Block]:
     Raises BadInput if data do not parse.
     """
     text = re.sub(r"\r\n?", "\n", text).strip("\n")
+    if extension == ".pdf":
+        text = _LIGATURES.sub(
+            lambda match: unicodedata.normalize("NFKC", match[0]), re.sub("(?<=\\S) +", " ", text)
+        )
     if extension in TABLE_EXTENSIONS:
         try:
             yield from table_blocks(delimited_grid(text, extension))
         except csv.Error as error:
             raise BadInput(f"does not parse: {error}") from None
     elif extension in DATA_PARSERS:
-        comments = [line.strip() for line in text.split("\n") if line.lstrip().startswith("#")]
+        comments = [line.strip("# ") for line in text.split("\n") if line.lstrip().startswith("#")]
         yield from (Block("text", comment) for comment in comments if "json" not in extension)
         for value in DATA_PARSERS[extension](text):
             yield from record_blocks(value)
@@ -110,6 +118,8 @@ def read_blocks(text: str, extension: str) -> Iterator[Block]:
             section = re.fullmatch(r"\[(.+)\]", line) if extension != ".log" else None
             yield Block("heading", section[1], 1) if section else Block("row", line)
     elif extension in PROSE_EXTENSIONS or extension in CONVERTERS:
+        if extension in CONVERTERS:  # a term and its description
+            text = re.sub(r"^(\S.*)\n+:[ \t]{3}(?=\S)", r"\1: ", text, flags=re.MULTILINE)
         yield from prose_blocks(text, dehyphenated=extension == ".pdf")
     elif text.strip():
         yield Block("code", text)
