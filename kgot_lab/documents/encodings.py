@@ -17,8 +17,8 @@ _ENCODINGS = (
 _LATIN = (
     (
         "cp1252 mac_roman cp850 cp437",
-        "the of and in is to for with was der die das und ist mit le les des est une el los las del que il di che gli het een van og det er som att "
-        "med och ei on ja em uma com a",
+        "the of and in is to for with was der die das und ist mit le les des est une el los las del que il di che gli het een van og det er som "
+        "att med och ei on ja em uma com a",
         "àâäáãåæçéèêëíìîïñóòôöõøœúùûüßÿýþðšž",
     ),
     (
