@@ -55,7 +55,8 @@ def display_progress(events: Iterable[Event], head: str = "") -> Iterator[Event]
         if cell is not None:
             cell.tell(event)
         elif not isinstance(event, Answered):
-            print_progress(f"{time.monotonic() - began:4.0f} s  {summary_line(event, 0)}")
+            line, _, _ = summary_line(event, 0).partition("\n")
+            print_progress(f"{time.monotonic() - began:4.0f} s  {line}")
         yield event
 
 
