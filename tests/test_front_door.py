@@ -253,11 +253,11 @@ def test_a_script_is_told_of_a_long_embedding_only(capsys, pause, lines):
 def test_passages_are_found_in_a_folder_and_in_documents_and_shown(folder):
     found = lab.find("Where was Ada born?", folder, k=1)
     document, same = found[0].document, lab.find("Where was Ada born?", [found[0].document])
-    assert (found[0].rank, found[0].file) == (1, "ada.txt") and len(found) == 1 == len(same)
+    assert (found[0].rank, found[0].file) == (1, "d1.md") and len(found) == 1 == len(same)
     assert found[0].sentence in " ".join(document.text.split()) and found.ranking.ids == [document.id]
     assert lab.show(found).columns == ("rank", "score", "title", "file", "sentence")
-    assert "<table" in found._repr_html_() and "ada.txt" in repr(found)
-    assert same[0].file == "ada.txt" and list(same)[0].document == document
+    assert "<table" in found._repr_html_() and "d1.md" in repr(found)
+    assert same[0].file == "d1.md" and list(same)[0].document == document
     for question, options, problem in (("", {}, "empty"), ("Who?", {"k": 0}, "k must be 1")):
         with pytest.raises(lab.LabError, match=problem):
             lab.find(question, folder, **options)
