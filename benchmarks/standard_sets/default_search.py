@@ -39,7 +39,8 @@ def measure_search(name: str) -> tuple[str, Values, list[str]]:
     for system in SYSTEMS:
         scores = score(run(built[system], asked, keep=5), dataset.qrels, MEASURES)
         values[system] = {
-            measure: [round(scores.per_query(measure)[query.id], 4) for query in asked] for measure in MEASURES
+            measure: [round(scores.per_query(measure)[query.id], 4) for query in asked]
+            for measure in MEASURES
         }
     return dataset.name, values, [dataset.groups.get(query.id, query.id) for query in asked]
 
@@ -64,7 +65,9 @@ def search_table(found: dict[str, dict[str, object]]) -> Grid:
 
 def main() -> None:
     """Measure the sets that are named, and write the tables of all that were."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sets", nargs="*")
     found = json.loads(PER_QUERY.read_text(encoding="utf-8")) if PER_QUERY.exists() else {}
     for name in parser.parse_args().sets:

@@ -11,7 +11,7 @@ from typing import overload
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, require_count
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.retrieval.multihop.retriever import hybrid_multihop
+from kgot_lab.retrieval.multihop.retriever import convex_hybrid, hybrid_multihop
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import rough_sentences
 from kgot_lab.tools.files import read_attachment
@@ -21,9 +21,12 @@ from kgot_lab.types import Document, Ranking, checked_documents
 SearchProgress = Callable[[int, int], object]  # embedded so far, and in all
 
 
-def default_retriever(documents: Iterable[Document], progress: SearchProgress | None = None) -> Stage:
+def default_retriever(
+    documents: Iterable[Document], progress: SearchProgress | None = None, *, linked: bool = True
+) -> Stage:
     """Build the retriever of every search over documents: hybrid, re-ranked by the multi-hop retriever.
 
+    Without `linked` it is the hybrid alone, which embeds no sentences: enough where all documents are found.
     Without the embedding model it is BM25 alone, with a warning. `progress(done, total)` counts the passages
     and sentences that had no stored vector.
     """
@@ -31,7 +34,7 @@ def default_retriever(documents: Iterable[Document], progress: SearchProgress | 
 
     documents = checked_documents(documents)
     try:
-        return hybrid_multihop(documents, minilm(progress=progress))
+        return (hybrid_multihop if linked else convex_hybrid)(documents, minilm(progress=progress))
     except NotInstalled as error:
         warnings.warn(f"searching by words alone, results will be worse: {error}", stacklevel=3)
         return bm25(documents)
@@ -148,7 +151,7 @@ def search(
     require(name, str, "the name of a tool is a text")
     documents = checked_documents(documents)
     by_id = {document.id: document for document in documents}
-    pipeline = (retriever or default_retriever(documents, progress)) % k
+    pipeline = (retriever or default_retriever(documents, progress, linked=k < len(documents))) % k
 
     def run(query: str) -> Result:
         documents_found = [by_id[id] for id in pipeline.search(query).ids if id in by_id]

@@ -188,7 +188,13 @@ def hybrid_multihop(documents: Iterable[Document], embedder: Embedder) -> Stage:
     """Build the default search: .7 embeddings + .3 BM25, re-ranked by `multihop`."""
     documents = checked_documents(documents)
     linked = multihop(documents, embedder)  # first, since it embeds passages and sentences at once
-    return weighted((0.7, dense(documents, embedder)), (0.3, bm25(documents))) >> linked
+    return convex_hybrid(documents, embedder) >> linked
+
+
+def convex_hybrid(documents: Iterable[Document], embedder: Embedder) -> Stage:
+    """Build the hybrid retriever: .7 embeddings + .3 BM25."""
+    documents = checked_documents(documents)
+    return weighted((0.7, dense(documents, embedder)), (0.3, bm25(documents)))
 
 
 def build_index(documents: list[Document], embedder: Embedder) -> MultihopIndex:
