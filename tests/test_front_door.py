@@ -257,7 +257,7 @@ def test_passages_are_found_in_a_folder_and_in_documents_and_shown(folder):
     assert found[0].sentence in " ".join(document.text.split()) and found.ranking.ids == [document.id]
     assert lab.show(found).columns == ("rank", "score", "title", "file", "sentence")
     assert "<table" in found._repr_html_() and "d1.md" in repr(found)
-    assert same[0].file == "d1.md" and list(same)[0].document == document
+    assert same[0].file == "d1.md" and next(iter(same)).document == document
     for question, options, problem in (("", {}, "empty"), ("Who?", {"k": 0}, "k must be 1")):
         with pytest.raises(lab.LabError, match=problem):
             lab.find(question, folder, **options)
