@@ -282,7 +282,7 @@ def progress_bar(name: str) -> Iterator[BenchmarkProgress]:
 
 
 @contextmanager
-def _embedding_progress() -> Iterator[Callable[[int, int], None]]:
+def _embedding_progress() -> Iterator[Callable[[int, int], object]]:
     """Show how much of an index is embedded on standard error."""
     with progress_bar("passages") as progress:
         yield lambda done, total: progress(done, total, "passages and sentences embedded")
