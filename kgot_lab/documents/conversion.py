@@ -150,7 +150,7 @@ def _workbook_text(data: bytes) -> tuple[str, str, str]:
 
     Each sheet has a heading. A formula without a stored value is shown itself.
     """
-    from openpyxl import load_workbook
+    from openpyxl import load_workbook  # type: ignore[import-untyped]
 
     written = load_workbook(io.BytesIO(data))
     stored = load_workbook(io.BytesIO(data), data_only=True)
@@ -188,7 +188,7 @@ def _cell_text(cell: Any) -> str:
     if "%" in form:
         return f"{value * 100:.10g}%"
     literals = re.sub(r"\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].|\\(?=.)", r"\1", form)
-    before, after = re.fullmatch(r"([^#0?]*)[#0?]?.*?[#0?]?([^#0?]*)", literals, re.DOTALL).groups()
+    before, *_, after = re.split("[#0?]", literals) if re.search("[#0?]", literals) else ("", "")
     if cell.is_date or form in ("General", "@") or "E" in literals.upper().replace("EUR", ""):
         before = after = ""
     number = f"{value:.15g}" if abs(value) < 1e15 else str(value)
