@@ -20,8 +20,9 @@ REPLY_TOKENS: Mapping[str, int] = {  # maximum reply tokens by role
     "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
     "path": 40, "compared": 48, "hops": 80, "facts": 160,
 }  # fmt: skip
-# a title in a sentence, a name that two sentences share, a sentence near another passage
-LINKED_BY = ("titles", "names", "vectors")
+# a title in a sentence, an entity that two sentences share, a sentence near another passage; "names" are the runs
+# of capitalised words that earlier versions took for entities, without types
+LINKED_BY = ("titles", "entities", "vectors", "names")
 _CHOICES = {
     "writing": get_args(Writing),
     "reading": get_args(Reading),
@@ -84,7 +85,7 @@ class Limits:
     comparisons: bool = True
     # extract facts with a model from the sentences that an answer was read from
     typed_facts: bool = True
-    links: Sequence[str] = ("titles", "names")  # links between passages, of LINKED_BY
+    links: Sequence[str] = ("titles", "entities")  # links between passages, of LINKED_BY
     # rules for sentence splitting and, along paths, for finding names
     sentences: SentenceRules = "any script"
     examples: bool = True  # few-shot examples in prompts that read a path
@@ -170,7 +171,7 @@ _NEWER_LIMITS = (
     "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences",
 )  # fmt: skip
 # defaults of runs that did not record a limit, where today's defaults differ
-_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain"}
+_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain", "links": ("titles", "names")}
 
 
 def _checked_links(links: object) -> tuple[str, ...]:

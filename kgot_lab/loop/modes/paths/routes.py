@@ -208,6 +208,7 @@ class PathWalk:
     sentences: dict[str, GraphSentence] = field(default_factory=dict)  # by node
     standing: dict[str, float] = field(default_factory=dict)  # rank scores of titles, 0 to 1
     found: dict[str, float] = field(default_factory=dict)  # rank scores of passages, by id
+    entities: set[str] = field(default_factory=set)  # names that were written
     passages: tuple[Document, ...] = ()  # found by the question itself, best first
     answered: list[PathAnswer] = field(default_factory=list)
     read: set[str] = field(default_factory=set)  # texts of the routes read so far
