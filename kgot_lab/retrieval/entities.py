@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,13 +25,17 @@ _JOINING_WORDS = frozenset(
     "of de la le les los las des du del della dei degli di da do dos das van von der den ten ter al el bin ibn af".split()
 )
 _GERMAN_JOINING_WORDS = frozenset("van de di la".split())
-_NUMBERED_PARTS = frozenset("firma figure fig table section chapter page version step part appendix item no nr".split())
-_COMPANY_ENDINGS = frozenset("sons son co company daughters brothers partners associates söhne fils hijos figli".split())
+_NUMBERED_PARTS = frozenset(
+    "firma figure fig table section chapter page version step part appendix item no nr".split()
+)
+_COMPANY_ENDINGS = frozenset(
+    "sons son co company daughters brothers partners associates söhne fils hijos figli".split()
+)
 _AND = re.compile(r"\b(?:and|und|et|y|e|en|og|och|и)\b")
 _DETERMINERS = FUNCTION_WORDS["de"] & frozenset(
     "der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner mein meine unser unsere sein seine seinen seinem "
-    "ihr ihre ihren ihrem dieser diese dieses diesen diesem jener jede jeder jedes im am zum zur vom beim ins ans viele alle einige mehrere beide "
-    "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf erste zweite dritte".split()
+    "ihr ihre ihren ihrem dieser diese dieses diesen diesem jener jede jeder jedes im am zum zur vom beim ins ans viele alle einige mehrere "
+    "beide zwei drei vier fünf sechs sieben acht neun zehn elf zwölf erste zweite dritte".split()
 )
 _GERMAN_ENDINGS = ("ung", "ungen", "heit", "keit", "schaft", "tion", "tät", "nis", "ismus", "chen")
 _BEFORE_GERMAN_NAMES = frozenset("in nach aus bei von mit für gegen über an".split())
@@ -75,7 +79,12 @@ class _Run:
         return " ".join([*words[:-1], last])
 
     def without_first(self, count: int = 1) -> _Run:
-        return _Run(self.tokens[count:], False, (*self.before, *(token.key for token in self.tokens[:count])), self.language)
+        return _Run(
+            self.tokens[count:],
+            False,
+            (*self.before, *(token.key for token in self.tokens[:count])),
+            self.language,
+        )
 
 
 class EntityFinder:
@@ -125,29 +134,13 @@ class EntityFinder:
                 merged[name].append(spelling)
         return dict(merged)
 
-    def cells(self, sentence: str) -> tuple[str, list[tuple[str, str]]] | None:
-        """Return the key of a row of a table and its cells, each a column and a value, or None for a text."""
-        row = _ROW.fullmatch(sentence)
-        if row is None or row[1].count("(") != row[1].count(")"):
-            return None
-        cells = [self._split_cell(cell) for cell in _CELL_END.split(row[2]) if cell]
-        return _KEY_LABEL.sub("", row[1]).strip(), cells
-
-    def _split_cell(self, cell: str) -> tuple[str, str]:
-        words = cell.split(" ")
-        if words[0][:1] in CAPITAL_LETTERS or len(words) < 2:
-            return "", cell
-        sizes = [n for n in range(1, len(words)) if " ".join(words[:n]) in self._columns]
-        size = max(sizes, default=1)
-        return " ".join(words[:size]), " ".join(words[size:])
-
     def _parts(self, text: str) -> list[str]:
         """Return the texts in which runs of capitals are read: the key and values of a row, or the text."""
-        row = self.cells(text)
+        row = split_row(text, self._columns)
         return [text] if row is None else [row[0], *(value for _, value in row[1])]
 
     def _find(self, text: str) -> Iterator[str]:
-        row = self.cells(text)
+        row = split_row(text, self._columns)
         if row is not None:
             yield from self._names_in_row(*row)
             return
@@ -163,7 +156,7 @@ class EntityFinder:
         if _is_cell_name(key):
             yield key
         for _, value in cells:
-            found = list(self._find(value)) if value and self.cells(value) is None else []
+            found = list(self._find(value)) if value and split_row(value) is None else []
             if not found and (has_caseless(value) or value[:1] in CAPITAL_LETTERS) and _is_cell_name(value):
                 is_plain = " " not in value and self._is_common_word(value.lower())
                 found = [] if is_plain or len(value.split()) > 4 else [value]
@@ -176,7 +169,9 @@ class EntityFinder:
             return True
         words = re.findall(r"[^\W\d_]+", text)
         long = [word for word in words[1:] if len(word) > 3]
-        raised = [word for word in words[1:] if word[0].isupper() and word.lower() in FUNCTION_WORDS[self._language]]
+        raised = [
+            word for word in words[1:] if word[0].isupper() and word.lower() in FUNCTION_WORDS[self._language]
+        ]
         return len(words) > 3 and bool(raised) and all(word[0].isupper() for word in long) and "," not in text
 
     def _names_in_capitals(self, text: str) -> Iterator[str]:
@@ -231,11 +226,27 @@ class EntityFinder:
             if run.tokens and all(is_calendar_word(t.text) or t.text[0].isdigit() for t in run.tokens):
                 return run if any(len(t.text) == 4 and t.text.isdigit() for t in run.tokens) else None
             is_opener = first.key in words or (run.opens and first.key in FUNCTION_WORDS["en"])
-            keeps = (run.text in self._inside and run.opens) or (not run.opens and run.language not in ("en", "de") and bool(rest))
-            is_role = len(rest) >= 2 and run.language == "de" and (_has_determiner(run) or self._is_german_noun(first))
-            repeats = run.opens and bool(rest) and light_stem(first.key) in self._lower and self._inside[run.without_first().text] > 0
+            keeps = (run.text in self._inside and run.opens) or (
+                not run.opens and run.language not in ("en", "de") and bool(rest)
+            )
+            is_role = (
+                len(rest) >= 2
+                and run.language == "de"
+                and (_has_determiner(run) or self._is_german_noun(first))
+            )
+            repeats = (
+                run.opens
+                and bool(rest)
+                and light_stem(first.key) in self._lower
+                and self._inside[run.without_first().text] > 0
+            )
             if dated or (is_opener and not keeps) or is_role or repeats:
-                run = _Run(run.without_first().tokens, run.opens and not dated, run.without_first().before, run.language)
+                run = _Run(
+                    run.without_first().tokens,
+                    run.opens and not dated,
+                    run.without_first().before,
+                    run.language,
+                )
                 while run.tokens and not run.tokens[0].is_capital:
                     run = run.without_first()
                 continue
@@ -249,7 +260,7 @@ class EntityFinder:
             return False
         if token.key in _HONORIFICS or is_calendar_word(text):
             return False
-        if _is_marked(text) or token.text != token.text.rstrip("'’s") and token.text.endswith(("'s", "’s")):
+        if _is_marked(text) or token.text.endswith(("'s", "’s")):
             return True
         if run.language == "de":
             if self._is_german_noun(token) or _has_determiner(run):
@@ -264,7 +275,11 @@ class EntityFinder:
         return any(f" {text} " in f" {title} " for title in self._titles)
 
     def _is_common_word(self, word: str) -> bool:
-        return light_stem(word) in self._lower or word in FUNCTION_WORDS["en"] or word in FUNCTION_WORDS[self._language]
+        return (
+            light_stem(word) in self._lower
+            or word in FUNCTION_WORDS["en"]
+            or word in FUNCTION_WORDS[self._language]
+        )
 
     def _is_german_noun(self, token: _Token) -> bool:
         return token.key in self._german_nouns or (len(token.key) > 5 and token.key.endswith(_GERMAN_ENDINGS))
@@ -290,7 +305,9 @@ def _next_of_run(text: str, tokens: Sequence[_Token], end: int, joining: frozens
         if token.text[0].isdigit():
             followed = last < len(tokens) and tokens[last].is_capital
             return last if not joined and not followed and len(token.text) <= 4 else 0
-        is_company = _AND.fullmatch(token.text) and last < len(tokens) and tokens[last].key in _COMPANY_ENDINGS
+        is_company = (
+            _AND.fullmatch(token.text) and last < len(tokens) and tokens[last].key in _COMPANY_ENDINGS
+        )
         article = token.text == "the" and tokens[last - 2].text == "of"
         if not (token.text == "&" or is_company or article or token.text in joining):
             return 0
@@ -300,7 +317,11 @@ def _next_of_run(text: str, tokens: Sequence[_Token], end: int, joining: frozens
 def _has_determiner(run: _Run) -> bool:
     """Return whether an article, a pronoun or a number stands before a run, with adjectives between them."""
     before = list(run.before)
-    while len(before) > 1 and before[-1] not in _DETERMINERS and before[-1].endswith(("e", "en", "er", "es", "em")):
+    while (
+        len(before) > 1
+        and before[-1] not in _DETERMINERS
+        and before[-1].endswith(("e", "en", "er", "es", "em"))
+    ):
         before.pop()
     return bool(before) and (before[-1] in _DETERMINERS or before[-1].isdigit())
 
@@ -315,6 +336,26 @@ def _is_cell_name(text: str) -> bool:
     letters = sum(map(str.isalpha, text))
     is_date = all(is_calendar_word(word) or not word[0].isalpha() for word in text.split())
     return letters > sum(map(str.isdigit, text)) and len(text) <= MAX_NAME_LENGTH and not is_date
+
+
+def split_row(sentence: str, columns: Collection[str] = ()) -> tuple[str, list[tuple[str, str]]] | None:
+    """Return the key of a row of a table and its cells, each a column and a value, or None for another text.
+
+    `columns` are the names of columns that have several words.
+    """
+    row = _ROW.fullmatch(sentence)
+    if row is None or row[1].count("(") != row[1].count(")"):
+        return None
+    cells = [_split_cell(cell, columns) for cell in _CELL_END.split(row[2]) if cell]
+    return _KEY_LABEL.sub("", row[1]).strip(), cells
+
+
+def _split_cell(cell: str, columns: Collection[str]) -> tuple[str, str]:
+    words = cell.split(" ")
+    if words[0][:1] in CAPITAL_LETTERS or len(words) < 2:
+        return "", cell
+    size = max((n for n in range(1, len(words)) if " ".join(words[:n]) in columns), default=1)
+    return " ".join(words[:size]), " ".join(words[size:])
 
 
 def _column_names(texts: Iterable[str]) -> set[str]:
@@ -335,21 +376,33 @@ _KATAKANA = "\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
 _SPACED = "\u0590-\u0dff\u10a0-\u10ff\u1200-\u137f\uac00-\ud7a3\ufb1d-\ufdff\ufe70-\ufefc"  # Hebrew to Sinhala, Georgian, Ethiopic, Hangul
 _CASELESS = re.compile(f"[{_HAN}{_KATAKANA}\u3041-\u309f{_UNSPACED}{_SPACED}]")
-_QUOTED = re.compile(r"《([^《》]{1,40})》|『([^『』]{1,40})』|「([^「」]{1,30})」(?!と)|〈([^〈〉]{1,40})〉|«([^«»]{1,40})»|[\"“„”]([^\"“„”]{2,40})[\"“”]")
+_QUOTED = re.compile(
+    r"《([^《》]{1,40})》|『([^『』]{1,40})』|「([^「」]{1,30})」(?!と)|〈([^〈〉]{1,40})〉|«([^«»]{1,40})»|[\"“„”]([^\"“„”]{2,40})[\"“”]"
+)
 _SENTENCE_SIGN = re.compile(r"[.。!！?？]")
 _HAN_RUN = re.compile(f"[{_HAN}]+")
 _KATAKANA_RUN = re.compile(f"[{_KATAKANA}]+(?:[・＝·][{_KATAKANA}]+)*")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _SPACED_WORD = re.compile(f"[{_SPACED}]+")
 # characters at neither end of a Chinese or Japanese name
-_FUNCTION_CHARACTERS = frozenset("的了是在和与或就也都不有我你他她它这那其为及被把从到对着而且则并之让很更最还又再才没每各个於與為從對這個們")
+_FUNCTION_CHARACTERS = frozenset(
+    "的了是在和与或就也都不有我你他她它这那其为及被把从到对着而且则并之让很更最还又再才没每各个於與為從對這個們"
+)
 _NO_HAN_END = _FUNCTION_CHARACTERS | frozenset("里上下中内前后由向将过得使给等所去来说住于至")
-_PLACE_ENDING = "博物馆|图书馆|委员会|铸造厂|大学|学院|公司|银行|医院|中学|小学|协会|村庄|市|县|縣|省|区|區|镇|鎮|村|州|路|街|河|江|湖|桥|橋|港|岛|島|駅|府|町|川|山|寺|社|庁"
+_PLACE_ENDING = (
+    "博物馆|图书馆|委员会|铸造厂"
+    "|大学|学院|公司|银行|医院|中学|小学|协会|村庄|市|县|縣|省|区|區|镇|鎮|村|州|路|街|河|江|湖|桥|橋|港|岛|島|駅|府|町|川|山|寺|社|庁"
+)
 _ENDING_NAME = re.compile(rf"([{_HAN}]{{2,6}}?(?:{_PLACE_ENDING}))(?![{_HAN}]*(?:{_PLACE_ENDING}))")
 _PERSON = re.compile(rf"([{_HAN}{_KATAKANA}・]{{1,10}}?)(?:先生|女士|小姐|教授|博士|さん|さま|様|氏)")
-_PARTICLES = "에게서|한테서|으로서|에서는|에게는|입니다|이었다|에서|에게|한테|까지|부터|으로|처럼|보다|이다|은|는|이|가|을|를|에|의|와|과|도|로|만"
+_PARTICLES = (
+    "에게서|한테서|으로서|에서는|에게는|입니다|이었다|에서|에게|한테"
+    "|까지|부터|으로|처럼|보다|이다|은|는|이|가|을|를|에|의|와|과|도|로|만"
+)
 _PARTICLE_ENDING = re.compile(rf"(?<=[\uac00-\ud7a3]{{2}})(?:{_PARTICLES})$")
-_NO_NAME_RUN = re.compile(f"(?!さん|さま|(?<=さ)[んま])[^{_HAN}{_KATAKANA}・]|[{''.join(sorted(_FUNCTION_CHARACTERS))}给送由向往座位用住]")
+_NO_NAME_RUN = re.compile(
+    f"(?!さん|さま|(?<=さ)[んま])[^{_HAN}{_KATAKANA}・]|[{''.join(sorted(_FUNCTION_CHARACTERS))}给送由向往座位用住]"
+)
 _SPACED_STOP_WORDS = frozenset(
     "في من على إلى الى عن مع هذا هذه ذلك التي الذي و أو ثم قد كان كانت هو هي هم لا ما لم لن إن أن كل بعد قبل بين عند منذ عام حتى أيضا كما "
     "את של על עם אל מן זה זו הוא היא הם לא כי אם או גם יש אין היה היתה בשנת כל אבל רק עוד אחרי לפני "
@@ -411,7 +464,9 @@ def _grams(sentence: str) -> Iterator[tuple[str, str, str]]:
             for end in range(start + least, min(len(text), start + (2 if thai else 1) * _MAX_GRAM) + 1):
                 gram = text[start:end]
                 right = text[end : end + 1]
-                if thai and (_NO_THAI_START.match(gram) or _NO_THAI_END.match(gram[-1]) or _NO_THAI_START.match(right)):
+                if thai and (
+                    _NO_THAI_START.match(gram) or _NO_THAI_END.match(gram[-1]) or _NO_THAI_START.match(right)
+                ):
                     continue
                 if gram[0] not in _FUNCTION_CHARACTERS and gram[-1] not in _NO_HAN_END:
                     left = text[start - 1 : start]
@@ -424,9 +479,17 @@ def _grams(sentence: str) -> Iterator[tuple[str, str, str]]:
         for end in range(start + 1, min(len(words), start + 4) + 1):
             gram = [*words[start : end - 1], _PARTICLE_ENDING.sub("", words[end - 1])]
             if not {gram[0], gram[-1]} & _SPACED_STOP_WORDS and len(" ".join(gram)) > 1:
-                near = ["".join(words[at : at + 1]) for at in (start - 1, end)] if start else ["", *words[end : end + 1], ""]
+                near = (
+                    ["".join(words[at : at + 1]) for at in (start - 1, end)]
+                    if start
+                    else ["", *words[end : end + 1], ""]
+                )
                 left, right = ("" if each in _SPACED_STOP_WORDS else each for each in near[:2])
-                yield " ".join(gram), left, right if gram[-1] == words[end - 1] else f"{words[end - 1]} {right}"
+                yield (
+                    " ".join(gram),
+                    left,
+                    right if gram[-1] == words[end - 1] else f"{words[end - 1]} {right}",
+                )
 
 
 def _caseless_names(text: str, recurring: frozenset[str], titles: Sequence[str]) -> Iterator[str]:
@@ -455,7 +518,9 @@ def _caseless_names(text: str, recurring: frozenset[str], titles: Sequence[str])
 # Spellings of one entity.
 
 _SIGNS = re.compile(r"[^\w&]+")
-_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa", "æ": "ae", "œ": "oe"})
+_UMLAUTS = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa", "æ": "ae", "œ": "oe"}
+)
 
 
 def fold_name(name: str) -> str:
@@ -479,7 +544,12 @@ def merge_spellings(counts: Mapping[str, int], titles: Iterable[str] = ()) -> di
     people: dict[str, set[str]] = defaultdict(set)
     for key in groups:
         words = key.split()
-        if 2 <= len(words) <= 4 and not set(words) & {"&", *_JOINING_WORDS} and key.replace(" ", "").isalpha():
+        if (
+            2 <= len(words) <= 4
+            and not set(words) & {"&", *_JOINING_WORDS}
+            and key.replace(" ", "").isalpha()
+            and words[0] not in _HONORIFICS
+        ):
             people[words[-1]].add(key)
     for name in counts:
         words = fold_name(name).split()
@@ -492,7 +562,9 @@ def merge_spellings(counts: Mapping[str, int], titles: Iterable[str] = ()) -> di
             groups[key[:-1]] += groups.pop(key)
     merged: dict[str, str] = {}
     for key, names in groups.items():
-        best = max(names, key=lambda name: ("," not in name, not _has_honorific(name), counts[name], len(name)))
+        best = max(
+            names, key=lambda name: ("," not in name, not _has_honorific(name), counts[name], len(name))
+        )
         merged |= dict.fromkeys(names, titled.get(key, best))
     return merged
 

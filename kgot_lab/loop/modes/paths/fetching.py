@@ -32,7 +32,7 @@ from kgot_lab.retrieval.entities import EntityFinder
 from kgot_lab.retrieval.entity_linking import capitalised_names, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import SentenceRules
-from kgot_lab.types import Document
+from kgot_lab.types import Document, Node
 
 _MAX_TITLES = 12  # maximum names found for a question, and titles loaded
 _MAX_HOPS = 2  # steps from those titles, as many as entity-linked search takes
@@ -197,7 +197,7 @@ def _write(run: RunContext, statement: str, source: str) -> Steps[None]:
         yield run.record(Wrote, statement=statement, diff=diff, source=source)
 
 
-def write_path_facts(run: RunContext, best: PathAnswer) -> Steps[None]:
+def write_path_facts(run: RunContext, walk: PathWalk, best: PathAnswer) -> Steps[None]:
     """Extract facts from the sentences of the chosen paths and write those that a sentence states."""
     read = [sentence for route in best.routes for sentence in route.sentences]
     pieces = {s.place: SourcedSentence(s.text, s.title, s.source, s.number) for s in read}
@@ -218,6 +218,10 @@ def write_path_facts(run: RunContext, best: PathAnswer) -> Steps[None]:
         yield run.record(Refused, statement=statement, reason="no sentence says this", writing=True)
     if grounded:
         source = str(run.state.calls[-1]) if run.state.calls else ""
+        ends = dict.fromkeys(end for fact, _ in grounded for end in (fact.subject, fact.object))
+        new = [Node(end, (ENTITY,)) for end in ends if end not in walk.entities and end not in walk.standing]
+        if new and "entities" in run.limits.links:
+            yield from _write(run, run.store.dialect.label(new), source)
         yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
 
 

@@ -67,7 +67,7 @@ def passage_title(document: Document) -> str:
 
 
 def new_sentences(
-    documents: Iterable[Document], store: Store, rules: SentenceRules = "any script"
+    documents: Iterable[Document], store: Store | None, rules: SentenceRules = "any script"
 ) -> list[GraphSentence]:
     """Split passages into sentences and return those that the graph does not hold yet.
 
@@ -79,7 +79,7 @@ def new_sentences(
     for document in documents:
         title = passage_title(document)
         if title not in known:
-            edges = sentence_edges(title, store)
+            edges = sentence_edges(title, store) if store else ()
             known[title] = {support for edge in edges for support in supports_of(edge.properties)}
             # some before it may have been retracted
             last_number[title] = max((_sentence_number(edge.target) for edge in edges), default=0)
@@ -214,9 +214,7 @@ def _without_opener(run: str) -> str:
     return " ".join(dropwhile(lambda word: normalise_name(word) in LEADING_STOP_WORDS, words))
 
 
-def _resolve_name(
-    name: str, titles: NameIndex, mentioned: Sequence[str], least: int = 3
-) -> Iterator[str]:
+def _resolve_name(name: str, titles: NameIndex, mentioned: Sequence[str], least: int = 3) -> Iterator[str]:
     """Yield a name as the graph spells it.
 
     These are the titles with that name, or else the name itself if it is long enough and not part of a title

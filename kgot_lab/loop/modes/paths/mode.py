@@ -177,7 +177,7 @@ def answer_by_paths(run: RunContext) -> Steps[None]:
             yield from fetch(run, walk, call)
     best = walk.best
     if best is not None and not best.problem and run.limits.typed_facts:
-        yield from write_path_facts(run, best)
+        yield from write_path_facts(run, walk, best)
     yield from _conclude(run, best)
 
 
