@@ -455,41 +455,38 @@ def _parts_of(word: str) -> Iterator[str]:
                 yield glue.join(pieces[start:end])
 
 
-def _grams(sentence: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the strings of a sentence that may be names, each with the characters or words around it."""
-    for run in (*_HAN_RUN.finditer(sentence), *_UNSPACED_RUN.finditer(sentence)):
-        text, thai = run[0], not _HAN_RUN.match(run[0])
-        least = _MIN_THAI if thai else 2
-        for start in range(len(text)):
-            for end in range(start + least, min(len(text), start + (2 if thai else 1) * _MAX_GRAM) + 1):
-                gram = text[start:end]
-                right = text[end : end + 1]
-                if thai and (
-                    _NO_THAI_START.match(gram) or _NO_THAI_END.match(gram[-1]) or _NO_THAI_START.match(right)
-                ):
-                    continue
-                if gram[0] not in _FUNCTION_CHARACTERS and gram[-1] not in _NO_HAN_END:
-                    left = text[start - 1 : start]
-                    yield gram, *("" if each in _FUNCTION_CHARACTERS else each for each in (left, right))
-    for run in _KATAKANA_RUN.finditer(sentence):
-        if len(run[0]) > 2:
-            yield run[0], "", ""
-    words = [match[0] for match in _SPACED_WORD.finditer(sentence)]
-    for start in range(len(words)):
-        for end in range(start + 1, min(len(words), start + 4) + 1):
-            gram = [*words[start : end - 1], _PARTICLE_ENDING.sub("", words[end - 1])]
-            if not {gram[0], gram[-1]} & _SPACED_STOP_WORDS and len(" ".join(gram)) > 1:
-                near = (
-                    ["".join(words[at : at + 1]) for at in (start - 1, end)]
-                    if start
-                    else ["", *words[end : end + 1], ""]
+_Gram = tuple[str, str, str]  # a string, and the characters or words before and after it, "" at an end
+
+
+def _grams(sentence: str) -> Iterator[_Gram]:
+    """Yield the strings of a sentence that may be names, each with what stands around it."""
+    for run in _HAN_RUN.findall(sentence):
+        for gram, before, after in _parts_with_context(run, 2, _MAX_GRAM):
+            if gram[0] not in _FUNCTION_CHARACTERS and gram[-1] not in _NO_HAN_END:
+                left, right = ("" if each in _FUNCTION_CHARACTERS else each for each in (before, after))
+                yield gram, left, right
+    for run in _UNSPACED_RUN.findall(sentence):
+        for gram, before, after in _parts_with_context(run, _MIN_THAI, 2 * _MAX_GRAM):
+            begins_inside = _NO_THAI_START.match(gram) or _NO_THAI_START.match(after)
+            if not (begins_inside or _NO_THAI_END.match(gram[-1])):
+                yield gram, before, after
+    yield from ((run, "", "") for run in _KATAKANA_RUN.findall(sentence) if len(run) > 2)
+    words = ["", *_SPACED_WORD.findall(sentence), ""]
+    for start in range(1, len(words) - 1):
+        for end in range(start + 1, min(len(words) - 1, start + 4) + 1):
+            stem = _PARTICLE_ENDING.sub("", words[end - 1])
+            gram = " ".join([*words[start : end - 1], stem])
+            if not {words[start], stem} & _SPACED_STOP_WORDS and len(gram) > 1:
+                left, right = (
+                    "" if words[at] in _SPACED_STOP_WORDS else words[at] for at in (start - 1, end)
                 )
-                left, right = ("" if each in _SPACED_STOP_WORDS else each for each in near[:2])
-                yield (
-                    " ".join(gram),
-                    left,
-                    right if gram[-1] == words[end - 1] else f"{words[end - 1]} {right}",
-                )
+                yield gram, left, right if stem == words[end - 1] else f"{words[end - 1]} {right}"
+
+
+def _parts_with_context(text: str, least: int, most: int) -> Iterator[_Gram]:
+    for start in range(len(text)):
+        for end in range(start + least, min(len(text), start + most) + 1):
+            yield text[start:end], text[start - 1 : start], text[end : end + 1]
 
 
 def _caseless_names(text: str, recurring: frozenset[str], titles: Sequence[str]) -> Iterator[str]:
