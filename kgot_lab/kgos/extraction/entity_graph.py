@@ -48,8 +48,8 @@ def entity_graph(documents: Iterable[Document]) -> PropertyGraph:
 
 def is_entity_graph(graph: PropertyGraph) -> bool:
     """Return whether a graph has sentences that mention entities."""
-    labels = set(graph.node_labels)
-    return (SENTENCE,) in labels and (ENTITY,) in labels
+    labels = {label for labels in graph.node_labels for label in labels}
+    return {SENTENCE, ENTITY} <= labels
 
 
 def with_relations(graph: PropertyGraph) -> PropertyGraph:
@@ -58,8 +58,10 @@ def with_relations(graph: PropertyGraph) -> PropertyGraph:
     A row of a table relates its key to its cells by the names of the columns. In English the small spaCy
     pipeline, if it is installed, gives the verb between two names and says which are persons, places,
     organisations and dates. In other sentences the words between two names are the relation, or `together` if
-    those are too many. Each edge has the sentence.
+    those are too many. Each edge has the sentence. A graph whose entities have kinds is returned as it is.
     """
+    if any(ENTITY in labels[1:] for labels in graph.node_labels):
+        return graph
     texts, mentioned, sources = _sentences_of(graph)
     spelled = _spellings(graph)
     relations: dict[tuple[str, str, str], dict[str, Json]] = {}

@@ -134,6 +134,7 @@ function graphView(root, data, tell) {
     if (!state.hiddenKinds.delete(label)) state.hiddenKinds.add(label);
     legend();
     hideKinds();
+    if (state.cy) arrange(); // lines that were hidden have no place for their words yet
     say(state.hiddenKinds.has(label) ? `${label || "no label"} hidden` : `${label || "no label"} shown`);
   }
 

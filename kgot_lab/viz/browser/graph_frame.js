@@ -163,6 +163,7 @@ function placeLines(cy, edges, ends, place) {
   edges.forEach((edge, n) => {
     if (!edge.at || isPlain(edge) || drawn[n].connectedNodes(".moved").length) return;
     const [middle, wanted] = [drawn[n].midpoint(), place({ x: edge.at[0], y: edge.at[1] })];
+    if (!middle) return; // one of its ends is hidden
     drawn[n].scratch({ wx: wanted.x - middle.x, wy: wanted.y - middle.y });
     drawn[n].style({ "text-margin-x": wanted.x - middle.x, "text-margin-y": wanted.y - middle.y });
   });

@@ -21,7 +21,7 @@ from kgot_lab.viz.graph.collapse import (
     reveal_nodes,
 )
 from kgot_lab.viz.graph.marks import Highlight, MarkedGraph, Point, mark_graph, path_edges, shortest_path
-from kgot_lab.viz.graph.scene import MAX_PLANNED_NODES
+from kgot_lab.viz.graph.scene import MAX_PLANNED_NODES, drawing_plan, view_scene
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view_data import EMPTY_ID, group_views, view_data
 from kgot_lab.viz.live import Live, LiveOutput, is_for_pages
@@ -173,7 +173,7 @@ class GraphView(LiveOutput):
         arrows: bool = True,
         hidden: Collection[str] = (),
     ) -> None:
-        self._marks, self._positions, self._arrows = marks, positions, arrows
+        self._marks, self._positions, self._arrows, self._hidden = marks, positions, arrows, hidden
         self.picture, self.picked = picture, ""  # `picked` is the id of the node that was clicked last
         self.view: View = collapse_graph(marks.graph, most, marked=marks.edges)
         if self.view.communities:
@@ -233,7 +233,12 @@ class GraphView(LiveOutput):
             self._placed = {node["id"]: (node["x"], node["y"]) for node in data["nodes"]}
             return data
         is_as_pictured = not self.view.communities and len(self.view.nodes) == self.picture.nodes
-        plan = self.picture.scene.plan if is_as_pictured else None
+        plan = self.picture.scene.plan if is_as_pictured or self._hidden else None
+        if plan and self._hidden:  # what is not hidden stays as in the picture
+            scene = view_scene(self.view, self._marks)
+            whole = drawing_plan(scene, plan.area, positions=self._positions)
+            nodes, edges = {**whole.nodes, **plan.nodes}, {**whole.edges, **plan.edges}
+            plan = replace(whole, nodes=nodes, edges=edges, notes=plan.notes)
         return view_data(self.view, self._marks, self._positions, plan)
 
     def _handle_message(self, message: Mapping[str, Json]) -> Json:
