@@ -21,10 +21,9 @@ from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.words import (
     LEADING_STOP_WORDS,
     SentenceRules,
-    blocks,
     content_words,
     normalise_nfc,
-    sentences,
+    text_sentences,
 )
 from kgot_lab.types import Document, Edge, Node, Triple
 
@@ -83,22 +82,13 @@ def new_sentences(
             known[title] = {support for edge in edges for support in supports_of(edge.properties)}
             # some before it may have been retracted
             last_number[title] = max((_sentence_number(edge.target) for edge in edges), default=0)
-        for number, text in enumerate(_split_sentences(document.text, rules)):
+        for number, text in enumerate(text_sentences(document.text, rules, paragraphs=True)):
             if text and Support(document.id, text) not in known[title]:
                 known[title].add(Support(document.id, text))
                 last_number[title] += 1
                 node = sentence_node(title, last_number[title])
                 new.append(GraphSentence(node, title, text, document.id, number))
     return new
-
-
-def _split_sentences(text: str, rules: SentenceRules) -> Iterator[str]:
-    """Yield the sentences of a text, each on one line.
-
-    A heading, a list item or a table row is one or more sentences of its own.
-    """
-    for block in blocks(text) if rules == "any script" else [text]:
-        yield from (" ".join(piece.split()) for piece in sentences(block, rules))
 
 
 def sentence_node(title: str, number: int) -> str:

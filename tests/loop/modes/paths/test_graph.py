@@ -213,7 +213,7 @@ def test_headings_list_items_and_rows_of_tables_are_sentences_of_their_own() -> 
         "Jo Marsh | 1946",
         "Oil the mill",
         "Grind",
-        "- Sweep",
+        "Sweep",
     ]
     store.close()
 
