@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, normalise_name
@@ -44,7 +44,10 @@ _TOKEN = re.compile(r"&|[^\W_](?:[\w'’\-/]|\.(?=\w)|&(?=\w))*\.?")
 _ABBREVIATED = re.compile(r"(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Mt|Ft|Hon|Rev|Gen|Col|Lt|Capt|Sra|Nr|[^\W\d_])\.$")
 _OPENS = re.compile(r"(?:^|[:.!?•–—|*\[({\"“„«‘¿¡;-]\s*)$")
 _ROW = re.compile(r"([^:：;；\"“”]{1,60})[:：]\s*(.+[;；].+[^.!?。])")
+_CELL_PARTS = re.compile(r"\s*[,、/]\s*")
 _CELL_END = re.compile(r"\s*[;；]\s*")
+_CODE_SIGN = re.compile(r"[`{}<>=_\\]")
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _KEY_LABEL = re.compile(r"\s+\([^()]*\)$")
 
 
@@ -155,12 +158,22 @@ class EntityFinder:
     def _names_in_row(self, key: str, cells: Sequence[tuple[str, str]]) -> Iterator[str]:
         if _is_cell_name(key):
             yield key
-        for _, value in cells:
-            found = list(self._find(value)) if value and split_row(value) is None else []
-            if not found and (has_caseless(value) or value[:1] in CAPITAL_LETTERS) and _is_cell_name(value):
-                is_plain = " " not in value and self._is_common_word(value.lower())
-                found = [] if is_plain or len(value.split()) > 4 else [value]
-            yield from found
+        for part in (part for _, value in cells for part in _CELL_PARTS.split(value)):
+            found = [] if split_row(part) else list(self._find(part))
+            yield from found or ([part] if self._is_value_name(part) else [])
+
+    def _is_value_name(self, value: str) -> bool:
+        """Return whether the whole value of a cell is a name: words with capitals, or few characters."""
+        if not _is_cell_name(value):
+            return False
+        if has_caseless(value):
+            most = _MAX_HAN_VALUE if _HAN_RUN.search(value) else MAX_NAME_LENGTH
+            return len(value.split()) <= 3 and len(value) <= most
+        words = value.split()
+        if len(words) == 1:
+            is_rare = self._language == "de" and self._inside[value] + self._opening[value] < 2
+            return value[0] in CAPITAL_LETTERS and not is_rare and not self._is_common_word(value.lower())
+        return all(w[0] in CAPITAL_LETTERS or w.isdigit() or w in {"&", *_JOINING_WORDS} for w in words)
 
     def _has_capitals_throughout(self, text: str) -> bool:
         """Return whether a line is in capitals, or is a title in which each word has one: "How We Saved The Mill"."""
@@ -206,6 +219,8 @@ class EntityFinder:
     def _names_of_run(self, run: _Run) -> Iterator[str]:
         """Yield the names in a run of capitalised words: none, one, or those on both sides of an "of"."""
         stripped = self._without_openers(run)
+        if stripped is not None and len(stripped.tokens) > 2 and _YEAR.fullmatch(stripped.tokens[-1].text):
+            stripped = replace(stripped, tokens=stripped.tokens[:-1])
         if stripped is None or len(stripped.text) > MAX_NAME_LENGTH or len(stripped.tokens) > _MAX_WORDS:
             return
         if len(stripped.tokens) == 1 and not self._is_name(stripped, stripped.opens):
@@ -256,7 +271,12 @@ class EntityFinder:
     def _is_name(self, run: _Run, opens: bool) -> bool:
         """Return whether a single capitalised word is a name."""
         token, text = run.tokens[0], run.text
-        if len(text) < 2 or (self._is_common_word(token.key) and not _is_marked(text)):
+        if (
+            len(text) < 2
+            or text == "NaN"
+            or _CODE_SIGN.search(text)
+            or (self._is_common_word(token.key) and not _is_marked(text))
+        ):
             return False
         if token.key in _HONORIFICS or is_calendar_word(text):
             return False
@@ -266,7 +286,8 @@ class EntityFinder:
             if self._is_german_noun(token) or _has_determiner(run):
                 return False
             after_preposition = bool(run.before) and run.before[-1] in _BEFORE_GERMAN_NAMES
-            return after_preposition or self._inside[text] + self._opening[text] > 1
+            is_bare_noun = token.key.endswith(("e", "en", "er"))
+            return (after_preposition and not is_bare_noun) or self._inside[text] + self._opening[text] > 1
         if not opens:
             return len(text) > 2 or text in self._inside
         return self._inside[text] > 0 or self._opening[text] > 1 or self._is_part(text)
@@ -296,12 +317,13 @@ def _next_of_run(text: str, tokens: Sequence[_Token], end: int, joining: frozens
     """Return the end of a run with the next word of it, or 0 at its end."""
     last = end
     for token in tokens[end : end + 3]:
-        if text[tokens[last - 1].end : token.start] != " ":
+        if text[tokens[last - 1].end : token.start] != " " or token.text == "I":
             return 0
         last += 1
         joined = last - 1 - end
         if token.is_capital:
-            return last
+            begins_anew = token.key in _HONORIFICS or token.key in FUNCTION_WORDS["en"]
+            return 0 if begins_anew and not joined else last
         if token.text[0].isdigit():
             followed = last < len(tokens) and tokens[last].is_capital
             return last if not joined and not followed and len(token.text) <= 4 else 0
@@ -334,6 +356,8 @@ def _is_marked(text: str) -> bool:
 
 def _is_cell_name(text: str) -> bool:
     letters = sum(map(str.isalpha, text))
+    if _CODE_SIGN.search(text) or text.lower() in ("nan", "none", "null", "n/a", *FUNCTION_WORDS["en"]):
+        return False
     is_date = all(is_calendar_word(word) or not word[0].isalpha() for word in text.split())
     return letters > sum(map(str.isdigit, text)) and len(text) <= MAX_NAME_LENGTH and not is_date
 
@@ -388,6 +412,8 @@ _SPACED_WORD = re.compile(f"[{_SPACED}]+")
 _FUNCTION_CHARACTERS = frozenset(
     "的了是在和与或就也都不有我你他她它这那其为及被把从到对着而且则并之让很更最还又再才没每各个於與為從對這個們"
 )
+_COUNTED = re.compile("[一二三四五六七八九十百千万零两半几第年月日元个届晚场家批种岁点春夏秋冬天来]+")
+_MAX_HAN_VALUE = 4  # characters of a value that is a name
 _NO_HAN_END = _FUNCTION_CHARACTERS | frozenset("里上下中内前后由向将过得使给等所去来说住于至")
 _PLACE_ENDING = (
     "博物馆|图书馆|委员会|铸造厂"
@@ -462,7 +488,8 @@ def _grams(sentence: str) -> Iterator[_Gram]:
     """Yield the strings of a sentence that may be names, each with what stands around it."""
     for run in _HAN_RUN.findall(sentence):
         for gram, before, after in _parts_with_context(run, 2, _MAX_GRAM):
-            if gram[0] not in _FUNCTION_CHARACTERS and gram[-1] not in _NO_HAN_END:
+            is_counted = gram[0] in "由年" or _COUNTED.fullmatch(gram)
+            if not is_counted and gram[0] not in _FUNCTION_CHARACTERS and gram[-1] not in _NO_HAN_END:
                 left, right = ("" if each in _FUNCTION_CHARACTERS else each for each in (before, after))
                 yield gram, left, right
     for run in _UNSPACED_RUN.findall(sentence):

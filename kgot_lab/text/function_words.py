@@ -14,7 +14,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 FUNCTION_WORDS = {
     language: frozenset(words.split())
     for language, words in {
-        "en": "a an the this that these those he she it its they them their his her him we us our ours you your yours i me my mine "
+        "en": "p.s a an the this that these those he she it its they them their his her him we us our ours you your yours i me my mine "
         "who whom whose what which when where why how if unless because since although though while whereas as after before "
         "until till once and or but nor so yet for from with without within about above below under over between through during "
         "against across along among around at by in into near of off on onto out to toward towards up upon via per is are was "
@@ -26,7 +26,7 @@ FUNCTION_WORDS = {
         "please thanks thank dear hello hi hey greetings regards sincerely cheers sorry ok okay note notes see let best kind "
         "warm present absent apologies agenda minutes re fwd cc subject ps everyone someone everything something nevertheless "
         "despite according unlike like than well good morning evening welcome congratulations",
-        "de": "der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner er sie es wir ihr ihre ihren "
+        "de": "erst jahr jahre uhr der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner er sie es wir ihr ihre ihren "
         "ihrem sein seine seinen seinem mein meine unser unsere dein deine ich du mich mir uns euch ihn ihm ihnen wer wen wem "
         "was welche welcher welches wann wo warum wie wenn weil da damit dass ob obwohl während als nachdem bevor bis seit und "
         "oder aber sondern denn doch mit ohne von vom zu zum zur in im ins an am ans auf aus bei beim durch für gegen hinter "
@@ -95,6 +95,7 @@ for _language, _words in FUNCTION_WORDS.items():
     for _each in _words:
         _LANGUAGES_OF.setdefault(_each, []).append(_language)
 _CALENDAR_WORDS = frozenset(
+    "herbst frühling frühjahr sommer printemps été automne hiver verano otoño invierno primavera estate autunno inverno "
     "january february march april may june july august september october november december jan feb mar apr jun jul aug sep "
     "sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thurs fri sat sun "
     "spring summer autumn winter christmas easter januar jänner februar märz mai juni juli oktober dezember montag dienstag "
