@@ -158,9 +158,17 @@ class EntityFinder:
     def _names_in_row(self, key: str, cells: Sequence[tuple[str, str]]) -> Iterator[str]:
         if _is_cell_name(key):
             yield key
-        for part in (part for _, value in cells for part in _CELL_PARTS.split(value)):
+        for part in (part for _, value in cells for part in self._split_value(value)):
             found = [] if split_row(part) else list(self._find(part))
             yield from found or ([part] if self._is_value_name(part) else [])
+
+    def _split_value(self, value: str) -> list[str]:
+        """Split a value at commas, but leave "Castrell, Odo" whole if someone is called Odo Castrell."""
+        family, _, first = value.partition(", ")
+        turned = f"{first} {family}"
+        if self._inside[turned] + self._opening[turned] and _is_cell_name(value):
+            return [turned]
+        return _CELL_PARTS.split(value)
 
     def _is_value_name(self, value: str) -> bool:
         """Return whether the whole value of a cell is a name: words with capitals, or few characters."""
