@@ -29,6 +29,7 @@ from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import TextPair
 from kgot_lab.text.cleaning import printable_line
+from kgot_lab.tools.search import FoundPassages
 from kgot_lab.types import Edge, Ranking
 from kgot_lab.viz.analogy import Texts, structure
 from kgot_lab.viz.editing import edit
@@ -126,6 +127,7 @@ _VIEWS: Mapping[str, _View] = {
     "what someone sees of a world": _View(_is_instance(VisibleWorld), _show_visible_world),
     "a run": _View(_is_instance(Trace), stepper),
     "a fork": _View(_is_instance(Fork), _show_fork),
+    "passages that were found": _View(_is_instance(FoundPassages), FoundPassages.grid),
     "a ranking": _View(_is_instance(Ranking), ranking_table),
     "a comparison of two texts": _View(_is_instance(TextPair), structure),
     "delta edges": _View(_is_instance(ComputedEdges), _show_edges),

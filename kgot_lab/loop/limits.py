@@ -121,6 +121,11 @@ class Limits:
         if self.reading == "paths" and not (self.paths or self.wide_tokens):
             raise BadInput("limits.paths and limits.wide_tokens are both 0: then nothing is read")
 
+    @property
+    def search_passages(self) -> int:
+        """The passages that one search returns. Paths are read by rule, so many cost little."""
+        return 16 if self.reading == "paths" else 8
+
     def but(self, **changes: Any) -> Limits:
         """Return the limits with some values changed.
 
