@@ -35,7 +35,7 @@ from kgot_lab.loop.limits import PATHS
 from kgot_lab.loop.modes.paths.reading import answer_prompt, format_passages, parse_answer, rejection_reason
 from kgot_lab.loop.trace import record
 from kgot_lab.stores import empty_store
-from kgot_lab.tools.search import document_search
+from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result
 from kgot_lab.types import LLM, Document, Prompt
 
@@ -87,12 +87,12 @@ def answer(system: str, row: Row, documents: Sequence[Document], llm: LLM) -> It
     """Run a system on a question."""
     question = Question(row["id"], row["question"], "")
     if system == "paths":
-        tool = document_search(documents, follow=True, max_passages=8)
+        tool = search(documents, k=min(CHECKED.search_passages, len(documents)))
         with closing(empty_store("in_memory")) as store:
             yield from think(question.text, llm, store, [tool], CHECKED)
         return
     prompt = partial(_rag_prompt, may_abstain=system == "rag-unknown")
-    tool = document_search(documents, follow=False, max_passages=5)
+    tool = search(documents, k=min(5, len(documents)))
     yield from plain_rag(question, llm, tool, OneCall(prompt, parse_answer, _rejected), name=system)
 
 
