@@ -229,9 +229,9 @@ def _parsed(event: events.Parsed) -> FormattedEvent:
 
 
 def _answered(event: events.Answered) -> FormattedEvent:
-    guess = f" (a guess: {event.guess_reason})" if event.forced else ""
-    parts = Part("strong", event.text), Part("words", guess), *_evidence_parts(event)
-    return FormattedEvent(f"answer: {event.text}", "answer", f"{event.text}{guess}", parts)
+    text, remark = event.shown_text, f" ({event.remark})" if event.remark else ""
+    parts = Part("strong", text), Part("words", remark), *_evidence_parts(event)
+    return FormattedEvent(f"answer: {text}", "answer", f"{text}{remark}", parts)
 
 
 def _evidence_parts(event: events.Answered) -> Iterator[Part]:

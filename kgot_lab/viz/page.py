@@ -276,9 +276,8 @@ def _page_header(title: str, events: Sequence[Event], question: str) -> Markup:
     if answer is None:
         answer_box = element("p", "This run did not reach an answer.", class_="answer forced")
     elif answer.forced:
-        reason = f"Forced: {answer.guess_reason}, so this is a guess that does not rest on the graph."
-        note = element("p", reason, class_="small")
-        answer_box = element("div", element("div", answer.text), note, class_="answer forced")
+        note = element("p", f"{answer.remark[:1].upper()}{answer.remark[1:]}.", class_="small")
+        answer_box = element("div", element("div", answer.shown_text), note, class_="answer forced")
     else:
         answer_box = element("div", element("div", answer.text), class_="answer")
     return concat([element("h1", title), *question_parts, element("h2", "Answer"), answer_box])
