@@ -465,7 +465,8 @@ def show_answer(
     if as_json:
         start = start_event(events)
         result = {
-            "question": start.question, "answer": answered.text, "forced": answered.forced, "evidence": list(shown.evidence),
+            "question": start.question, "answer": answered.text, "forced": answered.forced,
+            "outcome": answered.outcome, "missing": answered.missing, "evidence": list(shown.evidence),
             "passages": [{"id": document.id, "title": document.title} for document in passages],
             "supports": [
                 [{"document": support.source, "sentence": support.sentence} for support in fact_supports]
@@ -479,8 +480,8 @@ def show_answer(
         result |= {} if certified is None else {"answer": certified["answer"], "certificate": certified}
         typer.echo(json.dumps(result))
         return
-    answer = "\n        ".join(map(printable_line, shown.text.splitlines()))
-    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {shown.guess_reason})" if shown.forced else ""))
+    answer = "\n        ".join(map(printable_line, shown.shown_text.splitlines()))
+    typer.echo(f"\nAnswer: {answer}" + (f"   ({printable_line(shown.remark)})" if shown.remark else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
         for line in list(certificate_lines(certified))[2:]:
