@@ -253,7 +253,7 @@ def _read_routes(run: RunContext, walk: PathWalk) -> Steps[None]:
             return
     scores, routes = yield from read_routes(run, walk, question, walk.starts)
     things = _compared_things(walk, question) if form == "choice" else []
-    if limits.check_answers and limits.wide_tokens and form == "open" and not walk.answered:
+    if limits.check_answers and limits.wide_tokens and not walk.answered:
         # a wrong answer of many sentences is found by its check, so they may be read first
         if (yield from _add_answer(run, walk, (yield from read_widely(run, walk, scores)))):
             return
