@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -193,12 +194,20 @@ def _unreadable_reason(path: Path) -> str:
             )
         if status.st_size > LARGEST_FILE:
             return f"larger than {LARGEST_FILE // 1_000_000} MB"
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
+        is_text = path.suffix.lower() in CONVERTERS or _begins_as_text(
+            path, status.st_mtime_ns, status.st_size
+        )
     except OSError as error:
         return f"cannot be opened ({error.strerror})"
-    is_text = path.suffix.lower() in CONVERTERS or b"\0" not in head or detect_wide_encoding(head)
     return "" if is_text else "binary, not text"
+
+
+@lru_cache(100_000)
+def _begins_as_text(path: Path, modified: int, size: int) -> bool:
+    """Return whether a file begins as a text does. The key of the cache changes when the file does."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    return b"\0" not in head or bool(detect_wide_encoding(head))
 
 
 def _is_hidden(name: str) -> bool:
