@@ -16,7 +16,7 @@ from kgot_lab.loop.run_context import Candidate, EditableStore, RunContext, scal
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.provenance import edges_read
-from kgot_lab.text.words import contains_words, content_words, name_tokens, sentences
+from kgot_lab.text.words import canonical_answer, contains_words, content_words, name_tokens, sentences
 from kgot_lab.types import Document, Edge, Json
 
 _LITERAL = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
@@ -63,13 +63,11 @@ def _chain_order(edges: Sequence[Edge], question: str, answer: str) -> list[Edge
     Those that hold the answer come last where there is a choice.
     """
     left = sorted(edges, key=lambda edge: contains_words(answer, fact_of(edge)))
-    ordered, reached = list[Edge](), {question}
+    ordered, reached = list[Edge](), question
     while left:
-        names = [name for edge in left for name in (edge.source, edge.target)]
-        known = [any(contains_words(name, text) for text in reached) for name in names]
-        number = next((i for i in range(len(left)) if any(known[2 * i : 2 * i + 2])), 0)
-        ordered.append(left.pop(number))
-        reached |= {ordered[-1].source, ordered[-1].target}
+        ends = ((i, end) for i, edge in enumerate(left) for end in (edge.source, edge.target))
+        ordered.append(left.pop(next((i for i, end in ends if contains_words(end, reached)), 0)))
+        reached = f"{reached} | {ordered[-1].source} | {ordered[-1].target}"
     return ordered
 
 
@@ -179,13 +177,15 @@ def _select_rows(rows: Sequence[Json], question: str, answer: str, limit: int) -
     the most relevant ones (a comparison, whose answer the question names, or a count).
     """
     names, lines = list(map(_row_names, rows)), list(map(_row_line, rows))
-    scores, is_choice = relevance(question, lines), contains_words(answer, question)
-    holding = [i for i, line in enumerate(lines) if not is_choice and contains_words(answer, line)]
+    words = [set(content_words(line)) for line in lines]
+    scores, said = relevance(question, lines), canonical_answer(answer)
+    is_holding = [contains_words(said, canonical_answer(line)) for line in (*lines, question)]
+    holding = [i for i in range(len(rows)) if is_holding[i] and not is_holding[-1]]
     named = [sum(contains_words(n, answer) and not contains_words(n, question) for n in row) for row in names]
     pool = holding or [i for i, count in enumerate(named) if count] or [*range(len(rows))]
     chosen: list[int] = []
     while pool and len(chosen) < limit:
-        covered = set(content_words(" ".join(lines[i] for i in chosen)))
+        covered = set[str]().union(*(words[i] for i in chosen))
         left = (word for word in question.split() if not covered.issuperset(content_words(word)))
         gains = relevance(" ".join(left), lines)
         best = max(pool, key=lambda i: (not holding and named[i], gains[i], scores[i], -i))
@@ -194,7 +194,8 @@ def _select_rows(rows: Sequence[Json], question: str, answer: str, limit: int) -
             break
         chosen.append(best)
         others = [i for i in (range(len(rows)) if holding else pool) if i not in chosen]
-        pool = [i for i in others if not holding or any(_share_name(names[i], names[c]) for c in chosen)]
+        linked = (i for i in others if any(_share_name(names[i], names[c]) for c in chosen))
+        pool = list(linked) if holding else [i for i in others if named[i] or words[i] & words[chosen[0]]]
     return chosen
 
 
