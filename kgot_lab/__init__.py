@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kgot_lab.analogy.delta_edges import compare_texts
     from kgot_lab.api.ask import ask
     from kgot_lab.api.expert import expert
+    from kgot_lab.api.find import find
     from kgot_lab.api.show import show
     from kgot_lab.benchmark.recall.bench import bench, bench_families
     from kgot_lab.benchmark.recall.datasets import load_dataset
@@ -44,6 +45,7 @@ __version__ = "0.1.0"
 
 _MODULES = {  # the module of each name, in the order in which one meets them; behind a colon the name it has there, if another
     "ask": "api.ask",
+    "find": "api.find",
     "read_documents": "documents.folder",
     "connect": "llm",
     "open_store": "stores.opening",
@@ -125,6 +127,7 @@ __all__ = [  # written out, since editors and type checkers do not read the tabl
     "exercise",
     "expert",
     "explore",
+    "find",
     "fork",
     "graph_after",
     "hand_in",

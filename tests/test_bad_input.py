@@ -246,7 +246,7 @@ CASES = [
         "read_documents",
         ("nothing", lambda: lab.read_documents(None), "from a folder or a file"),
         ("no folder", lambda: lab.read_documents("nowhere"), "not a folder"),
-        ("a file of no kind", lambda: lab.read_documents(file("one.xyz", "One")), ".xyz is not read"),
+        ("a file of no kind", lambda: lab.read_documents(file("one.xyz", "\0\1\2" * 9)), "binary, not text"),
         ("an empty file", lambda: lab.read_documents(file("one.md", "")), "nothing in one.md could be read"),
         ("an empty folder", lambda: (Path("bare").mkdir(), lab.read_documents("bare")), "it is empty"),
     ),

@@ -20,7 +20,7 @@ LISTED = {
     f"{section}/{name}": (int(size.replace(",", "")), sha256)
     for section, text in SECTIONS.items()
     for name, size, sha256 in re.findall(
-        r"^\| (\S+) \| ([\d,]+) \| `([0-9a-f]{64})` \|$", text, flags=re.MULTILINE
+        r"^\| (\S.*?) \| ([\d,]+) \| `([0-9a-f]{64})` \|$", text, flags=re.MULTILINE
     )
 }
 FILES = [

@@ -1,6 +1,8 @@
 """The front door: every name loads, the import is light, and ask, show and open_store work on real input."""
 
 import ast
+import logging
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 import kgot_lab as lab
+from kgot_lab.api.ask import cell_progress_bar
 from kgot_lab.errors import (
     BadInput,
     LLMError,
@@ -228,9 +231,36 @@ def test_files_that_could_not_be_read_are_told_of(folder):
         assert lab.ask(QUESTION, folder, model(), preset=FEW).answer == "London"
 
 
-def test_outside_a_notebook_nothing_is_shown(capsys):
-    lab.ask(QUESTION, ADA, model(), preset=FEW)
-    assert capsys.readouterr() == ("", "")
+@pytest.mark.parametrize(("level", "lines"), [("NOTSET", True), ("INFO", True), ("WARNING", False)])
+def test_a_script_prints_a_line_for_each_event_but_the_answer_unless_it_is_quiet(capsys, level, lines):
+    logging.getLogger("kgot_lab").setLevel(level)
+    try:
+        run = lab.ask(QUESTION, ADA, model(), preset=FEW)
+    finally:
+        logging.getLogger("kgot_lab").setLevel("NOTSET")
+    out, err = capsys.readouterr()
+    assert out == "" and len(re.findall(r"(?m)^ *\d+ s  \S", err)) == lines * (len(run.events) - 1)
+
+
+@pytest.mark.parametrize(("pause", "lines"), [(1, []), (4, ["embedding: 256 of 300, 4 s"])])
+def test_a_script_is_told_of_a_long_embedding_only(capsys, pause, lines):
+    tell = cell_progress_bar("embedding", clock=iter(range(0, 1000, pause)).__next__)
+    for done in (0, 256, 300):
+        tell(done, 300)
+    assert capsys.readouterr().err.splitlines() == lines
+
+
+def test_passages_are_found_in_a_folder_and_in_documents_and_shown(folder):
+    found = lab.find("Where was Ada born?", folder, k=1)
+    document, same = found[0].document, lab.find("Where was Ada born?", [found[0].document])
+    assert (found[0].rank, found[0].file) == (1, "d1.md") and len(found) == 1 == len(same)
+    assert found[0].sentence in " ".join(document.text.split()) and found.ranking.ids == [document.id]
+    assert lab.show(found).columns == ("rank", "score", "title", "file", "sentence")
+    assert "<table" in found._repr_html_() and "d1.md" in repr(found)
+    assert same[0].file == "d1.md" and next(iter(same)).document == document
+    for question, options, problem in (("", {}, "empty"), ("Who?", {"k": 0}, "k must be 1")):
+        with pytest.raises(lab.LabError, match=problem):
+            lab.find(question, folder, **options)
 
 
 @pytest.mark.extended

@@ -25,7 +25,7 @@ from kgot_lab.loop.trace import model_metadata
 from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import name_tokens
-from kgot_lab.tools.search import LINKED_PASSAGES, hybrid_retriever, search
+from kgot_lab.tools.search import default_retriever, search
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, Json, Ranking
 
@@ -78,7 +78,7 @@ class CertificateTrial:
     folder: Path
     llm: LLM
     limits: Limits = TRIAL_LIMITS
-    retriever: Callable[[Sequence[Document]], Stage] = hybrid_retriever
+    retriever: Callable[[Sequence[Document]], Stage] = default_retriever
     clock: Callable[[], float] = field(default=time.monotonic)
 
     def missing(self) -> list[CertificateCase]:
@@ -117,7 +117,7 @@ class CertificateTrial:
         told = {
             "plan": 1, "kind": _KIND, "cases": len(self.cases), "cases_sha256": digest_of_cases(self.cases),
             "sets": {name: tried.questions.sha256 for name, tried in self.sets.items()},
-            "model": {"name": self.llm.name, **model_metadata(self.llm)}, "limits": self.limits.as_json(), "found": LINKED_PASSAGES,
+            "model": {"name": self.llm.name, **model_metadata(self.llm)}, "limits": self.limits.as_json(), "found": 16,
             "retriever": getattr(self.retriever, "__name__", "another"),
         }  # fmt: skip
         plan = json.loads(json.dumps(told))
@@ -159,7 +159,7 @@ class CertificateTrial:
         return search(
             [document for document in documents if document.id not in hidden],
             hiding(stage, hidden),
-            k=min(LINKED_PASSAGES, len(documents)),
+            k=min(16, len(documents)),
         )
 
     @cached_property

@@ -36,6 +36,7 @@ PLAIN_FACTS = Dialect(
     ),
     node=PYTHON.node,
     edge=PYTHON.edge,
+    label=PYTHON.label,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -322,6 +322,107 @@ def _load_pipeline() -> Any:
         return import_module(MODEL).load()
     except ImportError:
         raise NotInstalled("lab", "spacy") from None
+
+
+# Relations between names that stand in one sentence.
+
+ENTITY_KINDS = {
+    "PERSON": "Person", "GPE": "Place", "LOC": "Place", "FAC": "Place", "ORG": "Organisation", "NORP": "Group",
+    "DATE": "Date", "EVENT": "Event", "PRODUCT": "Product", "WORK_OF_ART": "Work",
+}  # fmt: skip
+_MAX_RELATION_WORDS = 6
+
+
+THING = "Thing"  # the kind of a noun phrase that recurs and is no name
+
+
+@dataclass(frozen=True)
+class SentenceRelations:
+    """The relations between the names in a sentence, each as the words that join two, and the kinds of names."""
+
+    relations: tuple[tuple[str, str, str], ...]
+    kinds: Mapping[str, str]
+
+
+def parse_relations(sentences: Sequence[tuple[str, Sequence[str]]]) -> list[SentenceRelations]:
+    """Parse the relations between names in English sentences, each given with its names.
+
+    A noun phrase of several words that recurs in another sentence counts as a name too, of the kind THING. A
+    relation leads from the subject of a verb to another name that depends on it, or from a name to one that
+    describes it, and is the words on the way. Raises NotInstalled without spaCy.
+    """
+    with _PIPELINE_LOCK:
+        parsed = list(_load_pipeline().pipe([text for text, _ in sentences], batch_size=64))
+    phrases = [_noun_phrases(document) for document in parsed]
+    counts = Counter(name for found in phrases for name in found)
+    return [
+        _sentence_relations(document, names, {n: span for n, span in found.items() if counts[n] > 1})
+        for document, (_, names), found in zip(parsed, sentences, phrases, strict=True)
+    ]
+
+
+def _noun_phrases(document: Any) -> dict[str, Any]:
+    """Return the noun phrases of several words in a text, without articles and names, as written in small letters."""
+    found = {}
+    for chunk in document.noun_chunks:
+        kept = [token for token in chunk if token.pos_ in {"NOUN", "ADJ", "PROPN", "VERB"}]
+        is_phrase = len(kept) > 1 and kept[-1].pos_ == "NOUN" and kept[-1].i - kept[0].i == len(kept) - 1
+        if is_phrase and not any(token.pos_ == "PROPN" for token in kept):
+            found[" ".join(token.lower_ for token in kept)] = document[kept[0].i : kept[-1].i + 1]
+    return found
+
+
+def _sentence_relations(document: Any, names: Sequence[str], phrases: Mapping[str, Any]) -> SentenceRelations:
+    spans = {}
+    for name in names:
+        start = document.text.find(name)
+        span = document.char_span(start, start + len(name), alignment_mode="expand") if start >= 0 else None
+        if span is not None:
+            spans[name] = span
+    covered = {token.i for span in spans.values() for token in span}
+    things = {n: span for n, span in phrases.items() if not covered & {token.i for token in span}}
+    kinds = {name: kind for name, span in spans.items() if (kind := _entity_kind(name, span))}
+    spans |= things
+    pairs = ((one, other) for one in spans for other in spans if one != other)
+    found = ((one, _joining_words(spans[one], spans[other]), other) for one, other in pairs)
+    relations = tuple(relation for relation in found if relation[1])
+    return SentenceRelations(relations, kinds | dict.fromkeys(things, THING))
+
+
+def _entity_kind(name: str, span: Any) -> str:
+    """Return the kind of a name that the pipeline recognised as a whole, or ""."""
+    kind = ENTITY_KINDS.get(span.root.ent_type_, "")
+    is_whole = all(token.ent_type_ == span.root.ent_type_ for token in span)
+    return kind if is_whole and (kind == "Date" or not any(map(str.isdigit, name))) else ""
+
+
+def _joining_words(source: Any, target: Any) -> str:
+    """Return the words on the way from one name to another that depends on it or on its verb, or ""."""
+    heads = [source.root, *source.root.ancestors]
+    way = [target.root]
+    while way[-1] not in heads and way[-1].head is not way[-1]:
+        way.append(way[-1].head)
+    top = way[-1]
+    if top not in heads:
+        return ""
+    climbed = heads[: heads.index(top)]
+    if climbed:  # from the subject of a verb, or what is part of its name
+        is_subject = climbed[-1].dep_ in {*SUBJECT_DEPENDENCIES, "nsubjpass", "csubjpass"}
+        is_part = all(token.dep_ in {"compound", "poss", "nmod", "amod", "conj"} for token in climbed[:-1])
+        if not (is_subject and is_part and top.pos_ in ("VERB", "AUX")):
+            return ""
+    inside = {token.i for token in (*source, *target)}
+    helpers = [child for child in top.children if child.dep_ in ("neg", "aux", "auxpass")]
+    particles = [child for child in top.children if child.dep_ == "prt"]
+    below = [token for token, dependent in zip(way[1:-1], way, strict=False) if dependent.dep_ != "conj"]
+    words = (*climbed, *helpers, top, *particles, *reversed(below))
+    joined = [token for token in words if token.i not in inside and not token.is_punct]
+    is_relation = any(token.pos_ in {*NOUN_TAGS, "VERB", "AUX", "ADP"} for token in joined)
+    return (
+        " ".join(token.lower_ for token in joined)
+        if is_relation and len(joined) <= _MAX_RELATION_WORDS
+        else ""
+    )
 
 
 def _build_analysis(text: str, document: Any, connectives: bool) -> Analysis:

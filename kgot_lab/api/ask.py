@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 import warnings
@@ -34,24 +35,36 @@ from kgot_lab.tools.search import tools_for
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, checked_documents
 
-# Progress of a run or a long job in a notebook cell. Nothing is shown elsewhere.
+# Progress of a run or a long job: in a notebook its cell, elsewhere lines on standard error, which
+# `logging.getLogger("kgot_lab").setLevel("WARNING")` turns off.
 
-MAX_LINES = 16  # maximum lines shown, the last ones
+MAX_LINES = 16  # maximum lines shown in a cell, the last ones
 _BAR, _PAUSE = 30, 0.2  # characters of a bar, and seconds between two updates
+_SILENCE, _LINE_PAUSE = 3.0, 5.0  # seconds of a job before its first line, and between two
 
 
 def display_progress(events: Iterable[Event], head: str = "") -> Iterator[Event]:
-    """Yield events, and show the latest of them in a notebook cell below `head`.
+    """Yield events, and show the latest of them in a notebook cell below `head`, which grows with the run.
 
-    The cell has one output, which grows with the run.
+    A script prints a line for each event but the answer.
     """
-    if not in_notebook():
-        yield from events
-        return
-    progress = CellProgress(head)
+    cell, began = CellProgress(head) if in_notebook() else None, time.monotonic()
+    if cell is None and head:
+        print_progress(head)
     for event in events:
-        progress.tell(event)
+        if cell is not None:
+            cell.tell(event)
+        elif not isinstance(event, Answered):
+            line, _, _ = summary_line(event, 0).partition("\n")
+            print_progress(f"{time.monotonic() - began:4.0f} s  {line}")
         yield event
+
+
+def print_progress(line: str) -> None:
+    """Print a line on standard error, unless the logger of the package has a level above INFO."""
+    if logging.getLogger("kgot_lab").level <= logging.INFO:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 def in_notebook() -> bool:
@@ -98,13 +111,23 @@ class CellProgress:
 def cell_progress_bar(what: str, *, clock: Callable[[], float] = time.monotonic) -> Callable[..., None]:
     """Return a `progress` callback for a long job that shows a bar in a notebook cell.
 
-    It is called with the number done and the total. Outside a notebook it shows nothing.
+    It is called with the number done and the total. A script prints a line every few seconds, and nothing if
+    the job takes less.
     """
     bar = CellBar(what, clock) if in_notebook() else None
+    began = clock()
+    due = began + _SILENCE
 
     def tell(done: int, total: int, *_: object) -> None:
+        nonlocal began, due
+        now = clock()
+        if done == 0:  # another job, such as the vector of a question
+            began, due = now, now + _SILENCE
         if bar is not None:
             bar.tell(done, total)
+        elif now >= due:
+            due = now + _LINE_PAUSE
+            print_progress(f"{what}: {done:,} of {total:,}, {now - began:.0f} s")
 
     return tell
 
@@ -140,6 +163,7 @@ class CellBar:
             self._handle.update(shown, raw=True)
 
 
+EMBEDDING = "embedding passages and sentences"  # what a first search over documents does
 Facts = str | Path | Iterable[Document] | Tool | None
 
 
@@ -165,8 +189,8 @@ def ask(
     models), "reference" (the published limits), "auto", or Limits. With a `trace`, the run is written to that
     file event by event, and after an interruption the same call resumes it. Otherwise the run is only
     returned. A recorded model begins with its first replies. Nothing is downloaded: if its file is missing,
-    the local model raises ModelMissing, which says what to do. In a notebook, the cell shows the events as
-    they happen. Raises BadInput, TraceError if the file holds anything but this question without its answer,
+    the local model raises ModelMissing, which says what to do. A notebook shows the events in the cell as they
+    happen, a script on standard error. Raises BadInput, TraceError if the file holds anything but this question without its answer,
     and what `connect`, `open_store` and `think` raise.
 
     A `memory` is a file of claims, or Claims. The run begins with its facts, answers from them before it
@@ -200,7 +224,7 @@ def ask(
             before = _load_interrupted(trace, question, limits if preset != "auto" else None, names)
         if isinstance(llm, Recorded):
             llm.rewind(recorded_prompts(trace, llm.name) if trace is not None and before else ())
-        tools = _tools(documents, attachments, follow=limits.reading == "paths")
+        tools = _tools(documents, attachments, passages=limits.search_passages)
         tools = session.tools(tools) if session else tools
         with _store(store, before) as opened:
             is_resumed = before is not None and bool(before.events)
@@ -259,24 +283,26 @@ def _load_interrupted(trace: str | Path, question: str, limits: Limits | None, n
     return run
 
 
-def _tools(documents: Facts, attachments: Sequence[str | Path], *, follow: bool) -> list[Tool]:
+def _tools(documents: Facts, attachments: Sequence[str | Path], *, passages: int) -> list[Tool]:
     """Return the tools to fetch facts with."""
-    if isinstance(documents, str | Path):
-        return tools_for(_read(documents), attachments, follow=follow)
     if documents is not None and callable(documents):
         requirement = "documents are a folder, a file, a list of Document, or a search tool"
         require_parts(documents, ("name", "arguments", "description"), requirement)
         return [documents, *tools_for((), attachments)]
-    if documents is not None:
-        return tools_for(checked_documents(documents), attachments, follow=follow)
-    return tools_for((), attachments)
+    found = read_passages(documents) if documents is not None else ()
+    return tools_for(found, attachments, passages=passages, progress=cell_progress_bar(EMBEDDING))
 
 
-def _read(folder: str | Path) -> Sequence[Document]:
-    """Read the passages of a folder or file, with a warning for skipped files and files decoded by guess."""
-    library = read_documents(folder)
+def read_passages(documents: str | Path | Iterable[Document]) -> Sequence[Document]:
+    """Read the passages of a folder or file, with a warning for skipped files and files decoded by guess.
+
+    Documents are returned after checking them.
+    """
+    if not isinstance(documents, str | Path):
+        return checked_documents(documents)
+    library = read_documents(documents)
     for remark in (*library.skipped, *library.doubtful):
-        warnings.warn(f"{folder}: {remark}", stacklevel=4)
+        warnings.warn(f"{documents}: {remark}", stacklevel=4)
     return library.documents
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgot_lab.analogy.delta_edges import ComputedEdges, Verifier
+from kgot_lab.documents.folder import read_documents
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.errors import BadInput, describe_value, require_count, require_options
@@ -17,6 +19,7 @@ from kgot_lab.experts.session import ExpertTalk, TalkAnswer
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import is_data_frame, is_networkx, looks_like_triple
 from kgot_lab.kgos.editing import Editor
+from kgot_lab.kgos.extraction.entity_graph import SCAFFOLD, entity_graph, is_entity_graph, with_relations
 from kgot_lab.kgos.methods.dimensions import DimensionProfile
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.impact_analysis import Impact
@@ -29,7 +32,8 @@ from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import TextPair
 from kgot_lab.text.cleaning import printable_line
-from kgot_lab.types import Edge, Ranking
+from kgot_lab.tools.search import FoundPassages
+from kgot_lab.types import Document, Edge, Ranking
 from kgot_lab.viz.analogy import Texts, structure
 from kgot_lab.viz.editing import edit
 from kgot_lab.viz.experts import show_talk, show_thought
@@ -84,8 +88,27 @@ def _show_fork(fork: Fork) -> object:
     return stepper(fork.events)
 
 
-def _show_store(store: Any) -> object:
-    return show_graph(store.graph())
+@wraps(show_graph)
+def _show_store(store: Any, **options: Any) -> object:
+    return _show_property_graph(store.graph(), **options)
+
+
+@wraps(show_graph)
+def _show_property_graph(graph: PropertyGraph, **options: Any) -> object:
+    """Show a graph. Of sentences with the entities in them, the entities and their relations come first."""
+    if is_entity_graph(graph):
+        graph, options = with_relations(graph), {"hidden": SCAFFOLD, **options}
+    return show_graph(graph, **options)
+
+
+@wraps(show_graph)
+def _show_documents(documents: Iterable[Document], **options: Any) -> object:
+    return show_graph(entity_graph(documents), **{"hidden": SCAFFOLD, **options})
+
+
+@wraps(show_graph)
+def _show_folder(folder: str | Path, **options: Any) -> object:
+    return _show_documents(read_documents(folder).documents, **options)
 
 
 def _show_beliefs(beliefs: Beliefs, *, height: int = 460) -> object:
@@ -115,8 +138,12 @@ def _is_store(what: object) -> bool:
     return not isinstance(what, type) and all(hasattr(what, name) for name in ("graph", "schema", "apply"))
 
 
+def _is_folder(what: object) -> bool:
+    return isinstance(what, str | Path) and Path(what).is_dir()
+
+
 _VIEWS: Mapping[str, _View] = {
-    "a PropertyGraph": _View(_is_instance(PropertyGraph), show_graph),
+    "a PropertyGraph": _View(_is_instance(PropertyGraph), _show_property_graph),
     "a NetworkX graph": _View(is_networkx, show_graph),
     "a pandas table of edges": _View(is_data_frame, show_graph),
     "a store": _View(_is_store, _show_store),
@@ -126,6 +153,7 @@ _VIEWS: Mapping[str, _View] = {
     "what someone sees of a world": _View(_is_instance(VisibleWorld), _show_visible_world),
     "a run": _View(_is_instance(Trace), stepper),
     "a fork": _View(_is_instance(Fork), _show_fork),
+    "passages that were found": _View(_is_instance(FoundPassages), FoundPassages.grid),
     "a ranking": _View(_is_instance(Ranking), ranking_table),
     "a comparison of two texts": _View(_is_instance(TextPair), structure),
     "delta edges": _View(_is_instance(ComputedEdges), _show_edges),
@@ -139,11 +167,13 @@ _VIEWS: Mapping[str, _View] = {
     "a talk with an expert": _View(_is_instance(ExpertTalk), show_talk),
     "the answer of an expert": _View(_is_instance(TalkAnswer), show_thought),
     "a contest to guess at": _View(_is_instance(Contest), guess_first),
+    "a folder of documents": _View(_is_folder, _show_folder),
 }
 _LIST_VIEWS: Mapping[str, _View] = {  # by what the first item is
     "a list of triples": _View(looks_like_triple, show_graph),
     "a list of edges": _View(_is_instance(Edge), show_graph),
     "a list of events": _View(_is_instance(Event), stepper),
+    "a list of documents": _View(_is_instance(Document), _show_documents),
     "rows of a table": _View(_is_instance(Mapping), table),
 }
 
@@ -152,7 +182,8 @@ def show(what: object, **options: Any) -> object:
     """Show a graph, a run, a ranking, a report or another value in its view.
 
     Other values are a world as a character sees it, a query method's answer, a comparison, a certificate,
-    rows, a conversation with an expert (with a box to ask), and one of its answers (with its derivation). A
+    rows, a conversation with an expert (with a box to ask), and one of its answers (with its derivation). Of a
+    folder, or of documents, the entities and their relations are shown, and documents and sentences on request. A
     graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store. A run
     may be a trace, its events or a fork. Options are those of the view: `highlight`, `height`, `positions` of
     a graph, `forks`, `live`, `height` of a run, `limit` of a ranking, a search or rows, `per_ring` of an

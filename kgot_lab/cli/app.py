@@ -200,6 +200,16 @@ def ask(
 
 
 @app.command()
+def find(
+    question: str = argument("what to look for"),
+    documents: Path = options.DOCUMENTS,
+    k: int = option("how many passages", "-k", default=5, min=1),
+) -> None:
+    """Find the passages of your documents that fit a question best: no model."""
+    typer.echo(terminal.find_passages(decode_argument(question, "the question"), documents, k))
+
+
+@app.command()
 def demo(
     trace: Path | None = options.TRACE_FILE,
     more: int = option("how many further questions to ask (up to 2)", default=0, min=0, max=2),

@@ -14,25 +14,34 @@ from kgot_lab.text.cleaning import format_count, printable_line
 
 def export(
     source: Path = argument(
-        "a graph: a snapshot (JSON lines, as of `extract`), GraphML, Turtle, CSV, a store's file; or a run's trace"
+        "a graph: a snapshot (JSON lines, as of `extract`), GraphML, Turtle, CSV, a store's file; or a run's trace; or a folder of documents"
     ),
     out: Path = option("the HTML file to write", default=Path("graph.html")),
 ) -> None:
     """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
+    from kgot_lab.documents.folder import read_documents
     from kgot_lab.graph.snapshots import read_snapshot
+    from kgot_lab.kgos.extraction.entity_graph import entity_graph
     from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_graph
     from kgot_lab.viz.page import export_graph as write_export
 
-    if not source.is_file():
-        raise BadInput(f"there is no file {source}: name a snapshot or a trace")
-    traced = is_trace(source)
+    if not source.exists():
+        raise BadInput(f"there is no file {source}: name a snapshot, a trace or a folder of documents")
+    traced = source.is_file() and is_trace(source)
     require_distinct_paths(source=source, out=out)
     require_distinct_paths(trace=source if traced else None, out=out)
     if out.exists() and out.suffix.lower() not in {".html", ".htm"}:
         raise BadInput(f"{out} is there and no page, and would be lost: name a file that ends in .html")
-    if traced:
+    if source.is_dir():
+        library = read_documents(source)
+        say("\n".join(map(str, (library, *library.skipped, *library.doubtful))))
+        graph = entity_graph(library.documents)
+        for node in graph.nodes:
+            if aliases := node.properties.get("aliases"):
+                say(f"one entity: {', '.join(aliases)} = {node.id}")
+    elif traced:
         graph = graph_after(load_run(source).events)
     elif is_store_file(source):
         stored = read_store_file(source)

@@ -13,7 +13,7 @@ import typer
 from typer.models import OptionInfo
 
 MODEL_FORMS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, http://host/v1#MODEL, or recorded:FILE"
-_DOCUMENTS_HELP = "a folder with text, Markdown, HTML, PDF or Word files, or one such file"
+_DOCUMENTS_HELP = "a folder with texts, tables (CSV, Excel), HTML, PDF or Office files, or one such file"
 _TAPE_HELP = "keep the model's replies in this file; those it holds are not asked for"
 _STORE_KINDS = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
 _LOCATION_HELP = "where the store is: a server's URL (Neo4j's password is taken from KGOT_NEO4J_PASSWORD), or a file to keep the graph in"

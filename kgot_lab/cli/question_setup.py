@@ -64,7 +64,7 @@ def available_tools(
     is_basic = requested is None and few_tools and tool_choice == type(tool_choice)()
     if is_basic or (requested is not None and set(requested) <= _BASIC_TOOLS):
         files = list(map(Path, at_hand.attachments))
-        basic = terminal.make_tools(at_hand.documents, files, follow=at_hand.follow)
+        basic = terminal.make_tools(at_hand.documents, files, k=at_hand.passages)
         if requested is None or set(requested) <= {tool.name for tool in basic}:
             return [tool for tool in basic if requested is None or tool.name in requested]
     offered = terminal.call_with_notes(lambda: offered_tools(at_hand))
@@ -107,7 +107,7 @@ def collect_tool_inputs(
     return ToolResources(
         documents, list(attached), llm=llm, vision=vision, computer=calculator, web=tool_choice.web,
         mirror=tool_choice.mirror, engine=tool_choice.engine, unpack_into=Path(tool_choice.unpack_into) if tool_choice.unpack_into else None,
-        speech=tool_choice.speech_model, spending=spending, follow=limits.reading == "paths",
+        speech=tool_choice.speech_model, spending=spending, passages=limits.search_passages,
     )  # fmt: skip
 
 

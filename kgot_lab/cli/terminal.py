@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.trace import Trace
     from kgot_lab.memory.claims.certificate import Certificate
     from kgot_lab.stores.protocol import Store
+    from kgot_lab.tools.search import FoundPassages
     from kgot_lab.tools.tool import Tool
     from kgot_lab.types import LLM, Document
 
@@ -280,19 +281,31 @@ def progress_bar(name: str) -> Iterator[BenchmarkProgress]:
         yield lambda done, total, what: update(completed=done, total=total, description=what)
 
 
-def make_tools(passages: Sequence[Document], attached: Sequence[Path], *, follow: bool = False) -> list[Tool]:
+@contextmanager
+def _embedding_progress() -> Iterator[Callable[[int, int], object]]:
+    """Show how much of an index is embedded on standard error."""
+    with progress_bar("passages") as progress:
+        yield lambda done, total: progress(done, total, "passages and sentences embedded")
+
+
+def find_passages(question: str, folder: Path, k: int) -> FoundPassages:
+    """Search the documents of a folder or file, printing warnings as notes."""
+    from kgot_lab.tools.search import find_passages
+
+    documents = read_folder(folder)
+    with _embedding_progress() as progress:
+        return call_with_notes(lambda: find_passages(question, documents, k=k, progress=progress))
+
+
+def make_tools(documents: Sequence[Document], attached: Sequence[Path], *, k: int = 8) -> list[Tool]:
     """Create the tools for some documents and files, printing warnings as notes.
 
     A progress bar shows how far a large index is.
     """
     from kgot_lab.tools.search import tools_for
 
-    with progress_bar("passages") as progress:
-
-        def report(done: int, total: int) -> None:
-            progress(done, total, "passages with a vector")
-
-        return call_with_notes(lambda: tools_for(passages, attached, follow=follow, progress=report))
+    with _embedding_progress() as progress:
+        return call_with_notes(lambda: tools_for(documents, attached, passages=k, progress=progress))
 
 
 def call_with_notes(make: Callable[[], _Result]) -> _Result:
@@ -452,7 +465,8 @@ def show_answer(
     if as_json:
         start = start_event(events)
         result = {
-            "question": start.question, "answer": answered.text, "forced": answered.forced, "evidence": list(shown.evidence),
+            "question": start.question, "answer": answered.text, "forced": answered.forced,
+            "outcome": answered.outcome, "missing": answered.missing, "evidence": list(shown.evidence),
             "passages": [{"id": document.id, "title": document.title} for document in passages],
             "supports": [
                 [{"document": support.source, "sentence": support.sentence} for support in fact_supports]
@@ -466,8 +480,8 @@ def show_answer(
         result |= {} if certified is None else {"answer": certified["answer"], "certificate": certified}
         typer.echo(json.dumps(result))
         return
-    answer = "\n        ".join(map(printable_line, shown.text.splitlines()))
-    typer.echo(f"\nAnswer: {answer}" + (f"   (a guess: {shown.guess_reason})" if shown.forced else ""))
+    answer = "\n        ".join(map(printable_line, shown.shown_text.splitlines()))
+    typer.echo(f"\nAnswer: {answer}" + (f"   ({printable_line(shown.remark)})" if shown.remark else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
         for line in list(certificate_lines(certified))[2:]:

@@ -168,12 +168,11 @@ def _reap_process(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-PLAIN_EXTENSIONS = (".txt", ".md", ".csv", ".json", ".xml")
 # bytes that look like UTF-8 or like no text at all, so what is declared goes first
 _NOT_ASCII = ("utf-16", "utf-32", "iso2022", "hz")
 # or never end
 _NO_CHARSETS = {"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem"}
-_LARGEST_FILE = 50_000_000  # bytes of a file
+LARGEST_FILE = 50_000_000  # bytes of a file
 # byte order marks
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # only in texts of old terminals
@@ -188,7 +187,7 @@ class ExtractedText:
     remark: str = ""
 
 
-def read_document_text(path: Path) -> ExtractedText:
+def read_document_text(path: Path, *, cached: bool = False) -> ExtractedText:
     """Read the text of a file: plain text unchanged, PDF, HTML, Word, PowerPoint and Excel as Markdown.
 
     Conversion runs in a separate process with limits of time and memory. Raises BadInput with the reason if
@@ -196,7 +195,7 @@ def read_document_text(path: Path) -> ExtractedText:
     converter.
     """
     try:
-        data = read_regular_file(path, _LARGEST_FILE)
+        data = read_regular_file(path, LARGEST_FILE)
     except OSError as error:
         plain = error.errno in (errno.EFBIG, errno.EINVAL)  # the message is ours
         raise BadInput(str(error.strerror) if plain else f"cannot be opened ({error.strerror})") from error

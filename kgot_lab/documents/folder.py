@@ -3,99 +3,33 @@
 from __future__ import annotations
 
 import os
-import re
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from kgot_lab.documents.conversion import CONVERTERS
-from kgot_lab.documents.files import PLAIN_EXTENSIONS, read_document_text
+from kgot_lab.documents.files import LARGEST_FILE, ExtractedText, read_document_text
+from kgot_lab.documents.structure import Section, read_sections
 from kgot_lab.errors import BadInput, require
+from kgot_lab.io.files import SPECIAL_FILES, detect_wide_encoding
 from kgot_lab.text.cleaning import printable_line
 from kgot_lab.types import Document
 
-# Splitting of texts into passages at the ends of paragraphs, lines or sentences.
-
-_PASSAGE_WORDS = 150
-
-_BOUNDARIES = (
-    re.compile(r"\n\s*\n"),  # paragraphs
-    re.compile(r"\n"),  # lines
-    re.compile(r"(?<=[.!?])\s+(?=[\"'“(\[]?[A-ZÀ-Þ0-9])|(?<=[。！？])"),  # sentences
-    re.compile(r"\s+"),  # words
-)
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")  # a line that starts or ends a code block
-_HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
-_SEPARATORS = ("\n\n", "\n", " ", " ")
+# folders of installed packages and of generated files
+_INSTALLED_FOLDERS = ("node_modules", "__pycache__", "site-packages")
+_HEAD_BYTES = 4096
+READ_AS_TEXT = f".txt, .md, .csv, .json, {', '.join(CONVERTERS)} files"
 
 
-def split_passages(text: str, words: int = _PASSAGE_WORDS) -> list[str]:
-    """Split a text into passages of at most `words` words, at the coarsest boundary that works.
+class ListedFile(NamedTuple):
+    """A file: its path, its name relative to the folder, and why it must not be opened, or ''."""
 
-    Only white space is lost.
-    """
-    packed: list[str] = []
-    for glue, atom in _atoms(text.replace("\r\n", "\n").replace("\r", "\n").strip(), words, 0, ""):
-        if packed and _fits(packed[-1] + glue + atom, words):
-            packed[-1] += glue + atom
-        elif atom:
-            packed.append(atom)
-    return packed
-
-
-def first_heading(text: str) -> str:
-    """Return the first Markdown heading outside fenced code, at most 200 characters, or ''."""
-    match = next(filter(None, map(_HEADING.match, _lines_outside_code(text))), None)
-    heading = match[1].strip() if match else ""
-    without_closing = heading.rstrip("#")  # "## Title ##" has a closing sequence, "C#" does not
-    return (without_closing.rstrip() if without_closing.endswith((" ", "\t")) else heading)[:200]
-
-
-def remove_heading(text: str) -> str:
-    """Remove a Markdown heading on the first line, which is already the title.
-
-    A text that is only a heading is unchanged.
-    """
-    rest = re.sub(r"\A\s*#{1,6}[ \t]+.+$\s*", "", text, count=1, flags=re.MULTILINE)
-    return rest or text
-
-
-def _lines_outside_code(text: str) -> Iterator[str]:
-    """Yield the lines of a Markdown text outside fenced code."""
-    fence = ""  # the opening fence of the current code block
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if fence:
-            if mark and mark[1].startswith(fence) and not mark[2].strip():
-                fence = ""
-        elif mark and not (mark[1].startswith("`") and "`" in mark[2]):  # otherwise inline code
-            fence = mark[1]
-        else:
-            yield line
-
-
-def _fits(text: str, words: int) -> bool:
-    # ten characters count as a word in scripts without spaces and in very long words
-    return len(text) <= 10 * words and len(text.split()) <= words
-
-
-def _atoms(text: str, words: int, level: int, glue: str) -> Iterator[tuple[str, str]]:
-    """Yield parts that fit, each with its separator from the previous part.
-
-    Parts are whole paragraphs, else lines, else sentences, else words.
-    """
-    if _fits(text, words):
-        yield glue, text.strip()
-    elif level == len(_BOUNDARIES):  # one very long word
-        starts = range(0, len(text), 10 * words)
-        yield from ((glue if start == 0 else "", text[start : start + 10 * words]) for start in starts)
-    else:
-        for number, part in enumerate(filter(None, _BOUNDARIES[level].split(text))):
-            yield from _atoms(part, words, level + 1, _SEPARATORS[level] if number else glue)
-
-
-_READABLE = (*PLAIN_EXTENSIONS, *CONVERTERS)
+    path: Path
+    name: str
+    refusal: str
 
 
 @dataclass(frozen=True)
@@ -135,65 +69,85 @@ class Library:
 def read_documents(folder: str | Path) -> Library:
     """Read a file, or all files of a folder, as passages of at most about 150 words.
 
-    Ids are `path#number`, ordered by path. In a folder, hidden files are skipped and links are not followed.
-    A single file has the ids that it has in its folder. Raises BadInput with the reasons if nothing could be
-    read, and NotInstalled if a file needs the converter and it is missing.
+    A passage has the title of its file and the headings above it. A row of a table is one line that names its
+    columns. Ids are `path#number`, ordered by path. Any text is read; what is not is named with the reason:
+    hidden, binary, empty, too large, a link, an installed package. A single file has the ids that it has in its
+    folder. Raises BadInput with the reasons if nothing could be read, and NotInstalled if a file needs the
+    converter and it is missing.
     """
     require(folder, (str, Path), "documents are read from a folder or a file, named by its path")
     folder = Path(folder)
     with suppress(RuntimeError):  # unknown user: it may be a folder of that name
         folder = folder.expanduser()
     if not folder.is_dir() and not folder.is_file():
-        raise BadInput(f"{folder} is not a folder, nor a file; give one with {', '.join(_READABLE)} files")
+        raise BadInput(f"{folder} is not a folder, nor a file; give one with texts, such as {READ_AS_TEXT}")
     documents: list[Document] = []
     skipped, doubtful = [], []
-    files = _files(folder) if folder.is_dir() else [_single_file(folder)]
-    for path, name, refusal in sorted(files, key=lambda item: item[1]):
+    for path, name, refusal in list_files(folder):
         try:
             if refusal:
                 raise BadInput(refusal)
-            found = read_document_text(path)
+            found = read_document_text(path, cached=True)
+            sections, remark = read_file_sections(found, name)
         except BadInput as error:
             skipped.append(Remark(name, str(error)))
             continue
-        if found.remark:
-            doubtful.append(Remark(name, found.remark))
-        title = first_heading(found.text) or found.title[:200] or PurePosixPath(name).stem
-        passages = enumerate(split_passages(remove_heading(found.text)), start=1)
-        documents += [Document(f"{name}#{number}", text, title) for number, text in passages]
+        if remark:
+            doubtful.append(Remark(name, remark))
+        texts = [(text, section.title) for section in sections for text in section.passages()]
+        documents += [Document(f"{name}#{number}", *text) for number, text in enumerate(texts, start=1)]
     if not documents:
         reasons = "; ".join(map(str, skipped[:5])) or "it is empty"
-        problem = f"nothing in {folder} could be read ({reasons})"
-        raise BadInput(f"{problem}; {', '.join(_READABLE)} files are read")
+        raise BadInput(
+            f"nothing in {folder} could be read ({reasons}); texts are read, such as {READ_AS_TEXT}"
+        )
     return Library(tuple(documents), tuple(skipped), tuple(doubtful))
 
 
-def _files(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """Yield each file and each skipped folder: its path, its relative name, and why it must not be opened.
+def read_file_sections(found: ExtractedText, name: str) -> tuple[list[Section], str]:
+    """Split the text of a file into sections, and return them with what was guessed or did not parse."""
+    path = PurePosixPath(name)
+    extension = path.suffix.lower()
+    try:
+        return read_sections(found.text, extension, path.stem, found.title), found.remark
+    except BadInput as error:
+        remarks = filter(None, (found.remark, f"{error}; read as plain text"))
+        return read_sections(found.text, ".txt", path.stem), "; ".join(remarks)
 
-    The reason is '' for a file that may be opened.
+
+def list_files(folder: Path) -> list[ListedFile]:
+    """List the files of a folder and the folders that are left out, in the order of their names.
+
+    A file may be given in place of a folder. It may be hidden or a link.
     """
+    if not folder.is_dir():
+        return [ListedFile(folder, _relative_name(folder, folder.parent), _unreadable_reason(folder))]
+    return sorted(_walk(folder), key=lambda file: file.name)
+
+
+def _walk(folder: Path) -> Iterator[ListedFile]:
     refused: list[OSError] = []
     root = folder.resolve()
     for parent, folders, files in os.walk(folder, onerror=refused.append):
         linked = [name for name in folders if os.path.islink(os.path.join(parent, name))]  # noqa: PTH114, PTH118  (no OSError)
-        hidden = {name: "a hidden folder" for name in folders if _is_hidden(name)}
-        hidden |= {name: "a hidden file" for name in files if _is_hidden(name)}
-        folders[:] = [name for name in folders if name not in hidden]
-        for name in {**hidden, **dict.fromkeys((*linked, *files))}:
+        left_out = {name: why for name in folders if (why := _folder_refusal(parent, name))}
+        left_out |= {name: "a hidden file" for name in files if _is_hidden(name)}
+        folders[:] = [name for name in folders if name not in left_out]
+        for name in {**left_out, **dict.fromkeys((*linked, *files))}:
             path = Path(parent) / name
-            yield path, _relative_name(path, folder), hidden.get(name) or _refusal(path, root)
+            yield ListedFile(path, _relative_name(path, folder), left_out.get(name) or _refusal(path, root))
     for error in refused:
         path = Path(error.filename)
-        yield path, _relative_name(path, folder), f"the folder cannot be opened ({error.strerror})"
+        why = f"the folder cannot be opened ({error.strerror})"
+        yield ListedFile(path, _relative_name(path, folder), why)
 
 
-def _single_file(path: Path) -> tuple[Path, str, str]:
-    """Return the entry of a file that was named explicitly, like those of `_files`.
-
-    It may be hidden or a link.
-    """
-    return path, _relative_name(path, path.parent), _unreadable_reason(path)
+def _folder_refusal(parent: str, name: str) -> str:
+    if _is_hidden(name):
+        return "a hidden folder"
+    path = os.path.join(parent, name, "pyvenv.cfg")  # noqa: PTH118  (no OSError)
+    is_installed = name in _INSTALLED_FOLDERS or name.endswith(".egg-info") or os.path.exists(path)  # noqa: PTH110
+    return "a folder of installed packages or generated files" if is_installed else ""
 
 
 def _refusal(path: Path, root: Path) -> str:
@@ -216,9 +170,20 @@ def _link_refusal(path: Path, root: Path) -> str:
 
 
 def _unreadable_reason(path: Path) -> str:
-    if path.suffix.lower() not in _READABLE:
-        return f"{path.suffix or 'a file without extension'} is not read"
-    return "" if path.is_file() else "not a regular file"
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return (
+                f"not a regular file but {SPECIAL_FILES.get(stat.S_IFMT(status.st_mode), 'something else')}"
+            )
+        if status.st_size > LARGEST_FILE:
+            return f"larger than {LARGEST_FILE // 1_000_000} MB"
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        return f"cannot be opened ({error.strerror})"
+    is_text = path.suffix.lower() in CONVERTERS or b"\0" not in head or detect_wide_encoding(head)
+    return "" if is_text else "binary, not text"
 
 
 def _is_hidden(name: str) -> bool:

@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 
 from kgot_lab.errors import require
 from kgot_lab.graph.changes import supports_of
+from kgot_lab.loop.answer_check import question_names
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.modes.paths.comparison import computed_answer, parse_comparison_questions
 from kgot_lab.loop.modes.paths.question_form import comparison_candidates, fill_hop, hop_subjects
@@ -28,8 +29,8 @@ from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
-from kgot_lab.retrieval.entity_linking import CAPITALISED_RUN, NameIndex, capitalised_names, normalise_name
-from kgot_lab.text.words import LEADING_STOP_WORDS, contains_words, name_tokens, same_answer
+from kgot_lab.retrieval.entity_linking import NameIndex, capitalised_names, normalise_name
+from kgot_lab.text.words import contains_words, name_tokens, same_answer
 from kgot_lab.types import Document, Triple
 
 # Rival values: sentences with the same words except for one position.
@@ -113,9 +114,6 @@ def _value_kind(value: str) -> tuple[bool, bool]:
 # relations of what is missing
 ANSWERED_BY, MENTIONED_BY, LEADS_TO = "is answered by", "is mentioned by", "leads to"
 _MAX_RELATION_LENGTH = 60  # characters of a relation that is taken from a sentence
-_QUESTION_WORDS = LEADING_STOP_WORDS | frozenset(
-    "whose whom why does do did can could name both between among after before during if".split()
-)
 _ANSWER_NODE = "\0answer"  # the node of a path that is the answer
 
 
@@ -281,25 +279,6 @@ def _path_facts(run: RunMaterial) -> list[RunFact]:
         return list(facts.values())
     asked = Triple(run.question or "the question", ANSWERED_BY, answer)
     return [RunFact(asked, tuple(s for s in run.path_sentences if contains_words(answer, s.text)))]
-
-
-def question_names(question: str, titles: Iterable[str]) -> list[str]:
-    """Return the names in a question, spelled as there.
-
-    These are the titles that it mentions, and sequences of capitalised words outside those titles.
-    """
-    titles_index = NameIndex(Document(title, "", title) for title in titles)
-    names = {name: titles_index[name][0] for name in titles_index.find_names(question)}
-    for match in CAPITALISED_RUN.finditer(question):
-        words = match.group().split()
-        while words and normalise_name(words[0]) in _QUESTION_WORDS:
-            words = words[1:]
-        name = " ".join(words).removesuffix("'s").removesuffix("’s").rstrip(".,'’")
-        key = normalise_name(name)
-        overlaps = any(key in other or other in key for other in names)
-        if len(key) > 2 and key in capitalised_names(name) and not overlaps:
-            names[key] = name
-    return list(names.values())
 
 
 def _missing_names(run: RunMaterial) -> list[RunFact]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
-from typing import Any
+from typing import Any, Literal
 
 from kgot_lab.errors import TraceError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support
 from kgot_lab.llm.recorded import logprob_from_json, prompt_from_json, prompt_to_json
+from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Reply, Rows, Usage
 
 EMPTY = PropertyGraph.of()
@@ -234,24 +235,54 @@ class Parsed(Event):
     problem: str = ""
 
 
+Outcome = Literal["supported", "unsure", "not in the sources"]
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Answered(Event):
-    """The end of a run: the answer, whether it is a guess, and its evidence."""
+    """The end of a run: the answer, whether the sources say it, and its evidence.
+
+    A run that does not record its outcome is "unsure" if its answer was forced, or else "supported".
+    """
 
     text: str
-    forced: bool  # a guess: no read gave rows, or no usable ones
+    forced: bool  # a guess: nothing that was read says it
     evidence: Rows = ()  # graph facts
     passages: tuple[str, ...] = ()  # ids of the documents the facts were taken from
     supports: tuple[tuple[Support, ...], ...] = ()  # for each fact, the documents and sentences that say it
     # the model's own probability, 0 to 1, if requested
     likelihood: float | None = field(default=None, metadata={"if_told": True})
+    outcome: Outcome | Literal[""] = field(default="", metadata={"unless": ("supported", "unsure")})
+    missing: str = field(default="", metadata={"unless": ("",)})  # what no text says, a plain sentence
+
+    def __post_init__(self) -> None:
+        if not self.outcome:
+            object.__setattr__(self, "outcome", "unsure" if self.forced else "supported")
 
     @property
     def guess_reason(self) -> str:
         """Why the answer is a guess, or "" if it is none."""
         if not self.forced:
             return ""
-        return "what was read does not say it" if self.evidence else "no read gave rows"
+        unread = "what was read does not say it" if self.evidence else "no read gave rows"
+        return self.missing or unread
+
+    @property
+    def remark(self) -> str:
+        """The outcome in words, to be shown beside the answer, or "" if the sources say it."""
+        if not self.forced:
+            return ""
+        outcome = "not in the sources; " if self.outcome == "not in the sources" else ""
+        return self.guess_reason if self._is_unknown else f"{outcome}a guess: {self.guess_reason}"
+
+    @property
+    def shown_text(self) -> str:
+        """The answer, or that the documents do not say it where not even a guess was made."""
+        return "the documents do not say" if self._is_unknown else self.text
+
+    @property
+    def _is_unknown(self) -> bool:
+        return self.forced and is_no_answer(str(self.text))
 
 
 EVENTS: dict[str, type[Event]] = {
@@ -286,7 +317,9 @@ def _is_omitted(item: Field[Any], value: Any) -> bool:
 
     This holds for fields stored beside the trace, and for fields newer than older traces that are None.
     """
-    return "beside" in item.metadata or ("if_told" in item.metadata and getattr(value, item.name) is None)
+    if "if_told" in item.metadata and getattr(value, item.name) is None:
+        return True
+    return "beside" in item.metadata or getattr(value, item.name) in item.metadata.get("unless", ())
 
 
 def from_json(data: Mapping[str, Json]) -> Event:

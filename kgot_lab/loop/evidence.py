@@ -16,7 +16,7 @@ from kgot_lab.loop.run_context import Candidate, EditableStore, RunContext, scal
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.provenance import edges_read
-from kgot_lab.text.words import canonical_answer, contains_words, content_words, name_tokens, sentences
+from kgot_lab.text.words import canonical_answer, contains_words, content_words, name_tokens, text_sentences
 from kgot_lab.types import Document, Edge, Json
 
 _LITERAL = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
@@ -150,7 +150,7 @@ def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Suppor
     for document in documents:
         title = name_tokens(document.title.split("(")[0])
         is_title = [bool(end) and end == title for end in ends]
-        for text in sentences(" ".join(document.text.split())):
+        for text in text_sentences(document.text):
             has_end = [contains_words(end, text) for end in (edge.source, edge.target)]
             if any(has_end) and all(named or titled for named, titled in zip(has_end, is_title, strict=True)):
                 found.append((len(relation & set(content_words(text))), Support(document.id, text)))

@@ -167,10 +167,16 @@ def _returned(event: events.ToolReturned) -> FormattedEvent:
 
 
 def _wrote(event: events.Wrote) -> FormattedEvent:
-    change = f"{event.diff}" + (f", from {event.source}" if event.source else "")
+    merged = [
+        f"; {', '.join(map(str, node.properties['aliases']))} = {node.id}"
+        for node in event.diff.written_nodes
+        if isinstance(node.properties.get("aliases"), list | tuple)
+    ]
+    size = f"{event.diff}{''.join(merged)}"
+    change = size + (f", from {event.source}" if event.source else "")
     parts = Part("verbatim", event.statement), Part("paragraph", change), Part("diff", event.diff)
     facts = tuple(_one_line(fact_of(edge), _NAMES_WIDTH) for edge in event.diff.added_edges)
-    return FormattedEvent(f"wrote {event.diff}", "wrote", str(event.diff), parts, facts)
+    return FormattedEvent(f"wrote {size}", "wrote", size, parts, facts)
 
 
 def _read(event: events.Read) -> FormattedEvent:
@@ -223,9 +229,9 @@ def _parsed(event: events.Parsed) -> FormattedEvent:
 
 
 def _answered(event: events.Answered) -> FormattedEvent:
-    guess = f" (a guess: {event.guess_reason})" if event.forced else ""
-    parts = Part("strong", event.text), Part("words", guess), *_evidence_parts(event)
-    return FormattedEvent(f"answer: {event.text}", "answer", f"{event.text}{guess}", parts)
+    text, remark = event.shown_text, f" ({event.remark})" if event.remark else ""
+    parts = Part("strong", text), Part("words", remark), *_evidence_parts(event)
+    return FormattedEvent(f"answer: {text}", "answer", f"{text}{remark}", parts)
 
 
 def _evidence_parts(event: events.Answered) -> Iterator[Part]:

@@ -18,10 +18,11 @@ Format = Literal["default", "gaia"]
 REPLY_TOKENS: Mapping[str, int] = {  # maximum reply tokens by role
     "vote": 300, "merge": 200, "tools": 250, "next names": 80, "write": 1500, "sentence": 120, "mend": 400, "read": 400, "names": 100,
     "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
-    "path": 40, "compared": 48, "hops": 80, "facts": 160,
+    "path": 40, "compared": 48, "hops": 80, "facts": 160, "claim": 60, "check": 2,
 }  # fmt: skip
-# a title in a sentence, a name that two sentences share, a sentence near another passage
-LINKED_BY = ("titles", "names", "vectors")
+# a title in a sentence, an entity that two sentences share, a sentence near another passage; "names" are the runs
+# of capitalised words that earlier versions took for entities, without types
+LINKED_BY = ("titles", "entities", "vectors", "names")
 _CHOICES = {
     "writing": get_args(Writing),
     "reading": get_args(Reading),
@@ -85,10 +86,12 @@ class Limits:
     comparisons: bool = True
     # extract facts with a model from the sentences that an answer was read from
     typed_facts: bool = True
-    links: Sequence[str] = ("titles", "names")  # links between passages, of LINKED_BY
+    links: Sequence[str] = ("titles", "entities")  # links between passages, of LINKED_BY
     # rules for sentence splitting and, along paths, for finding names
     sentences: SentenceRules = "any script"
     examples: bool = True  # few-shot examples in prompts that read a path
+    # ask whether the sentences that an answer was read from say it
+    check_answers: bool = False
 
     def __post_init__(self) -> None:
         counted = "steps votes parses forced_reads calls graph_tokens tool_tokens row_tokens path_tokens"
@@ -112,7 +115,7 @@ class Limits:
         require_count(self.tool_attempts, 1, "limits.tool_attempts")
         _require_between(self.tool_wait, 0, 3600, "limits.tool_wait")
         _require_between(self.python_seconds, 0.1, 3600, "limits.python_seconds")
-        switches = "pool merge open_with_question stop_when_stuck hops comparisons typed_facts examples"
+        switches = "pool merge open_with_question stop_when_stuck hops comparisons typed_facts examples check_answers"
         for name in switches.split():
             require(getattr(self, name), bool, f"limits.{name} is true or false")
         object.__setattr__(self, "links", _checked_links(self.links))
@@ -128,6 +131,11 @@ class Limits:
             )
         if self.reading == "paths" and not (self.paths or self.wide_tokens):
             raise BadInput("limits.paths and limits.wide_tokens are both 0: then nothing is read")
+
+    @property
+    def search_passages(self) -> int:
+        """The passages that one search returns. Paths are read by rule, so many cost little."""
+        return 16 if self.reading == "paths" else 8
 
     def but(self, **changes: Any) -> Limits:
         """Return the limits with some values changed.
@@ -182,10 +190,10 @@ class Limits:
 
 _NEWER_LIMITS = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
-    "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences", "evidence",
+    "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences", "check_answers", "evidence",
 )  # fmt: skip
 # defaults of runs that did not record a limit, where today's defaults differ
-_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain", "evidence": 8}
+_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain", "links": ("titles", "names"), "evidence": 8}
 
 
 def _checked_links(links: object) -> tuple[str, ...]:
@@ -258,7 +266,7 @@ def preset(name: str) -> Limits:
 _CALL_TOKENS = {
     "vote": (650, 60), "merge": (200, 60), "tools": (500, 40), "write": (650, 300), "sentence": (230, 40),
     "read": (650, 60), "arithmetic": (500, 40), "parse": (450, 15), "choose": (500, 10),
-    "path": (350, 8), "hops": (320, 30), "wide": (650, 8), "facts": (320, 80),
+    "path": (350, 8), "hops": (320, 30), "wide": (650, 8), "facts": (320, 80), "claim": (200, 15), "check": (400, 1),
 }  # fmt: skip
 
 
@@ -298,6 +306,7 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
             "hops": int(limits.hops),
             "wide": int(limits.wide_tokens > 0),
             "facts": int(limits.typed_facts),
+            **(dict.fromkeys(("claim", "check"), 2) if limits.check_answers else {}),
         }
     turns = max(most, min(limits.unpolled, limits.steps))
     forced = turns == limits.steps

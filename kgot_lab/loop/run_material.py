@@ -16,7 +16,7 @@ from kgot_lab.loop.modes.paths.question_form import parse_hops
 from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
-from kgot_lab.text.words import sentences
+from kgot_lab.text.words import text_sentences
 from kgot_lab.types import Edge
 
 _READING_ROLES = ("path", "wide")  # roles of prompts that an answer is read from
@@ -163,8 +163,8 @@ def _sentences_in(event: ToolReturned) -> Iterable[SourcedSentence]:
     """
     if not event.sources:
         title = " ".join(map(str, event.call.arguments.values()))
-        for index, text in enumerate(sentences(" ".join(event.text.split()))):
+        for index, text in enumerate(text_sentences(event.text)):
             yield SourcedSentence(text, title, str(event.call), index)
     for document in event.sources:
-        for index, text in enumerate(sentences(" ".join(document.text.split()))):
+        for index, text in enumerate(text_sentences(document.text)):
             yield SourcedSentence(text, passage_title(document), document.id, index)

@@ -19,7 +19,7 @@ from kgot_lab.llm import check_spec, connect
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, structured
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates, truncate_to_tokens
-from kgot_lab.text.words import SentenceRules, content_words, name_tokens, sentences
+from kgot_lab.text.words import SentenceRules, content_words, name_tokens, text_sentences
 from kgot_lab.types import LLM, Document, Message, Prompt, Triple
 
 # Facts extracted sentence by sentence, and kept only if the sentence states them: a format that a small model
@@ -62,7 +62,7 @@ def sentences_of_documents(
     return [
         SourcedSentence(text, document.title, document.id, index)
         for document in documents
-        for index, text in enumerate(sentences(" ".join(document.text.split()), rules))
+        for index, text in enumerate(text_sentences(document.text, rules))
     ]
 
 

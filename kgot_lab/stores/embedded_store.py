@@ -433,6 +433,15 @@ def _add_fact(triple: Triple, properties: Mapping[str, Json]) -> str:
     return f"{line}\n{edge}.update({updates!r})" if updates else line
 
 
+def _label_nodes(nodes: Sequence[Node]) -> str:
+    """Format one call of node for each node. A property that cannot be a keyword argument follows in a mapping."""
+    lines = []
+    for node in nodes:
+        label = f", {node.labels[0]!r}" if node.labels else ""
+        lines.append(f"node({node.id!r}{label}{f', **{dict(node.properties)!r}' if node.properties else ''})")
+    return "\n".join(lines)
+
+
 PYTHON = Dialect(
     name="Python (NetworkX)",
     how_to_write=(
@@ -455,6 +464,7 @@ PYTHON = Dialect(
     paths=python_path_query,
     node=lambda node: f"{node.id}{_format_labels(node)}{format_properties(node)}",
     edge=lambda edge: f"{fact_of(edge)}{format_properties(edge)}",
+    label=_label_nodes,
     constants=python_constants,
 )
 

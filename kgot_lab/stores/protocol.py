@@ -45,6 +45,8 @@ class Dialect:
     # number of rows
     node: Callable[[Node], str] = field(repr=False)  # a node in the notation of the language, for a prompt
     edge: Callable[[Edge], str] = field(repr=False)
+    # the statement that gives nodes their labels, and properties beside those they have
+    label: Callable[[Sequence[Node]], str] = field(repr=False)
     # of a read statement: its constants
     constants: Callable[[str], StatementConstants] = field(default=_no_constants, repr=False)
 

@@ -326,10 +326,16 @@ def sql_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def sql_dialect(name: str, *, collation: str = "BINARY") -> Dialect:
+def sql_dialect(
+    name: str,
+    *,
+    collation: str = "BINARY",
+    merged: str = "merged(nodes.properties, excluded.properties)",
+) -> Dialect:
     """Describe SQL for a prompt.
 
-    `name` is the name of the dialect, and `collation` the engine's name for the comparison of texts by bytes.
+    `name` is the name of the dialect, `collation` the engine's name for the comparison of texts by bytes, and
+    `merged` its expression for the properties of a node that a row adds to.
     """
     return Dialect(
         name=name,
@@ -357,6 +363,7 @@ def sql_dialect(name: str, *, collation: str = "BINARY") -> Dialect:
         paths=partial(sql_path_query, collation=collation),
         node=lambda node: _format_row(node_row(node)),
         edge=lambda edge: _format_row(edge_row(edge)),
+        label=partial(_label_nodes, merged=merged),
     )
 
 
@@ -369,6 +376,14 @@ def _add_facts(facts: Sequence[Fact]) -> str:
     rows = map(edge_row, edges)
     values = ",\n".join(_format_row((*ends, properties)) for *ends, _, properties in rows)
     return f"INSERT INTO facts (subject, relation, object, properties) VALUES\n{values}"
+
+
+def _label_nodes(nodes: Sequence[Node], merged: str) -> str:
+    values = ",\n".join(_format_row(node_row(node)) for node in nodes)
+    return (
+        f"INSERT INTO nodes (id, labels, properties) VALUES\n{values}\n"
+        f"ON CONFLICT (id) DO UPDATE SET labels = excluded.labels, properties = {merged}"
+    )
 
 
 def _neighbourhood_query(names: Sequence[str], hops: int) -> str:

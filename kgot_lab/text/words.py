@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
@@ -172,8 +173,12 @@ def sentences(text: str, rules: SentenceRules = "careful") -> list[str]:
         found.append(text[start : match.end()].strip())
         start = match.end()
     found.append(text[start:].strip())
+    return _cut(found)
+
+
+def _cut(pieces: list[str]) -> list[str]:
     size = LONGEST_SENTENCE
-    return [piece[first : first + size] for piece in found for first in range(0, len(piece), size)]
+    return [piece[first : first + size] for piece in pieces for first in range(0, len(piece), size)]
 
 
 def _is_short_form(before: str, next: str, rules: SentenceRules) -> bool:
@@ -191,7 +196,20 @@ def _is_short_form(before: str, next: str, rules: SentenceRules) -> bool:
 
 _HEADING = re.compile(r"\s*#{1,6}\s+")
 _ITEM = re.compile(r"\s*(?:[-*+•]\s+(?=\S)|(\d{1,2}[.)]\s+)(?=\S))")
+_BULLET = re.compile(r"\A[-*+•]\s+(?=\S)")
 _RULE = re.compile(r"[\s|:=-]+")  # between the header of a table and its rows
+
+
+def text_sentences(text: str, rules: SentenceRules = "careful", *, paragraphs: bool = False) -> list[str]:
+    """Split a text of several lines into sentences, each on one line. A row of a table is one sentence.
+
+    Headings and list items are sentences of their own, and with `paragraphs` a paragraph ends a sentence too.
+    """
+    found: list[str] = []
+    for block, is_row in _split_blocks(text):
+        line = " ".join(block.split())
+        found += _cut([line]) if is_row else sentences(block if paragraphs else line, rules)
+    return [" ".join(_BULLET.sub("", sentence, count=1).split()) for sentence in found]
 
 
 def blocks(text: str) -> list[str]:
@@ -199,24 +217,24 @@ def blocks(text: str) -> list[str]:
 
     Heading signs, outer bars of tables and numbers of list items are removed.
     """
-    found: list[str] = []
+    return [block for block, _ in _split_blocks(text)]
+
+
+def _split_blocks(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the blocks of a text, and whether each is a row of a table."""
     begun: list[str] = []
-
-    def end() -> None:
-        if begun:
-            found.append("\n".join(begun))
-            begun.clear()
-
-    for line in text.split("\n"):
+    for line in [*text.split("\n"), "|"]:  # the last ends the last block
         is_row = line.lstrip().startswith("|")
         if is_row or _HEADING.match(line):
-            end()
+            if begun:
+                yield "\n".join(begun), False
+            begun = []
             if not _RULE.fullmatch(line):
-                found.append(line.strip().strip("|").strip() if is_row else line.strip().strip("#").strip())
+                yield (line.strip().strip("|") if is_row else line.strip().strip("#")).strip(), is_row
             continue
         if item := _ITEM.match(line):
-            end()
+            if begun:
+                yield "\n".join(begun), False
+            begun = []
             line = line[item.end() :] if item[1] else line  # its full stop would end a sentence
         begun.append(line)
-    end()
-    return found

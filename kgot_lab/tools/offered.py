@@ -29,7 +29,7 @@ from kgot_lab.tools.media import (
     image_question,
     inspect_file,
 )
-from kgot_lab.tools.search import document_search
+from kgot_lab.tools.search import tools_for
 from kgot_lab.tools.search_agent import WebAccess, ask_search_agent
 from kgot_lab.tools.tool import Tool, ask_model, python
 from kgot_lab.tools.web.archives import Mirror, WebArchive, Wikipedia, wikipedia
@@ -40,7 +40,6 @@ from kgot_lab.types import LLM, Document
 
 ENTRY_POINTS = "kgot_lab.tools"
 _INSPECT_FILE, _SPEECH = "inspect_file", "speech to text"  # the second is part of the first
-_PASSAGES = 8  # returned by one search of documents
 
 
 # The resources of tools, one field each. The command line, `lab.ask` and tests each set some.
@@ -59,7 +58,7 @@ class ToolResources:
     web: bool = False
     mirror: str | Path | None = None  # a folder that replaces the web
     engine: str = ""  # the name of the search engine; "" for the first with a key
-    follow: bool = False  # whether a search follows names from passage to passage, for the mode `paths`
+    passages: int = 8  # returned by one search of documents
     # a folder to unpack zip files into; None for a temporary one
     unpack_into: Path | None = None
     manners: FetchSettings = field(default_factory=FetchSettings)
@@ -186,7 +185,7 @@ def _check_tool(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
 def _search(resources: ToolResources) -> Tool:
     if not resources.documents:
         raise BadInput("there are no documents to search; give some (--documents DIR)")
-    return document_search(resources.documents, follow=resources.follow, max_passages=_PASSAGES)
+    return tools_for(resources.documents, passages=resources.passages)[0]
 
 
 def _inspect_file(resources: ToolResources) -> Tool:

@@ -1,23 +1,135 @@
-"""The tool that searches documents."""
+"""The search over documents: its retriever, the passages it finds, and the tool."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import overload
 
-from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import NotInstalled, ToolFailed, require, require_count
-from kgot_lab.retrieval.dense import dense
-from kgot_lab.retrieval.entity_linking import follow
-from kgot_lab.retrieval.fusion import weighted
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, require_count
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.retrieval.multihop.retriever import convex_hybrid, hybrid_multihop
 from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.words import rough_sentences
 from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.tool import Result, TextTool, Tool
-from kgot_lab.types import Document, checked_documents
+from kgot_lab.types import Document, Ranking, checked_documents
 
-LINKED_PASSAGES = 16  # initial passages of the mode `paths`: they are read by rule, so many cost little
+SearchProgress = Callable[[int, int], object]  # embedded so far, and in all
+
+
+def default_retriever(
+    documents: Iterable[Document], progress: SearchProgress | None = None, *, linked: bool = True
+) -> Stage:
+    """Build the retriever of every search over documents: hybrid, re-ranked by the multi-hop retriever.
+
+    Without `linked` it is the hybrid alone, which embeds no sentences: enough where all documents are found.
+    Without the embedding model it is BM25 alone, with a warning. `progress(done, total)` counts the passages
+    and sentences that had no stored vector.
+    """
+    from kgot_lab.embedding.vectors import minilm  # not needed with a custom retriever
+
+    documents = checked_documents(documents)
+    try:
+        return (hybrid_multihop if linked else convex_hybrid)(documents, minilm(progress=progress))
+    except NotInstalled as error:
+        warnings.warn(f"searching by words alone, results will be worse: {error}", stacklevel=3)
+        return bm25(documents)
+
+
+# What a search finds, as shown to people.
+
+_SHOWN_SENTENCE = 160  # characters
+
+
+@dataclass(frozen=True)
+class FoundPassage:
+    """A passage that was found: its rank from 1, its score, and its sentence nearest to the question."""
+
+    rank: int
+    score: float
+    document: Document
+    sentence: str
+
+    @property
+    def file(self) -> str:
+        """The file it was read from, or the id of a document that was not."""
+        return self.document.id.rpartition("#")[0] or self.document.id
+
+
+@dataclass(frozen=True, repr=False)
+class FoundPassages(Sequence[FoundPassage]):
+    """The passages found for a question, best first, with the ranking: `ranking.why(id)` says why."""
+
+    ranking: Ranking
+    passages: tuple[FoundPassage, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> FoundPassage: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[FoundPassage]: ...
+    def __getitem__(self, index: int | slice) -> FoundPassage | Sequence[FoundPassage]:
+        return self.passages[index]
+
+    def __len__(self) -> int:
+        return len(self.passages)
+
+    def grid(self) -> Grid:
+        """Return the passages as a table: rank, score, title, file and sentence."""
+        rows = (
+            (f"{found.rank}", format_decimal(found.score), found.document.title, found.file, _shown(found))
+            for found in self.passages
+        )
+        columns = ("rank", "score", "title", "file", "sentence")
+        return Grid(
+            self.ranking.query.text, columns, tuple(tuple(map(Cell, row)) for row in rows), words=True
+        )
+
+    def __repr__(self) -> str:
+        return self.grid().text
+
+    def _repr_html_(self) -> str:
+        return self.grid().html
+
+
+def _shown(found: FoundPassage) -> str:
+    sentence = found.sentence
+    return sentence if len(sentence) <= _SHOWN_SENTENCE else f"{sentence[: _SHOWN_SENTENCE - 2]} …"
+
+
+def find_passages(
+    question: str, documents: Iterable[Document], *, k: int = 5, progress: SearchProgress | None = None
+) -> FoundPassages:
+    """Find the k passages that fit a question best, each with its best sentence.
+
+    Raises BadInput for an empty question, for no documents, and for `k` below 1.
+    """
+    require(question, str, "a question is a text")
+    if not question.strip():
+        raise BadInput("the question is empty; ask something")
+    require_count(k, 1, "k", "it is how many passages are found")
+    documents = checked_documents(documents)
+    ranking = (default_retriever(documents, progress) % k).search(question)
+    by_id = {document.id: document for document in documents}
+    sentences = {
+        f"{hit.id}\0{number}": Document(f"{hit.id}\0{number}", sentence, by_id[hit.id].title)
+        for hit in ranking.hits
+        for number, sentence in enumerate(rough_sentences(by_id[hit.id].text))
+    }
+    best: dict[str, str] = {}
+    for id in default_retriever(sentences.values()).search(question).ids if sentences else ():
+        best.setdefault(id.rpartition("\0")[0], sentences[id].text)
+    found = (
+        FoundPassage(rank, hit.score, by_id[hit.id], " ".join(best.get(hit.id, by_id[hit.id].text).split()))
+        for rank, hit in enumerate(ranking.hits, start=1)
+    )
+    return FoundPassages(ranking, tuple(found))
+
+
+# The tools for a question: search over its documents, and its attachments.
 
 
 def search(
@@ -26,12 +138,12 @@ def search(
     *,
     k: int = 5,
     name: str = "search",
-    progress: Callable[[int, int], object] | None = None,
+    progress: SearchProgress | None = None,
 ) -> TextTool:
     """Create a tool that returns the k best passages for a query, whole, as lines `[n] Title: text`.
 
-    An empty result raises ToolFailed, so that "nothing found" is not taken for a fact. Without a retriever
-    the passages are embedded here, and `progress(done, total)` counts those that had no stored vector.
+    An empty result raises ToolFailed, so that "nothing found" is not taken for a fact. Without a retriever it
+    is `default_retriever`, and `progress` is as there.
     """
     require_count(k, 1, "k", "a search returns k passages")
     if retriever is not None:
@@ -39,7 +151,7 @@ def search(
     require(name, str, "the name of a tool is a text")
     documents = checked_documents(documents)
     by_id = {document.id: document for document in documents}
-    pipeline = (retriever or hybrid_retriever(documents, progress)) % k
+    pipeline = (retriever or default_retriever(documents, progress, linked=k < len(documents))) % k
 
     def run(query: str) -> Result:
         documents_found = [by_id[id] for id in pipeline.search(query).ids if id in by_id]
@@ -53,86 +165,26 @@ def search(
     return TextTool(name, description, takes, run, finds="query")
 
 
-def document_search(
-    documents: Sequence[Document],
-    *,
-    follow: bool,
-    max_passages: int,
-    progress: Callable[[int, int], object] | None = None,
-) -> TextTool:
-    """Create the search tool over a question's documents.
-
-    It uses hybrid retrieval, or entity-linked retrieval of FOLLOWED passages with `follow`.
-    """
-    if follow:
-        retriever = entity_linked_retriever(documents, progress)
-        return search(documents, retriever, k=min(LINKED_PASSAGES, len(documents)))
-    return search(documents, k=min(max_passages, len(documents)), progress=progress)
-
-
-def entity_linked_retriever(
-    documents: Iterable[Document], progress: Callable[[int, int], object] | None = None
-) -> Stage:
-    """Build the retriever of the mode `paths`: hybrid search, then names lead to more passages.
-
-    Without the embedding model it is BM25 alone, with a warning.
-    """
-    documents = checked_documents(documents)
-    hybrid = hybrid_retriever(documents, progress)
-    try:
-        return hybrid >> follow(documents, _embedder(progress))
-    except NotInstalled:
-        return hybrid  # which gave the warning
-
-
-def hybrid_retriever(
-    documents: Iterable[Document], progress: Callable[[int, int], object] | None = None
-) -> Stage:
-    """Build the default retriever: .7 embeddings + .3 BM25.
-
-    Without the embedding model it is BM25 alone, with a warning.
-    """
-    documents = checked_documents(documents)
-    lexical = bm25(documents)
-    try:
-        return weighted((0.7, dense(documents, _embedder(progress))), (0.3, lexical))
-    except NotInstalled as error:
-        warnings.warn(f"searching by words alone, results will be worse: {error}", stacklevel=3)
-        return lexical
-
-
-def _embedder(progress: Callable[[int, int], object] | None) -> Embedder:
-    from kgot_lab.embedding.vectors import minilm  # not needed with a custom retriever
-
-    return minilm(progress=progress)
-
-
 def _format_passage(document: Document) -> str:
     text = " ".join(document.text.split())
     return f"{document.title}: {text}" if document.title else text
-
-
-# The tools for a question: search over its documents, and its attachments.
-
-_PASSAGES = 8  # passages returned by one search
 
 
 def tools_for(
     documents: Sequence[Document],
     attachments: Sequence[str | Path] = (),
     *,
-    follow: bool = False,
-    progress: Callable[[int, int], object] | None = None,
+    passages: int = 8,
+    progress: SearchProgress | None = None,
 ) -> list[Tool]:
     """Create the search tool if there are documents, and the attachment tool if there are files.
 
-    Warns that search will be worse without the embedding model. `progress` is that of `search`. With
-    `follow`, search follows names from passage to passage and returns more of them, for the mode `paths`.
-    Raises BadInput for missing files.
+    A search returns at most `passages`. `progress` is that of `default_retriever`. Raises BadInput for
+    missing files.
     """
     tools: list[Tool] = []
     if documents:
-        tools.append(document_search(documents, follow=follow, max_passages=_PASSAGES, progress=progress))
+        tools.append(search(documents, k=min(passages, len(documents)), progress=progress))
     if attachments:
         tools.append(read_attachment(attachments))
     return tools

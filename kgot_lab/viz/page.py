@@ -17,6 +17,7 @@ from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph, is_undirected
 from kgot_lab.io.files import write_atomically
+from kgot_lab.kgos.extraction.entity_graph import SCAFFOLD, is_entity_graph, with_relations
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.formatting import Part, PartKind, format_event, format_fact
 from kgot_lab.loop.replay.forks import edited_index, fork_note
@@ -201,11 +202,15 @@ def build_run_page(
     # the support of an answer is found from the run alone
     is_whole = graph is None and {Started, Answered} <= set(map(type, events))
     graph_view = show_graph(graphs[-1], highlight=run if is_whole else None)
+    entities = (
+        [show_graph(with_relations(graphs[-1]), hidden=SCAFFOLD)] if is_entity_graph(graphs[-1]) else []
+    )
     question = next((event.question for event in events if isinstance(event, Started)), "")
     title = title or question or "A run"
     sections = (
         _page_header(title, events, question),
         *([element("p", element("b", fork_note(run)), class_="origin")] if fork_note(run) else []),
+        *(_graph_section(view, "Entities", is_live=bool(live)) for view in entities),
         _graph_section(graph_view, is_live=bool(live)),
         _evidence_section(events),
         *(
@@ -220,13 +225,13 @@ def build_run_page(
     return html_document(shorten(title, 80), css, element("main", *sections), script=script)
 
 
-def _graph_section(view: GraphView, *, is_live: bool) -> Markup:
-    """Build the section with the final graph: a picture, and a live view in its place if `is_live`."""
+def _graph_section(view: GraphView, heading: str = "Graph", *, is_live: bool) -> Markup:
+    """Build a section with the final graph: a picture, and a live view in its place if `is_live`."""
     svg = view.picture.svg
     live_parts = [placeholder({**view.standalone_data(), "stands_for": picture_key(svg)})] if is_live else []
     drawing = element("div", svg, class_="still")
     tables = collapsible("The same as tables", view.table(limit=200).html)
-    return _section("Graph", drawing, *live_parts, tables)
+    return _section(heading, drawing, *live_parts, tables)
 
 
 def page_head(title: str, css: str, *, script: str = "") -> Markup:
@@ -271,9 +276,8 @@ def _page_header(title: str, events: Sequence[Event], question: str) -> Markup:
     if answer is None:
         answer_box = element("p", "This run did not reach an answer.", class_="answer forced")
     elif answer.forced:
-        reason = f"Forced: {answer.guess_reason}, so this is a guess that does not rest on the graph."
-        note = element("p", reason, class_="small")
-        answer_box = element("div", element("div", answer.text), note, class_="answer forced")
+        note = element("p", f"{answer.remark[:1].upper()}{answer.remark[1:]}.", class_="small")
+        answer_box = element("div", element("div", answer.shown_text), note, class_="answer forced")
     else:
         answer_box = element("div", element("div", answer.text), class_="answer")
     return concat([element("h1", title), *question_parts, element("h2", "Answer"), answer_box])
@@ -422,7 +426,10 @@ def export_page(
 
     Without `arrows`, lines have no arrow heads. Raises what `export` raises.
     """
-    view = show_graph(graph, positions=positions, height=_DRAWING_HEIGHT, most=limit, arrows=arrows)
+    hidden = SCAFFOLD if is_entity_graph(graph) else ()
+    graph = with_relations(graph) if hidden else graph
+    options: Any = {"height": _DRAWING_HEIGHT, "most": limit, "arrows": arrows, "hidden": hidden}
+    view = show_graph(graph, positions=positions, **options)
     sizes = f"{format_count(len(graph), 'node')} and {format_count(len(graph.edges), 'edge')}"
     title = title or f"A graph with {sizes}"
     body = element(

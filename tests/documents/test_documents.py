@@ -11,7 +11,9 @@ from support.zips import zip_of
 
 from kgot_lab.cli.terminal import read_folder
 from kgot_lab.documents.files import read_document_text
-from kgot_lab.documents.folder import first_heading, read_documents, remove_heading, split_passages
+from kgot_lab.documents.folder import read_documents
+from kgot_lab.documents.passages import split_passages
+from kgot_lab.documents.structure import read_sections
 from kgot_lab.errors import BadInput, NotInstalled
 
 pytest.importorskip("markitdown")
@@ -70,7 +72,7 @@ def test_files_that_cannot_be_read_are_named_with_the_reason_and_the_rest_is_kep
         broken_DOT_docx=b"PK\x03\x04 no zip",
         other_DOT_docx=zip_of({"hello.txt": "x"}),
         torn_DOT_docx=zip_of({"word/document.xml": "<w:document"}),
-        picture_DOT_png=b"\x89PNG",
+        picture_DOT_png=b"\x89PNG\r\n\0",
     )
     library = read_documents(folder)
     reasons = {remark.path: remark.reason for remark in library.skipped}
@@ -84,7 +86,7 @@ def test_files_that_cannot_be_read_are_named_with_the_reason_and_the_rest_is_kep
         "text.pdf": "not a PDF, whatever its name says",
         "scan.pdf": "holds no text (perhaps pictures of pages)",
         "other.docx": "a zip file without a Word document in it",
-        "picture.png": ".png is not read",
+        "picture.png": "binary, not text",
     }
     assert repr(library).startswith(
         "<Library: 1 passages from 1 files, 9 skipped>\n  skipped binary.txt: binary, not text"
@@ -186,7 +188,7 @@ def test_a_link_to_nothing_and_one_to_itself_are_named_as_what_they_are(tmp_path
 def test_a_pipe_is_not_waited_for(tmp_path):
     folder = folder_of(tmp_path, a_DOT_txt=b"A.")
     os.mkfifo(folder / "pipe.txt")
-    assert [remark.reason for remark in read_documents(folder).skipped] == ["not a regular file"]
+    assert [remark.reason for remark in read_documents(folder).skipped] == ["not a regular file but a pipe"]
 
 
 def test_one_file_has_the_passages_it_has_in_its_folder_whatever_its_name_and_behind_whatever_link(tmp_path):
@@ -203,8 +205,8 @@ def test_a_folder_in_which_nothing_can_be_read_is_refused_and_the_message_says_w
         read_documents(tmp_path / "missing")
     with pytest.raises(BadInput, match=r"it is empty.*\.docx"):
         read_documents(tmp_path)
-    (tmp_path / "a.xyz").write_text("x")
-    with pytest.raises(BadInput, match=r"a\.xyz: \.xyz is not read"):
+    (tmp_path / "a.xyz").write_bytes(b"\0\1\2" * 9)
+    with pytest.raises(BadInput, match=r"a\.xyz: binary"):
         read_documents(tmp_path)
 
 
@@ -247,11 +249,16 @@ def test_any_text_is_cut_into_pieces_that_fit(text):
     assert "".join("".join(pieces).split()) == "".join(text.split())
 
 
-def test_the_first_heading_is_found():
-    assert first_heading("text\n\n## The *end* ##\n# Other") == "The *end*"
-    assert first_heading("# C#") == "C#"
-    assert first_heading("#hashtag\nno heading") == ""
-    assert len(first_heading("# " + "#" * 200_000 + "x")) == 200
+def title(text):
+    return read_sections(text, ".md", "name")[0].title
+
+
+def test_the_only_heading_of_the_highest_level_is_the_title():
+    assert title("# The *end* ##\n\ntext\n\n## Other\n\nmore") == "The *end*"
+    assert title("# C#") == "C#"
+    assert title("#hashtag\nno heading") == "name"
+    assert title("# Monday\n\none\n\n# Tuesday\n\ntwo") == "name (Monday)"
+    assert len(title("# " + "#" * 200_000 + "x\ntext")) == 200
 
 
 @pytest.mark.parametrize(
@@ -281,7 +288,7 @@ def test_the_first_heading_is_found():
 def test_a_hostile_text_is_cut_in_a_time_that_grows_as_its_length(unit, end):
     text = unit * (100_000 // len(unit)) + end
     begun = time.process_time()
-    first_heading(text), split_passages(remove_heading(text))
+    [section.passages() for section in read_sections(text, ".md", "name")]
     assert time.process_time() - begun < 5, (
         "seconds of work, of which a search from each letter to the end takes dozens"
     )
@@ -290,10 +297,10 @@ def test_a_hostile_text_is_cut_in_a_time_that_grows_as_its_length(unit, end):
 @pytest.mark.parametrize("fence", ["```", "~~~~", "```sh", "   ```"])
 def test_a_comment_in_a_block_of_code_is_no_heading(fence):
     closing = fence.strip().rstrip("sh")
-    assert first_heading(f"Text.\n\n{fence}\n# install it\nmake\n{closing}\n\n## Use") == "Use"
-    assert first_heading(f"{fence}\r\n# install it\r\n{closing}\r\n\r\n## Use\r\n") == "Use"
-    assert first_heading(f"Text.\n\n{fence}\n# never closed") == ""
-    assert first_heading("```inline``` code\n# Title\n```") == "Title"
+    assert title(f"{fence}\n# install it\nmake\n{closing}\n\n# Use\n\nText.") == "Use"
+    assert title(f"{fence}\r\n# install it\r\n{closing}\r\n\r\n# Use\r\n") == "Use"
+    assert title(f"Text.\n\n{fence}\n# never closed") == "name"
+    assert title("```inline``` code\n\n# Title\n```") == "Title"
 
 
 @pytest.mark.parametrize(

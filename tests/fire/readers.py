@@ -23,7 +23,8 @@ from support.zips import zip_of
 from fire.counting import Counts, forget_peak, peak_mb
 from kgot_lab.documents.archives import unpacked, zip_members
 from kgot_lab.documents.files import ConvertLimits, process_converter, read_document_text
-from kgot_lab.documents.folder import first_heading, read_documents, split_passages
+from kgot_lab.documents.folder import read_documents
+from kgot_lab.documents.structure import read_sections
 from kgot_lab.errors import LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.trace import load_run
@@ -187,7 +188,7 @@ def _read(path: Path) -> None:
         text = read_document_text(path).text
         assert text.strip()
         text.encode()
-        first_heading(text), split_passages(text)
+        [section.passages() for section in read_sections(text, ".md", "name")]
 
 
 def fault_of(name: str, data: bytes) -> str:

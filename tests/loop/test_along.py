@@ -4,6 +4,7 @@ comes before any look-up.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,8 +26,11 @@ from kgot_lab.loop.events import (
     ToolReturned,
     Voted,
     Wrote,
+    from_json,
+    to_json,
 )
 from kgot_lab.loop.limits import PATHS, Limits, calls_by_role, preset
+from kgot_lab.loop.modes.paths.question_form import offered_choices, parse_hops
 from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, verify
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.retrieval.lexical import bm25
@@ -390,3 +394,71 @@ def test_facts_are_taken_from_the_sentences_that_say_the_answer_before_others() 
     list(think(question, Extracting({question: "Ghent"}), store, [search([long], bm25([long]), k=1)], PATHS))
     store.close()
     assert asked and asked[0].startswith("[Old Mill] It stands in Ghent.")
+
+
+# An answer is checked against the sentences it was read from.
+
+CHECKED = PLAIN.but(check_answers=True)
+BORN = "When was Zork Vandal founded?"
+SAID = "Text: "  # what the prompt of a check begins with
+
+
+@pytest.mark.parametrize(
+    ("question", "replies", "outcome", "missing"),
+    [
+        (WHEN, {WHEN: "1984", SAID: "yes"}, "supported", ""),
+        (WHEN, {WHEN: "1984", SAID: ("no", 0.95)}, "not in the sources", f"no text that was read says: {WHEN} 1984"),
+        (WHEN, {WHEN: ("1984", 0.6), SAID: ("no", 0.6)}, "unsure", f"no text that was read says: {WHEN} 1984"),
+        (WHEN, {WHEN: "unknown"}, "not in the sources", "what was read does not say it"),
+        (BORN, {BORN: "1984", SAID: "yes"}, "not in the sources", "no text that was read mentions Zork Vandal"),
+    ],
+)  # fmt: skip
+def test_an_answer_is_supported_if_the_sentences_that_carry_it_say_it(
+    question, replies, outcome, missing
+) -> None:
+    final = run_of(question, replies, CHECKED)[-1]
+    assert isinstance(final, Answered)
+    assert (final.outcome, final.missing, final.forced) == (outcome, missing, outcome != "supported")
+    assert from_json(json.loads(json.dumps(to_json(final)))) == final
+
+
+def test_at_most_three_sentences_are_cited_and_the_last_one_has_the_answer() -> None:
+    final = run_of(WHEN, {WHEN: "1984", SAID: "yes"}, CHECKED)[-1]
+    cited = [support.sentence for supports in final.supports for support in supports]
+    assert cited == [
+        "She resigned to become a lobbyist for Harrow Brewing Company.",
+        "It was founded in 1984.",
+    ]  # fmt: skip
+
+
+def test_what_the_documents_do_not_say_cites_nothing_and_says_so() -> None:
+    final = run_of(WHEN, {WHEN: "unknown"}, CHECKED)[-1]
+    assert (final.shown_text, final.evidence) == ("the documents do not say", ())
+    assert final.remark == "what was read does not say it"
+
+
+def test_an_answer_recorded_without_an_outcome_has_that_of_a_guess_or_of_none() -> None:
+    told = {"event": "Answered", "step": 1, "text": "1984", "evidence": [], "passages": [], "supports": []}
+    outcomes = [from_json({**told, "forced": forced}).outcome for forced in (False, True)]
+    assert outcomes == ["supported", "unsure"]
+
+
+@pytest.mark.parametrize(
+    ("question", "things"),
+    [
+        ("Which was bought first, the lathe or the echo sounder?", ["lathe", "echo sounder"]),
+        ("Which of the two boats is longer: the Calla or the Sabrine?", ["Calla", "Sabrine"]),
+        ("Which plot lies higher, O1 or O2?", ["O1", "O2"]),
+        ("Who built the lathe?", []),
+    ],
+)
+def test_a_question_may_end_with_the_things_that_it_offers(question, things) -> None:
+    assert offered_choices(question) == things
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["1. Who built it?\n2. Who is #1?", f"1. {WHEN}\n2. Where is #1?", "1. Who built it?\n2. What was #1?"],
+)
+def test_a_question_that_is_only_asked_again_is_not_split(reply) -> None:
+    assert parse_hops(reply, WHEN) == []

@@ -15,7 +15,8 @@ from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.changes import Support, support_properties
 from kgot_lab.io.files import bundled_path
-from kgot_lab.loop.certificate import certificate_of_run, question_names, rival_value
+from kgot_lab.loop.answer_check import question_names
+from kgot_lab.loop.certificate import certificate_of_run, rival_value
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.limits import PATHS

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from support.every import every
-from support.searching import Letters
+from support.searching import Letters, const
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.multihop.features import (
@@ -117,6 +117,27 @@ def test_a_trail_goes_from_the_film_to_its_director_and_tells_the_way():
     assert ranking.ids[:2] == ["f", "d"] and set(ranking.ids) == {"f", "d", "a", "o"}
     expected = "The Circus Cyclone --[holds]--> (albert rogell) <--[is called]-- Albert Rogell"
     assert expected in str(ranking.why("d"))
+
+
+@every(
+    ("scores", "first"),
+    [
+        ({"f": 2, "o": 1}, ["f", "o"]),  # the scorer gains nothing by another than the next one
+        ({"o": 2, "f": 1}, ["f", "o"]),  # the first passage is the scorer's
+        ({"o": 1}, ["f", "o"]),
+    ],
+)
+def test_an_earlier_ranking_is_kept_where_the_scorer_gains_little(scores, first):
+    by_question = Scorer.linear({"asked": 1})
+    found = (const("earlier", **scores) >> multihop(PASSAGES, Letters(), by_question)).search(QUESTION)
+    assert found.ids[:2] == first and "earlier" in str(found.why("o"))
+
+
+def test_an_earlier_ranking_gives_way_to_a_link_and_stays_without_a_word():
+    stage = const("earlier", f=2, o=1) >> multihop(PASSAGES, Letters(), BY_NAMES_ALONE)
+    assert stage.search(QUESTION).ids[:2] == ["f", "d"] and stage.search("?").ids == ["f", "o"]
+    with pytest.raises(BadInput, match="none of the documents"):
+        (const("earlier", ghost=1) >> multihop(PASSAGES, Letters())).search(QUESTION)
 
 
 def test_the_order_of_the_documents_is_of_no_account():

@@ -577,3 +577,14 @@ def test_six_threads_that_use_a_store_first_lose_nothing(store):
         list(pool.map(write, range(6)))
     assert (len(store.graph()), len(store.graph().edges)) == (30, 30)
     assert store.schema() == Schema({}, {"r": 30}, 30, 30)
+
+
+def test_nodes_get_labels_and_properties_by_the_statement_of_the_dialect(store):
+    named = Node(f"Odo {NASTY['quotes']}", ("Entity",), {"aliases": ["Castrell, Odo", NASTY["quotes"]]})
+    store.write(store.dialect.add([(Triple("Letter", "says", named.id), {})]))
+    store.write(store.dialect.label([Node("Letter", ("Document",)), named]))
+    store.write(store.dialect.label([Node("New", ("Entity",)), Node(named.id, ("Entity",), {"born": 1910})]))
+    nodes = {node.id: (node.labels, dict(node.properties)) for node in store.graph().nodes}
+    about = {**named.properties, "born": 1910}
+    assert nodes == {"Letter": (("Document",), {}), "New": (("Entity",), {}), named.id: (("Entity",), about)}
+    assert len(store.graph().edges) == 1

@@ -32,7 +32,7 @@ from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text import words
-from kgot_lab.tools.search import LINKED_PASSAGES, search
+from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import LLM, Document, Json, Prompt
 
@@ -93,10 +93,8 @@ ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "rag-few": AnswerSystem("few", "convex", 5),
     "follow-few": AnswerSystem("few", "follow", 5),
     "local": AnswerSystem("loop", "convex", 8, "local", "in_memory", questions=20),
-    "paths": AnswerSystem("loop", "follow", LINKED_PASSAGES, "paths", "in_memory", changes=_UNTYPED),
-    "paths-fused": AnswerSystem(
-        "loop", "follow", LINKED_PASSAGES, "paths", "fused", questions=20, changes=_UNTYPED
-    ),
+    "paths": AnswerSystem("loop", "follow", 16, "paths", "in_memory", changes=_UNTYPED),
+    "paths-fused": AnswerSystem("loop", "follow", 16, "paths", "fused", questions=20, changes=_UNTYPED),
     "gold": AnswerSystem("few", "gold"),
 }
 

@@ -19,11 +19,9 @@ from kgot_lab.loop.limits import Limits
 from kgot_lab.sandbox import Calculator
 from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.offered import ENTRY_POINTS, ToolResources, offered_tools
-from kgot_lab.tools.search import document_search
+from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool, ask_model
 from kgot_lab.types import LLM, Document
-
-_PASSAGES_PER_SEARCH = {"loop": 8, "rag": 5}  # passages that one search returns
 
 
 @dataclass(frozen=True)
@@ -129,8 +127,8 @@ class QuestionTools:
     """A factory of the tools of each question.
 
     The index of shared documents is built once, and its searches are serialized. `further_tools` returns further tools
-    for a question, such as web tools. With `follow`, searches are those of the mode `paths`. The seconds of
-    each call are written to the file `times`.
+    for a question, such as web tools. A search returns at most `passages`. The seconds of each call are
+    written to the file `times`.
     """
 
     def __init__(
@@ -139,15 +137,13 @@ class QuestionTools:
         models: ToolModels,
         times: Path,
         *,
-        system: str = "loop",
+        passages: int = 8,
         further_tools: ToolFactory = no_tools,
-        follow: bool = False,
     ):
         self._behind = models
         self._times = times
         self._more = further_tools
-        self._k = _PASSAGES_PER_SEARCH.get(system, 1)
-        self._follow = follow
+        self._k = passages
         self._documents, self._lock, self._turns = tuple(documents), threading.Lock(), threading.Lock()
         self._shared: Tool | None = None
 
@@ -165,7 +161,7 @@ class QuestionTools:
         tools: list[Tool] = []
         if question.documents:
             documents = (*question.documents, *self._documents)
-            tools.append(document_search(documents, follow=self._follow, max_passages=self._k))
+            tools.append(search(documents, k=min(self._k, len(documents))))
         elif self._documents:
             tools.append(self._shared_search())
         return [*tools, *self._other_tools(question)] or [ask_model(self._behind.llm)]
@@ -179,7 +175,7 @@ class QuestionTools:
     def _shared_search(self) -> Tool:
         with self._lock:
             if self._shared is None:
-                self._shared = document_search(self._documents, follow=self._follow, max_passages=self._k)
+                self._shared = search(self._documents, k=min(self._k, len(self._documents)))
             return self._shared
 
     def _call_recorder(self, question: Question) -> Callable[[str, float, bool], None]:

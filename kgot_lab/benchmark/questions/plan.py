@@ -241,8 +241,9 @@ def prepare_run(
     assert planning is not None
     documents, times = (*whole.documents, *by.documents), folder / TOOL_TIMES
     behind = ToolModels(planning, vision, spending)
-    more, follow = by.tools if looped else no_tools, looped and by.limits.reading == "paths"
-    kit = QuestionTools(documents, behind, times, system=by.system, further_tools=more, follow=follow)
+    more = by.tools if looped else no_tools
+    passages = by.limits.search_passages if looped else 5
+    kit = QuestionTools(documents, behind, times, passages=passages, further_tools=more)
     tools = kit.tool_names(chosen.questions) if by.system != "zero-shot" else []
     plan = _build_plan(whole, chosen, selection, by)
     plan = replace(plan, model=planning.name, execution=(execution or planning).name, tools=tools)

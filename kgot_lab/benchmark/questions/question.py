@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgot_lab.documents.files import read_document_text
-from kgot_lab.documents.folder import first_heading, read_documents, remove_heading, split_passages
+from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput, short_repr
 from kgot_lab.io.files import read_regular_file, utf8_text
 from kgot_lab.types import Document, Json
@@ -170,9 +169,9 @@ def _read_documents(where: str, folder: Path, item: Json, place: int) -> list[Do
     if not (folder / item).exists():
         missing = f"there is no {short_repr(item)} in {folder.resolve()}"
         raise BadInput(f"{expected}, from where the file of questions stands; {missing}")
-    if (folder / item).is_dir():
-        return [replace(document, id=f"{item}/{document.id}") for document in read_documents(folder / item)]
-    text = read_document_text(folder / item).text
-    title = first_heading(text) or Path(item).stem
-    passages = enumerate(split_passages(remove_heading(text)), start=1)
-    return [Document(f"{item}#{number}", passage, title) for number, passage in passages]
+    if not (folder / item).is_dir():
+        return [
+            replace(document, id=f"{item}#{document.id.rpartition('#')[2]}")
+            for document in read_documents(folder / item)
+        ]
+    return [replace(document, id=f"{item}/{document.id}") for document in read_documents(folder / item)]

@@ -15,19 +15,21 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from kgot_lab.documents.files import extract_text
+from kgot_lab.documents.folder import read_file_sections
 from kgot_lab.embedding.vectors import CacheFile, CacheTable
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.extraction.facts import (
     PROSE_ENDINGS,
     PYTHON_ENDINGS,
+    SCRIPT_ENDINGS,
     SETTINGS_ENDINGS,
     Definition,
     FileFacts,
 )
 from kgot_lab.kgos.extraction.linking import LinkedGraph
 from kgot_lab.kgos.extraction.python.statements import python_facts
-from kgot_lab.kgos.extraction.texts import prose_facts, settings_facts
+from kgot_lab.kgos.extraction.texts import prose_facts, section_facts, settings_facts
 from kgot_lab.types import Edge, Json, Node
 
 # The cache of this computer: facts of files by their bytes, and graphs of folders by their files.
@@ -156,19 +158,23 @@ def extract_file(file: SourceFile) -> FileFacts:
     if not data.strip():
         kind = "config" if ending in SETTINGS_ENDINGS else "document"
         return FileFacts(path, ending[1:], (Definition(path, kind, path, 1, 1),), remark="empty")
-    found = extract_text(data, ".txt")
-    text = re.sub(r"\r\n?", "\n", found.text)
+    is_code = ending in (*SETTINGS_ENDINGS, *PROSE_ENDINGS, *SCRIPT_ENDINGS)
+    found = extract_text(data, ".txt" if is_code else ending)
+    text, remark = re.sub(r"\r\n?", "\n", found.text), found.remark
     if ending in SETTINGS_ENDINGS:
         facts = settings_facts(text, path)
     elif ending in PROSE_ENDINGS:
         facts = prose_facts(text, path)
-    else:
+    elif ending in SCRIPT_ENDINGS:
         from kgot_lab.kgos.extraction.scripts import script_facts
 
         facts = script_facts(text, path)
-    if not found.remark:
+    else:
+        sections, remark = read_file_sections(found, path)
+        facts = section_facts(sections, path)
+    if not remark:
         return facts
-    return replace(facts, remark=found.remark)
+    return replace(facts, remark="; ".join(filter(None, (remark, facts.remark))))
 
 
 def extract_batch(files: Sequence[SourceFile]) -> ExtractedBatch:

@@ -4,15 +4,15 @@ cache.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from kgot_lab.documents.folder import Remark
+from kgot_lab.documents.files import LARGEST_FILE
+from kgot_lab.documents.folder import READ_AS_TEXT, Remark, list_files
 from kgot_lab.errors import BadInput, NotInstalled, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.dask_workers import run_jobs
@@ -39,14 +39,12 @@ from kgot_lab.kgos.extraction.file_facts import (
 from kgot_lab.kgos.extraction.linking import link_facts
 from kgot_lab.text.cleaning import format_count
 
-_ENDINGS_TEXT = ", ".join(READ_ENDINGS)
+_ENDINGS_TEXT = f"{', '.join(READ_ENDINGS)}, {READ_AS_TEXT}"
 # bytes at most
 _MAX_FILE_BYTES = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
     **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
 }
-# folders of installed packages and of generated files
-_IGNORED_FOLDERS = ("node_modules", "__pycache__", "site-packages")
 _BATCH_SIZE = 64  # files cached together; with workers, files per thread, for at most _MOST_LOTS threads
 _MAX_THREADS = 16
 # how many of how many files are done, and the next one
@@ -67,8 +65,6 @@ class FolderGraph:
     doubtful: tuple[Remark, ...] = ()
     sites: int = 0
     resolved: int = 0
-    # endings of files that are not read, with their counts
-    passed_over: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.describe()
@@ -104,8 +100,8 @@ def extract_folder(
 ) -> FolderGraph:
     """Extract a graph in the vocabulary of code from a folder.
 
-    Its nodes are modules, classes, functions, settings and prose. Hidden files, links and folders of
-    installed packages are skipped. `cache` is the folder in which facts of files are cached: None for that of
+    Its nodes are modules, classes, functions, settings and texts. The files are those that `read_documents`
+    reads. `cache` is the folder in which facts of files are cached: None for that of
     the user, False for none. A file that has not changed is not read again, and the graph equals that of a
     full reading. `progress` is called for each file. `client` is a Dask client
     (`kgot_lab.io.dask_workers.dask_client`). Its workers receive the bytes of files and need no folder; the
@@ -118,16 +114,18 @@ def extract_folder(
     folder = Path(folder).expanduser()
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder: give one with code, settings or prose ({_ENDINGS_TEXT})")
-    listing = _FolderListing(folder)
-    paths, name = sorted(listing.paths), folder.resolve().name
+    listed = list_files(folder)
+    refused = [Remark(file.name, file.refusal) for file in listed if file.refusal]
+    files_by_name = {file.name: file.path for file in listed if not file.refusal}
+    paths, name = list(files_by_name), folder.resolve().name
     module_paths = [path for path in paths if path.endswith(PYTHON_ENDINGS)]
     names = ModuleNames(module_paths, name if (folder / "__init__.py").is_file() else "")
     extraction_cache = None if cache is False else ExtractionCache(cache)
-    reader = _FactsReader(folder, names, extraction_cache, client)
+    reader = _FactsReader(files_by_name, names, extraction_cache, client)
     report = progress or (lambda *_: None)
     files = list(reader.read_files(paths, report))
     if not reader.read + reader.reused:
-        left_out = [*listing.skipped, *reader.skipped]
+        left_out = [*refused, *reader.skipped]
         reasons = "; ".join(map(str, left_out[:5])) or f"it holds no {_ENDINGS_TEXT}"
         raise BadInput(f"nothing in {folder} could be read ({reasons})")
     key = cache_key(name, *reader.keys)
@@ -137,7 +135,7 @@ def extract_folder(
         found = link_facts(files, names, name)
         if extraction_cache:
             extraction_cache.store_graph(key, found)
-    skipped = tuple(sorted((*listing.skipped, *reader.skipped), key=lambda each: each.path))
+    skipped = tuple(sorted((*refused, *reader.skipped), key=lambda each: each.path))
     return FolderGraph(
         found.graph,
         reader.read + reader.reused,
@@ -147,7 +145,6 @@ def extract_folder(
         tuple(Remark(file.path, file.remark) for file in files if file.remark),
         found.sites,
         found.resolved,
-        dict(sorted(listing.passed_over.items())),
     )
 
 
@@ -157,59 +154,20 @@ def folder_fingerprint(folder: Path) -> str:
     It covers the names, sizes, modification times and inodes of the files.
     """
     stamps = []
-    for path in sorted(_FolderListing(folder).paths):
+    for path, name, refusal in list_files(folder):
         with suppress(OSError):  # removed meanwhile
-            status = (folder / path).stat()
-            stamps.append(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}")
+            status = path.lstat() if refusal else path.stat()
+            stamps.append(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}")
     return cache_key(*stamps).hex()
-
-
-class _FolderListing:
-    """The files of a folder that are read, and those that are skipped."""
-
-    def __init__(self, folder: Path):
-        self.paths: list[str] = []
-        self.skipped: list[Remark] = []
-        self.passed_over: Counter[str] = Counter()
-        refused: list[OSError] = []
-        for parent, folders, files in os.walk(folder, onerror=refused.append):
-            inside = Path(parent).relative_to(folder)
-            for name in list(folders):
-                path = Path(parent, name)
-                skipped = name.startswith(".") or name in _IGNORED_FOLDERS or name.endswith(".egg-info")
-                if skipped or _contains_file(path, "pyvenv.cfg"):
-                    folders.remove(name)
-                elif path.is_symlink():
-                    folders.remove(name)
-                    self.skipped.append(Remark(_path_text(inside / name), "a link to a folder"))
-            for name in files:
-                ending = PurePosixPath(name).suffix.lower()
-                if name.startswith(".") or ending not in READ_ENDINGS:
-                    self.passed_over[ending] += not name.startswith(".")
-                elif Path(parent, name).is_symlink():
-                    self.skipped.append(Remark(_path_text(inside / name), "a link"))
-                else:
-                    self.paths.append(_path_text(inside / name))
-        for each in refused:
-            why = f"the folder cannot be opened ({each.strerror})"
-            self.skipped.append(Remark(_path_text(Path(each.filename).relative_to(folder)), why))
-
-
-def _contains_file(folder: Path, name: str) -> bool:
-    with suppress(OSError):
-        return (folder / name).exists()
-    return False
-
-
-def _path_text(path: Path) -> str:
-    return os.fsencode(path.as_posix()).decode("utf-8", "surrogateescape")
 
 
 class _FactsReader:
     """A reader of the facts of files, which takes them from the cache if the bytes are the same."""
 
-    def __init__(self, folder: Path, names: ModuleNames, cache: ExtractionCache | None, client: Any = None):
-        self.folder, self.names, self.kept, self.client = folder, names, cache, client
+    def __init__(
+        self, files: Mapping[str, Path], names: ModuleNames, cache: ExtractionCache | None, client: Any = None
+    ):
+        self.files, self.names, self.kept, self.client = files, names, cache, client
         threads = 1 if client is None else max(1, sum(client.nthreads().values()))
         self.lot = _BATCH_SIZE * min(threads, _MAX_THREADS)
         self.read = self.reused = 0
@@ -261,9 +219,9 @@ class _FactsReader:
                 yield FileFacts(path, "python", (file,))
 
     def _read_bytes(self, path: str) -> bytes | None:
-        limit = _MAX_FILE_BYTES[PurePosixPath(path).suffix.lower()]
+        limit = _MAX_FILE_BYTES.get(PurePosixPath(path).suffix.lower(), LARGEST_FILE)
         try:
-            return read_regular_file(self.folder / path, limit)
+            return read_regular_file(self.files[path], limit)
         except OSError as error:
             self.skipped.append(Remark(path, error.strerror or str(error)))
             return None

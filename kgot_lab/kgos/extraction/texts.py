@@ -5,20 +5,18 @@ Markdown: title, first paragraph, sections with their text, and the code and fil
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 import textwrap
-import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-import yaml
-
-from kgot_lab.errors import BadInput
+from kgot_lab.documents.structure import DATA_PARSERS, Section, front_matter, group_sections, read_sections
+from kgot_lab.documents.tables import record_blocks
 from kgot_lab.kgos.extraction.facts import PACKAGE, Definition, FileFacts, Reference
 
 # Markdown sections. Each is a definition with its text, so that it can be found and cited.
@@ -34,6 +32,7 @@ class _TextSpan(NamedTuple):
     text: str
     line: int
     end_line: int
+    subject: str = ""  # of a row of a table, which is a part of its own
 
 
 class _Section(NamedTuple):
@@ -58,9 +57,9 @@ def split_document(tokens: Sequence[Any], document: Definition, description: str
         heading, above = section.heading[:_MAX_NAME_CHARACTERS], section.above[:_MAX_NAME_CHARACTERS]
         title = document.name if first else f"{heading} ({above})"
         for part in _split_parts(spans):
-            id = _unique_id(f"{document.id}#{_slug(section.heading)}", ids)
-            counts[title] += 1
-            name = title if counts[title] == 1 else f"{title}, part {counts[title]}"
+            id = _unique_id(f"{document.id}#{_slug(part.subject or section.heading)}", ids)
+            counts[title] += not part.subject
+            name = part.subject or (title if counts[title] == 1 else f"{title}, part {counts[title]}")
             found.append(Definition(id, "section", name, part.line, part.end_line, document.id, part.text))
     return found
 
@@ -96,7 +95,9 @@ def _split_sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
             above.append((inside, heading))
         elif token.type in ("inline", "fence", "code_block") and (words := plain_text(token.content)):
             line, end = token.map or (0, 1)
-            section.said.append(_TextSpan(words, line + 1, end))
+            rows = _table_rows(token.content)
+            spans = [_TextSpan(row, line + 1, end, _row_subject(row)) for row in rows]
+            section.said.extend(spans or [_TextSpan(words, line + 1, end)])
     yield section
 
 
@@ -104,6 +105,11 @@ def _split_parts(spans: Sequence[_TextSpan]) -> Iterator[_TextSpan]:
     """Join texts and cut them at sentence ends into parts of bounded length."""
     part: _TextSpan | None = None
     for span in spans:
+        if span.subject:
+            yield from filter(None, [part])
+            yield span
+            part = None
+            continue
         for sentence in _SENTENCE_END.split(span.text):
             for piece in textwrap.wrap(sentence, _MAX_PART_CHARACTERS):
                 if part is not None and len(part.text) + 1 + len(piece) > _MAX_PART_CHARACTERS:
@@ -113,6 +119,22 @@ def _split_parts(spans: Sequence[_TextSpan]) -> Iterator[_TextSpan]:
                 part = _TextSpan(text, line, span.end_line)
     if part is not None:
         yield part
+
+
+def _table_rows(text: str) -> list[str]:
+    """Return the rows in the lines of a table, or none if the text is no table."""
+    lines = [line.strip() for line in text.split("\n")]
+    if not all(line.startswith("|") for line in lines):
+        return []
+    if any(line.count("|") > 1 for line in lines):
+        lines = [
+            line for section in read_sections(text, ".md", "") for line in section.text.split("\n") if line
+        ]
+    return [plain_text(line.removeprefix("| ")) for line in lines]
+
+
+def _row_subject(row: str) -> str:
+    return re.split(r"(?: \([^()]*\))?: ", row, maxsplit=1)[0][:_MAX_NAME_CHARACTERS]
 
 
 def _slug(heading: str) -> str:
@@ -144,7 +166,11 @@ def prose_facts(text: str, path: str) -> FileFacts:
     """
     from markdown_it import MarkdownIt
 
-    tokens = MarkdownIt("commonmark").parse(text)
+    lines = text.split("\n")
+    front, count = front_matter(lines)
+    said = [f"{'| ' if block.level or block.kind != 'heading' else '# '}{block.text}" for block in front]
+    lines[:count] = [*said, *[""] * (count - len(said))]
+    tokens = MarkdownIt("commonmark").parse("\n".join(lines))
     headings, first, references = [], "", dict[str, Reference]()
     heading = False
     for token in tokens:
@@ -152,7 +178,7 @@ def prose_facts(text: str, path: str) -> FileFacts:
         if token.type == "inline":
             if heading:
                 headings.append(plain_text(token.content))
-            elif not first:
+            elif not first and not token.content.startswith("|"):
                 first = plain_text(token.content)
         line = token.map[0] + 1 if token.map else 1
         if token.type in ("inline", "fence", "code_block"):
@@ -166,6 +192,21 @@ def prose_facts(text: str, path: str) -> FileFacts:
     remark = f"only its first {_MAX_SECTIONS:,} sections were kept" if len(sections) > _MAX_SECTIONS else ""
     definitions = (itself, *sections[:_MAX_SECTIONS])
     return FileFacts(path, "markdown", definitions, tuple(references.values()), remark)
+
+
+def section_facts(sections: Sequence[Section], path: str) -> FileFacts:
+    """Extract the facts of a text that is no Markdown, from its sections. No line numbers are known."""
+    title = sections[0].headings[0] if sections else PurePosixPath(path).stem
+    text = [f"# {title}"]
+    for section in sections:
+        headings = section.headings[1:]
+        text += [f"{'#' * min(len(headings) + 1, 6)} {headings[-1]}"] if headings else []
+        text.append(section.text)
+    facts = prose_facts("\n\n".join(text), path)
+    definitions = (replace(definition, line=1, end_line=1) for definition in facts.definitions)
+    references = (replace(reference, line=1) for reference in facts.references)
+    language = PurePosixPath(path).suffix[1:].lower() or "text"
+    return replace(facts, language=language, definitions=tuple(definitions), references=tuple(references))
 
 
 def _mentioned_names(token: object, path: str) -> Iterator[str]:
@@ -212,7 +253,7 @@ def settings_facts(text: str, path: str) -> FileFacts:
     Raises BadInput if it does not parse; the message gives the position.
     """
     form = PurePosixPath(path).suffix.lower()
-    documents = _PARSERS[form](text)
+    documents = DATA_PARSERS[form](text)
     whole = documents[0] if len(documents) == 1 else documents
     keys = list(map(str, whole)) if isinstance(whole, Mapping) else []
     description = f"{len(whole)} entries" if isinstance(whole, list) else "one value"
@@ -231,7 +272,9 @@ def settings_facts(text: str, path: str) -> FileFacts:
             place = ".".join(map(str, pointer))
             references.setdefault(target, Reference(path, "configures", target, lines.line_of(value), place))
     remark = f"only its first {_MAX_VALUES:,} values were looked at" if value_count > _MAX_VALUES else ""
-    return FileFacts(path, form[1:], (itself,), tuple(references.values()), remark)
+    records = group_sections(list(record_blocks(whole)), itself.name) if isinstance(whole, list) else []
+    sections = section_facts(records, path).definitions[1:]
+    return FileFacts(path, form[1:], (itself, *sections), tuple(references.values()), remark)
 
 
 def _named_targets(pointer: tuple[Any, ...], value: str) -> Iterator[str]:
@@ -286,68 +329,3 @@ class _LineIndex:
         """Return the first line that contains a value, or 1 if the text does not contain it literally."""
         position = self.text.find(value)
         return self.text.count("\n", 0, position) + 1 if position >= 0 else 1
-
-
-# --- parsers ---
-
-
-def _parse_json(text: str) -> list[Any]:
-    try:
-        return [json.loads(text)]
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data" and (rows := _parse_json_lines(text)) is not None:
-            return [rows]
-        raise BadInput(f"does not parse: {error.msg}, line {error.lineno}") from None
-    except RecursionError:
-        raise BadInput("does not parse: nested too deep") from None
-
-
-def _parse_json_lines(text: str) -> list[Any] | None:
-    """Parse one JSON value per line, or return None if a line is not JSON."""
-    try:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (ValueError, RecursionError):
-        return None
-
-
-def _parse_toml(text: str) -> list[Any]:
-    try:
-        return [tomllib.loads(text)]
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"does not parse: {error}") from None
-    except RecursionError:
-        raise BadInput("does not parse: nested too deep") from None
-
-
-class _UntaggedLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader, which ignores unknown tags and keeps the tagged value."""
-
-
-def _construct_untagged(loader: Any, _: str, node: yaml.Node) -> Any:
-    if isinstance(node, yaml.MappingNode):
-        return loader.construct_mapping(node)
-    is_list = isinstance(node, yaml.SequenceNode)
-    return loader.construct_sequence(node) if is_list else loader.construct_scalar(node)
-
-
-_UntaggedLoader.add_multi_constructor("", _construct_untagged)
-
-
-def _parse_yaml(text: str) -> list[Any]:
-    try:
-        return [each for each in yaml.load_all(text, _UntaggedLoader) if each is not None] or [None]
-    except yaml.MarkedYAMLError as error:
-        location = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise BadInput(f"does not parse: {error.problem or error.context}{location}") from None
-    except (yaml.YAMLError, ValueError, TypeError) as error:  # an invalid date, an unhashable key
-        raise BadInput(f"does not parse: {error}") from None
-    except RecursionError:
-        raise BadInput("does not parse: nested too deep") from None
-
-
-_PARSERS: Mapping[str, Callable[[str], list[Any]]] = {
-    ".json": _parse_json,
-    ".toml": _parse_toml,
-    ".yaml": _parse_yaml,
-    ".yml": _parse_yaml,
-}

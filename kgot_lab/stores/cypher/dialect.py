@@ -131,6 +131,18 @@ def _add_facts(facts: Sequence[Fact]) -> str:
     return "\n".join(lines)
 
 
+def _label_nodes(nodes: Sequence[Node]) -> str:
+    """Build the statement that merges nodes by id and adds their labels and properties."""
+    lines = []
+    for number, node in enumerate(nodes, start=1):
+        lines.append(f"MERGE (n{number} {{id: {cypher_literal(node.id)}}})")
+        labels = "".join(f":{cypher_name(label)}" for label in node.labels)
+        lines += [f"SET n{number}{labels}"] if labels else []
+        stored = to_stored_node(node.id, (), node.properties)
+        lines += [f"SET n{number} += {_map_literal(stored)}"] if node.properties else []
+    return "\n".join(lines)
+
+
 def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
     """Build the query for the edges around some names, one row per edge, nearest first.
 
@@ -184,6 +196,7 @@ CYPHER = Dialect(
     paths=cypher_path_query,
     node=_format_node,
     edge=_format_edge,
+    label=_label_nodes,
     constants=cypher_constants,
 )
 

@@ -302,6 +302,19 @@ def _add_facts(facts: Sequence[Fact]) -> str:
     return (deletion if replaced else "") + "INSERT DATA {\n  " + "\n  ".join(lines) + "\n}"
 
 
+def _label_nodes(nodes: Sequence[Node]) -> str:
+    """Build the statement that adds the labels of nodes, and their properties in place of the old ones."""
+    deletions, lines = [], []
+    for node in nodes:
+        triples = node_triples(node.id, node.labels, node.properties)
+        subject = format_term(triples[0][0])
+        lines.append(_format_statement(triples, subject))
+        replaced = dict.fromkeys(predicate for _, predicate, object in triples if isinstance(object, Literal))
+        deletions += [f"({subject} {format_term(predicate)})" for predicate in replaced]
+    deletion = f"DELETE {{ ?node ?name ?old }} WHERE {{ VALUES (?node ?name) {{ {' '.join(deletions)} }} ?node ?name ?old }} ;\n"
+    return (deletion if deletions else "") + "INSERT DATA {\n  " + "\n  ".join(lines) + "\n}"
+
+
 _NAME = f"""REPLACE(REPLACE(REPLACE(LCASE(REPLACE(STR(?node), "^{NAMESPACE}", "")), "%2e", "."), "(_|-|%5f)+", " "), "^ | $", "")"""
 _NAMED = f"?node a ?kind FILTER(?kind != rdf:Statement) BIND({_NAME} AS ?name) VALUES ?wanted {{ WANTED }} FILTER(CONTAINS(?name, ?wanted))"
 
@@ -386,6 +399,7 @@ SPARQL = Dialect(
     paths=sparql_path_query,
     node=_format_node,
     edge=_format_edge,
+    label=_label_nodes,
     constants=sparql_constants,
 )
 

@@ -6,7 +6,7 @@ const HAIR_EDGES = 1200; // from here on edges are thin lines without heads: wha
 /** The graph view: `data` as made by kgot_lab.viz.graph.view; `tell` sends a message to Python, or is null on a page of its own. */
 function graphView(root, data, tell) {
   const kept = tell ? null : keptGroups(data);
-  const state = { data, picked: "", from: "", way: [], hiddenKinds: new Set(), cy: null, table: false, fitted: "" };
+  const state = { data, picked: "", from: "", way: [], hiddenKinds: new Set(data.hidden ?? []), cy: null, table: false, fitted: "" };
   const said = announcer();
   const hover = make("div", { class: "kl-hover", hidden: true });
   const canvas = make("div", { class: "kl-canvas" });
@@ -134,6 +134,7 @@ function graphView(root, data, tell) {
     if (!state.hiddenKinds.delete(label)) state.hiddenKinds.add(label);
     legend();
     hideKinds();
+    if (state.cy) arrange(); // lines that were hidden have no place for their words yet
     say(state.hiddenKinds.has(label) ? `${label || "no label"} hidden` : `${label || "no label"} shown`);
   }
 

@@ -74,13 +74,14 @@ const meeting = (a, b) => Math.abs(a.x - b.x) < a.half.x + b.half.x - 1 && Math.
 
 /** Take the words that lie on something out of sight until one points there: less important ones first; boxes are in pixels of the plan. */
 function uncrowd(cy, plan) {
-  const discs = cy.nodes().map((node) => ({ id: node.id(), ...node.position(), half: { x: node.data("size") / 2, y: node.data("size") / 2 } }));
+  const [nodes, edges] = [cy.nodes(":visible"), cy.edges(":visible")];
+  const discs = nodes.map((node) => ({ id: node.id(), ...node.position(), half: { x: node.data("size") / 2, y: node.data("size") / 2 } }));
   const kept = [];
   const bears = (node) => !node.data("marked") && node.connectedEdges().some((edge) => FREE_MARKS.has(edge.data("marked"))); // an end of what an answer rests on
-  const ranks = new Map(cy.nodes().map((node) => [node.id(), FREE_MARKS.has(node.data("marked")) ? 3 : bears(node) ? 2 : node.data("marked") ? 1 : 0]));
+  const ranks = new Map(nodes.map((node) => [node.id(), FREE_MARKS.has(node.data("marked")) ? 3 : bears(node) ? 2 : node.data("marked") ? 1 : 0]));
   const important = (one, other) => ranks.get(other.id()) - ranks.get(one.id()) || other.data("size") - one.data("size");
   cy.batch(() => {
-    for (const node of cy.nodes().sort(important)) {
+    for (const node of nodes.sort(important)) {
       const at = node.position();
       const box = { x: at.x + node.data("bx"), y: at.y + node.data("by"), half: halfBox(node.data("caption"), plan.name) };
       const rank = ranks.get(node.id());
@@ -89,7 +90,7 @@ function uncrowd(cy, plan) {
       node.toggleClass("quiet", !isFree);
       if (isFree) kept.push(box);
     }
-    for (const edge of cy.edges().sort((one, other) => Boolean(other.data("marked")) - Boolean(one.data("marked")))) {
+    for (const edge of edges.sort((one, other) => Boolean(other.data("marked")) - Boolean(one.data("marked")))) {
       const at = edge.midpoint();
       const box = { x: at.x + (edge.scratch("wx") ?? 0), y: at.y + (edge.scratch("wy") ?? 0), half: halfBox(edge.data("caption"), plan.word) };
       const isFree = FREE_MARKS.has(edge.data("marked")) || ((edge.data("worded") || edge.data("marked")) && !kept.some((other) => meeting(box, other)) && !discs.some((disc) => meeting(box, disc)));
@@ -163,6 +164,7 @@ function placeLines(cy, edges, ends, place) {
   edges.forEach((edge, n) => {
     if (!edge.at || isPlain(edge) || drawn[n].connectedNodes(".moved").length) return;
     const [middle, wanted] = [drawn[n].midpoint(), place({ x: edge.at[0], y: edge.at[1] })];
+    if (!middle) return; // one of its ends is hidden
     drawn[n].scratch({ wx: wanted.x - middle.x, wy: wanted.y - middle.y });
     drawn[n].style({ "text-margin-x": wanted.x - middle.x, "text-margin-y": wanted.y - middle.y });
   });

@@ -21,7 +21,7 @@ from kgot_lab.viz.graph.collapse import (
     reveal_nodes,
 )
 from kgot_lab.viz.graph.marks import Highlight, MarkedGraph, Point, mark_graph, path_edges, shortest_path
-from kgot_lab.viz.graph.scene import MAX_PLANNED_NODES
+from kgot_lab.viz.graph.scene import MAX_PLANNED_NODES, drawing_plan, view_scene
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view_data import EMPTY_ID, group_views, view_data
 from kgot_lab.viz.live import Live, LiveOutput, is_for_pages
@@ -171,15 +171,17 @@ class GraphView(LiveOutput):
         height: int,
         most: int,
         arrows: bool = True,
+        hidden: Collection[str] = (),
     ) -> None:
-        self._marks, self._positions, self._arrows = marks, positions, arrows
+        self._marks, self._positions, self._arrows, self._hidden = marks, positions, arrows, hidden
         self.picture, self.picked = picture, ""  # `picked` is the id of the node that was clicked last
         self.view: View = collapse_graph(marks.graph, most, marked=marks.edges)
         if self.view.communities:
             changed = sorted(marks.touched, key=lambda id: (id not in marks.nodes, *self._degree_order(id)))
             self.view = reveal_nodes(self.view, changed[: most // 2])
         self._placed: Mapping[str, Point] = {}  # positions of what a view with groups draws
-        self.live = Live(picture, {"view": "graph", **self._data(), "height": height}, self._handle_message)
+        data = {"view": "graph", **self._data(), "height": height, "hidden": list(hidden)}
+        self.live = Live(picture, data, self._handle_message)
 
     @property
     def graph(self) -> PropertyGraph:
@@ -231,7 +233,12 @@ class GraphView(LiveOutput):
             self._placed = {node["id"]: (node["x"], node["y"]) for node in data["nodes"]}
             return data
         is_as_pictured = not self.view.communities and len(self.view.nodes) == self.picture.nodes
-        plan = self.picture.scene.plan if is_as_pictured else None
+        plan = self.picture.scene.plan if is_as_pictured or self._hidden else None
+        if plan and self._hidden:  # what is not hidden stays as in the picture
+            scene = view_scene(self.view, self._marks)
+            whole = drawing_plan(scene, plan.area, positions=self._positions)
+            nodes, edges = {**whole.nodes, **plan.nodes}, {**whole.edges, **plan.edges}
+            plan = replace(whole, nodes=nodes, edges=edges, notes=plan.notes)
         return view_data(self.view, self._marks, self._positions, plan)
 
     def _handle_message(self, message: Mapping[str, Json]) -> Json:
@@ -344,6 +351,7 @@ def show_graph(
     height: int = 460,
     most: int = MAX_PLANNED_NODES,
     arrows: bool | None = None,
+    hidden: Collection[str] = (),
 ) -> GraphView:
     """Show a graph as a static picture, and as a live view where a kernel runs.
 
@@ -354,7 +362,10 @@ def show_graph(
 
     A graph of more than `most` nodes is drawn as communities, which can be opened. Up to 150 items, nearly
     all names fit. With a higher `most`, more nodes are drawn individually, and their names appear on zooming
-    in. The edges of an undirected NetworkX graph have no arrows unless `arrows` is true; no edges have arrows
+    in. Nodes whose first label is `hidden` are not in the picture. A button of the live view shows them, if
+    there are no more than `most` nodes with them.
+
+    The edges of an undirected NetworkX graph have no arrows unless `arrows` is true; no edges have arrows
     if it is false.
 
     Raises BadInput or UnknownName if a path is not in the graph, or if a run has no answer.
@@ -363,15 +374,20 @@ def show_graph(
     graph = as_graph(graph)
     require_count(height, 1, "height", "it is in pixels")
     require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
+    drawn = graph
+    if hidden:
+        drawn = graph.subgraph(node.id for node in graph.nodes if not {*node.labels[:1]} & {*hidden})
+        graph = graph if len(graph) <= most else drawn
     marks = mark_graph(graph, highlight)
     picture_height = min(max(height + DRAWING_MARGIN, MIN_HEIGHT), MAX_HEIGHT)
     picture = svg(
-        graph,
+        drawn,
         limit=MAX_PICTURE_NODES,
         height=picture_height,
         highlight=highlight,
         positions=positions,
+        labels=marks.labels,
         arrows=arrows,
     )
     places = picture.positions if len(marks.graph) <= MAX_PICTURE_NODES else positions or {}
-    return GraphView(marks, picture, places, height=height, most=most, arrows=arrows)
+    return GraphView(marks, picture, places, height=height, most=most, arrows=arrows, hidden=hidden)

@@ -233,7 +233,7 @@ def run_data(
         "grounds": run_facts(events, texts.number),
         "answer": answer.text if answer else "",
         "forced": bool(answer and answer.forced),
-        "why_guess": answer.guess_reason if answer else "",
+        "why_guess": answer.remark.removeprefix("a guess: ") if answer else "",
         "finished": answer is not None,
         "texts": list(texts.numbers),
         **graphs.data(),

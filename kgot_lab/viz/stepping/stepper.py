@@ -245,8 +245,7 @@ def _summary_lines(events: Sequence[Event]) -> Iterator[SummaryLine]:
         yield SummaryLine(f"… and {len(steps) - MAX_STEPS_SHOWN} more steps")
     ending = f"The run stops at event {len(events) - 1}, before an answer."
     if answer := next((event for event in events if isinstance(event, Answered)), None):
-        guess_note = f" (a guess: {answer.guess_reason})" if answer.forced else ""
-        ending = f"Answer: {answer.text}{guess_note}"
+        ending = f"Answer: {answer.shown_text}" + (f" ({answer.remark})" if answer.remark else "")
     yield from _strong_lines(ending)
 
 

@@ -155,7 +155,7 @@ def test_what_cannot_be_read_is_named_once_and_the_rest_goes_on(shop):
     os.mkfifo(shop / "pipe.py")
     found = extract_folder(shop, cache=False)
     said = {remark.path: remark.reason for remark in found.skipped}
-    unread = "bad.json bad.toml bad.yaml broken.py gone.py huge.json loop pipe.py wrong.py"
+    unread = ".hidden bad.json bad.toml bad.yaml broken.py gone.py huge.json loop pipe.py wrong.py"
     assert sorted(said) == unread.split()
     reasons = {"broken.py": "line 1", "bad.json": "line 1", "huge.json": "larger than", "loop": "link"}
     for name, why in reasons.items():
@@ -202,6 +202,6 @@ def test_a_generated_file_of_fifty_thousand_lines_is_read(tmp_path):
 
 @pytest.mark.parametrize("inside", ["nothing", "."])
 def test_a_folder_without_anything_to_read_is_refused(tmp_path, inside):
-    (tmp_path / "picture.png").write_bytes(b"x")
+    (tmp_path / "picture.png").write_bytes(b"\0\1\2" * 9)
     with pytest.raises(BadInput, match=r"\.py"):
         extract_folder(tmp_path / inside, cache=False)

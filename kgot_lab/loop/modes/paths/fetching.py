@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.insert import call_tool, search_call, search_tool, write_statement
 from kgot_lab.loop.modes.paths.mentions import (
+    ENTITY,
     GraphSentence,
     group_by_passage,
     mention_facts,
@@ -20,15 +22,17 @@ from kgot_lab.loop.modes.paths.mentions import (
     sentence_edges,
     similar_titles,
     titled_line,
+    typed_nodes,
 )
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, load_facts, name_facts, with_spaces
 from kgot_lab.loop.render import join_lines
 from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
 from kgot_lab.memory.extraction import SourcedSentence, facts_prompt, grounded_facts, split_grounded
+from kgot_lab.retrieval.entities import EntityFinder
 from kgot_lab.retrieval.entity_linking import capitalised_names, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import SentenceRules
-from kgot_lab.types import Document
+from kgot_lab.types import Document, Node
 
 _MAX_TITLES = 12  # maximum names found for a question, and titles loaded
 _MAX_HOPS = 2  # steps from those titles, as many as entity-linked search takes
@@ -152,12 +156,30 @@ def fetch(run: RunContext, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned
     links = run.limits.links
     titles = [*walk.standing, *map(passage_title, documents)] if "titles" in links else []
     near = similar_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
-    for sentences in group_by_passage(new).values():
-        facts = mention_facts(sentences, titles, near, runs="names" in links, parts=run.limits.finds_parts)
-        yield from _write(run, run.store.dialect.add(facts), str(call))
+    finder = _find_entities(walk, new) if "entities" in links else None
+    options: Any = {"finder": finder, "runs": "names" in links, "parts": run.limits.finds_parts}
+    passages = [
+        mention_facts(sentences, titles, near, **options) for sentences in group_by_passage(new).values()
+    ]
+    if finder and new:
+        facts = [fact for passage in passages for fact in passage]
+        nodes = typed_nodes(facts, walk.standing, finder.aliases)
+        walk.entities |= {node.id for node in nodes if node.labels == (ENTITY,)}
+        yield from _write(run, run.store.dialect.label(nodes), str(call))
+    for passage in passages:
+        yield from _write(run, run.store.dialect.add(passage), str(call))
     for document in documents:
         load_sentences(run, walk, passage_title(document))
     return returned
+
+
+def _find_entities(walk: PathWalk, new: Iterable[GraphSentence]) -> EntityFinder:
+    """Find the entities in the sentences that were fetched before and now.
+
+    A spelling that is in the graph stays the usual one.
+    """
+    texts = (sentence.text for sentence in (*walk.sentences.values(), *new))
+    return EntityFinder(texts, [*walk.standing, *walk.entities])
 
 
 def _sentence_rules(run: RunContext) -> SentenceRules:
@@ -175,7 +197,7 @@ def _write(run: RunContext, statement: str, source: str) -> Steps[None]:
         yield run.record(Wrote, statement=statement, diff=diff, source=source)
 
 
-def write_path_facts(run: RunContext, best: PathAnswer) -> Steps[None]:
+def write_path_facts(run: RunContext, walk: PathWalk, best: PathAnswer) -> Steps[None]:
     """Extract facts from the sentences of the chosen paths and write those that a sentence states."""
     read = [sentence for route in best.routes for sentence in route.sentences]
     pieces = {s.place: SourcedSentence(s.text, s.title, s.source, s.number) for s in read}
@@ -196,6 +218,10 @@ def write_path_facts(run: RunContext, best: PathAnswer) -> Steps[None]:
         yield run.record(Refused, statement=statement, reason="no sentence says this", writing=True)
     if grounded:
         source = str(run.state.calls[-1]) if run.state.calls else ""
+        ends = dict.fromkeys(end for fact, _ in grounded for end in (fact.subject, fact.object))
+        new = [Node(end, (ENTITY,)) for end in ends if end not in walk.entities and end not in walk.standing]
+        if new and "entities" in run.limits.links:
+            yield from _write(run, run.store.dialect.label(new), source)
         yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
 
 

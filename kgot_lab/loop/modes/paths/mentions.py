@@ -14,18 +14,18 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph.changes import Support, support_properties, supports_of
+from kgot_lab.retrieval.entities import EntityFinder
 from kgot_lab.retrieval.entity_linking import CAPITALISED_RUN, NameIndex, capitalised_names, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.words import (
     LEADING_STOP_WORDS,
     SentenceRules,
-    blocks,
     content_words,
     normalise_nfc,
-    sentences,
+    text_sentences,
 )
-from kgot_lab.types import Document, Edge, Triple
+from kgot_lab.types import Document, Edge, Node, Triple
 
 _MAX_NAMES = 8  # names of a sentence
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -66,7 +66,7 @@ def passage_title(document: Document) -> str:
 
 
 def new_sentences(
-    documents: Iterable[Document], store: Store, rules: SentenceRules = "any script"
+    documents: Iterable[Document], store: Store | None, rules: SentenceRules = "any script"
 ) -> list[GraphSentence]:
     """Split passages into sentences and return those that the graph does not hold yet.
 
@@ -78,26 +78,17 @@ def new_sentences(
     for document in documents:
         title = passage_title(document)
         if title not in known:
-            edges = sentence_edges(title, store)
+            edges = sentence_edges(title, store) if store else ()
             known[title] = {support for edge in edges for support in supports_of(edge.properties)}
             # some before it may have been retracted
             last_number[title] = max((_sentence_number(edge.target) for edge in edges), default=0)
-        for number, text in enumerate(_split_sentences(document.text, rules)):
+        for number, text in enumerate(text_sentences(document.text, rules, paragraphs=True)):
             if text and Support(document.id, text) not in known[title]:
                 known[title].add(Support(document.id, text))
                 last_number[title] += 1
                 node = sentence_node(title, last_number[title])
                 new.append(GraphSentence(node, title, text, document.id, number))
     return new
-
-
-def _split_sentences(text: str, rules: SentenceRules) -> Iterator[str]:
-    """Yield the sentences of a text, each on one line.
-
-    A heading, a list item or a table row is one or more sentences of its own.
-    """
-    for block in blocks(text) if rules == "any script" else [text]:
-        yield from (" ".join(piece.split()) for piece in sentences(block, rules))
 
 
 def sentence_node(title: str, number: int) -> str:
@@ -131,29 +122,56 @@ def mention_facts(
     titles: Sequence[str],
     near: Mapping[str, str] = _NONE,
     *,
+    finder: EntityFinder | None = None,
     runs: bool = True,
     parts: bool = True,
 ) -> list[Fact]:
     """Return the facts of some sentences: a title says a sentence, and a sentence mentions names.
 
-    `titles` are names to look for. A name is another title that occurs in the sentence or, with `runs`, a
-    sequence of capitalised words. A name that matches a title is replaced by that title. With `parts`, a
-    sequence is also split at "in", "on" and "and", and a year after it is dropped. `near` maps the node of a
-    sentence to a title that it is taken to mention implicitly.
+    `titles` are names to look for. A name is another title that occurs in the sentence, an entity that
+    `finder` finds in it, or, without one and with `runs`, a sequence of capitalised words. A name that matches
+    a title is replaced by that title. With `parts`, a sequence is also split at "in", "on" and "and", and a
+    year after it is dropped. `near` maps the node of a sentence to a title that it is taken to mention
+    implicitly.
     """
     title_index = NameIndex(Document(title, "", title) for title in dict.fromkeys(titles))
     facts: list[Fact] = []
     for sentence in sentences:
         support = support_properties([Support(sentence.source, sentence.text)])
         facts.append((Triple(sentence.title, SAYS_SENTENCE, sentence.place), support))
-        found_names = dict.fromkeys(_find_names(sentence.text, title_index, runs, parts))
+        entities = finder.find(sentence.text) if finder else None
+        found_names = dict.fromkeys(_find_names(sentence.text, title_index, runs, parts, entities))
         names = [name for name in found_names if name not in (sentence.title, sentence.place)][:_MAX_NAMES]
         names += [name for name in [near.get(sentence.place, "")] if name and name not in names]
         facts += [(Triple(sentence.place, MENTIONS_NAME, name), support) for name in names]
     return facts
 
 
-def _find_names(text: str, titles: NameIndex, runs: bool, parts: bool) -> Iterator[str]:
+DOCUMENT, SENTENCE, ENTITY = "Document", "Sentence", "Entity"
+
+
+def typed_nodes(
+    facts: Iterable[Fact], documents: Iterable[str], aliases: Mapping[str, Sequence[str]]
+) -> list[Node]:
+    """Return the nodes of `mention_facts` with their labels: Document, Sentence or Entity.
+
+    `documents` are the titles. An entity that was spelled in several ways has the other spellings as `aliases`.
+    """
+    labels: dict[str, str] = {}
+    for triple, _ in facts:
+        ends = (DOCUMENT, SENTENCE) if triple.relation == SAYS_SENTENCE else (SENTENCE, ENTITY)
+        for id, label in zip((triple.subject, triple.object), ends, strict=True):
+            labels.setdefault(id, label)
+    labels |= dict.fromkeys(labels.keys() & set(documents), DOCUMENT)
+    return [
+        Node(id, (label,), {"aliases": list(aliases[id])} if id in aliases else {})
+        for id, label in labels.items()
+    ]
+
+
+def _find_names(
+    text: str, titles: NameIndex, runs: bool, parts: bool, entities: Sequence[str] | None = None
+) -> Iterator[str]:
     """Yield the names in a sentence.
 
     Titles come first, as they are spelled, then sequences of capitalised words that are not titles, then the
@@ -162,6 +180,9 @@ def _find_names(text: str, titles: NameIndex, runs: bool, parts: bool) -> Iterat
     mentioned = titles.find_names(text)
     for name in mentioned:
         yield from titles[name]
+    for entity in entities or ():
+        yield from _resolve_name(entity, titles, mentioned, least=1)
+    runs = runs and entities is None
     parts_found: list[str] = []
     for run in CAPITALISED_RUN.finditer(normalise_nfc(text)) if runs else ():
         name = _without_opener(run.group())
@@ -183,7 +204,7 @@ def _without_opener(run: str) -> str:
     return " ".join(dropwhile(lambda word: normalise_name(word) in LEADING_STOP_WORDS, words))
 
 
-def _resolve_name(name: str, titles: NameIndex, mentioned: Sequence[str]) -> Iterator[str]:
+def _resolve_name(name: str, titles: NameIndex, mentioned: Sequence[str], least: int = 3) -> Iterator[str]:
     """Yield a name as the graph spells it.
 
     These are the titles with that name, or else the name itself if it is long enough and not part of a title
@@ -193,7 +214,7 @@ def _resolve_name(name: str, titles: NameIndex, mentioned: Sequence[str]) -> Ite
     is_part = any(f" {key} " in f" {title} " for title in mentioned)
     if titles[key]:
         yield from titles[key]
-    elif key and 2 < len(name) <= _MAX_NAME_LENGTH and not is_part:
+    elif key and least <= len(name) <= _MAX_NAME_LENGTH and not is_part:
         yield name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
@@ -9,6 +10,7 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadReply, NotInstalled
 from kgot_lab.graph.changes import supports_of
+from kgot_lab.loop.answer_check import check_answer
 from kgot_lab.loop.events import Answered, Chose, Forced, Parsed, Refused, Voted
 from kgot_lab.loop.evidence import passage_ids
 from kgot_lab.loop.insert import search_call, search_tool
@@ -24,7 +26,7 @@ from kgot_lab.loop.modes.paths.fetching import (
     next_searches,
     write_path_facts,
 )
-from kgot_lab.loop.modes.paths.mentions import sentence_edges
+from kgot_lab.loop.modes.paths.mentions import GraphSentence, relevance_scores, sentence_edges
 from kgot_lab.loop.modes.paths.question_form import (
     classify_question,
     comparison_candidates,
@@ -32,6 +34,7 @@ from kgot_lab.loop.modes.paths.question_form import (
     has_all_choices,
     hop_subjects,
     hops_prompt,
+    offered_choices,
     parse_hops,
 )
 from kgot_lab.loop.modes.paths.reading import (
@@ -46,6 +49,7 @@ from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, lowest
 from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
 from kgot_lab.stores.embedded_store import fact_of
+from kgot_lab.text.words import contains_words
 from kgot_lab.types import Edge
 
 # Decomposed questions: hop by hop along a chain, or two compared things that are asked about separately.
@@ -59,7 +63,7 @@ def answer_hops(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | None]:
     prompt = hops_prompt(run.state.question)
     options = CallOptions("hops", temperature=run.limits.temperature)
     reply = yield from ask_reply(run, "hops", prompt.messages, options)
-    hops = parse_hops(reply.text)
+    hops = parse_hops(reply.text, run.state.question if run.limits.check_answers else "")
     answers: list[str] = []
     routes: list[Route] = []
     read: list[PathAnswer] = []
@@ -76,7 +80,8 @@ def answer_hops(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | None]:
         return None
     problem = rejection_reason(run.state.question, answers[-1], routes[-1].text)
     yield run.record(Parsed, text=answers[-1], problem=problem)
-    return PathAnswer(answers[-1], tuple(dict.fromkeys(routes)), lowest_likelihood(read), problem)
+    chain = tuple(dict.fromkeys(routes))
+    return PathAnswer(answers[-1], chain, lowest_likelihood(read), problem, evidence=_joined_evidence(read))
 
 
 def answer_comparison(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | None]:
@@ -85,8 +90,8 @@ def answer_comparison(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | Non
     Returns None if the question compares other things as well.
     """
     question = run.state.question
-    things = comparison_candidates(question, walk.titles_in(question))
-    if len(things) != 2 or not has_all_choices(question, things):
+    things = _compared_things(walk, question)
+    if len(things) != 2:
         return None
     prompt = comparison_prompt(question)
     options = CallOptions("compared", temperature=run.limits.temperature)
@@ -113,7 +118,24 @@ def answer_comparison(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | Non
     if not answer:
         return None
     yield run.record(Parsed, text=answer)
-    return PathAnswer(answer, tuple(dict.fromkeys(routes)), lowest_likelihood(read), computed=True)
+    evidence = _joined_evidence(read)
+    chain = tuple(dict.fromkeys(routes))
+    return PathAnswer(answer, chain, lowest_likelihood(read), computed=True, evidence=evidence)
+
+
+def _compared_things(walk: PathWalk, question: str) -> list[str]:
+    """Return the things that a question compares: titles, or else two things that sentences mention."""
+    things = comparison_candidates(question, walk.titles_in(question))
+    if len(things) == 2 and has_all_choices(question, things):
+        return things
+    sentences = list(map(str, walk.sentences.values()))
+    offered = [name for name in offered_choices(question) if any(contains_words(name, s) for s in sentences)]
+    return offered if len(offered) == 2 and not things else []
+
+
+def _joined_evidence(read: Iterable[PathAnswer]) -> tuple[GraphSentence, ...]:
+    """Return the evidence of several answers, in order and without repeats."""
+    return tuple(dict.fromkeys(sentence for answer in read for sentence in answer.evidence))
 
 
 def _answer_about(run: RunContext, walk: PathWalk, name: str, question: str) -> Steps[PathAnswer | None]:
@@ -130,9 +152,10 @@ def _answer_about(run: RunContext, walk: PathWalk, name: str, question: str) -> 
             yield from fetch(run, walk, call)
             title = walk.title_for(name)
     if title is None:
-        return None
-    scores, routes = yield from read_routes(run, walk, question, [title])
-    own_route = next((route for route in routes if not route.end), None)
+        scores, own_route = _mention_route(walk, name, question)
+    else:
+        scores, routes = yield from read_routes(run, walk, question, [title])
+        own_route = next((route for route in routes if not route.end), None)
     if own_route is None:
         return None
     path = own_route.within_budget(3 * run.limits.path_tokens // 4, scores)
@@ -176,9 +199,23 @@ def answer_by_paths(run: RunContext) -> Steps[None]:
         for call in calls:
             yield from fetch(run, walk, call)
     best = walk.best
-    if best is not None and not best.problem and run.limits.typed_facts:
-        yield from write_path_facts(run, best)
+    if best is not None and not best.problem and not best.is_refuted and run.limits.typed_facts:
+        yield from write_path_facts(run, walk, best)
     yield from _conclude(run, best)
+
+
+def _check(run: RunContext, answer: PathAnswer) -> Steps[PathAnswer]:
+    """Return an answer with the check of its evidence, unless it was rejected or has no sentences."""
+    if not run.limits.check_answers or answer.problem or not answer.evidence:
+        return answer
+    texts = list(map(str, answer.evidence))
+    return replace(answer, check=(yield from check_answer(run, answer.text, texts, answer.likelihood)))
+
+
+def _add_answer(run: RunContext, walk: PathWalk, answer: PathAnswer) -> Steps[bool]:
+    """Note an answer with the check of its evidence, and return whether reading may stop."""
+    walk.answered.append((yield from _check(run, answer)))
+    return walk.is_sure(run.limits.sure)
 
 
 @cache
@@ -193,6 +230,13 @@ def _minilm() -> Embedder | None:
         return None
 
 
+def _mention_route(walk: PathWalk, name: str, question: str) -> tuple[dict[str, float], Route | None]:
+    """Return the relevance scores of the sentences that mention a name, and the route of them, if any."""
+    naming = [sentence for sentence in walk.sentences.values() if contains_words(name, str(sentence))]
+    scores = relevance_scores(question, naming, walk.embedder)
+    return scores, Route(name, "", "", 0.0, tuple(naming)) if naming else None
+
+
 def _vote_fields(choice: str, reason: str) -> dict[str, object]:
     return {"choice": choice, "inserts": 0, "retrieves": 0, "invalid": 0, "possible": 0, "reasons": (reason,)}
 
@@ -204,31 +248,38 @@ def _read_routes(run: RunContext, walk: PathWalk) -> Steps[None]:
     """
     question, limits, form = run.state.question, run.limits, classify_question(run.state.question)
     if form != "open" and limits.comparisons and not walk.answered:
-        if (compared := (yield from answer_comparison(run, walk))) is not None:
-            walk.answered.append(compared)
-        if walk.is_sure(limits.sure):
+        compared = yield from answer_comparison(run, walk)
+        if compared is not None and (yield from _add_answer(run, walk, compared)):
             return
     scores, routes = yield from read_routes(run, walk, question, walk.starts)
-    things = comparison_candidates(question, walk.titles_in(question)) if form == "choice" else []
-    things = things if has_all_choices(question, things) else []
+    things = _compared_things(walk, question) if form == "choice" else []
+    if limits.check_answers and limits.wide_tokens and form == "open" and not walk.answered:
+        # a wrong answer of many sentences is found by its check, so they may be read first
+        if (yield from _add_answer(run, walk, (yield from read_widely(run, walk, scores)))):
+            return
+        chained = (yield from answer_hops(run, walk)) if limits.hops else None
+        if chained is not None and (yield from _add_answer(run, walk, chained)):
+            return
+        walk.split = True
     shortened = (route.within_budget(limits.path_tokens, scores) for route in routes)
     unread = [route for route in shortened if route.text not in walk.read]
     for route in unread[: limits.paths]:
         walk.read.add(route.text)
         read = yield from read_path(run, question, (route,), things=things)
-        walk.answered.append(replace(read, trust=_LATER_TRUST if walk.answered else 1.0))
-        if walk.is_sure(limits.sure):
+        read = replace(read, trust=_LATER_TRUST if walk.answered else 1.0)
+        if (yield from _add_answer(run, walk, read)):
             return
         if form == "open" and not walk.split:
             walk.split = True
-            if limits.hops and (chained := (yield from answer_hops(run, walk))) is not None:
-                walk.answered.append(chained)
-            if limits.wide_tokens and not walk.is_sure(limits.sure):
-                walk.answered.append(replace((yield from read_widely(run, walk, scores)), trust=_WIDE_TRUST))
-            if walk.is_sure(limits.sure):
+            chained = (yield from answer_hops(run, walk)) if limits.hops else None
+            if chained is not None and (yield from _add_answer(run, walk, chained)):
                 return
+            if limits.wide_tokens:
+                wide = replace((yield from read_widely(run, walk, scores)), trust=_WIDE_TRUST)
+                if (yield from _add_answer(run, walk, wide)):
+                    return
     if not limits.paths and not walk.answered:
-        walk.answered.append((yield from read_widely(run, walk, scores, things)))
+        yield from _add_answer(run, walk, (yield from read_widely(run, walk, scores, things)))
 
 
 def _conclude(run: RunContext, best: PathAnswer | None) -> Steps[None]:
@@ -238,15 +289,27 @@ def _conclude(run: RunContext, best: PathAnswer | None) -> Steps[None]:
         answer, likelihood = yield from ask_short_answer(run, "guess", answer_prompt(run.state.question, ""))
         if not answer:
             raise BadReply("the model gave an empty answer; try another model, or another preset", answer)
-        yield run.record(Answered, text=answer, forced=True, likelihood=likelihood)
+        outcome = "not in the sources" if run.limits.check_answers else "unsure"
+        yield run.record(Answered, text=answer, forced=True, likelihood=likelihood, outcome=outcome)
+        return
+    if run.limits.check_answers and is_no_answer(best.text):
+        missing = "what was read does not say it"
+        outcome = "not in the sources"
+        yield run.record(Answered, text=best.text, forced=True, outcome=outcome, missing=missing)
         return
     narrow = run.limits.finds_parts and not best.computed and not best.problem
     routes = [route.supporting_part(best.text) if narrow else route for route in best.routes]
+    if best.evidence:
+        routes = [replace(routes[0], sentences=best.evidence)] if routes[0].facts == () else routes
     edges = list({edge.identity: edge for route in routes for edge in _route_edges(run, route)}.values())
     supports = tuple(supports_of(edge.properties) for edge in edges)
     cited = {"evidence": tuple(map(fact_of, edges)), "passages": passage_ids(supports), "supports": supports}
-    forced, likelihood = bool(best.problem), best.likelihood
-    yield run.record(Answered, text=best.text, forced=forced, likelihood=likelihood, **cited)
+    outcome, missing = "unsure" if best.problem else "supported", best.problem
+    if best.check is not None:
+        outcome, missing = best.check.outcome, best.check.missing
+    judged = {"forced": outcome != "supported", "outcome": outcome, "missing": missing}
+    judged = judged if run.limits.check_answers else {"forced": bool(best.problem)}
+    yield run.record(Answered, text=best.text, likelihood=best.likelihood, **judged, **cited)
 
 
 def _route_edges(run: RunContext, route: Route) -> list[Edge]:

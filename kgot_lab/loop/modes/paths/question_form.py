@@ -8,7 +8,7 @@ from typing import Literal
 
 from kgot_lab.loop.modes.paths.values import strip_markers
 from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, title_name
-from kgot_lab.text.words import name_tokens
+from kgot_lab.text.words import name_tokens, same_answer
 from kgot_lab.types import Message, Prompt
 
 Form = Literal["open", "yes or no", "choice"]
@@ -131,6 +131,23 @@ def comparison_candidates(question: str, titles: Sequence[str]) -> list[str]:
     return [title for title in titles if not _is_common_word(question, title)]
 
 
+_OFFERED = re.compile(
+    rf"(?:^|[,:]|\b(?:of|between|is|are|was|were|did|does|do|has|had)\b)\s*{_ARTICLES}"
+    rf"(?P<one>[^,:?]+?),?\s+(?:or|and)\s+{_ARTICLES}(?P<two>[^,:?]+?)\s*\?*$",
+    re.I,
+)
+
+
+def offered_choices(question: str) -> list[str]:
+    """Return the two things that a question ends with, without their articles.
+
+    "Which was bought first, the lathe or the saw?" offers lathe and saw. Returns an empty list if it ends
+    otherwise.
+    """
+    match = _OFFERED.search(question.strip())
+    return [match["one"].strip(), match["two"].strip()] if match else []
+
+
 def mask_names(question: str, things: Sequence[str]) -> str:
     """Replace the things that a question names by `§0`, `§1`.
 
@@ -244,14 +261,19 @@ def hops_prompt(question: str) -> Prompt:
     return Prompt(messages, None, 0.0, 0, _REPLY_TOKENS)
 
 
-def parse_hops(reply: str) -> list[str]:
+_IDENTITY_HOP = re.compile(r"\W*(?:who|what|which)\s+(?:is|was|are|were)\s+#\d\W*", re.I)
+
+
+def parse_hops(reply: str, question: str = "") -> list[str]:
     """Parse the hops of a reply: two or more questions, each after the first about an earlier answer.
 
-    Returns an empty list if the reply is not a chain.
+    Returns an empty list if the reply is not a chain. It is none if a hop is the question itself, or only
+    asks who or what an earlier answer is.
     """
     hops = [line for line in map(strip_markers, reply.splitlines()) if line.endswith("?")][:MAX_HOPS]
     chained = all(any(f"#{n}" in hop for n in range(1, i + 1)) for i, hop in enumerate(hops[1:], 1))
-    return hops if len(hops) > 1 and "#" not in hops[0] and chained else []
+    repeats = question and any(same_answer(hop, question) or _IDENTITY_HOP.fullmatch(hop) for hop in hops)
+    return hops if len(hops) > 1 and "#" not in hops[0] and chained and not repeats else []
 
 
 def fill_hop(hop: str, answers: Sequence[str]) -> str:

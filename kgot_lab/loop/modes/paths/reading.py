@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kgot_lab.errors import QueryFailed
+from kgot_lab.loop.answer_check import select_evidence
 from kgot_lab.loop.events import Parsed, Refused
 from kgot_lab.loop.modes.paths.mentions import PASSAGE_WEIGHT, SENTENCE_WEIGHT, relevance_scores, titled_line
 from kgot_lab.loop.modes.paths.question_form import (
@@ -63,21 +64,48 @@ _NO = (
     "no",
 )
 _EXAMPLES = {"open": (_BRIDGE, _YEAR), "choice": (_CHOICE, _BRIDGE), "yes or no": (_YES, _NO)}
+# what is asked is not said, though something like it is
+_UNKNOWN = "unknown"
+_NO_MAYOR = (
+    "[Tellmark] Tellmark is a town on the Vael.\n"
+    "[Imre Dostwell] Imre Dostwell ran a school in Tellmark until 1957, when Pell Hadrowe took it over.",
+    "Who was mayor of Tellmark in 1957?",
+    _UNKNOWN,
+)
+_NO_YEAR = (
+    "[Boats] Ombrel: builder Askelund; year 1960\n[Boats] Tirsova: builder Brantsev; length 9 m",
+    "In what year was the Tirsova built?",
+    _UNKNOWN,
+)
+_NO_CHOICE = (
+    "[Brask Athletic] Brask Athletic was formed in 1899.\n[Quillmoor Rovers] Quillmoor Rovers won the cup in 1902.",
+    "Which club is older, Quillmoor Rovers or Brask Athletic?",
+    _UNKNOWN,
+)
+_NO_TRUTH = (
+    "[Pell Hadrowe] Pell Hadrowe, a Danish painter, met Sunniva Askelund in Oslo.",
+    "Did Pell Hadrowe study in Oslo?",
+    _UNKNOWN,
+)
+_ABSTENTIONS = {"open": (_NO_MAYOR, _NO_YEAR), "choice": (_NO_CHOICE,), "yes or no": (_NO_TRUTH,)}
+_MAY_ABSTAIN = f"If the text does not say it, reply {_UNKNOWN}."
 EXAMPLE_NAMES = (
     "Varnholt Bridge", "Odile Brantsev", "Tellmark", "The Glass Orchid", "Imre Dostwell", "Quillmoor Rovers", "Brask Athletic",
-    "Pell Hadrowe", "Sunniva Askelund", "Lake Ombrel", "Lake Tirsova",
+    "Pell Hadrowe", "Sunniva Askelund", "Lake Ombrel", "Lake Tirsova", "Ombrel", "Tirsova",
 )  # fmt: skip
 
 
-def answer_prompt(question: str, facts: str, *, examples: bool = True) -> Prompt:
+def answer_prompt(question: str, facts: str, *, examples: bool = True, may_abstain: bool = False) -> Prompt:
     """Build the prompt for an answer from some sentences, after examples of the question's form.
 
-    Without facts, it asks for what the model knows.
+    Without facts, it asks for what the model knows. With `may_abstain`, it may reply "unknown".
     """
-    shown = _EXAMPLES[classify_question(question)] if examples else ()
+    form = classify_question(question)
+    shown = (*_EXAMPLES[form], *(_ABSTENTIONS[form] if may_abstain else ())) if examples else ()
     turns = [message for example in shown for message in _turn(*example, alone=not facts)]
     request = Message("user", _format_question(question, facts))
-    messages = (Message("system", _SYSTEM if facts else _SYSTEM_ALONE), *turns, request)
+    system = " ".join([_SYSTEM if facts else _SYSTEM_ALONE, *([_MAY_ABSTAIN] if may_abstain else [])])
+    messages = (Message("system", system), *turns, request)
     return Prompt(messages, None, 0.0, 0, ANSWER_TOKENS)
 
 
@@ -206,12 +234,15 @@ def read_path(
     the text `shown` that contains them.
     """
     text = shown or "\n".join(dict.fromkeys(line for route in routes for line in route.text.splitlines()))
-    prompt = answer_prompt(question, text, examples=run.limits.examples)
+    limits = run.limits
+    prompt = answer_prompt(question, text, examples=limits.examples, may_abstain=limits.check_answers)
     answer, likelihood = yield from ask_short_answer(run, role, prompt)
     problem = rejection_reason(question, answer, text) or mismatch_reason(question, answer)
     problem = problem or not_offered_reason(answer, things)
     yield run.record(Parsed, text=answer, problem=problem)
-    return PathAnswer(answer, routes, likelihood, problem)
+    sentences = dict.fromkeys(sentence for route in routes for sentence in route.sentences)
+    evidence = select_evidence(question, answer, list(sentences)) if run.limits.check_answers else ()
+    return PathAnswer(answer, routes, likelihood, problem, evidence=evidence)
 
 
 def read_widely(

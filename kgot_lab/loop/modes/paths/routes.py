@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph.changes import supports_of
+from kgot_lab.loop.answer_check import CheckedAnswer
 from kgot_lab.loop.modes.paths.mentions import (
     PASSAGE_WEIGHT,
     SENTENCE_WEIGHT,
@@ -183,6 +184,13 @@ class PathAnswer:
     problem: str = ""
     computed: bool = False  # computed from values that were read
     trust: float = 1.0  # weight of its probability
+    evidence: tuple[GraphSentence, ...] = ()  # the sentences that carry it, in the order of the chain
+    check: CheckedAnswer | None = None  # None: not checked
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the answer was checked, and its evidence does not say it."""
+        return self.check is not None and self.check.outcome != "supported"
 
     @property
     def weighted_likelihood(self) -> float:
@@ -194,6 +202,8 @@ class PathAnswer:
         """How sure the answer is, for people."""
         if self.computed:
             return "was worked out from what was read"
+        if self.check is not None and self.check.missing:
+            return f"was read, but {self.check.missing}"
         text = "was read" if self.likelihood is None else f"is {self.likelihood:.0%} likely"
         if self.likelihood is not None and self.trust < 1:
             text += f" (of which {self.trust:.0%} count, for it was not read from the first path)"
@@ -208,6 +218,7 @@ class PathWalk:
     sentences: dict[str, GraphSentence] = field(default_factory=dict)  # by node
     standing: dict[str, float] = field(default_factory=dict)  # rank scores of titles, 0 to 1
     found: dict[str, float] = field(default_factory=dict)  # rank scores of passages, by id
+    entities: set[str] = field(default_factory=set)  # names that were written
     passages: tuple[Document, ...] = ()  # found by the question itself, best first
     answered: list[PathAnswer] = field(default_factory=list)
     read: set[str] = field(default_factory=set)  # texts of the routes read so far
@@ -234,9 +245,12 @@ class PathWalk:
     def is_sure(self, min_likelihood: float) -> bool:
         """Return whether an answer was computed, or has at least the given probability.
 
-        For a model that reports no probability, two paths must agree.
+        For a model that reports no probability, two paths must agree. An answer that was checked counts if
+        its evidence says it.
         """
-        accepted = [answer for answer in self.answered if not answer.problem]
+        accepted = [answer for answer in self.answered if not answer.problem and not answer.is_refuted]
+        if any(answer.check for answer in accepted):
+            return True
         unrated = Counter(canonical_answer(answer.text) for answer in accepted if answer.likelihood is None)
         agrees = max(unrated.values(), default=0) > 1
         return agrees or any(a.computed or a.weighted_likelihood >= min_likelihood for a in accepted)
@@ -247,7 +261,13 @@ class PathWalk:
         any.
         """
         candidates = (answer for answer in self.answered if answer.text)
-        return max(candidates, key=lambda a: (not a.problem, a.computed, a.weighted_likelihood), default=None)
+
+        def rank(answer: PathAnswer) -> tuple[bool, bool, float, bool, float]:
+            said = answer.check.score if answer.check else 0.0
+            is_accepted = not answer.problem
+            return is_accepted, not answer.is_refuted, said, answer.computed, answer.weighted_likelihood
+
+        return max(candidates, key=rank, default=None)
 
     @property
     def starts(self) -> list[str]:

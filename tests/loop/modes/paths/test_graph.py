@@ -11,8 +11,10 @@ from kgot_lab.loop.modes.paths.mentions import (
     remove_names,
     sentence_edges,
     similar_titles,
+    typed_nodes,
 )
 from kgot_lab.loop.modes.paths.routes import Route, group_routes
+from kgot_lab.retrieval.entities import EntityFinder
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME as MENTIONS
 from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store
@@ -211,7 +213,7 @@ def test_headings_list_items_and_rows_of_tables_are_sentences_of_their_own() -> 
         "Jo Marsh | 1946",
         "Oil the mill",
         "Grind",
-        "- Sweep",
+        "Sweep",
     ]
     store.close()
 
@@ -226,3 +228,19 @@ def test_a_route_rests_on_what_says_the_answer_and_what_joins_it_to_the_start() 
         "A", "", "", 1.0, (), facts=(("A", "made by", "B"), ("A", "is", "red"), ("B", "born in", "C"))
     )
     assert facts.supporting_part("C").facts == (("A", "made by", "B"), ("B", "born in", "C"))
+
+
+def test_nodes_written_by_rule_have_types_and_another_spelling_is_an_alias() -> None:
+    texts = [
+        "Dear Odo Castrell, because He owes Belt & Sons, Our pump stays.",
+        "Mr Castrell asked Belt and Sons.",
+    ]
+    said = new_sentences([Document(f"d{n}", text, f"Letter {n}") for n, text in enumerate(texts)], None)
+    finder = EntityFinder(sentence.text for sentence in said)
+    facts = mention_facts(said, [], finder=finder)
+    nodes = {node.id: node for node in typed_nodes(facts, ["Letter 0", "Letter 1"], finder.aliases)}
+    assert {id: node.labels[0] for id, node in nodes.items()} == {
+        "Letter 0": "Document", "Letter 0 §1": "Sentence", "Odo Castrell": "Entity", "Belt and Sons": "Entity",
+        "Letter 1": "Document", "Letter 1 §1": "Sentence",
+    }  # fmt: skip
+    assert nodes["Odo Castrell"].properties == {"aliases": ["Mr Castrell"]}

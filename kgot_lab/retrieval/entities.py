@@ -1,0 +1,614 @@
+"""Entities of documents by rule: names in scripts with capitals, recurring strings in scripts without, cells of
+tables, and the spellings that mean the same entity.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, normalise_name
+from kgot_lab.text.function_words import FUNCTION_WORDS, detect_language, is_calendar_word
+from kgot_lab.text.words import light_stem, normalise_nfc
+
+MAX_NAME_LENGTH = 60  # characters of a name
+_MAX_WORDS = 6  # words of a name; a longer run of capitals is a heading
+_HONORIFICS = frozenset(
+    "mr mrs ms miss dr prof professor sir dame lord lady captain mayor president herr frau herrn monsieur madame mme mlle m señor señora sr "
+    "sra don doña signor signora senhor senhora dhr mevr pan pani господин госпожа".split()
+)
+_JOINING_WORDS = frozenset(
+    "of de la le les los las des du del della dei degli di da do dos das van von der den ten ter al el bin ibn af".split()
+)
+_GERMAN_JOINING_WORDS = frozenset("van de di la".split())
+_NUMBERED_PARTS = frozenset(
+    "firma figure fig table section chapter page version step part appendix item no nr".split()
+)
+_COMPANY_ENDINGS = frozenset(
+    "sons son co company daughters brothers partners associates söhne fils hijos figli".split()
+)
+_AND = re.compile(r"\b(?:and|und|et|y|e|en|og|och|и)\b")
+_DETERMINERS = FUNCTION_WORDS["de"] & frozenset(
+    "der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner mein meine unser unsere sein seine seinen seinem "
+    "ihr ihre ihren ihrem dieser diese dieses diesen diesem jener jede jeder jedes im am zum zur vom beim ins ans viele alle einige mehrere "
+    "beide zwei drei vier fünf sechs sieben acht neun zehn elf zwölf erste zweite dritte".split()
+)
+_GERMAN_ENDINGS = ("ung", "ungen", "heit", "keit", "schaft", "tion", "tät", "nis", "ismus", "chen")
+_BEFORE_GERMAN_NAMES = frozenset("in nach aus bei von mit für gegen über an".split())
+
+_TOKEN = re.compile(r"&|[^\W_](?:[\w'’\-/]|\.(?=\w)|&(?=\w))*\.?")
+_ABBREVIATED = re.compile(r"(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Mt|Ft|Hon|Rev|Gen|Col|Lt|Capt|Sra|Nr|[^\W\d_])\.$")
+_OPENS = re.compile(r"(?:^|[:.!?•–—|*\[({\"“„«‘¿¡;-]\s*)$")
+_ROW = re.compile(r"([^:：;；\"“”]{1,60})[:：]\s*(.+[;；].+[^.!?。])")
+_CELL_PARTS = re.compile(r"\s*[,、/]\s*")
+_CELL_END = re.compile(r"\s*[;；]\s*")
+_CODE_SIGN = re.compile(r"[`{}<>=_\\]")
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+_KEY_LABEL = re.compile(r"\s+\([^()]*\)$")
+
+
+class _Token(NamedTuple):
+    text: str
+    start: int
+    end: int
+
+    @property
+    def is_capital(self) -> bool:
+        return self.text[0] in CAPITAL_LETTERS
+
+    @property
+    def key(self) -> str:
+        return self.text.rstrip(".").lower()
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run of capitalised words: its tokens, whether it opens a sentence, and the words before it."""
+
+    tokens: tuple[_Token, ...]
+    opens: bool
+    before: tuple[str, ...]
+    language: str
+
+    @property
+    def text(self) -> str:
+        words = [token.text for token in self.tokens]
+        last = re.sub(r"['’](?:s|S)?$", "", words[-1])
+        last = last if _ABBREVIATED.search(last) and len(words) > 1 and "." in last[:-1] else last.rstrip(".")
+        return " ".join([*words[:-1], last])
+
+    def without_first(self, count: int = 1) -> _Run:
+        return _Run(
+            self.tokens[count:],
+            False,
+            (*self.before, *(token.key for token in self.tokens[:count])),
+            self.language,
+        )
+
+
+class EntityFinder:
+    """Finds the entities in sentences of some documents, and merges their spellings.
+
+    A word with a capital is no name if it is a function word, a greeting or a month, or if it only opens
+    sentences and nothing else shows that it is a name. In German, where nouns have capitals, a single word is
+    a name only if no article stands before it anywhere. In scripts without capitals, names are quoted titles,
+    words with an ending such as 市, and strings that recur in two sentences with different neighbours. A row of
+    a table, "key: column value; column value", mentions its key and its cells. No model is needed.
+    """
+
+    def __init__(self, sentences: Iterable[str], titles: Iterable[str] = ()) -> None:
+        texts = list(dict.fromkeys(map(normalise_nfc, sentences)))
+        self._language = detect_language(texts)
+        self._titles = tuple(dict.fromkeys(titles))
+        self._columns = _column_names(texts)
+        tokens = [list(map(_token, _TOKEN.finditer(text))) for text in texts]
+        self._lower = {light_stem(t.key) for words in tokens for t in words if t.text[0].islower()}
+        self._german_nouns: set[str] = set()
+        self._inside: Counter[str] = Counter()  # runs that open no sentence
+        self._opening: Counter[str] = Counter()
+        runs = [run for text in texts for part in self._parts(text) for run in self._runs(part)]
+        for run in runs:
+            if run.language == "de" and len(run.tokens) == 1 and _has_determiner(run):
+                self._german_nouns.add(run.tokens[0].key)
+        for run in runs:
+            (self._opening if run.opens else self._inside)[run.text] += 1
+        self._recurring = recurring_strings(text for text in texts if has_caseless(text))
+        counts: Counter[str] = Counter()
+        for text in texts:
+            counts.update(self._find(text))
+        self._by_capitals = {normalise_name(name).upper(): name for name in counts}
+        self.spellings = merge_spellings(counts, self._titles)
+
+    def find(self, sentence: str) -> list[str]:
+        """Return the entities in a sentence, in order, each by its usual spelling."""
+        names = (self.spellings.get(name, name) for name in self._find(normalise_nfc(sentence)))
+        return list(dict.fromkeys(names))
+
+    @property
+    def aliases(self) -> dict[str, list[str]]:
+        """The other spellings of each entity that has several."""
+        merged: dict[str, list[str]] = defaultdict(list)
+        for spelling, name in self.spellings.items():
+            if spelling != name:
+                merged[name].append(spelling)
+        return dict(merged)
+
+    def _parts(self, text: str) -> list[str]:
+        """Return the texts in which runs of capitals are read: the key and values of a row, or the text."""
+        row = split_row(text, self._columns)
+        return [text] if row is None else [row[0], *(value for _, value in row[1])]
+
+    def _find(self, text: str) -> Iterator[str]:
+        row = split_row(text, self._columns)
+        if row is not None:
+            yield from self._names_in_row(*row)
+            return
+        if has_caseless(text):
+            yield from _caseless_names(text, self._recurring, self._titles)
+        if self._has_capitals_throughout(text):
+            yield from self._names_in_capitals(text)
+            return
+        for run in self._runs(text):
+            yield from self._names_of_run(run)
+
+    def _names_in_row(self, key: str, cells: Sequence[tuple[str, str]]) -> Iterator[str]:
+        if _is_cell_name(key):
+            yield key
+        for part in (part for _, value in cells for part in self._split_value(value)):
+            found = [] if split_row(part) else list(self._find(part))
+            yield from found or ([part] if self._is_value_name(part) else [])
+
+    def _split_value(self, value: str) -> list[str]:
+        """Split a value at commas, but leave "Castrell, Odo" whole if someone is called Odo Castrell."""
+        family, _, first = value.partition(", ")
+        turned = f"{first} {family}"
+        if self._inside[turned] + self._opening[turned] and _is_cell_name(value):
+            return [turned]
+        return _CELL_PARTS.split(value)
+
+    def _is_value_name(self, value: str) -> bool:
+        """Return whether the whole value of a cell is a name: words with capitals, or few characters."""
+        if not _is_cell_name(value):
+            return False
+        if has_caseless(value):
+            most = _MAX_HAN_VALUE if _HAN_RUN.search(value) else MAX_NAME_LENGTH
+            return len(value.split()) <= 3 and len(value) <= most
+        words = value.split()
+        if len(words) == 1:
+            is_rare = self._language == "de" and self._inside[value] + self._opening[value] < 2
+            return value[0] in CAPITAL_LETTERS and not is_rare and not self._is_common_word(value.lower())
+        return all(w[0] in CAPITAL_LETTERS or w.isdigit() or w in {"&", *_JOINING_WORDS} for w in words)
+
+    def _has_capitals_throughout(self, text: str) -> bool:
+        """Return whether a line is in capitals, or is a title in which each word has one: "How We Saved The Mill"."""
+        letters = [letter for letter in text if letter.isalpha()]
+        if sum(map(str.isupper, letters)) > 0.8 * len(letters) and " " in text.strip():
+            return True
+        words = re.findall(r"[^\W\d_]+", text)
+        long = [word for word in words[1:] if len(word) > 3]
+        raised = [
+            word for word in words[1:] if word[0].isupper() and word.lower() in FUNCTION_WORDS[self._language]
+        ]
+        return len(words) > 3 and bool(raised) and all(word[0].isupper() for word in long) and "," not in text
+
+    def _names_in_capitals(self, text: str) -> Iterator[str]:
+        """Yield the names in a line in capitals that other sentences spell with small letters too."""
+        words = normalise_name(text).upper().split()
+        known = getattr(self, "_by_capitals", {})
+        start = 0
+        while start < len(words):
+            sizes = range(min(_MAX_WORDS, len(words) - start), 0, -1)
+            size = next((n for n in sizes if " ".join(words[start : start + n]) in known), 0)
+            if size:
+                yield known[" ".join(words[start : start + size])]
+            start += size or 1
+
+    def _runs(self, text: str) -> Iterator[_Run]:
+        """Yield the runs of capitalised words in a text."""
+        tokens = list(map(_token, _TOKEN.finditer(text)))
+        language = detect_language([text], self._language)
+        joining = _GERMAN_JOINING_WORDS if language == "de" else _JOINING_WORDS
+        at = 0
+        while at < len(tokens):
+            if not tokens[at].is_capital:
+                at += 1
+                continue
+            end = at + 1
+            while longer := _next_of_run(text, tokens, end, joining):
+                end = longer
+            before = tuple(token.text.lower() for token in tokens[max(0, at - 3) : at])
+            yield _Run(tuple(tokens[at:end]), bool(_OPENS.search(text[: tokens[at].start])), before, language)
+            at = end
+
+    def _names_of_run(self, run: _Run) -> Iterator[str]:
+        """Yield the names in a run of capitalised words: none, one, or those on both sides of an "of"."""
+        stripped = self._without_openers(run)
+        if stripped is not None and len(stripped.tokens) > 2 and _YEAR.fullmatch(stripped.tokens[-1].text):
+            stripped = replace(stripped, tokens=stripped.tokens[:-1])
+        if stripped is None or len(stripped.text) > MAX_NAME_LENGTH or len(stripped.tokens) > _MAX_WORDS:
+            return
+        if len(stripped.tokens) == 1 and not self._is_name(stripped, stripped.opens):
+            return
+        parts = re.split(r" (?:of|de|von|van|di|da) (?:the |la )?", stripped.text)
+        known = (self._inside, self._opening)
+        if len(parts) == 2 and " " in parts[0] and all(any(p in seen for seen in known) for p in parts):
+            yield from parts
+        else:
+            yield stripped.text
+
+    def _without_openers(self, run: _Run) -> _Run | None:
+        """Remove words from the start of a run that are no part of the name, or return None if all are."""
+        words = FUNCTION_WORDS.get(run.language, frozenset())
+        while run.tokens:
+            first, rest = run.tokens[0], run.tokens[1:]
+            dated = is_calendar_word(first.text) or first.key in _NUMBERED_PARTS or first.text == "&"
+            if run.tokens and all(is_calendar_word(t.text) or t.text[0].isdigit() for t in run.tokens):
+                return run if any(len(t.text) == 4 and t.text.isdigit() for t in run.tokens) else None
+            is_opener = first.key in words or (run.opens and first.key in FUNCTION_WORDS["en"])
+            keeps = (run.text in self._inside and run.opens) or (
+                not run.opens and run.language not in ("en", "de") and bool(rest)
+            )
+            is_role = (
+                len(rest) >= 2
+                and run.language == "de"
+                and (_has_determiner(run) or self._is_german_noun(first))
+            )
+            repeats = (
+                run.opens
+                and bool(rest)
+                and light_stem(first.key) in self._lower
+                and self._inside[run.without_first().text] > 0
+            )
+            if dated or (is_opener and not keeps) or is_role or repeats:
+                run = _Run(
+                    run.without_first().tokens,
+                    run.opens and not dated,
+                    run.without_first().before,
+                    run.language,
+                )
+                while run.tokens and not run.tokens[0].is_capital:
+                    run = run.without_first()
+                continue
+            return run
+        return None
+
+    def _is_name(self, run: _Run, opens: bool) -> bool:
+        """Return whether a single capitalised word is a name."""
+        token, text = run.tokens[0], run.text
+        if (
+            len(text) < 2
+            or text == "NaN"
+            or _CODE_SIGN.search(text)
+            or (self._is_common_word(token.key) and not _is_marked(text))
+        ):
+            return False
+        if token.key in _HONORIFICS or is_calendar_word(text):
+            return False
+        if _is_marked(text) or token.text.endswith(("'s", "’s")):
+            return True
+        if run.language == "de":
+            if self._is_german_noun(token) or _has_determiner(run):
+                return False
+            after_preposition = bool(run.before) and run.before[-1] in _BEFORE_GERMAN_NAMES
+            is_bare_noun = token.key.endswith(("e", "en", "er"))
+            return (after_preposition and not is_bare_noun) or self._inside[text] + self._opening[text] > 1
+        if not opens:
+            return len(text) > 2 or text in self._inside
+        return self._inside[text] > 0 or self._opening[text] > 1 or self._is_part(text)
+
+    def _is_part(self, text: str) -> bool:
+        return any(f" {text} " in f" {title} " for title in self._titles)
+
+    def _is_common_word(self, word: str) -> bool:
+        return (
+            light_stem(word) in self._lower
+            or word in FUNCTION_WORDS["en"]
+            or word in FUNCTION_WORDS[self._language]
+        )
+
+    def _is_german_noun(self, token: _Token) -> bool:
+        return token.key in self._german_nouns or (len(token.key) > 5 and token.key.endswith(_GERMAN_ENDINGS))
+
+
+def _token(match: re.Match[str]) -> _Token:
+    text = match[0]
+    if text.endswith(".") and not (_ABBREVIATED.fullmatch(text) or "." in text[:-1]):
+        text = text[:-1]
+    return _Token(text, match.start(), match.start() + len(text))
+
+
+def _next_of_run(text: str, tokens: Sequence[_Token], end: int, joining: frozenset[str]) -> int:
+    """Return the end of a run with the next word of it, or 0 at its end."""
+    last = end
+    for token in tokens[end : end + 3]:
+        if text[tokens[last - 1].end : token.start] != " " or token.text == "I":
+            return 0
+        last += 1
+        joined = last - 1 - end
+        if token.is_capital:
+            begins_anew = token.key in _HONORIFICS or token.key in FUNCTION_WORDS["en"]
+            return 0 if begins_anew and not joined else last
+        if token.text[0].isdigit():
+            followed = last < len(tokens) and tokens[last].is_capital
+            return last if not joined and not followed and len(token.text) <= 4 else 0
+        is_company = (
+            _AND.fullmatch(token.text) and last < len(tokens) and tokens[last].key in _COMPANY_ENDINGS
+        )
+        article = token.text == "the" and tokens[last - 2].text == "of"
+        if not (token.text == "&" or is_company or article or token.text in joining):
+            return 0
+    return 0
+
+
+def _has_determiner(run: _Run) -> bool:
+    """Return whether an article, a pronoun or a number stands before a run, with adjectives between them."""
+    before = list(run.before)
+    while (
+        len(before) > 1
+        and before[-1] not in _DETERMINERS
+        and before[-1].endswith(("e", "en", "er", "es", "em"))
+    ):
+        before.pop()
+    return bool(before) and (before[-1] in _DETERMINERS or before[-1].isdigit())
+
+
+def _is_marked(text: str) -> bool:
+    """Return whether the spelling of a word shows a name: NATO, McDonald, B12, Anna-Maria."""
+    inner = text[1:]
+    return len(text) > 1 and (any(map(str.isupper, inner)) or any(map(str.isdigit, inner)))
+
+
+def _is_cell_name(text: str) -> bool:
+    letters = sum(map(str.isalpha, text))
+    if _CODE_SIGN.search(text) or text.lower() in ("nan", "none", "null", "n/a", *FUNCTION_WORDS["en"]):
+        return False
+    is_date = all(is_calendar_word(word) or not word[0].isalpha() for word in text.split())
+    return letters > sum(map(str.isdigit, text)) and len(text) <= MAX_NAME_LENGTH and not is_date
+
+
+def split_row(sentence: str, columns: Collection[str] = ()) -> tuple[str, list[tuple[str, str]]] | None:
+    """Return the key of a row of a table and its cells, each a column and a value, or None for another text.
+
+    `columns` are the names of columns that have several words.
+    """
+    row = _ROW.fullmatch(sentence)
+    if row is None or row[1].count("(") != row[1].count(")"):
+        return None
+    cells = [_split_cell(cell, columns) for cell in _CELL_END.split(row[2]) if cell]
+    return _KEY_LABEL.sub("", row[1]).strip(), cells
+
+
+def _split_cell(cell: str, columns: Collection[str]) -> tuple[str, str]:
+    words = cell.split(" ")
+    if words[0][:1] in CAPITAL_LETTERS or len(words) < 2:
+        return "", cell
+    size = max((n for n in range(1, len(words)) if " ".join(words[:n]) in columns), default=1)
+    return " ".join(words[:size]), " ".join(words[size:])
+
+
+def _column_names(texts: Iterable[str]) -> set[str]:
+    """Return the beginnings of cells that recur as often as their first word: names of columns."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        if row := _ROW.fullmatch(text):
+            for cell in _CELL_END.split(row[2]):
+                words = cell.split(" ")
+                counts.update(" ".join(words[:size]) for size in range(1, len(words)))
+    return {name for name, count in counts.items() if count == counts[name.split(" ")[0]] > 1}
+
+
+# Scripts without capitals.
+
+_HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_KATAKANA = "\u30a1-\u30fa\u30fc-\u30ff\uff66-\uff9f"
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+_SPACED = "\u0590-\u0dff\u10a0-\u10ff\u1200-\u137f\uac00-\ud7a3\ufb1d-\ufdff\ufe70-\ufefc"  # Hebrew to Sinhala, Georgian, Ethiopic, Hangul
+_CASELESS = re.compile(f"[{_HAN}{_KATAKANA}\u3041-\u309f{_UNSPACED}{_SPACED}]")
+_QUOTED = re.compile(
+    r"《([^《》]{1,40})》|『([^『』]{1,40})』|「([^「」]{1,30})」(?!と)|〈([^〈〉]{1,40})〉|«([^«»]{1,40})»|[\"“„”]([^\"“„”]{2,40})[\"“”]"
+)
+_SENTENCE_SIGN = re.compile(r"[.。!！?？]")
+_HAN_RUN = re.compile(f"[{_HAN}]+")
+_KATAKANA_RUN = re.compile(f"[{_KATAKANA}]+(?:[・＝·][{_KATAKANA}]+)*")
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_SPACED_WORD = re.compile(f"[{_SPACED}]+")
+# characters at neither end of a Chinese or Japanese name
+_FUNCTION_CHARACTERS = frozenset(
+    "的了是在和与或就也都不有我你他她它这那其为及被把从到对着而且则并之让很更最还又再才没每各个於與為從對這個們"
+)
+_COUNTED = re.compile("[一二三四五六七八九十百千万零两半几第年月日元个届晚场家批种岁点春夏秋冬天来]+")
+_MAX_HAN_VALUE = 4  # characters of a value that is a name
+_NO_HAN_END = _FUNCTION_CHARACTERS | frozenset("里上下中内前后由向将过得使给等所去来说住于至")
+_PLACE_ENDING = (
+    "博物馆|图书馆|委员会|铸造厂"
+    "|大学|学院|公司|银行|医院|中学|小学|协会|村庄|市|县|縣|省|区|區|镇|鎮|村|州|路|街|河|江|湖|桥|橋|港|岛|島|駅|府|町|川|山|寺|社|庁"
+)
+_ENDING_NAME = re.compile(rf"([{_HAN}]{{2,6}}?(?:{_PLACE_ENDING}))(?![{_HAN}]*(?:{_PLACE_ENDING}))")
+_PERSON = re.compile(rf"([{_HAN}{_KATAKANA}・]{{1,10}}?)(?:先生|女士|小姐|教授|博士|さん|さま|様|氏)")
+_PARTICLES = (
+    "에게서|한테서|으로서|에서는|에게는|입니다|이었다|에서|에게|한테"
+    "|까지|부터|으로|처럼|보다|이다|은|는|이|가|을|를|에|의|와|과|도|로|만"
+)
+_PARTICLE_ENDING = re.compile(rf"(?<=[\uac00-\ud7a3]{{2}})(?:{_PARTICLES})$")
+_NO_NAME_RUN = re.compile(
+    f"(?!さん|さま|(?<=さ)[んま])[^{_HAN}{_KATAKANA}・]|[{''.join(sorted(_FUNCTION_CHARACTERS))}给送由向往座位用住]"
+)
+_SPACED_STOP_WORDS = frozenset(
+    "في من على إلى الى عن مع هذا هذه ذلك التي الذي و أو ثم قد كان كانت هو هي هم لا ما لم لن إن أن كل بعد قبل بين عند منذ عام حتى أيضا كما "
+    "את של על עם אל מן זה זו הוא היא הם לא כי אם או גם יש אין היה היתה בשנת כל אבל רק עוד אחרי לפני "
+    "ने में का की के को से पर है हैं था थी थे और या यह वह एक कि भी तो ही नहीं इस उस जो कर लिए हो गया साथ "
+    "그 이 저 것 수 등 및 또 더 그리고 그러나 하지만 있다 없다 했다 한다 있는 하는 "
+    "და არის ეს რომ თუ".split()
+)
+_NO_THAI_START, _NO_THAI_END = re.compile(r"[\u0e30-\u0e3a\u0e45-\u0e4e]"), re.compile(r"[\u0e40-\u0e44]")
+_MAX_GRAM, _MIN_THAI = 10, 4  # characters
+
+
+def has_caseless(text: str) -> bool:
+    """Return whether a text holds letters of a script without capitals."""
+    return bool(_CASELESS.search(text))
+
+
+def recurring_strings(sentences: Iterable[str]) -> frozenset[str]:
+    """Return the strings of scripts without capitals that recur in two sentences as words do.
+
+    Before and after such a string stand at least two different characters or an end (accessor variety, Feng et
+    al. 2004), and no longer string recurs as often in its place.
+    """
+    found_in: Counter[str] = Counter()
+    before: dict[str, set[str]] = defaultdict(set)
+    after: dict[str, set[str]] = defaultdict(set)
+    for number, sentence in enumerate(sentences):
+        grams: set[str] = set()
+        for gram, left, right in _grams(sentence):
+            grams.add(gram)
+            before[gram].add(left or f"start {number}")
+            after[gram].add(right or f"end {number}")
+        found_in.update(grams)
+    words = {g for g, n in found_in.items() if n > 1 and len(before[g]) > 1 and len(after[g]) > 1}
+    covered = {
+        part
+        for word in words
+        for part in _parts_of(word)
+        if part in words and found_in[part] == found_in[word]
+    }
+    return frozenset(words - covered)
+
+
+def _parts_of(word: str) -> Iterator[str]:
+    pieces: Sequence[str] = word.split(" ") if " " in word else word
+    glue = " " if " " in word else ""
+    size = len(pieces)
+    for start in range(size):
+        for end in range(start + 1, size + 1):
+            if end - start < size:
+                yield glue.join(pieces[start:end])
+
+
+_Gram = tuple[str, str, str]  # a string, and the characters or words before and after it, "" at an end
+
+
+def _grams(sentence: str) -> Iterator[_Gram]:
+    """Yield the strings of a sentence that may be names, each with what stands around it."""
+    for run in _HAN_RUN.findall(sentence):
+        for gram, before, after in _parts_with_context(run, 2, _MAX_GRAM):
+            is_counted = gram[0] in "由年" or _COUNTED.fullmatch(gram)
+            if not is_counted and gram[0] not in _FUNCTION_CHARACTERS and gram[-1] not in _NO_HAN_END:
+                left, right = ("" if each in _FUNCTION_CHARACTERS else each for each in (before, after))
+                yield gram, left, right
+    for run in _UNSPACED_RUN.findall(sentence):
+        for gram, before, after in _parts_with_context(run, _MIN_THAI, 2 * _MAX_GRAM):
+            begins_inside = _NO_THAI_START.match(gram) or _NO_THAI_START.match(after)
+            if not (begins_inside or _NO_THAI_END.match(gram[-1])):
+                yield gram, before, after
+    yield from ((run, "", "") for run in _KATAKANA_RUN.findall(sentence) if len(run) > 2)
+    words = ["", *_SPACED_WORD.findall(sentence), ""]
+    for start in range(1, len(words) - 1):
+        for end in range(start + 1, min(len(words) - 1, start + 4) + 1):
+            stem = _PARTICLE_ENDING.sub("", words[end - 1])
+            gram = " ".join([*words[start : end - 1], stem])
+            if not {words[start], stem} & _SPACED_STOP_WORDS and len(gram) > 1:
+                left, right = (
+                    "" if words[at] in _SPACED_STOP_WORDS else words[at] for at in (start - 1, end)
+                )
+                yield gram, left, right if stem == words[end - 1] else f"{words[end - 1]} {right}"
+
+
+def _parts_with_context(text: str, least: int, most: int) -> Iterator[_Gram]:
+    for start in range(len(text)):
+        for end in range(start + least, min(len(text), start + most) + 1):
+            yield text[start:end], text[start - 1 : start], text[end : end + 1]
+
+
+def _caseless_names(text: str, recurring: frozenset[str], titles: Sequence[str]) -> Iterator[str]:
+    """Yield the names in a text of a script without capitals."""
+    for title in titles:
+        if len(title) > 1 and has_caseless(title) and title in text:
+            yield title
+    for match in _QUOTED.finditer(text):
+        quoted = next(filter(None, match.groups()))
+        if has_caseless(quoted) and not _SENTENCE_SIGN.search(quoted) and len(quoted.split()) <= 6:
+            yield quoted.strip()
+    plain = _QUOTED.sub(lambda match: " " * len(match[0]), text)
+    found = dict.fromkeys(gram for gram, _, _ in _grams(plain) if gram in recurring)
+    names = {
+        match[1].strip("・"): None
+        for run in _NO_NAME_RUN.split(plain)
+        for pattern in (_ENDING_NAME, _PERSON)
+        for match in pattern.finditer(run)
+        if len(match[1]) > 1
+    }
+    names |= dict.fromkeys(run for run in _KATAKANA_RUN.findall(plain) if re.search("[・＝·]", run))
+    every = [*found, *names]
+    yield from (name for name in every if not any(name != other and name in other for other in every))
+
+
+# Spellings of one entity.
+
+_SIGNS = re.compile(r"[^\w&]+")
+_UMLAUTS = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa", "æ": "ae", "œ": "oe"}
+)
+
+
+def fold_name(name: str) -> str:
+    """Fold a name for comparison: case, accents, hyphens and dots, "&" and "and", possessives, first article."""
+    text = re.sub(r"['’]s\b|['’]$", "", normalise_nfc(name)).lower().translate(_UMLAUTS)
+    text = "".join(c for c in unicodedata.normalize("NFKD", text) if not ("\u0300" <= c <= "\u036f"))
+    words = _SIGNS.sub(" ", _AND.sub("&", text).replace("'", "")).split()
+    return " ".join(words[1:] if words[:1] == ["the"] and len(words) > 2 else words)
+
+
+def merge_spellings(counts: Mapping[str, int], titles: Iterable[str] = ()) -> dict[str, str]:
+    """Map each spelling of a name to the usual one: a title, or else the most frequent, or else the longest.
+
+    "Castrell, Odo" and "Mr Castrell" are "Odo Castrell" if no one else has this family name. A plural is its
+    singular if both occur. Numbers are never changed.
+    """
+    titled = {fold_name(title): title for title in titles}
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in counts:
+        groups[_entity_key(name)].append(name)
+    people: dict[str, set[str]] = defaultdict(set)
+    for key in groups:
+        words = key.split()
+        if (
+            2 <= len(words) <= 4
+            and not set(words) & {"&", *_JOINING_WORDS}
+            and key.replace(" ", "").isalpha()
+            and words[0] not in _HONORIFICS
+        ):
+            people[words[-1]].add(key)
+    for name in counts:
+        words = fold_name(name).split()
+        if len(words) == 2 and words[0] in _HONORIFICS and len(people[words[1]]) == 1:
+            target = next(iter(people[words[1]]))
+            spelled = groups.pop(words[1], []) if words[1] != target else []
+            groups[target] += [*spelled, *(n for n in groups.pop(" ".join(words), []) if n not in spelled)]
+    for key in [key for key in groups if key.endswith("s") and key[:-1] in groups and len(key) > 4]:
+        if not key.split()[-1][:-1].isdigit():
+            groups[key[:-1]] += groups.pop(key)
+    merged: dict[str, str] = {}
+    for key, names in groups.items():
+        best = max(
+            names, key=lambda name: ("," not in name, not _has_honorific(name), counts[name], len(name))
+        )
+        merged |= dict.fromkeys(names, titled.get(key, best))
+    return merged
+
+
+def _has_honorific(name: str) -> bool:
+    return fold_name(name).split()[:1] != [] and fold_name(name).split()[0] in _HONORIFICS
+
+
+def _entity_key(name: str) -> str:
+    """Return the folded name, with the first name first and without an honorific before a full name."""
+    family, comma, first = name.partition(", ")
+    if comma and first and len(name.split()) <= 4 and "," not in first:
+        name = f"{first} {family}"
+    words = fold_name(name).split()
+    return " ".join(words[1:] if len(words) > 2 and words[0] in _HONORIFICS else words)
