@@ -92,7 +92,7 @@ def test_the_import_loads_no_other_module_of_the_package():
 def test_a_name_that_is_not_there_names_near_ones():
     with pytest.raises(AttributeError, match="no 'opn_store'; did you mean open_store"):
         lab.opn_store  # noqa: B018
-    with pytest.raises(AttributeError, match="it offers ask, read_documents"):
+    with pytest.raises(AttributeError, match="it offers ask, find, read_documents"):
         lab.xyzzy  # noqa: B018
     with pytest.raises(ImportError):
         from kgot_lab import shw  # noqa: F401

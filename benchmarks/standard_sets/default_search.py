@@ -34,7 +34,9 @@ def measure_search(name: str) -> tuple[str, Values, list[str]]:
     asked = [query for query in dataset.queries if not dataset.locked or query.id in dataset.locked]
     embedder = InMemoryVectors(minilm())
     embedder.add_texts([query.text for query in asked])
-    built = {**systems(dataset, embedder), DEFAULT_SEARCH: hybrid_multihop(dataset.documents, embedder)}
+    made = systems(dataset, embedder)
+    built = {name: made[name]() for name in SYSTEMS if name in made}
+    built[DEFAULT_SEARCH] = hybrid_multihop(dataset.documents, embedder)
     values: Values = {}
     for system in SYSTEMS:
         scores = score(run(built[system], asked, keep=5), dataset.qrels, MEASURES)

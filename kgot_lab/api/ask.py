@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kgot_lab.documents.folder import read_documents
+from kgot_lab.documents.folder import group_remarks, read_documents
 from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, require, require_parts
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, recorded_prompts
@@ -301,7 +301,7 @@ def read_passages(documents: str | Path | Iterable[Document]) -> Sequence[Docume
     if not isinstance(documents, str | Path):
         return checked_documents(documents)
     library = read_documents(documents)
-    for remark in (*library.skipped, *library.doubtful):
+    for remark in group_remarks((*library.skipped, *library.doubtful)):
         warnings.warn(f"{documents}: {remark}", stacklevel=4)
     return library.documents
 

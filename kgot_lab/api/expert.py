@@ -39,7 +39,7 @@ def expert(
     notebook.
 
     `knows` is the name of a shipped expert ("cookbook", or "code" for this package's own), or a graph: a
-    PropertyGraph, a NetworkX graph, triples, edges, a file, or a folder of code and notes. `model` is a
+    PropertyGraph, a NetworkX graph, triples, edges, a file, or a folder of code and texts. `model` is a
     model, or what `connect` takes. `persona` is its style of speech: instructions in words, or the fields of
     a Persona that differ. `settings` are other fields of `kgot_lab.experts.expert.ExpertConfig`, such as
     {"retrieval": {"limit": 5}}. Nothing is stored on disk. Raises UnknownName, BadInput, and what `connect`

@@ -73,7 +73,7 @@ def serve_experts(
     tenants: _TokenOptions,
     federation: _FederationOptions,
     graphs: Path | None = argument(
-        "a folder of graphs: files of any supported format, folders of code and notes", default=None
+        "a folder of graphs: files of any supported format, folders of code and texts", default=None
     ),
     store: str | None = option("storage of experts and conversations: a file, or postgresql://HOST/NAME"),
 ) -> None:
@@ -188,7 +188,7 @@ def warm_up(service: ExpertService) -> None:
 
 def serve_mcp(
     graph: str = argument(
-        "a graph's file, a store's address, SQLite, or a folder of code, settings and Markdown; with --npc a world"
+        "a graph's file, a store's address, SQLite, or a folder of code, texts and tables; with --npc a world"
     ),
     namespace: str | None = option("which graph of a server"),
     port: int | None = option(

@@ -239,10 +239,10 @@ def read_folder(folder: Path) -> list[Document]:
 
     Raises BadInput if there are none.
     """
-    from kgot_lab.documents.folder import read_documents
+    from kgot_lab.documents.folder import group_remarks, read_documents
 
     library = read_documents(folder)
-    for remark in (*library.skipped, *library.doubtful):
+    for remark in group_remarks((*library.skipped, *library.doubtful)):
         say(f"note: {remark}")
     return list(library.documents)
 

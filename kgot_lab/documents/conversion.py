@@ -9,14 +9,17 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import select
 import struct
 import sys
 import warnings
 import zipfile
+from collections.abc import Iterable
 from contextlib import suppress
+from datetime import datetime, time
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from kgot_lab.documents.archives import require_short_directory
 from kgot_lab.errors import BadInput, NotInstalled
@@ -30,9 +33,24 @@ _OFFICE = {  # the member that identifies an Office file, and the name of the fo
     ".pptx": ("ppt/presentation.xml", "PowerPoint file", "slides"),
     ".xlsx": ("xl/workbook.xml", "Excel file", "an Excel workbook"),
 }
+# the title of a Word document is above its headings
+_WORD_HEADINGS = "\n".join(
+    [
+        "p[style-name='Title'] => h1:fresh",
+        *(
+            f"p[style-name='{name}eading {n}'] => h{n + 1}:fresh"
+            for n in range(1, 6)
+            for name in ("heading", "Heading")
+        ),
+    ]
+)
 _MOST_UNPACKED = 500_000_000  # unpacked bytes of an Office file
 # unpacked bytes allowed for any file, and beyond that the maximum ratio to its size
 _SAFE_SIZE, _RATIO = (10_000_000, 200)
+_MOST_TABLE_PAGES, _LEAST_RULES = (
+    100,
+    6,
+)  # pages of a PDF searched for tables; lines on a page that may hold one
 _MOST_TEXT = 50_000_000  # characters
 MESSAGE_HEADER = struct.Struct(">II")
 _IDLE_SECONDS = 60.0  # idle seconds after which the process exits
@@ -62,21 +80,14 @@ def convert(data: bytes, extension: str) -> ConversionReply:
     try:
         if extension in _OFFICE:
             _check_office_file(data, *_OFFICE[extension])
-        from markitdown import MissingDependencyException, StreamInfo, converters
-
-        try:
-            # the specific converter, since the guessing one reads a broken PDF as plain text
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                info = StreamInfo(extension=extension, charset="utf-8")
-                result = getattr(converters, CONVERTERS[extension])().convert(io.BytesIO(data), info)
-        except MissingDependencyException:
-            raise NotInstalled("lab", f"the {extension} part of markitdown") from None
-        if len(result.text_content) > _MOST_TEXT:
+        if extension == ".xlsx":
+            text, title, notes = _workbook_text(data)
+        else:
+            text, title, notes = _converted_text(data, extension)
+            text = (_pdf_with_tables(data) if extension == ".pdf" and "\n|" not in text else "") or text
+        if len(text) > _MOST_TEXT:
             raise BadInput(f"holds more than {_MOST_TEXT // 1_000_000} million characters")
-        others = [each for each in caught if not issubclass(each.category, DeprecationWarning)]
-        notes = "; ".join(dict.fromkeys(str(other.message)[:200] for other in others))
-        return {"text": result.text_content, "title": (result.title or "").strip(), "notes": notes}
+        return {"text": text, "title": title, "notes": notes}
     except BadInput as error:
         return {"error": str(error)}
     except NotInstalled as error:
@@ -87,6 +98,101 @@ def convert(data: bytes, extension: str) -> ConversionReply:
         raise
     except Exception as error:  # any parser error of a broken file
         return {"error": f"cannot be read as {extension} ({type(error).__name__}: {str(error)[:200]})"}
+
+
+def _converted_text(data: bytes, extension: str) -> tuple[str, str, str]:
+    """Return the text of a file as Markdown, its title, and what the converter warns of."""
+    from markitdown import MissingDependencyException, StreamInfo, converters
+
+    try:
+        # the specific converter, since the guessing one reads a broken PDF as plain text
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            info = StreamInfo(extension=extension, charset="utf-8")
+            converter = getattr(converters, CONVERTERS[extension])()
+            options = {"style_map": _WORD_HEADINGS} if extension == ".docx" else {}
+            result = converter.convert(io.BytesIO(data), info, **options)
+    except MissingDependencyException:
+        raise NotInstalled("lab", f"the {extension} part of markitdown") from None
+    others = [each for each in caught if not issubclass(each.category, DeprecationWarning)]
+    notes = "; ".join(dict.fromkeys(str(other.message)[:200] for other in others))
+    return result.text_content, (result.title or "").strip(), notes
+
+
+def _pdf_with_tables(data: bytes) -> str:
+    """Return the text of a PDF with its ruled tables as lines of cells between bars, or "" if it has none."""
+    import pdfplumber
+
+    parts: list[str] = []
+    with pdfplumber.open(io.BytesIO(data), laparams={}) as pdf:
+        for page in pdf.pages[:_MOST_TABLE_PAGES]:
+            ruled = len(page.lines) + len(page.rects) + len(page.curves) >= _LEAST_RULES
+            tables = [table for table in page.find_tables() if len(table.columns) > 1] if ruled else []
+            for box in page.textboxhorizontals:
+                middle = (box["top"] + box["bottom"]) / 2
+                if any(table.bbox[1] < middle < table.bbox[3] for table in tables):
+                    continue
+                while tables and tables[0].bbox[3] < middle:
+                    parts.append(_table_text(tables.pop(0).extract()))
+                parts.append(box["text"].strip())
+            parts += (_table_text(table.extract()) for table in tables)
+            page.close()
+    return "\n\n".join(parts) if any(part.startswith("|") for part in parts) else ""
+
+
+def _table_text(grid: Iterable[Iterable[str | None]]) -> str:
+    cells = ([" ".join((cell or "").replace("|", "¦").split()) for cell in row] for row in grid)
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def _workbook_text(data: bytes) -> tuple[str, str, str]:
+    """Return the tables of an Excel file as lines of cells between bars, its title, and a note on formulas.
+
+    Each sheet has a heading. A formula without a stored value is shown itself.
+    """
+    from openpyxl import load_workbook  # type: ignore[import-untyped]
+
+    written = load_workbook(io.BytesIO(data))
+    stored = load_workbook(io.BytesIO(data), data_only=True)
+    lines: list[str] = []
+    unknown = 0
+    for sheet, values in zip(written.worksheets, stored.worksheets, strict=True):
+        grid = [[_cell_text(cell) for cell in row] for row in values.iter_rows()]
+        for row in sheet.iter_rows():
+            for cell in row:
+                if cell.data_type == "f" and not grid[cell.row - 1][cell.column - 1]:
+                    unknown += 1
+                    formula = getattr(cell.value, "text", cell.value)
+                    grid[cell.row - 1][cell.column - 1] = str(formula)
+        for merged in values.merged_cells.ranges:  # the cell of several rows holds for each of them
+            if merged.min_col == merged.max_col:
+                for at in range(merged.min_row, merged.max_row):
+                    grid[at][merged.min_col - 1] = grid[merged.min_row - 1][merged.min_col - 1]
+        if any(map(any, grid)):
+            is_named = len(written.worksheets) > 1 or not re.fullmatch(r"[^\W\d]+ ?1", sheet.title)
+            lines += ["", f"## {sheet.title}", ""] if is_named else [""]
+            lines.append(_table_text(grid))
+    note = f"{unknown} formulas without a stored value are shown as they are written" if unknown else ""
+    return "\n".join(lines), (written.properties.title or "").strip(), note
+
+
+def _cell_text(cell: Any) -> str:
+    """Format the value of a cell: dates as ISO dates, numbers with the unit, currency or % of their format."""
+    value, form = cell.value, str(cell.number_format).split(";")[0]
+    if isinstance(value, datetime):
+        return value.date().isoformat() if value.time() == time() else value.isoformat(" ", "minutes")
+    if isinstance(value, time):
+        return value.isoformat("minutes")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "" if value is None else str(value)
+    if "%" in form:
+        return f"{value * 100:.10g}%"
+    literals = re.sub(r"\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|[_*].|\\(?=.)", r"\1", form)
+    before, *_, after = re.split("[#0?]", literals) if re.search("[#0?]", literals) else ("", "")
+    if cell.is_date or form in ("General", "@") or "E" in literals.upper().replace("EUR", ""):
+        before = after = ""
+    number = f"{value:.15g}" if abs(value) < 1e15 else str(value)
+    return f"{before}{number}{after}".replace('"', "").strip()
 
 
 def _check_office_file(data: bytes, main_part: str, kind: str, inside: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import hashlib
 import importlib.util
 import json
 import os
@@ -13,15 +14,22 @@ import subprocess
 import sys
 import threading
 import weakref
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+from kgot_lab.documents import conversion
 from kgot_lab.documents.conversion import CONVERTERS, MESSAGE_HEADER, ConversionReply
+from kgot_lab.documents.encodings import guess_encoding
+from kgot_lab.embedding.vectors import CacheFile, CacheTable
 from kgot_lab.errors import BadInput, NotInstalled, short_repr
 from kgot_lab.io.files import detect_wide_encoding, read_regular_file
 from kgot_lab.io.processes import watchdog
+from kgot_lab.types import Json
 
 # Conversion in a separate process, which is killed if a file takes too long and restarted for the next.
 
@@ -175,7 +183,6 @@ _NO_CHARSETS = {"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_
 LARGEST_FILE = 50_000_000  # bytes of a file
 # byte order marks
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # only in texts of old terminals
 
 
 @dataclass(frozen=True)
@@ -199,25 +206,28 @@ def read_document_text(path: Path, *, cached: bool = False) -> ExtractedText:
     except OSError as error:
         plain = error.errno in (errno.EFBIG, errno.EINVAL)  # the message is ours
         raise BadInput(str(error.strerror) if plain else f"cannot be opened ({error.strerror})") from error
-    return extract_text(data, path.suffix.lower())
+    return extract_text(data, path.suffix.lower(), cached=cached)
 
 
-def extract_text(data: bytes, extension: str, charset: str = "") -> ExtractedText:
+def extract_text(data: bytes, extension: str, charset: str = "", *, cached: bool = False) -> ExtractedText:
     """Return the text in a file's data, given its extension. `charset` is the declared character set.
 
-    Raises as read_document_text does.
+    With `cached`, the text of a converted file is stored, and is not converted again. Raises as
+    read_document_text does.
     """
     if not data.removeprefix(codecs.BOM_UTF8).strip() or data in _BYTE_ORDER_MARKS:
         raise BadInput("empty")
     found = (
-        _convert_text(data, extension, charset) if extension in CONVERTERS else _decode_text(data, charset)
+        _convert_text(data, extension, charset, cached)
+        if extension in CONVERTERS
+        else _decode_text(data, charset)
     )
     if not found.text.strip():
         raise BadInput("holds no text" + (" (perhaps pictures of pages)" if extension == ".pdf" else ""))
     return found
 
 
-def _convert_text(data: bytes, extension: str, charset: str) -> ExtractedText:
+def _convert_text(data: bytes, extension: str, charset: str, cached: bool) -> ExtractedText:
     remark = ""
     if CONVERTERS[extension] == "HtmlConverter":
         page = _decode_text(data, charset or _declared_charset(data))
@@ -226,12 +236,52 @@ def _convert_text(data: bytes, extension: str, charset: str) -> ExtractedText:
         raise BadInput("not a PDF, whatever its name says")
     if importlib.util.find_spec("markitdown") is None:
         raise NotInstalled("lab", f"markitdown, which reads {extension} files")
-    found = process_converter(os.getpid()).convert(data, extension)
+    convert = _convert_once if cached else process_converter(os.getpid()).convert
+    found = convert(data, extension)
     if "extra" in found:
         raise NotInstalled(found["extra"], f"what reads {extension} files")
     if "error" in found:
         raise BadInput(found["error"])
     return ExtractedText(found["text"], found["title"], "; ".join(filter(None, (remark, found["notes"]))))
+
+
+# The cache of this computer for what was read from a file, under a digest of its bytes and of the code.
+
+EXTRACTED_TABLE = CacheTable("extracted_files.sqlite", "facts", "json", "BLOB", "json")
+
+
+def _convert_once(data: bytes, extension: str) -> ConversionReply:
+    """Convert a file, or return the stored reply for the same bytes."""
+    cache = CacheFile(None, EXTRACTED_TABLE, label="extraction", fallback="files are read again")
+    key = hashlib.sha256(b"\0".join((_converter_version(), extension.encode(), data))).digest()
+    for _, value in (row for rows in cache.read([key]) for row in rows):
+        if stored := unpack_json(value):
+            return dict(stored)
+    reply = process_converter(os.getpid()).convert(data, extension)
+    if "text" in reply:
+        cache.write([(key, pack_json(reply))])
+    return reply
+
+
+@cache
+def _converter_version() -> bytes:
+    code = Path(conversion.__file__).read_bytes()
+    return hashlib.sha256(code + version("markitdown").encode()).digest()
+
+
+def pack_json(value: Json | dict[str, Any]) -> bytes:
+    """Compress a JSON value for the cache."""
+    return zlib.compress(json.dumps(value).encode(), 1)
+
+
+def unpack_json(value: object) -> Any:
+    """Return a value of the cache, or None if it is damaged."""
+    if not isinstance(value, bytes):
+        return None
+    try:
+        return json.loads(zlib.decompress(value))
+    except (zlib.error, ValueError):
+        return None
 
 
 def _declared_charset(page: bytes) -> str:
@@ -252,8 +302,8 @@ def _known_charset(declared: str) -> str:
 def _decode_text(data: bytes, declared: str = "") -> ExtractedText:
     """Decode bytes to text.
 
-    Tries UTF-8, UTF-16 or UTF-32, the declared character set, Windows-1252, and UTF-8 with replacements.
-    Raises BadInput for binary data.
+    Tries UTF-8, UTF-16 or UTF-32, the declared character set, the likely encoding, and UTF-8 with
+    replacements. Raises BadInput for binary data, and with the likely encodings if none is sure.
     """
     if wide := detect_wide_encoding(data):
         remark = "" if data.startswith(_BYTE_ORDER_MARKS) else f"without a mark; read as {wide}"
@@ -271,16 +321,17 @@ def _decode_text(data: bytes, declared: str = "") -> ExtractedText:
         return ExtractedText(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         pass
-    for encoding in filter(None, (declared, "cp1252")):
-        try:
-            text = data.decode(encoding)
-        except UnicodeError:
-            continue
-        if encoding == "cp1252" and _CONTROLS.search(text):
-            raise BadInput("in no character set that can be told: save it as UTF-8")
-        return ExtractedText(text, remark=f"{unknown}not UTF-8; read as {encoding}")
-    text = data.decode("utf-8", "replace")
-    gaps = text.count("�")
-    if gaps > len(text) / 10:
-        raise BadInput("binary, not text")
-    return ExtractedText(text, remark=f"{unknown}not UTF-8; {gaps} characters were replaced")
+    with suppress(UnicodeError, LookupError):
+        return ExtractedText(data.decode(declared), remark=f"not UTF-8; read as {declared}")
+    replaced = data.decode("utf-8", "replace")
+    gaps = replaced.count("�")
+    if sum(not letter.isascii() for letter in replaced) <= 3 * gaps:  # not mostly UTF-8
+        text, likely = guess_encoding(data)
+        if text:
+            return ExtractedText(text, remark=f"{unknown}not UTF-8; read as {likely[0]}")
+        if likely:
+            names = ", ".join(likely)
+            raise BadInput(f"not UTF-8, and not sure in which encoding ({names}): save it as UTF-8")
+        if gaps > len(replaced) / 10:
+            raise BadInput("not UTF-8, and not sure in which encoding: save it as UTF-8")
+    return ExtractedText(replaced, remark=f"{unknown}not UTF-8; {gaps} characters were replaced")

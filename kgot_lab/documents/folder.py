@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from kgot_lab.types import Document
 # folders of installed packages and of generated files
 _INSTALLED_FOLDERS = ("node_modules", "__pycache__", "site-packages")
 _HEAD_BYTES = 4096
+_NAMED_FILES = 3  # of many with the same remark
 READ_AS_TEXT = f".txt, .md, .csv, .json, {', '.join(CONVERTERS)} files"
 
 
@@ -43,6 +45,19 @@ class Remark:
         return printable_line(f"{self.path}: {self.reason}")
 
 
+def group_remarks(remarks: Iterable[Remark]) -> list[Remark]:
+    """Join the remarks with the same reason, where they are many, into one that names the first files."""
+    by_reason: dict[str, list[str]] = {}
+    for remark in remarks:
+        by_reason.setdefault(remark.reason, []).append(remark.path)
+    found: list[Remark] = []
+    for reason, paths in by_reason.items():
+        if more := len(paths[_NAMED_FILES:]) if len(paths) > _NAMED_FILES + 1 else 0:
+            paths = [f"{', '.join(paths[:_NAMED_FILES])} and {more} more"]
+        found += (Remark(path, reason) for path in paths)
+    return found
+
+
 @dataclass(frozen=True, repr=False)
 class Library:
     """The passages of a folder, the unreadable files with reasons, and those with guessed text."""
@@ -60,9 +75,10 @@ class Library:
     def __repr__(self) -> str:
         files = len({document.id.rpartition("#")[0] for document in self.documents})
         lines = [f"<Library: {len(self.documents)} passages from {files} files, {len(self.skipped)} skipped>"]
-        lines += [f"  skipped {remark}" for remark in self.skipped[:10]]
-        lines += [f"  note {remark}" for remark in self.doubtful[:10]]
-        hidden = len(self.skipped[10:]) + len(self.doubtful[10:])
+        skipped, doubtful = group_remarks(self.skipped), group_remarks(self.doubtful)
+        lines += [f"  skipped {remark}" for remark in skipped[:10]]
+        lines += [f"  note {remark}" for remark in doubtful[:10]]
+        hidden = len(skipped[10:]) + len(doubtful[10:])
         return "\n".join(lines + ([f"  and {hidden} more"] if hidden else []))
 
 
@@ -97,7 +113,7 @@ def read_documents(folder: str | Path) -> Library:
         texts = [(text, section.title) for section in sections for text in section.passages()]
         documents += [Document(f"{name}#{number}", *text) for number, text in enumerate(texts, start=1)]
     if not documents:
-        reasons = "; ".join(map(str, skipped[:5])) or "it is empty"
+        reasons = "; ".join(map(str, group_remarks(skipped)[:5])) or "it is empty"
         raise BadInput(
             f"nothing in {folder} could be read ({reasons}); texts are read, such as {READ_AS_TEXT}"
         )
@@ -178,12 +194,20 @@ def _unreadable_reason(path: Path) -> str:
             )
         if status.st_size > LARGEST_FILE:
             return f"larger than {LARGEST_FILE // 1_000_000} MB"
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
+        is_text = path.suffix.lower() in CONVERTERS or _begins_as_text(
+            path, status.st_mtime_ns, status.st_size
+        )
     except OSError as error:
         return f"cannot be opened ({error.strerror})"
-    is_text = path.suffix.lower() in CONVERTERS or b"\0" not in head or detect_wide_encoding(head)
     return "" if is_text else "binary, not text"
+
+
+@lru_cache(100_000)
+def _begins_as_text(path: Path, modified: int, size: int) -> bool:
+    """Return whether a file begins as a text does. The key of the cache changes when the file does."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    return b"\0" not in head or bool(detect_wide_encoding(head))
 
 
 def _is_hidden(name: str) -> bool:

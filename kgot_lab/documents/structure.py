@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import tomllib
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -50,6 +51,7 @@ class Section(NamedTuple):
         return split_passages(self.text)
 
 
+_LIGATURES = re.compile("[\ufb00-\ufb06]")
 _BRACKETS = str.maketrans("()", "  ")
 
 
@@ -69,9 +71,11 @@ def group_sections(blocks: list[Block], name: str, declared_title: str = "") -> 
     levels = [block.level for block in blocks if block.kind == "heading"]
     first = next((at for at, block in enumerate(blocks) if block.kind == "heading"), 0)
     is_sole = bool(levels) and levels.count(min(levels)) == 1
-    is_bare = [block.kind for block in blocks[first : first + 2]] == ["heading", "heading"]
+    is_bare = levels[:1] == [
+        block.level for block in blocks[first + 1 : first + 2] if block.kind == "heading"
+    ]
     is_title = is_sole or (is_bare and not declared_title.strip())
-    if is_title and levels[0] == min(levels):
+    if levels and is_title and levels[0] == min(levels):
         declared_title = blocks.pop(first).text
     title = " ".join(declared_title.split())[:_MAX_TITLE] or name
     sections = [Section((title,), [])]
@@ -95,13 +99,18 @@ def read_blocks(text: str, extension: str) -> Iterator[Block]:
     Raises BadInput if data do not parse.
     """
     text = re.sub(r"\r\n?", "\n", text).strip("\n")
+    if extension == ".pdf":
+        text = re.sub(r"(?m)(?<![.!?:|\n])\n\n(?=\S)", _glue(text), text)
+        text = _LIGATURES.sub(
+            lambda match: unicodedata.normalize("NFKC", match[0]), re.sub("(?<=\\S) +", " ", text)
+        )
     if extension in TABLE_EXTENSIONS:
         try:
             yield from table_blocks(delimited_grid(text, extension))
         except csv.Error as error:
             raise BadInput(f"does not parse: {error}") from None
     elif extension in DATA_PARSERS:
-        comments = [line.strip() for line in text.split("\n") if line.lstrip().startswith("#")]
+        comments = [line.strip("# ") for line in text.split("\n") if line.lstrip().startswith("#")]
         yield from (Block("text", comment) for comment in comments if "json" not in extension)
         for value in DATA_PARSERS[extension](text):
             yield from record_blocks(value)
@@ -110,9 +119,23 @@ def read_blocks(text: str, extension: str) -> Iterator[Block]:
             section = re.fullmatch(r"\[(.+)\]", line) if extension != ".log" else None
             yield Block("heading", section[1], 1) if section else Block("row", line)
     elif extension in PROSE_EXTENSIONS or extension in CONVERTERS:
+        if extension in CONVERTERS:  # a term and its description
+            text = re.sub(r"^(\S.*)\n+:[ \t]{3}(?=\S)", r"\1: ", text, flags=re.MULTILINE)
         yield from prose_blocks(text, dehyphenated=extension == ".pdf")
     elif text.strip():
         yield Block("code", text)
+
+
+def _glue(text: str) -> Callable[[re.Match[str]], str]:
+    """Return what joins two lines of a PDF that are paragraphs of their own but were wrapped."""
+    width = max(map(len, text.split("\n")))
+
+    def glue(match: re.Match[str]) -> str:
+        before = match.start() - text.rfind("\n", 0, match.start()) - 1
+        is_wrapped = before >= 0.7 * width or text[match.end() : match.end() + 1].islower()
+        return "\n" if is_wrapped else match[0]
+
+    return glue
 
 
 # Markdown and plain text, line by line.
@@ -122,6 +145,13 @@ _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.+)")
 _BOLD_LINE = re.compile(r"\*\*([^*]{1,80}[^*.!?])\*\*")  # used as a heading
 _UNDERLINE = re.compile(r"={3,}|-{3,}|~{3,}")
 _ITEM = re.compile(r"([ \t]*)([-*+•‣▪]|\d{1,3}[.)])[ \t]+(\S.*)")
+_NUMBERED = re.compile(
+    r"\d{1,2}[.)][ \t]+((?:\S+ ){0,6}\S*[^\s.!?:;,])"
+)  # a heading above a line that is not indented
+_BOLD = re.compile(r"\*\*(?=\S)([^*]+)\*\*")
+_BOLD_LEAD = re.compile(
+    r"((?:[-\d][.)]? )?)\*\*([^*]+?)[.:]?\*\*[.:]?\s+(?=\S)"
+)  # "**Mill.** Closed." is "Mill: Closed."
 _RULE = re.compile(r"[\s|:-]*-[\s|:-]*\|[\s|:-]*|\|[\s|:-]*-[\s|:-]*")  # below the header of a table
 _SEPARATOR_LINE = re.compile(r"\s*([-*_=~])(?:\s*\1){2,}\s*|\s*<!--.*-->\s*")
 _LEAD_WORDS = 12  # words of a line above a list that each item is read with
@@ -144,7 +174,7 @@ def prose_blocks(text: str, *, dehyphenated: bool = False) -> Iterator[Block]:
 
     def end() -> Iterator[Block]:
         if held:
-            yield from (Block("text", line) for line in _joined_lines(held, words))
+            yield from (Block("text", _without_bold(line)) for line in _joined_lines(held, words))
             held.clear()
 
     while at < len(lines):
@@ -171,11 +201,13 @@ def prose_blocks(text: str, *, dehyphenated: bool = False) -> Iterator[Block]:
             grid, has_header = pipe_grid(lines[at : at + count])
             yield from table_blocks(grid, 7, has_header=has_header)
             at += count - 1
+        elif not held and (numbered := _NUMBERED.fullmatch(line)) and below[:1].isupper():
+            yield Block("heading", numbered[1], 6)
         elif _ITEM.match(line) and (not held or not line.lstrip()[0].isdigit()):
             lead = _pop_lead(held)
             yield from end()
             items, count = _read_items(lines, at)
-            yield from (Block("item", item) for item in _leading_items(items, lead))
+            yield from (Block("item", _without_bold(item)) for item in _leading_items(items, lead))
             at += count - 1
         elif not line.strip() or _SEPARATOR_LINE.fullmatch(line):
             if not _is_lead(held) or not _ITEM.match(below):
@@ -184,6 +216,10 @@ def prose_blocks(text: str, *, dehyphenated: bool = False) -> Iterator[Block]:
             held.append(line)
         at += 1
     yield from end()
+
+
+def _without_bold(text: str) -> str:
+    return _BOLD.sub(r"\1", _BOLD_LEAD.sub(r"\1\2: ", text, count=1) if "**" in text[:5] else text)
 
 
 def _closes(line: str, fence: str) -> bool:

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any, Literal, NamedTuple
 
 from kgot_lab.documents.passages import fits_passage, split_passages
@@ -36,29 +36,41 @@ _SEPARATORS = ",;\t|"
 _SAMPLE_LINES = 200  # lines from which the separator is chosen
 
 
-def table_blocks(grid: Grid, level: int = 1, *, has_header: bool = False) -> Iterator[Block]:
+def table_blocks(grid: Grid, level: int = 1, *, has_header: bool | None = False) -> Iterator[Block]:
     """Yield the rows of a table, and the lines above and below it.
 
     A line above the header is a heading of this level. Empty rows separate the table from notes, or one table
-    from another with its own header. With `has_header`, the first row is known to be the header.
+    from another with its own header. With `has_header`, the first row is known to be the header; with None, its
+    author marked none, so that two columns are names and values.
     """
     rows = [[_clean_cell(cell) for cell in row] for row in grid]
     names: list[str] | None = None
     is_wide = any(_filled(row) > 1 for row in rows)
     for is_row, segment in groupby(rows, key=lambda row: _filled(row) > 0):
         part = list(segment) if is_row else []
-        while is_wide and part and _filled(part[0]) == 1 and (names is None or _is_note(part[0])):
-            line = next(filter(None, part.pop(0)))
-            yield Block("heading", line, level) if names is None and part else Block("text", line)
+        is_prose = is_wide and all(_filled(row) == 1 for row in part)
         notes: list[Block] = []
-        while is_wide and part and _is_note(part[-1]):
-            notes.insert(0, Block("text", part.pop()[0]))
-        if part:
-            used = 0 if has_header else _header_rows(part)
-            if has_header or used or names is None:
-                names = _column_names(part, 1 if has_header else used)
-                part = part[1 if has_header else used :]
-            has_header = False
+        while is_wide and part and (names if is_prose else _is_note(part[-1])):
+            notes.insert(0, Block("text", "".join(part.pop())))
+        lines = list(
+            takewhile(
+                lambda row: _filled(row) == 1, part if is_wide and names is None and not has_header else []
+            )
+        )
+        for number, line in enumerate(lines):
+            yield Block("heading" if number == 0 else "text", "".join(line), level)
+        if part := part[len(lines) :]:
+            used = (
+                1
+                if has_header
+                else 0
+                if has_header is None and max(map(len, part)) == 2
+                else _header_rows(part)
+            )
+            if used or names is None:
+                names = _column_names(part, used)
+                part = part[used:]
+            has_header = has_header and False
             key = _key_column(part)
             yield from (Block("row", line) for row in part for line in _row_lines(row, names, key))
         yield from notes
@@ -132,7 +144,10 @@ def _column_names(rows: Grid, header_rows: int) -> list[str]:
 
 def _plain_name(name: str) -> str:
     """Return the name of a column without capitals, so that "Town Osk" is not read as a name."""
-    words = (word.lower() if word.istitle() and len(word) > 1 else word for word in name.rstrip(":").split())
+    words = (
+        word.lower() if word.istitle() and word.isalpha() and len(word) > 1 else word
+        for word in name.rstrip(":").split()
+    )
     return " ".join(words)
 
 
@@ -203,8 +218,11 @@ def _separator_score(lines: Sequence[str], separator: str) -> float:
     return count / widths.total() - 0.3 * spaced + min(width, 20) / 1000
 
 
-def pipe_grid(lines: Iterable[str]) -> tuple[list[list[str]], bool]:
-    """Split the lines of a Markdown table into cells, and return whether its first row is a header."""
+def pipe_grid(lines: Iterable[str]) -> tuple[list[list[str]], bool | None]:
+    """Split the lines of a Markdown table into cells, and return whether its first row is a header.
+
+    None is returned for an empty header, as converters write it for a table without one.
+    """
     cells, header = list[list[str]](), False
     for line in lines:
         if re.fullmatch(r"[\s|:+=-]+", line) and "-" in line + "-" * ("=" in line):
@@ -215,8 +233,8 @@ def pipe_grid(lines: Iterable[str]) -> tuple[list[list[str]], bool]:
         cells.append(
             [cell.replace("\\|", "|").replace("<br>", " ") for cell in re.split(r"(?<!\\)\|", inner)]
         )
-    is_blank = header and not any(map(_clean_cell, cells[0]))  # as converters write a table without one
-    return (cells[1:], False) if is_blank else (cells, header)
+    is_blank = header and not any(map(_clean_cell, cells[0]))
+    return (cells[1:], None) if is_blank else (cells, header)
 
 
 # Records of JSON, YAML and TOML.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, normalise_name
-from kgot_lab.text.function_words import FUNCTION_WORDS, detect_language, is_calendar_word
+from kgot_lab.text.function_words import detect_language, function_words, is_calendar_word
 from kgot_lab.text.words import light_stem, normalise_nfc
 
 MAX_NAME_LENGTH = 60  # characters of a name
@@ -32,7 +32,7 @@ _COMPANY_ENDINGS = frozenset(
     "sons son co company daughters brothers partners associates söhne fils hijos figli".split()
 )
 _AND = re.compile(r"\b(?:and|und|et|y|e|en|og|och|и)\b")
-_DETERMINERS = FUNCTION_WORDS["de"] & frozenset(
+_DETERMINERS = frozenset(
     "der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner mein meine unser unsere sein seine seinen seinem "
     "ihr ihre ihren ihrem dieser diese dieses diesen diesem jener jede jeder jedes im am zum zur vom beim ins ans viele alle einige mehrere "
     "beide zwei drei vier fünf sechs sieben acht neun zehn elf zwölf erste zweite dritte".split()
@@ -191,7 +191,7 @@ class EntityFinder:
         words = re.findall(r"[^\W\d_]+", text)
         long = [word for word in words[1:] if len(word) > 3]
         raised = [
-            word for word in words[1:] if word[0].isupper() and word.lower() in FUNCTION_WORDS[self._language]
+            word for word in words[1:] if word[0].isupper() and word.lower() in function_words(self._language)
         ]
         return len(words) > 3 and bool(raised) and all(word[0].isupper() for word in long) and "," not in text
 
@@ -242,13 +242,13 @@ class EntityFinder:
 
     def _without_openers(self, run: _Run) -> _Run | None:
         """Remove words from the start of a run that are no part of the name, or return None if all are."""
-        words = FUNCTION_WORDS.get(run.language, frozenset())
+        words = function_words(run.language)
         while run.tokens:
             first, rest = run.tokens[0], run.tokens[1:]
             dated = is_calendar_word(first.text) or first.key in _NUMBERED_PARTS or first.text == "&"
             if run.tokens and all(is_calendar_word(t.text) or t.text[0].isdigit() for t in run.tokens):
                 return run if any(len(t.text) == 4 and t.text.isdigit() for t in run.tokens) else None
-            is_opener = first.key in words or (run.opens and first.key in FUNCTION_WORDS["en"])
+            is_opener = first.key in words or (run.opens and first.key in function_words("en"))
             keeps = (run.text in self._inside and run.opens) or (
                 not run.opens and run.language not in ("en", "de") and bool(rest)
             )
@@ -306,8 +306,8 @@ class EntityFinder:
     def _is_common_word(self, word: str) -> bool:
         return (
             light_stem(word) in self._lower
-            or word in FUNCTION_WORDS["en"]
-            or word in FUNCTION_WORDS[self._language]
+            or word in function_words("en")
+            or word in function_words(self._language)
         )
 
     def _is_german_noun(self, token: _Token) -> bool:
@@ -330,7 +330,7 @@ def _next_of_run(text: str, tokens: Sequence[_Token], end: int, joining: frozens
         last += 1
         joined = last - 1 - end
         if token.is_capital:
-            begins_anew = token.key in _HONORIFICS or token.key in FUNCTION_WORDS["en"]
+            begins_anew = token.key in _HONORIFICS or token.key in function_words("en")
             return 0 if begins_anew and not joined else last
         if token.text[0].isdigit():
             followed = last < len(tokens) and tokens[last].is_capital
@@ -364,7 +364,7 @@ def _is_marked(text: str) -> bool:
 
 def _is_cell_name(text: str) -> bool:
     letters = sum(map(str.isalpha, text))
-    if _CODE_SIGN.search(text) or text.lower() in ("nan", "none", "null", "n/a", *FUNCTION_WORDS["en"]):
+    if _CODE_SIGN.search(text) or text.lower() in ("nan", "none", "null", "n/a", *function_words("en")):
         return False
     is_date = all(is_calendar_word(word) or not word[0].isalpha() for word in text.split())
     return letters > sum(map(str.isdigit, text)) and len(text) <= MAX_NAME_LENGTH and not is_date

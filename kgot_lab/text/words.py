@@ -149,6 +149,10 @@ _ENDS_IN_ANY_SCRIPT = re.compile(
 )
 _INITIAL_IN_ANY_SCRIPT = re.compile(rf"\b[{_CAPITAL}]\.$")  # А. С. Пушкин
 _BEFORE_A_FIGURE = re.compile(r"\b(?:[Ff]igs?|[Ee]qs?|[Cc]h|[Cc]hap|[Nn]r|[Nn]os|[Aa]pprox)\.$")
+# 17. Mai, 2 Mio. Euro
+_GERMAN_FORM = re.compile(
+    r"\b\d{1,2}\. (?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|\b(?:Mio|Mrd|Str|bzw|Tel)\. ...$"
+)
 _CAPITAL_AFTER_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(0-9])")
 
 
@@ -168,7 +172,7 @@ def sentences(text: str, rules: SentenceRules = "careful") -> list[str]:
     start = 0
     for match in (_ENDS_IN_ANY_SCRIPT if rules == "any script" else _ENDS).finditer(text):
         before = text[max(start, match.start() - 20) : match.end()].strip()
-        if _ABBREVIATION.search(before) or _is_short_form(before, text[match.end() : match.end() + 1], rules):
+        if _ABBREVIATION.search(before) or _is_short_form(before, text[match.end() : match.end() + 3], rules):
             continue
         found.append(text[start : match.end()].strip())
         start = match.end()
@@ -185,11 +189,15 @@ def _is_short_form(before: str, next: str, rules: SentenceRules) -> bool:
     """Return whether a full stop belongs to initials or to a short word before a number."""
     if rules == "plain":
         return False
-    if _INITIALS.search(before) or (next.isdigit() and _BEFORE_A_NUMBER.search(before)):
+    if _INITIALS.search(before) or (next[:1].isdigit() and _BEFORE_A_NUMBER.search(before)):
         return True
     if rules == "careful":
         return False
-    return bool(_INITIAL_IN_ANY_SCRIPT.search(before) or (next.isdigit() and _BEFORE_A_FIGURE.search(before)))
+    if _GERMAN_FORM.search(f"{before} {next}"):
+        return True
+    return bool(
+        _INITIAL_IN_ANY_SCRIPT.search(before) or (next[:1].isdigit() and _BEFORE_A_FIGURE.search(before))
+    )
 
 
 # Blocks of structured text: headings, list items and table rows are blocks of their own.

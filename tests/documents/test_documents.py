@@ -15,6 +15,7 @@ from kgot_lab.documents.folder import read_documents
 from kgot_lab.documents.passages import split_passages
 from kgot_lab.documents.structure import read_sections
 from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.text.words import text_sentences
 
 pytest.importorskip("markitdown")
 
@@ -52,7 +53,7 @@ def test_every_kind_of_file_is_read(tmp_path):
         "a.txt#1", "b.md#1", "c.html#1", "d.htm#1", "e.pdf#1", "f.docx#1", "g.csv#1", "h.json#1", "sub/deep/I.TXT#1",
     ]  # fmt: skip
     assert texts["a.txt#1"] == "Naïve café."
-    assert texts["c.html#1"] == "Served at **four**."  # the heading is the title
+    assert texts["c.html#1"] == "Served at four."  # the heading is the title
     assert texts["e.pdf#1"] == "Rivers run to the sea."
     assert "The board met on Monday." in texts["f.docx#1"]
     expected = ["a", "Moon", "Tea & cake", "Tea & cake", "e", "Minutes", "g", "h", "I"]
@@ -126,6 +127,101 @@ def test_text_that_is_not_utf_8_is_read_and_reported(tmp_path, data, text, remar
 def test_a_page_is_read_in_the_character_set_it_declares(tmp_path):
     page = '<meta charset="shift_jis"><p>東京</p>'.encode("shift_jis")
     assert read_document_text(folder_of(tmp_path, a_DOT_html=page) / "a.html").text.strip() == "東京"
+
+
+def lines_of(tmp_path, name: str, text: str) -> list[str]:
+    library = read_documents(folder_of(tmp_path, **{name.replace(".", "_DOT_"): text.encode()}))
+    return [
+        f"[{document.title}] {line}"
+        for document in library
+        for line in text_sentences(document.text, paragraphs=True)
+    ]
+
+
+TABLES = [
+    ("s.csv", "name,part,town\nBelt & Sons,casing,Osk\n", ["[s] Belt & Sons: part casing; town Osk"]),
+    ("a value with full stops", "name,note\nHo,At St. Ives. It is 3.5 m. Dr. Ho said so.\n",
+     ["[a] Ho: note At St. Ives. It is 3.5 m. Dr. Ho said so."]),
+    ("a value that is not given", "name,part,town\nHo,,\nBo,nut,-\n", ["[a] Ho: part, town not given", "[a] Bo: part nut; town not given"]),
+    ("quoted cells", 'name,note\nHo,"two\nlines, one cell"\n', ["[a] Ho: note two lines, one cell"]),
+    ("a semicolon and decimal commas", "name;price\nNut;3,5\nRope;1,25\n", ["[a] Nut: price 3,5", "[a] Rope: price 1,25"]),
+    ("a line that names the separator", "sep=|\nname|town\nHo|Osk\n", ["[a] Ho: town Osk"]),
+    ("tabs", "name\ttown\nHo\tOsk, north\n", ["[a] Ho: town Osk, north"]),
+    ("no header", "Ho Works,nut,12\nAda,rope,7\n", ["[a] Ho Works: nut; 12", "[a] Ada: rope; 7"]),
+    ("two columns of one name", "name,town,town\nHo,Osk,Brell\n", ["[a] Ho: town Osk; town 2 Brell"]),
+    ("a title and a note", "Suppliers\n\nSupplier,Town\nHo,Osk\n\nSource: town hall\n",
+     ["[Suppliers] Ho (supplier): town Osk", "[Suppliers] Source: town hall"]),
+    ("a column of numbers first", "id,name\n7,Ho\n8,Bo\n", ["[a] Ho: id 7", "[a] Bo: id 8"]),
+    ("years as names", "Country,2020,2021\nOsk,1,2\nBrell,3,4\n",
+     ["[a] Osk (country): 2020 1; 2021 2", "[a] Brell (country): 2020 3; 2021 4"]),
+    ("groups of columns", "Region,2023,,2024\n,Q1,Q2,Q1\nNorth,1,2,3\n", ["[a] North (region): 2023 Q1 1; 2023 Q2 2; 2024 Q1 3"]),
+    ("a.md", "# T\n\n|Bridge|Year|\n|-|-|\n|North|1998|\n", ["[T] North (bridge): year 1998"]),
+    ("b.md", "Bridge | Year\n--- | ---\nNorth | 1998\n", ["[b] North (bridge): year 1998"]),
+    ("a.html", "<table><tr><td>Mayor</td><td>Ho</td></tr><tr><td>Founded</td><td>1890</td></tr></table>",
+     ["[a] Mayor: Ho", "[a] Founded: 1890"]),
+    ("a.json", '[{"name": "Ho", "home": {"town": "Osk"}, "age": null}]', ["[a] Ho: home town Osk; age not given"]),
+    ("a.yaml", "# ports\nweb:\n  port: 80\n", ["[web] ports", "[web] port: 80"]),
+    ("a.ini", "[web]\nport=80\n", ["[web] port=80"]),
+]  # fmt: skip
+
+
+@every("name, text, expected", TABLES)
+def test_a_row_is_one_sentence_that_names_its_columns(tmp_path, name, text, expected):
+    folder = tmp_path / str(TABLES.index((name, text, expected)))
+    assert lines_of(folder, name if "." in name else "a.csv", text) == expected
+
+
+PROSE = [
+    ("wrapped lines", "a.txt", "The museum is open from Tuesday to Sunday and closed on\nholidays. Ho has the key.\n",
+     ["[a] The museum is open from Tuesday to Sunday and closed on holidays.", "[a] Ho has the key."]),
+    ("lines", "a.txt", "Museum: Tuesday\nLibrary: Monday\n", ["[a] Museum: Tuesday", "[a] Library: Monday"]),
+    ("a list below its line", "a.md", "We met. The shed holds:\n\n- two spades\n- a fork\n  - bent\n",
+     ["[a] We met.", "[a] The shed holds: two spades", "[a] The shed holds: a fork", "[a] The shed holds: a fork: bent"]),
+    ("a path of headings", "a.md", "# Osk\n\nA town.\n\n## Bridges\n\n### North\n\nopened in 1998\n",
+     ["[Osk] A town.", "[Osk (Bridges › North)] opened in 1998"]),
+    ("front matter", "a.md", "---\ntitle: On Osk\nauthor: Ho\n---\nA town.\n", ["[On Osk] author: Ho", "[On Osk] A town."]),
+    ("a mail", "a.txt", "From: Ho\nSubject: The pump\n\nDear members,\n\nit leaks.\n",
+     ["[The pump] From: Ho", "[The pump] Subject: The pump", "[The pump] Dear members,", "[The pump] it leaks."]),
+    ("an underlined heading", "a.rst", "Osk\n===\n\nA town.\n", ["[Osk] A town."]),
+    ("a heading without text", "a.md", "# Osk\n\nA town.\n\n## To do\n", ["[Osk] A town.", "[Osk] To do"]),
+]  # fmt: skip
+
+
+@every("case, name, text, expected", PROSE)
+def test_headings_lists_and_lines_are_read_as_what_they_are(tmp_path, case, name, text, expected):
+    assert lines_of(tmp_path / case, name, text) == expected
+
+
+ENCODED = [
+    ("cp1251", "Ключ от северного сарая хранит Ольга, директор школы, а насос куплен в марте.", True),
+    ("koi8-r", "Мост построен в 1998 году, ключ у Ольги.", True),
+    ("gb18030", "桥建于一九九八年，由米拉设计。", True),
+    ("shift_jis", "図書館は月曜日に開きます。", True),
+    ("cp1250", "Klíč má ředitelka Jiřina Dvořáková v roce 1998, muzeum je otevřeno.", True),
+    ("mac-roman", "Le musée est ouvert. La clé est gardée par Hélène Lefèvre, à côté de l'école.", True),
+    ("cp1252", "El puente se abrió. La señora Muñoz guarda la llave del almacén.", True),
+    ("cp1250", "Őze Gyöngyvér", False),
+    ("iso-8859-2", "Klucz przechowuje Żaneta Łęcka.", False),
+]
+
+
+@every("encoding, text, sure", ENCODED)
+def test_an_encoding_is_guessed_where_it_is_sure_and_named_where_it_is_not(tmp_path, encoding, text, sure):
+    path = folder_of(tmp_path, a_DOT_txt=text.encode(encoding)) / "a.txt"
+    if sure:
+        assert read_document_text(path).text == text
+    else:
+        with pytest.raises(BadInput, match="not sure in which encoding"):
+            read_document_text(path)
+
+
+def test_a_file_that_was_converted_is_not_converted_again(tmp_path, monkeypatch):
+    folder = folder_of(tmp_path, a_DOT_html=f"<p>{tmp_path}</p>".encode())
+    first = read_documents(folder).documents
+    monkeypatch.setattr(
+        "kgot_lab.documents.files.process_converter", lambda _: pytest.fail("converted again")
+    )
+    assert read_documents(folder).documents == first
 
 
 def test_what_the_converter_warns_of_is_reported(tmp_path):

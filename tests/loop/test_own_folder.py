@@ -7,9 +7,9 @@ import pytest
 from kgot_lab.api.ask import ask
 from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.model_file import QWEN_CODER
-from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.replay.replay import same_event
+from kgot_lab.loop.replay.replay import verify
 from kgot_lab.loop.trace import load_run
+from kgot_lab.stores import InMemory
 
 # only the first is
 RIGHT = {"keys_along_paths": "Olive Tarn", "keys_by_writing": "Dunmore Tools", "treasurer": "Wilf Arrol"}
@@ -19,9 +19,11 @@ RIGHT = {"keys_along_paths": "Olive Tarn", "keys_by_writing": "Dunmore Tools", "
 def test_a_recorded_answer_is_what_the_loop_does_with_its_replies(name):
     path = bundled_path(f"own-folder/{name}.jsonl")
     run = load_run(path)
-    preset = Limits.of_json(run.events[0].limits)
-    again = ask(run.question, bundled_path("own-folder/allotment"), f"recorded:{path}", preset=preset)
-    assert again.answer == run.answer == RIGHT[name] and len(again.events) == len(run.events)
-    assert all(map(same_event, again.events, run.events))
+    with InMemory() as store:
+        assert verify(run.events, store) is None
+    again = ask(
+        run.question, bundled_path("own-folder/allotment"), f"recorded:{path}", preset=run.events[0].preset
+    )
+    assert again.answer == run.answer == RIGHT[name]
     assert run.about["model_sha256"] == QWEN_CODER.sha256
     assert run.about["model"].startswith("Qwen2.5-Coder-1.5B")

@@ -73,7 +73,7 @@ def shelf(tmp_path):
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("lamps.xlsx", "## Lamps\n| Light | Lit |\n| --- | --- |\n| Grey Point | 1871 |"), ("lamps.xlsx", "Ines Marlow"),
+        ("lamps.xlsx", "## Lamps\n\n| Light | Lit |\n| Grey Point | 1871 |"), ("lamps.xlsx", "Ines Marlow"),
         ("talk.pptx", "# Grey Point\nLit in 1871"), ("page.html", "# Grey Point\n\nLit in **1871**."),
         ("notes.txt", "Lit in 1871."), ("data.json", '{"lit": 1871}'), ("rows.csv", "Grey Point,1871"),
         ("feed.xml", "<lit>1871</lit>"), ("code.py", "lit = 1871"), ("more.zip", "A zip file with 2 files:\nin/a.txt (6 bytes)\nb.zip ("),

@@ -292,7 +292,7 @@ def _to_jsonable(value: object) -> object:
 # The group `query`: one command per question, with its arguments and the shared options.
 
 queries = typer.Typer(
-    help="Ask a graph: a file of any supported format, a store's address, or a folder of code and notes, which is read first.",
+    help="Ask a graph: a file of any supported format, a store's address, or a folder of code and texts, which is read first.",
     no_args_is_help=True,
     subcommand_metavar="QUESTION [ARGS]...",
 )
@@ -301,9 +301,7 @@ queries = typer.Typer(
 @queries.callback()
 def select_graph(
     context: typer.Context,
-    graph: str = argument(
-        "a graph's file, a store's address, SQLite, or a folder of code, settings and Markdown"
-    ),
+    graph: str = argument("a graph's file, a store's address, SQLite, or a folder of code, texts and tables"),
     namespace: str | None = option("which graph of a server"),
     beside: list[str] | None = option("ask another graph too: NAME=GRAPH; repeat for more", "--with"),
     fresh: bool = option("read all files of a folder again", "--no-cache", default=False),

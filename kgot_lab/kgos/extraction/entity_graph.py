@@ -23,7 +23,7 @@ from kgot_lab.loop.modes.paths.mentions import (
 )
 from kgot_lab.retrieval.entities import EntityFinder, has_caseless, split_row
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.text.function_words import FUNCTION_WORDS, detect_language
+from kgot_lab.text.function_words import detect_language, function_words
 from kgot_lab.types import Document, Edge, Json, Node
 
 SCAFFOLD = (DOCUMENT, SENTENCE)  # the labels of nodes that are not entities
@@ -160,7 +160,7 @@ def _relations_between(text: str, names: Sequence[str]) -> Iterator[tuple[str, s
     for one, other in pairwise(names):
         between = text[text.find(one) + len(one) : text.find(other)].strip()
         words = between.split()
-        says_little = {word.lower() for word in words} <= FUNCTION_WORDS[detect_language([text])]
+        says_little = {word.lower() for word in words} <= function_words(detect_language([text]))
         fits = len(words) <= _MAX_WORDS_BETWEEN and not _SIGN.search(between)
         fits = fits and not says_little and (not has_caseless(between) or len(words) > 1)
         yield one, between if fits else TOGETHER, other

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import re
 import tokenize
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from kgot_lab.documents.files import extract_text
+from kgot_lab.documents.files import EXTRACTED_TABLE, extract_text, pack_json, unpack_json
 from kgot_lab.documents.folder import read_file_sections
 from kgot_lab.embedding.vectors import CacheFile, CacheTable
 from kgot_lab.errors import BadInput, LabError, NotInstalled
@@ -30,11 +28,10 @@ from kgot_lab.kgos.extraction.facts import (
 from kgot_lab.kgos.extraction.linking import LinkedGraph
 from kgot_lab.kgos.extraction.python.statements import python_facts
 from kgot_lab.kgos.extraction.texts import prose_facts, section_facts, settings_facts
-from kgot_lab.types import Edge, Json, Node
+from kgot_lab.types import Edge, Node
 
 # The cache of this computer: facts of files by their bytes, and graphs of folders by their files.
 
-_FACTS_TABLE = CacheTable("extracted_files.sqlite", "facts", "json", "BLOB", "json")
 _GRAPHS_TABLE = CacheTable("extracted_graphs.sqlite", "graphs", "json", "BLOB", "json")
 
 
@@ -42,7 +39,7 @@ class ExtractionCache:
     """A cache of facts and graphs under digests of their input and of the version of the code."""
 
     def __init__(self, folder: Path | None):
-        self._facts = CacheFile(folder, _FACTS_TABLE, label="extraction", fallback="files are read again")
+        self._facts = CacheFile(folder, EXTRACTED_TABLE, label="extraction", fallback="files are read again")
         self._graphs = CacheFile(folder, _GRAPHS_TABLE, label="graph", fallback="the files are joined again")
 
     def read_facts(self, keys: Iterable[bytes]) -> Mapping[bytes, FileFacts]:
@@ -51,18 +48,20 @@ class ExtractionCache:
         Missing and damaged entries are left out.
         """
         rows = (row for rows in self._facts.read(list(keys)) for row in rows)
-        return {key: facts for key, value in rows if (facts := _facts_from_json(_unpack(value))) is not None}
+        return {
+            key: facts for key, value in rows if (facts := _facts_from_json(unpack_json(value))) is not None
+        }
 
     def store_facts(self, facts: Mapping[bytes, FileFacts]) -> None:
         """Store the facts of some files."""
         if facts:
-            self._facts.write((key, _pack(each.to_json())) for key, each in facts.items())
+            self._facts.write((key, pack_json(each.to_json())) for key, each in facts.items())
 
     def read_graph(self, key: bytes) -> LinkedGraph | None:
         """Return the graph cached under a key, or None."""
         for rows in self._graphs.read([key]):
             for _, value in rows:
-                return _graph_from_json(_unpack(value))
+                return _graph_from_json(unpack_json(value))
         return None
 
     def store_graph(self, key: bytes, linked: LinkedGraph) -> None:
@@ -70,7 +69,7 @@ class ExtractionCache:
         nodes = [[node.id, list(node.labels), node.properties] for node in linked.graph.nodes]
         edges = [[edge.source, edge.type, edge.target, edge.properties] for edge in linked.graph.edges]
         values = {"nodes": nodes, "edges": edges, "sites": linked.sites, "resolved": linked.resolved}
-        self._graphs.write([(key, _pack(values))])
+        self._graphs.write([(key, pack_json(values))])
 
 
 def cache_key(*parts: str | bytes) -> bytes:
@@ -80,19 +79,6 @@ def cache_key(*parts: str | bytes) -> bytes:
         data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "big") + data)
     return digest.digest()
-
-
-def _pack(value: Json | dict[str, Any]) -> bytes:
-    return zlib.compress(json.dumps(value).encode(), 1)
-
-
-def _unpack(value: object) -> Any:
-    if not isinstance(value, bytes):
-        return None
-    try:
-        return json.loads(zlib.decompress(value))
-    except (zlib.error, ValueError):
-        return None
 
 
 def _facts_from_json(values: Any) -> FileFacts | None:

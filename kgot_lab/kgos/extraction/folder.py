@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from kgot_lab.documents.files import LARGEST_FILE
-from kgot_lab.documents.folder import READ_AS_TEXT, Remark, list_files
+from kgot_lab.documents.folder import READ_AS_TEXT, Remark, group_remarks, list_files
 from kgot_lab.errors import BadInput, NotInstalled, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.dask_workers import run_jobs
@@ -84,7 +84,8 @@ class FolderGraph:
         if self.sites:
             share = f"{self.resolved / self.sites:.0%}"
             lines.append(f"  of {self.sites:,} calls in Python {share} are resolved")
-        remarks = [f"  skipped {s}" for s in self.skipped] + [f"  note {d}" for d in self.doubtful]
+        remarks = [f"  skipped {remark}" for remark in group_remarks(self.skipped)]
+        remarks += [f"  note {remark}" for remark in group_remarks(self.doubtful)]
         hidden = 0 if most is None else len(remarks[most:])
         if hidden:
             remarks[most:] = [f"  and {hidden} more: describe(None) names all"]
@@ -126,7 +127,7 @@ def extract_folder(
     files = list(reader.read_files(paths, report))
     if not reader.read + reader.reused:
         left_out = [*refused, *reader.skipped]
-        reasons = "; ".join(map(str, left_out[:5])) or f"it holds no {_ENDINGS_TEXT}"
+        reasons = "; ".join(map(str, group_remarks(left_out)[:5])) or f"it holds no {_ENDINGS_TEXT}"
         raise BadInput(f"nothing in {folder} could be read ({reasons})")
     key = cache_key(name, *reader.keys)
     found = extraction_cache.read_graph(key) if extraction_cache else None

@@ -145,8 +145,8 @@ def multihop(
     only titles link passages.
 
     As a re-ranker, `earlier >> multihop(…)`, it chooses the best passage left of the earlier ranking unless
-    it scores another one higher by more than MARGIN times the passages chosen before: the further from the
-    question, the surer. An earlier ranking of a question without a word is unchanged. Raises BadInput for
+    it scores another one higher by more than MARGIN times the passages chosen before (at least one): the
+    further from the question, the surer. An earlier ranking of a question without a word is unchanged. Raises BadInput for
     `hops` below 1, and for earlier hits that are unknown or occur twice.
     """
     require_count(hops, 1, "hops", "it is how many passages are chosen one after the other")
@@ -171,7 +171,7 @@ def multihop(
             left[chosen] = -np.inf
             row = int(np.argmax(left))
             following = next((row for row in earlier if row not in chosen), row)
-            chosen.append(row if left[row] - left[following] > MARGIN * hop else following)
+            chosen.append(row if left[row] - left[following] > MARGIN * max(hop, 1) else following)
             row = chosen[-1]
             best.update(chosen, features.choose(row))
         scores = score(features.table())
