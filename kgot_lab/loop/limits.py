@@ -181,7 +181,7 @@ class Limits:
     @property
     def cites_by_names(self) -> bool:
         """Whether evidence was found by names that rows share with edges, as in runs of earlier versions."""
-        return self.evidence == _AS_RECORDED["evidence"]
+        return bool(self.evidence == _AS_RECORDED["evidence"])
 
     def tokens_of(self, role: str) -> int:
         """Return the maximum number of reply tokens for a role."""

@@ -182,7 +182,7 @@ class Sandbox:
 
         Raises QueryFailed if the statement fails.
         """
-        options = {"without": list(map(encode_removal, without))} if without else {}
+        options: dict[str, Any] = {"without": list(map(encode_removal, without))} if without else {}
         return tuple(self._request_part("read", statement, "rows", list, **options))
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
