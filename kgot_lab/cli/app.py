@@ -202,7 +202,7 @@ def ask(
 @app.command()
 def find(
     question: str = argument("what to look for"),
-    documents: Path = options.DOCUMENTS,
+    documents: Path = options.REQUIRED_DOCUMENTS,
     k: int = option("how many passages", "-k", default=5, min=1),
 ) -> None:
     """Find the passages of your documents that fit a question best: no model."""

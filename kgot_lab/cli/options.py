@@ -96,6 +96,7 @@ SET_LIMIT = option("another limit: NAME=VALUE, as in reply_tokens.vote=500", "--
 DOCUMENTS_FIRST = argument(_DOCUMENTS_HELP)
 CONFIG_FILE = option("a YAML file with any of these; what is given here overrides it", "--config")
 DOCUMENTS = option(_DOCUMENTS_HELP, "--documents")
+REQUIRED_DOCUMENTS = option(_DOCUMENTS_HELP, "--documents", default=...)
 ATTACH = option("a file that belongs to the question; repeat for more", "--attach")
 WEB = option("tools may access the web", "--web", default=False)
 MIRROR_FOLDER = option("a folder of pages in place of the web", "--mirror")

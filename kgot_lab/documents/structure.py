@@ -22,6 +22,7 @@ TABLE_EXTENSIONS = (".csv", ".tsv", ".tab")
 PROSE_EXTENSIONS = (".txt", ".text", ".md", ".markdown", ".rst", ".org", ".tex", ".adoc", "")
 _LINE_EXTENSIONS = (".ini", ".cfg", ".conf", ".properties", ".env", ".log")
 _MAX_TITLE = 200  # characters
+_NUMBERED_LEVEL = 6  # of a heading such as "3. Crane" in plain text, which is no title
 
 
 class Section(NamedTuple):
@@ -58,8 +59,8 @@ _BRACKETS = str.maketrans("()", "  ")
 def read_sections(text: str, extension: str, name: str, declared_title: str = "") -> list[Section]:
     """Split a text into sections by its headings, each with its blocks.
 
-    The title is the only heading of the highest level, or one with nothing below it, else the declared one or
-    `name`. A heading without text is the text of its section. Raises BadInput if data do not parse.
+    The title is the only heading of the highest level, or one with nothing below it, if no text is above it, else
+    the declared one or `name`. A heading without text is the text of its section. Raises BadInput if data do not parse.
     """
     return group_sections(list(read_blocks(text, extension)), name, declared_title)
 
@@ -75,7 +76,8 @@ def group_sections(blocks: list[Block], name: str, declared_title: str = "") -> 
         block.level for block in blocks[first + 1 : first + 2] if block.kind == "heading"
     ]
     is_title = is_sole or (is_bare and not declared_title.strip())
-    if levels and is_title and levels[0] == min(levels):
+    is_above = bool(levels) and levels[0] != _NUMBERED_LEVEL and (first == 0 or levels[0] == 1)
+    if is_above and is_title and levels[0] == min(levels):
         declared_title = blocks.pop(first).text
     title = " ".join(declared_title.split())[:_MAX_TITLE] or name
     sections = [Section((title,), [])]
@@ -202,7 +204,7 @@ def prose_blocks(text: str, *, dehyphenated: bool = False) -> Iterator[Block]:
             yield from table_blocks(grid, 7, has_header=has_header)
             at += count - 1
         elif not held and (numbered := _NUMBERED.fullmatch(line)) and below[:1].isupper():
-            yield Block("heading", numbered[1], 6)
+            yield Block("heading", numbered[1], _NUMBERED_LEVEL)
         elif _ITEM.match(line) and (not held or not line.lstrip()[0].isdigit()):
             lead = _pop_lead(held)
             yield from end()

@@ -266,7 +266,7 @@ class EntityFinder:
             if dated or (is_opener and not keeps) or is_role or repeats:
                 run = _Run(
                     run.without_first().tokens,
-                    run.opens and not dated,
+                    run.opens and not (dated or is_opener),
                     run.without_first().before,
                     run.language,
                 )
@@ -435,7 +435,7 @@ _PARTICLES = (
 )
 _PARTICLE_ENDING = re.compile(rf"(?<=[\uac00-\ud7a3]{{2}})(?:{_PARTICLES})$")
 _NO_NAME_RUN = re.compile(
-    f"(?!さん|さま|(?<=さ)[んま])[^{_HAN}{_KATAKANA}・]|[{''.join(sorted(_FUNCTION_CHARACTERS))}给送由向往座位用住]"
+    f"(?!さん|さま|(?<=さ)[んま])[^{_HAN}{_KATAKANA}・]|[{''.join(sorted(_FUNCTION_CHARACTERS))}于於在给送由向往座位用住]"
 )
 _SPACED_STOP_WORDS = frozenset(
     "في من على إلى الى عن مع هذا هذه ذلك التي الذي و أو ثم قد كان كانت هو هي هم لا ما لم لن إن أن كل بعد قبل بين عند منذ عام حتى أيضا كما "

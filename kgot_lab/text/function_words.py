@@ -39,7 +39,8 @@ def function_words(language: str) -> frozenset[str]:
 
 def is_calendar_word(word: str) -> bool:
     """Return whether a word is the name of a month, a day of the week or a season."""
-    return word.casefold().strip(".,") in _word_lists()[_CALENDAR]
+    name = word.casefold().strip(".,")
+    return name in _word_lists()[_CALENDAR] or name.removesuffix("s") in _word_lists()[_CALENDAR]
 
 
 def detect_language(texts: Iterable[str], default: str = "en") -> str:

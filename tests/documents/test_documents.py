@@ -134,7 +134,7 @@ def lines_of(tmp_path, name: str, text: str) -> list[str]:
     return [
         f"[{document.title}] {line}"
         for document in library
-        for line in text_sentences(document.text, paragraphs=True)
+        for line in text_sentences(document.text, "any script", paragraphs=True)
     ]
 
 
@@ -183,6 +183,10 @@ PROSE = [
     ("a mail", "a.txt", "From: Ho\nSubject: The pump\n\nDear members,\n\nit leaks.\n",
      ["[The pump] From: Ho", "[The pump] Subject: The pump", "[The pump] Dear members,", "[The pump] it leaks."]),
     ("an underlined heading", "a.rst", "Osk\n===\n\nA town.\n", ["[Osk] A town."]),
+    ("numbered headings", "a.txt", "Committee\n\n1. Pump\nHo bought it on 17. Mai 2011.\n",
+     ["[a] Committee", "[a (Pump)] Ho bought it on 17. Mai 2011."]),
+    ("a bold lead", "a.md", "- **Mill.** Closed.\n", ["[a] Mill: Closed."]),
+    ("a heading below a text", "a.md", "A town.\n\n## Bridge\n\nIt is old.\n", ["[a] A town.", "[a (Bridge)] It is old."]),
     ("a heading without text", "a.md", "# Osk\n\nA town.\n\n## To do\n", ["[Osk] A town.", "[Osk] To do"]),
 ]  # fmt: skip
 

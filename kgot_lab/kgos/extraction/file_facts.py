@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from kgot_lab import documents
 from kgot_lab.documents.files import EXTRACTED_TABLE, extract_text, pack_json, unpack_json
 from kgot_lab.documents.folder import read_file_sections
 from kgot_lab.embedding.vectors import CacheFile, CacheTable
@@ -104,8 +105,9 @@ def extraction_version() -> bytes:
     Entries cached by another version are not used.
     """
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
+    for folder in (Path(__file__).parent, Path(documents.__path__[0])):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.read_bytes())
     return digest.digest()
 
 
