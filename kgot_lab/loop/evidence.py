@@ -4,44 +4,71 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise
-from typing import NamedTuple
 from urllib.parse import unquote
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Support, support_properties, supports_of
+from kgot_lab.graph.changes import PROVENANCE_PROPERTIES, Support, support_properties, supports_of
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.render import relevance
-from kgot_lab.loop.run_context import Candidate, RunContext, scalars
+from kgot_lab.loop.run_context import Candidate, EditableStore, RunContext, scalars
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.embedded_store import fact_of
-from kgot_lab.text.words import contains_words, content_words, name_tokens, text_sentences
+from kgot_lab.stores.provenance import edges_read
+from kgot_lab.text.words import canonical_answer, contains_words, content_words, name_tokens, text_sentences
 from kgot_lab.types import Document, Edge, Json
 
-_MAX_INDEXED = 5000  # nodes and edges up to which the whole graph is indexed, or else the part near the rows
-_MAX_SEARCHED = 50  # maximum names to search a large graph for, and names around those
-_MAX_CHAIN_LENGTH = 3  # maximum edges of a chain
-_BEAM_WIDTH = 5000  # beam width of chains
-_MAX_STARTS = 10  # maximum start names of chains for one statement
-_MAX_CITED = 3  # maximum chains between two names
-_MAX_ROW_NAMES = 10  # maximum names of a row or statement to join by chains
-_MAX_EVIDENCE = 8  # maximum edges cited for an answer
 _LITERAL = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
 
 
 def answer_evidence(run: RunContext, candidates: Sequence[Candidate], answer: str) -> list[Edge]:
-    """Return at most `limit` edges that the rows refer to.
+    """Return the edges that carry the answer, at most `limits.evidence`, in the order of their chain.
 
-    Edges that contain the answer come first, then those most relevant to the question and the answer.
+    They are the edges from which the rows were read that hold the answer. A replay returns the recorded ones.
     """
-    referenced = (_NameIndex(_edges_near(run, c)).referenced_edges(c) for c in candidates)
-    edges = _unique_edges(edge for found in referenced for edge in found)
-    lines = [fact_of(edge) for edge in edges]
-    scores = relevance(f"{run.state.question} {answer}", lines)
-    order = sorted(range(len(lines)), key=lambda i: (not contains_words(answer, lines[i]), -scores[i]))
-    return [edges[number] for number in order[:_MAX_EVIDENCE]]
+    if isinstance(run.store, EditableStore):
+        recorded = run.store.recorded_evidence(answer, [read.statement for read in run.state.reads])
+        if recorded is not None:
+            return _edges_of_facts(run.store.graph(), recorded)
+    rows = [(row, candidate) for candidate in candidates for row in candidate.rows]
+    question, limit = run.state.question, run.limits.evidence
+    chosen = [rows[number] for number in _select_rows([row for row, _ in rows], question, answer, limit)]
+    edges = _unique_edges(
+        edge
+        for candidate in candidates
+        if (own := [row for row, of in chosen if of is candidate])
+        for edge in _edges_read(run, candidate, own)
+    )
+    few = edges if len(edges) <= limit else carrying_edges(edges, question, answer, limit)
+    return _chain_order(few, question, answer)
+
+
+def carrying_edges(edges: Sequence[Edge], question: str, answer: str, limit: int) -> list[Edge]:
+    """Return the few edges that carry an answer, best first, as `_select_rows` chooses rows."""
+    facts = [{"subject": edge.source, "relation": edge.type, "object": edge.target} for edge in edges]
+    return [edges[number] for number in _select_rows(facts, question, answer, limit)]
+
+
+def _edges_of_facts(graph: PropertyGraph, facts: Iterable[Json]) -> list[Edge]:
+    by_fact: dict[Json, list[Edge]] = defaultdict(list)
+    for edge in graph.edges:
+        by_fact[fact_of(edge)].append(edge)
+    return [by_fact[fact].pop(0) for fact in facts if by_fact.get(fact)]
+
+
+def _chain_order(edges: Sequence[Edge], question: str, answer: str) -> list[Edge]:
+    """Order edges so that each continues from the names of the question or of earlier edges.
+
+    Those that hold the answer come last where there is a choice.
+    """
+    left = sorted(edges, key=lambda edge: contains_words(answer, fact_of(edge)))
+    ordered, reached = list[Edge](), question
+    while left:
+        ends = ((i, end) for i, edge in enumerate(left) for end in (edge.source, edge.target))
+        ordered.append(left.pop(next((i for i, end in ends if contains_words(end, reached)), 0)))
+        reached = f"{reached} | {ordered[-1].source} | {ordered[-1].target}"
+    return ordered
 
 
 class SupportFinder:
@@ -139,220 +166,72 @@ def passage_ids(supports: Iterable[Iterable[Support]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, sources)))
 
 
-def _edges_near(run: RunContext, candidate: Candidate) -> Iterable[Edge]:
-    """Return the edges that rows may refer to.
+# The rows that carry an answer.
 
-    These are all edges of a small graph, or else those of the nodes that rows and statement name.
+
+def _select_rows(rows: Sequence[Json], question: str, answer: str, limit: int) -> list[int]:
+    """Return the indices of the few rows that carry an answer, best first.
+
+    These are a row that holds the answer, and rows that continue from it by a name and cover further words of
+    the question. If no row holds it, they are the rows that the answer names (a list, a sentence), or else
+    the most relevant ones (a comparison, whose answer the question names, or a count).
     """
-    schema = run.store.schema()
-    if schema.nodes + schema.edges <= _MAX_INDEXED:
-        return run.store.graph().edges
-    values = (str(value) for row in candidate.rows for value in scalars(row))
-    texts = dict.fromkeys((*_literals(candidate.statement), *values))
-    names = [text for text in texts if len(text) <= 200][:_MAX_SEARCHED]
-    ids = dict.fromkeys(id for name in names for id in (name, *(n.id for n in run.store.search(name, 3))))
-    near = _unique_edges(edge for id in ids for edge in run.store.neighbours(id))
-    relations = set(map(_normalized, _literals(candidate.statement)))
-    ends = (end for edge in near if _normalized(edge.type) in relations for end in (edge.source, edge.target))
-    neighbours = [end for end in dict.fromkeys(ends) if end not in ids][:_MAX_SEARCHED]
-    return _unique_edges((*near, *(edge for id in neighbours for edge in run.store.neighbours(id))))
+    names, lines = list(map(_row_names, rows)), list(map(_row_line, rows))
+    words = [set(content_words(line)) for line in lines]
+    scores, said = relevance(question, lines), canonical_answer(answer)
+    is_holding = [contains_words(said, canonical_answer(line)) for line in (*lines, question)]
+    holding = [i for i in range(len(rows)) if is_holding[i] and not is_holding[-1]]
+    named = [sum(contains_words(n, answer) and not contains_words(n, question) for n in row) for row in names]
+    pool = holding or [i for i, count in enumerate(named) if count] or [*range(len(rows))]
+    chosen: list[int] = []
+    while pool and len(chosen) < limit:
+        covered = set[str]().union(*(words[i] for i in chosen))
+        left = (word for word in question.split() if not covered.issuperset(content_words(word)))
+        gains = relevance(" ".join(left), lines)
+        best = max(pool, key=lambda i: (not holding and named[i], gains[i], scores[i], -i))
+        is_equal = not holding and (named[best] or not chosen or scores[best] == scores[chosen[0]])
+        if chosen and not gains[best] and not is_equal:
+            break
+        chosen.append(best)
+        others = [i for i in (range(len(rows)) if holding else pool) if i not in chosen]
+        linked = (i for i in others if any(_share_name(names[i], names[c]) for c in chosen))
+        pool = list(linked) if holding else [i for i in others if named[i] or words[i] & words[chosen[0]]]
+    return chosen
 
 
-class _StatementNames(NamedTuple):
-    """The node names in a statement, its normalized text, and the relations that it names, in order."""
-
-    names: tuple[str, ...]
-    text: str
-    relations: tuple[str, ...]
+def _row_names(row: Json) -> list[str]:
+    """Return the ends of a fact, or the texts of another row."""
+    values = [row["subject"], row["object"]] if _is_fact(row) else scalars(row)
+    return [value for value in values if isinstance(value, str)]
 
 
-class _Chain(NamedTuple):
-    """Successive edges, with their relations, their directions, and the names of the nodes that they join."""
-
-    edges: tuple[Edge, ...]
-    types: tuple[str, ...]
-    forward: tuple[bool, ...]
-    names: tuple[str, ...]
-
-    def has_unnamed(self, known: set[str]) -> bool:
-        """Return whether the chain passes nodes that are not among the given names."""
-        return not set(self.names) <= known
-
-    @property
-    def direction_changes(self) -> int:
-        """How often the edges change their direction."""
-        return sum(one != other for one, other in pairwise(self.forward))
+def _row_line(row: Json) -> str:
+    if isinstance(row, Mapping):
+        row = {name: value for name, value in row.items() if name not in PROVENANCE_PROPERTIES}
+    return " ".join(map(str, scalars(row)))
 
 
-class _NameIndex:
-    """An index of the edges of a graph by the names of their ends.
+def _is_fact(row: Json) -> bool:
+    return isinstance(row, Mapping) and {"subject", "relation", "object"} <= row.keys()
 
-    It finds the names in a text, the longest first, so that Nigeria is not Niger.
-    """
 
-    def __init__(self, edges: Iterable[Edge]) -> None:
-        self._between: dict[tuple[str, str], list[Edge]] = defaultdict(list)
-        self._at: dict[str, list[Edge]] = defaultdict(list)
-        # relation, other end, whether it points there, edge
-        self._hops: dict[str, list[tuple[str, str, bool, Edge]]] = defaultdict(list)
-        for edge in edges:
-            ends = _normalized(edge.source), _normalized(edge.target)
-            self._between[ends].append(edge)
-            if ends[0] != ends[1]:
-                type = _normalized(edge.type)
-                self._hops[ends[0]].append((type, ends[1], True, edge))
-                self._hops[ends[1]].append((type, ends[0], False, edge))
-            for end in ends:
-                self._at[end].append(edge)
-        self._longest = max((name.count(" ") + 1 for name in self._at), default=0)
-        self._types = {type for hops in self._hops.values() for type, *_ in hops}
-        self._known: dict[tuple[str, _StatementNames], dict[str, list[_Chain]]] = {}
+def _share_name(names: Iterable[str], others: Sequence[str]) -> bool:
+    pairs = ((one, other) for one in names for other in others)
+    return any(contains_words(one, other) or contains_words(other, one) for one, other in pairs)
 
-    def referenced_edges(self, candidate: Candidate) -> list[Edge]:
-        """Return the edges that the rows of a candidate refer to.
 
-        A row that is a fact refers to that fact. Other rows refer to the edges between names in the row, or
-        between such a name and one in the statement. If no row refers to an edge by itself, the names of all
-        rows are combined, since a list of names has one row each. Two names may also be the ends of a chain
-        of edges whose relations the statement names: see `_chains_from`.
-        """
-        literals = _literals(candidate.statement)
-        statement_names = tuple(dict.fromkeys(name for text in literals for name in self.names_in(text)))
-        relations = tuple(name for name in map(_normalized, literals) if name in self._types)
-        asked = _StatementNames(statement_names, _normalized(candidate.statement), relations)
-        edges = _unique_edges(edge for row in candidate.rows for edge in self._row_edges(row, asked))
-        if edges:
-            return edges
-        values = (str(value) for row in candidate.rows for value in scalars(row))
-        names = [name for value in values for name in self.names_in(value)]
-        return self._with_named_relation(self._edges_between(names, names), asked.text)
+# The edges that rows were read from.
 
-    def _row_edges(self, row: Json, statement: _StatementNames) -> list[Edge]:
-        """Return the edges that one row refers to.
 
-        A row that names no node may hold a value of an edge at a node that the statement names.
-        """
-        if isinstance(row, Mapping) and {"subject", "relation", "object"} <= row.keys():
-            ends = _normalized(row["subject"]), _normalized(row["object"])
-            relation = _normalized(row["relation"])
-            return [edge for edge in self._between.get(ends, ()) if _normalized(edge.type) == relation]
-        values = [str(value) for value in scalars(row)]
-        row_names = [name for value in values for name in self.names_in(value)]
-        if chained := self._chain_edges(row_names, statement):
-            return chained
-        edges = self._edges_between(row_names, row_names) or self._edges_between(row_names, statement.names)
-        if not edges and not row_names:
-            named_edges = [edge for name in statement.names for edge in self._at.get(name, ())]
-            edges = [edge for edge in named_edges if set(values) & set(map(str, scalars(edge.properties)))]
-        return self._with_named_relation(edges, f"{statement.text} {_normalized(' '.join(values))}")
-
-    def _chain_edges(self, row_names: Sequence[str], statement: _StatementNames) -> list[Edge]:
-        """Return the edges of the chains that end at a name of a row.
-
-        Edges with a named relation between such names and others are included.
-        """
-        ends = list(dict.fromkeys(row_names))[:_MAX_ROW_NAMES]
-        starts = list(dict.fromkeys((*statement.names, *row_names)))[:_MAX_ROW_NAMES]
-        if len(statement.relations) < 2:
-            return []
-        edges: list[Edge] = []
-        chained = False
-        for number, end in enumerate(ends):
-            for start in (name for name in starts if name not in ends[: number + 1]):
-                hops = self._hops[start]
-                direct = [e for type, other, _, e in hops if other == end and type in statement.relations]
-                chains = self._best_chains(start, end, {*ends, *starts}, statement)
-                is_whole = bool(chains) and len(chains[0].edges) == len(statement.relations)
-                if direct and not (is_whole and chains[0].has_unnamed({*ends, *starts})):
-                    edges += direct  # but a chain of all that the statement names, over nodes it does not name, says more
-                    continue
-                chained |= bool(chains)
-                edges += (edge for chain in chains for edge in chain.edges)
-        return _unique_edges(edges) if chained else []
-
-    def _best_chains(self, start: str, end: str, known: set[str], statement: _StatementNames) -> list[_Chain]:
-        """Return the best chains of two or three edges between two names, at most a few.
-
-        Their relations follow one another as in the statement, from either end, since the direction in which
-        a statement asks for an edge is not parsed. The order is: chains over nodes in `known`, then chains of
-        all relations that the statement names, then short ones, then those with the fewest turns.
-        """
-
-        def cost(chain: _Chain) -> tuple[bool, bool, int, int]:
-            return (
-                chain.has_unnamed(known),
-                len(chain.edges) != len(statement.relations),
-                len(chain.edges),
-                chain.direction_changes,
-            )
-
-        chains = self._chains_from(start, statement).get(end, [])
-        best_cost = min(map(cost, chains), default=None)
-        return [chain for chain in chains if cost(chain) == best_cost][:_MAX_CITED]
-
-    def _chains_from(self, start: str, statement: _StatementNames) -> Mapping[str, list[_Chain]]:
-        """Return the chains that begin at a name, by the name they end at.
-
-        Chains over names of the statement grow first.
-        """
-        if (cached := self._known.get((start, statement))) is not None:
-            return cached
-        if len(self._known) >= _MAX_STARTS:
-            return {}
-        relation_runs = {
-            relations[offset : offset + length]
-            for relations in (statement.relations, statement.relations[::-1])
-            for length in range(2, _MAX_CHAIN_LENGTH + 1)
-            for offset in range(len(relations) - length + 1)
-        }
-        prefixes = {run[:length] for run in relation_runs for length in range(1, len(run) + 1)}
-        by_end = self._known[start, statement] = defaultdict(list)
-        beam = [_Chain((), (), (), (start,))]
-        for _ in range(_MAX_CHAIN_LENGTH):
-            extensions = (
-                _Chain(
-                    (*chain.edges, edge),
-                    (*chain.types, type),
-                    (*chain.forward, forward),
-                    (*chain.names, other),
-                )
-                for chain in beam
-                for type, other, forward, edge in self._hops[chain.names[-1]]
-                if (*chain.types, type) in prefixes and other not in chain.names
-            )
-            extended = list(islice(extensions, _BEAM_WIDTH))
-            for chain in extended:
-                if chain.types in relation_runs:
-                    by_end[chain.names[-1]].append(chain)
-            beam = sorted(extended, key=lambda chain: chain.names[-1] not in statement.names)
-        return by_end
-
-    def _with_named_relation(self, edges: Sequence[Edge], text: str) -> list[Edge]:
-        """Return the edges whose relation occurs in `told`, or all of them if none does."""
-        named = [edge for edge in edges if f" {_normalized(edge.type)} " in f" {text} "]
-        return named or _unique_edges(edges)
-
-    def _edges_between(self, names: Iterable[str], other_names: Sequence[str]) -> list[Edge]:
-        """Return the edges between some names and others."""
-        targets = set(other_names)
-        edges = ((name, edge) for name in dict.fromkeys(names) for edge in self._at.get(name, ()))
-        return _unique_edges(edge for name, edge in edges if self._other_end(edge, name) in targets)
-
-    def _other_end(self, edge: Edge, name: str) -> str:
-        ends = _normalized(edge.source), _normalized(edge.target)
-        return "" if ends[0] == ends[1] else ends[1] if ends[0] == name else ends[0]
-
-    def names_in(self, text: str) -> Iterator[str]:
-        """Yield the node names in a text, as whole words and the longest match first."""
-        words, position = name_tokens(text), 0
-        while position < len(words):
-            for length in range(min(self._longest, len(words) - position), 0, -1):
-                if (name := " ".join(words[position : position + length])) in self._at:
-                    yield name
-                    position += length
-                    break
-            else:
-                position += 1
+def _edges_read(run: RunContext, candidate: Candidate, rows: Sequence[Json]) -> list[Edge]:
+    """Return the edges that rows were read from: facts that the loop looked up are edges themselves."""
+    if run.limits.reading == "operations" or not candidate.statement:
+        facts = [(row["subject"], row["relation"], row["object"]) for row in rows if _is_fact(row)]
+        edges = (edge for subject, *_ in facts for edge in run.store.neighbours(subject))
+        return [edge for edge in edges if (edge.source, edge.type, edge.target) in facts]
+    store = candidate.reader or run.store
+    store = store.store if isinstance(store, EditableStore) else store
+    return edges_read(store, candidate.statement, rows)
 
 
 def _unique_edges(edges: Iterable[Edge]) -> list[Edge]:

@@ -74,6 +74,7 @@ class Limits:
     graph_tokens: int = 6000
     tool_tokens: int = 6000
     row_tokens: int = 4000
+    evidence: int = 3  # facts cited for an answer
     paths: int = 1  # paths read before the next search, with reading "paths"
     path_tokens: int = 240  # token budget of one path
     # token budget of the best sentences of all paths, read if no answer is sure; 0: never
@@ -96,7 +97,16 @@ class Limits:
         counted = "steps votes parses forced_reads calls graph_tokens tool_tokens row_tokens path_tokens"
         for name in counted.split():
             require_count(getattr(self, name), 1, f"limits.{name}")
-        for name in ("rereads", "repairs", "unpolled", "longer", "paths", "wide_tokens", "passages"):
+        for name in (
+            "rereads",
+            "repairs",
+            "unpolled",
+            "longer",
+            "paths",
+            "wide_tokens",
+            "passages",
+            "evidence",
+        ):
             require_count(getattr(self, name), 0, f"limits.{name}")
         for role, maximum in _checked_roles("reply_tokens", self.reply_tokens).items():
             require_count(maximum, 1, f"limits.reply_tokens[{role!r}]")
@@ -168,6 +178,11 @@ class Limits:
         """
         return self.sentences == "any script"
 
+    @property
+    def cites_by_names(self) -> bool:
+        """Whether evidence was found by names that rows share with edges, as in runs of earlier versions."""
+        return bool(self.evidence == _AS_RECORDED["evidence"])
+
     def tokens_of(self, role: str) -> int:
         """Return the maximum number of reply tokens for a role."""
         return self.reply_tokens.get(role) or REPLY_TOKENS[role]
@@ -175,10 +190,10 @@ class Limits:
 
 _NEWER_LIMITS = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
-    "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences", "check_answers",
+    "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences", "check_answers", "evidence",
 )  # fmt: skip
 # defaults of runs that did not record a limit, where today's defaults differ
-_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain", "links": ("titles", "names")}
+_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain", "links": ("titles", "names"), "evidence": 8}
 
 
 def _checked_links(links: object) -> tuple[str, ...]:

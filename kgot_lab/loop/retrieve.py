@@ -31,6 +31,7 @@ from kgot_lab.loop.run_context import (
 )
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store, readers
+from kgot_lab.stores.provenance import flatten_facts
 from kgot_lab.text.cleaning import estimate_tokens, truncate_to_tokens
 from kgot_lab.text.words import canonical_answer
 from kgot_lab.types import Json, Message, Rows
@@ -58,17 +59,6 @@ def _add_candidate(candidates: list[Candidate], known: Candidate) -> None:
     rows = flatten_facts(known.rows)
     if rows and rows not in [known.rows for known in candidates]:
         candidates.append(replace(known, rows=rows))
-
-
-def flatten_facts(rows: Rows) -> Rows:
-    """Flatten rows of facts whose properties are a nested map, so that all languages give the same form."""
-    fact = {"subject", "relation", "object", "properties"}
-    return tuple(
-        {**row["properties"], **{name: row[name] for name in ("subject", "relation", "object")}}
-        if isinstance(row, dict) and row.keys() == fact and isinstance(row["properties"], dict)
-        else row
-        for row in rows
-    )
 
 
 def _read_in_dialect(run: RunContext, reader: Store) -> Steps[Candidate]:
@@ -199,7 +189,7 @@ def read_statement(run: RunContext, statement: str, reader: Store | None = None)
             yield event
             rows = event.grounded
         if rows:
-            return Candidate(rows, statement=statement)
+            return Candidate(rows, statement=statement, reader=store)
     return Candidate(())
 
 

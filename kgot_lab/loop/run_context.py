@@ -287,9 +287,12 @@ def meant(store: Store, statement: str) -> str:
 
 @runtime_checkable
 class EditableStore(Protocol):
-    """A store in which a person may have replaced a statement."""
+    """A store over a recorded run, in which a person may have replaced a statement."""
+
+    store: Store  # runs what is not recorded
 
     def meant(self, statement: str) -> str: ...
+    def recorded_evidence(self, answer: str, statements: Sequence[str]) -> Rows | None: ...
 
 
 @dataclass(frozen=True)
@@ -299,6 +302,7 @@ class Candidate:
     rows: Rows
     said: str = ""
     statement: str = ""
+    reader: Store | None = None  # the store that ran the statement
 
 
 def distinct(items: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -177,12 +177,13 @@ class Sandbox:
             except (MalformedReply, BadInput) as error:
                 raise QueryFailed(statement, f"the statement's changes make no sense: {error}") from None
 
-    def read(self, statement: str) -> Rows:
-        """Run a read statement and return its rows.
+    def read(self, statement: str, without: Sequence[Edge] = ()) -> Rows:
+        """Run a read statement and return its rows, as if the edges `without` were missing.
 
         Raises QueryFailed if the statement fails.
         """
-        return tuple(self._request_part("read", statement, "rows", list))
+        options: dict[str, Any] = {"without": list(map(encode_removal, without))} if without else {}
+        return tuple(self._request_part("read", statement, "rows", list, **options))
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
         """Run plain Python and return what it prints, or the value of its last expression.
@@ -233,17 +234,19 @@ class Sandbox:
         self._worker = self._pending = None
 
     def _request_part(
-        self, do: str, statement: str, name: str, kind: type, seconds: float | None = None
+        self, do: str, statement: str, name: str, kind: type, seconds: float | None = None, **options: Json
     ) -> Any:
-        payload = self._request(do, statement, _MAX_RESULT_BYTES, seconds)
+        payload = self._request(do, statement, _MAX_RESULT_BYTES, seconds, **options)
         try:
             return parse_part(payload, name, kind, statement)
         except MalformedReply as error:
             raise QueryFailed(statement, f"the statement's result is {error}") from None
 
-    def _request(self, do: str, statement: str, max_bytes: int, seconds: float | None = None) -> bytes:
+    def _request(
+        self, do: str, statement: str, max_bytes: int, seconds: float | None = None, **options: Json
+    ) -> bytes:
         seconds = self.seconds if seconds is None else seconds
-        limits = {"seconds": seconds, "memory": self.memory_mb << 20, "bytes": max_bytes}
+        limits = {"seconds": seconds, "memory": self.memory_mb << 20, "bytes": max_bytes, **options}
         with self._lock:
             worker = self._ready_worker()
             pending, self._pending, self._waiting = self._pending or [], [], 0

@@ -133,6 +133,15 @@ class EmbeddedStore:
         return self._loaded_executor().read(statement)
 
     @_synchronized
+    def read_without(self, statement: str, edges: Sequence[Edge]) -> Rows:
+        """Run a read statement as if some edges were missing, and return its rows.
+
+        Raises QueryFailed if the statement is refused or fails.
+        """
+        require_statement(statement)
+        return self._loaded_executor().read(statement, edges)
+
+    @_synchronized
     def compute(self, code: str, *, seconds: float | None = None) -> str:
         """Run plain Python and return what it prints, or the value of its last expression.
 

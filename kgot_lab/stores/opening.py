@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -19,7 +19,7 @@ from uuid import uuid4
 from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, describe_value, require
 from kgot_lab.graph.changes import inverse
 from kgot_lab.stores.lookup import edges_between, holds_value
-from kgot_lab.stores.protocol import Dialect, GraphSize, PythonRunner, Scalar, Schema, Store
+from kgot_lab.stores.protocol import Dialect, GraphSize, PartialReader, PythonRunner, Scalar, Schema, Store
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
@@ -424,6 +424,14 @@ class Fused:
         Raises QueryFailed if the statement is refused or fails.
         """
         return self._main.read(statement)
+
+    def read_without(self, statement: str, edges: Sequence[Edge]) -> Rows:
+        """Run a read statement in the first store as if some edges were missing, and return its rows.
+
+        Raises QueryFailed if the statement is refused or fails.
+        """
+        assert isinstance(self._main, PartialReader)
+        return self._main.read_without(statement, edges)
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
         """Run plain Python in the first store that can and return what it prints.

@@ -96,6 +96,13 @@ class ValueLookup(Protocol):
     ) -> tuple[Edge, ...]: ...  # those with both ends among these nodes
 
 
+@runtime_checkable
+class PartialReader(Protocol):
+    """A store that can run a read as if some edges were missing. See `opening.partial_reads`."""
+
+    def read_without(self, statement: str, edges: Sequence[Edge]) -> Rows: ...  # raises QueryFailed
+
+
 class GraphSize(NamedTuple):
     """The number of nodes and edges."""
 
@@ -139,7 +146,7 @@ class StatementExecutor(Protocol):
     """
 
     def write(self, statement: str) -> Diff: ...  # raises QueryFailed; does not apply it
-    def read(self, statement: str) -> Rows: ...  # raises QueryFailed
+    def read(self, statement: str, without: Sequence[Edge] = ()) -> Rows: ...  # raises QueryFailed
     def apply(self, diff: Diff) -> None: ...
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None: ...
     def compute(

@@ -291,7 +291,7 @@ def test_a_fact_that_was_removed_again_is_no_evidence(store):
         WRITE["statements"][0],
         'G.remove_edge("Ada Lovelace", "Paris", "born in")',
     ]
-    ballots = [*votes(*"III"), *[{"choice": "RETRIEVE", "text": "result = [*names()]"}] * 3]
+    ballots = [*votes(*"III"), *[{"choice": "RETRIEVE", "text": "result = facts()"}] * 3]
     events = run(store, llm=model(write={"statements": wrong}, vote=ballots))
     assert len(of(Wrote, events)) == 3 and events[-1].evidence == ("Ada Lovelace --[born in]--> London",)
 

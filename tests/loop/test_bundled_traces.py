@@ -116,9 +116,13 @@ def test_the_replies_in_a_bundled_trace_answer_the_question_again_with_the_same_
     monkeypatch,
 ):
     monkeypatch.setattr(Local, "__call__", lambda *_: pytest.fail("a live model was asked"))
-    recorded = load_run(bundled_path("traces/winter_storm.jsonl")).events
+    *recorded, answer = load_run(bundled_path("traces/winter_storm.jsonl")).events
     for _ in range(2):
-        assert all(same_event(was, now) for was, now in zip(recorded, storm_again(), strict=True))
+        *events, last = storm_again()
+        assert all(same_event(was, now) for was, now in zip(recorded, events, strict=True))
+        assert last.text == answer.text and set(last.evidence) <= set(
+            answer.evidence
+        )  # an older rule cited more
 
 
 def test_another_question_misses_and_is_told_what_to_do(monkeypatch):

@@ -12,10 +12,10 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Read, Refused, Repaired, Started, Wrote
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.replay import fork, verify
-from kgot_lab.loop.retrieve import flatten_facts
 from kgot_lab.loop.trace import record
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_for, open_fused
+from kgot_lab.stores.provenance import flatten_facts
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Edge, Node
 

@@ -18,10 +18,10 @@ from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.render import render_graph
-from kgot_lab.loop.retrieve import flatten_facts
 from kgot_lab.stores import edges_between, holds_value
 from kgot_lab.stores.lookup import shortest_path
 from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.provenance import edges_read, flatten_facts, partial_reads
 from kgot_lab.types import Diff, Edge, Node, Triple
 
 ADA = Node("Ada", ("Person",))
@@ -123,6 +123,17 @@ def test_a_read_cannot_write(filled, said):
         with pytest.raises(QueryFailed):
             filled.read(statement)
     assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS)
+
+
+def test_a_store_says_from_which_edges_it_read_a_row(filled, said):
+    rows = filled.read(said.where)
+    assert edges_read(filled, said.where, rows) == [BORN]
+    with partial_reads(filled) as read_without:
+        assert (read_without(said.where, [KNOWS]), read_without(said.where, [BORN, KNOWS])) == (rows, ())
+        for statement in (said.sneaky, said.change, said.broken):
+            with pytest.raises(QueryFailed):
+                read_without(statement, [BORN])
+    assert same(filled, ADA, LONDON, CHARLES, BORN, KNOWS) and filled.read(said.where) == rows
 
 
 def test_a_read_that_finds_nothing_has_no_rows(filled, said):

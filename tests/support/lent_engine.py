@@ -4,6 +4,8 @@ it were new.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kgot_lab.sandbox import Sandbox, open_sandbox
 from kgot_lab.types import Diff, Edge, Node, Rows
 
@@ -23,8 +25,8 @@ class LentEngine:
     def write(self, statement: str) -> Diff:
         return self._engine().write(statement)
 
-    def read(self, statement: str) -> Rows:
-        return self._engine().read(statement)
+    def read(self, statement: str, without: Sequence[Edge] = ()) -> Rows:
+        return self._engine().read(statement, without)
 
     def apply(self, diff: Diff) -> None:
         self._engine().apply(diff)

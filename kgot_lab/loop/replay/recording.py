@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
@@ -21,6 +21,7 @@ from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import record_replayed
 from kgot_lab.loop.controller import default_search_argument
 from kgot_lab.loop.events import (
+    Answered,
     Asked,
     Computed,
     Event,
@@ -34,6 +35,7 @@ from kgot_lab.loop.events import (
     Wrote,
     to_json,
 )
+from kgot_lab.loop.limits import Limits
 from kgot_lab.stores.lookup import edges_between, holds_value
 from kgot_lab.stores.protocol import Dialect, Scalar, Schema, Store, readers
 from kgot_lab.tools.tool import Result, Tool
@@ -59,6 +61,8 @@ class Recording:
     outputs: dict[Key, Computed] = field(default_factory=dict)
     # statements that a person has put in the place of those asked for
     edits: dict[Key, str] = field(default_factory=dict)
+    # facts cited for an answer, by it and the statements read before it
+    evidence: dict[Key, Rows] = field(default_factory=dict)
     turns: deque[Reply] | None = None  # replies to give in their order, whatever is asked, and no others
     avoided: int = 0
     made: int = 0
@@ -68,6 +72,7 @@ class Recording:
         """Build a recording from events."""
         recording, graph = Recording(), Fingerprint()
         inside: tuple[Usage, ...] = ()
+        read: tuple[str, ...] = ()
         for event in events:
             match event:
                 case Started():
@@ -86,10 +91,12 @@ class Recording:
                         recording.edits[("write", graph.now, event.asked)] = event.statement
                     recording.statements[("write", graph.now, event.statement)] = event.diff
                     graph.update(event.diff)
+                    read = ()
                 case Read():
                     if event.asked:
                         recording.edits[("read", graph.now, event.asked, event.dialect)] = event.statement
                     recording.statements[("read", graph.now, event.statement, event.dialect)] = event.rows
+                    read += (event.asked or event.statement,)
                 case Failed(statement=statement, reason=reason):
                     recording._add_failure(graph, statement, reason)
                 case (
@@ -98,12 +105,14 @@ class Recording:
                     recording._add_failure(graph, statement, reason, event.dialect)
                 case Computed():
                     recording.outputs[(event.code,)] = event
+                case Answered():
+                    recording.evidence[(graph.now, event.text, *read)] = event.evidence
         return recording
 
-    def without_outcomes(self) -> Recording:
+    def without_outcomes(self, limits: Limits) -> Recording:
         """Return the recording without the results of statements and Python.
 
-        Timeouts are kept, since they do not reproduce.
+        Timeouts are kept, since they do not reproduce, and the evidence of runs that cited it by an older rule.
         """
         timeouts: dict[Key, Diff | Rows | QueryFailed] = {
             key: result
@@ -115,7 +124,8 @@ class Recording:
             for key, output in self.outputs.items()
             if output.failed and QueryFailed(output.code, output.output).timed_out
         }
-        return replace(self, statements=timeouts, outputs=outputs)
+        evidence = self.evidence if limits.cites_by_names else {}
+        return replace(self, statements=timeouts, outputs=outputs, evidence=evidence)
 
     def change_result(self, returned: ToolReturned, nth: int) -> None:
         """Replace the result of the nth call of this tool and arguments, counted from 0."""
@@ -277,6 +287,10 @@ class ReplayStore:
         executed, is_edited = self._executed(("read", self.fingerprint.now, statement, self.reads_in))
         recorded = self.recording.statements.get(("read", self.fingerprint.now, executed, self.reads_in))
         return self._run(self.store.read, executed, recorded, is_edited)
+
+    def recorded_evidence(self, answer: str, statements: Sequence[str]) -> Rows | None:
+        """Return the recorded evidence of an answer after some reads, or None if none is recorded."""
+        return self.recording.evidence.get((self.fingerprint.now, answer, *statements))
 
     def meant(self, statement: str) -> str:
         """Return the statement that was executed for the one requested last."""

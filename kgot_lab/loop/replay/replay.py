@@ -268,9 +268,9 @@ def verify(
     `compute` runs Python instead of the store, as in `think`.
     """
     events = events_of(run)
-    recording = Recording.from_events(events).without_outcomes()
+    limits = recorded_limits(start_event(events)).but(python_seconds=_VERIFY_SECONDS)
+    recording = Recording.from_events(events).without_outcomes(limits)
     with _open_store_for(events, store) as opened:
-        limits = recorded_limits(start_event(events)).but(python_seconds=_VERIFY_SECONDS)
         live = Resources(compute=compute or python_executor(opened, limits))
         replayed = replay_events(events, recording, replay_store(recording, events, opened), live)
         return first_difference(events, replayed)

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -250,6 +251,14 @@ def put(
         _ChangeLoader(database, names, known, nodes, edges).run()
 
 
+def edge_rid(database: Database, names: TypeNames, known: Contents, change: ElementChange) -> str:
+    """Return the record number of an existing edge."""
+    source, relation, target, key = change[:4]
+    ends = (known.rids[source], known.rids[target])
+    edges = database.edges_between(names.known_edge_type(relation), *ends)
+    return next(edge.rid for edge in edges if edge.stored.get("_key", "") == key)
+
+
 class _ChangeLoader:
     def __init__(
         self,
@@ -260,6 +269,7 @@ class _ChangeLoader:
         edges: list[ElementChange],
     ):
         self._database, self._known = database, known
+        self._edge_rid = partial(edge_rid, database, names, known)
         self._nodes, self._edges = nodes, edges
         labels = {label for change in nodes if len(change) == 3 for label in change[1]}
         relations = {change[1] for change in edges if len(change) == 5}
@@ -267,7 +277,6 @@ class _ChangeLoader:
         self._label_types = {label: names.label_type(label, both=label in relations) for label in labels}
         self._node_types = {labels_of_node: names.node_type(labels_of_node) for labels_of_node in sets}
         self._edge_types = {r: names.edge_type(r, both=r in labels) for r in relations}
-        self._known_type = names.known_edge_type
 
     def run(self) -> None:
         """Apply removals and changes first, then additions.
@@ -294,7 +303,7 @@ class _ChangeLoader:
         for change in self._edges:
             # otherwise it was created and deleted since the last statement
             if len(change) == 4 and self._known.has_edge(_edge_group(change), change[3]):
-                self._database.remove(self._rid_of(change))
+                self._database.remove(self._edge_rid(change))
                 self._known.remove_edge(_edge_group(change), change[3])
         for change in self._nodes:
             if len(change) == 1 and change[0] in self._known.rids:
@@ -311,14 +320,7 @@ class _ChangeLoader:
                 self._known.add_node(id, labels, rid)
         for change in self._edges:
             if len(change) == 5 and self._known.has_edge(_edge_group(change), change[3]):
-                self._database.change(self._rid_of(change), to_stored_edge(change[3], change[4]))
-
-    def _rid_of(self, change: ElementChange) -> str:
-        """Return the record number of an existing edge."""
-        source, relation, target, key = change[:4]
-        ends = (self._known.rids[source], self._known.rids[target])
-        edges = self._database.edges_between(self._known_type(relation), *ends)
-        return next(edge.rid for edge in edges if edge.stored.get("_key", "") == key)
+                self._database.change(self._edge_rid(change), to_stored_edge(change[3], change[4]))
 
     def _add_nodes(self, changes: Iterable[ElementChange]) -> None:
         for id, labels, properties in changes:

@@ -19,7 +19,7 @@ from typing import Any
 
 from kgot_lab.sandbox.cypher.changes import CypherChanges, CypherStatements, TimedOut, WrongKind
 from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord, start_java
-from kgot_lab.sandbox.cypher.loading import Contents, TypeNames, put
+from kgot_lab.sandbox.cypher.loading import Contents, TypeNames, edge_rid, put
 from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, plain_value
 from kgot_lab.sandbox.worker import seccomp
 from kgot_lab.sandbox.worker.fork_server import (
@@ -61,6 +61,7 @@ def main() -> None:
 def _reply(graph: CypherGraph, request: dict[str, Any]) -> tuple[bytes, bytes]:
     """Run a statement and return its outcome and the JSON of its results or changes."""
     try:
+        graph.hidden = request.get("without", ())
         reply = graph.answer(request["do"], request["statement"], request["seconds"], request["bytes"])
     except TimedOut:
         return TIMED_OUT, b""
@@ -77,6 +78,7 @@ class CypherGraph:
 
     def __init__(self) -> None:
         self._folder = _make_database_folder()
+        self.hidden: Iterable[ElementChange] = ()  # edges that a read does not see
         self._open_database(0)
 
     def _open_database(self, number: int) -> None:
@@ -139,6 +141,8 @@ class CypherGraph:
         statement, rewritten = self._names.translate(text)
         rows, size = [], 0
         with self._statements.rolled_back(seconds):
+            for change in self.hidden:
+                self._database.remove(edge_rid(self._database, self._names, self._known, change))
             for found in self._statements.run(statement, writing=False):
                 row = {_restore_column(c, rewritten): self._to_json_value(v) for c, v in found.items()}
                 rows.append(json_value(row, "a row", reading=True))

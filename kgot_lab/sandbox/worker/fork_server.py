@@ -79,6 +79,8 @@ def _run_in_fork(
                 seccomp.die_with(parent)
             _confine(write_fd, request, peak_kb, seccomp_filter)
             gc.enable()
+            if "without" in request:  # edges that this statement does not see
+                graph.put((), request["without"])
             reply = graph.answer(request["do"], request["statement"])
             _write_all(RESULT_DESCRIPTOR, json.dumps(reply, ensure_ascii=False, allow_nan=False).encode())
         except BaseException as error:

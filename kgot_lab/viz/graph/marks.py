@@ -14,6 +14,8 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
+from kgot_lab.loop.evidence import carrying_edges
+from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.cleaning import format_count
@@ -181,9 +183,8 @@ class Quotation:
 class AnswerSupport:
     """An answer and the facts that support it.
 
-    `telling` are the supporting facts, which cover what all read facts say about the question, and `beside`
-    are the others. The `hub` is the node that is the answer, or else the one with the most facts; "" without
-    facts.
+    `telling` are the facts that carry the answer, and `beside` are other facts about their ends. The `hub` is
+    the node that is the answer, or else the one with the most facts; "" without facts.
     """
 
     question: str
@@ -210,7 +211,8 @@ class AnswerSupport:
 
         They decide whether the facts mention a word of the question.
         """
-        return frozenset(word for edge in self.telling for word in _edge_words(edge, self.graph))
+        facts = (f"{self.name(edge.source)} {edge.type} {self.name(edge.target)}" for edge in self.telling)
+        return frozenset(word for fact in facts for word in content_words(fact))
 
     def question_pieces(self) -> Iterator[tuple[str, bool]]:
         """Yield the question in pieces, each with whether a supporting fact mentions it."""
@@ -237,78 +239,18 @@ def find_support(run: Trace | Iterable[Event]) -> AnswerSupport:
     graph, question, answer = graph_after(events), started.question, answered.text
     by_fact = {fact_of(edge): edge for edge in graph.edges}
     read_facts = [by_fact[fact] for fact in answered.evidence if isinstance(fact, str) and fact in by_fact]
-    connected = _connected_facts(answer, read_facts, graph)
-    query_words = set(content_words(f"{question} {answer}"))
-    hub = _hub(connected, answer, graph)
-    telling = _add_connecting_facts(_minimal_cover(connected, query_words, graph), connected, hub)
+    telling = tuple(carrying_edges(read_facts, question, answer, Limits().evidence))
+    ends = [end for edge in telling for end in (edge.source, edge.target)]
+    hub = max(
+        ends, key=lambda end: (_name_similarity(graph.node(end).text, answer), ends.count(end)), default=""
+    )
     passages = [document for document in _returned_documents(events) if document.id in answered.passages]
-    beside = tuple(edge for edge in connected if edge not in telling)
+    others = (edge for edge in read_facts if edge not in telling)
+    beside = tuple(edge for edge in others if not {edge.source, edge.target}.isdisjoint(ends))
     quoted = tuple(_quotations(telling, passages, graph))
     return AnswerSupport(
         question, answer, answered.forced, telling, beside, quoted, hub, graph, started.planning
     )
-
-
-def _connected_facts(answer: str, facts: Sequence[Edge], graph: PropertyGraph) -> list[Edge]:
-    """Return the facts connected by a path of facts to the node most similar to the answer.
-
-    If no node resembles the answer, all facts are returned.
-    """
-    ends = {end for edge in facts for end in (edge.source, edge.target)}
-    similarities = {end: _name_similarity(graph.node(end).text, answer) for end in ends}
-    best_similarity = max(similarities.values(), default=0)
-    reached = {end for end, likeness in similarities.items() if likeness == best_similarity}
-    pairs = [{edge.source, edge.target} for edge in facts]
-    while new_nodes := {end for pair in pairs if pair & reached for end in pair} - reached:
-        reached |= new_nodes
-    return [edge for edge in facts if edge.source in reached]
-
-
-def _hub(facts: Sequence[Edge], answer: str, graph: PropertyGraph) -> str:
-    ends = [end for edge in facts for end in (edge.source, edge.target)]
-    return max(
-        dict.fromkeys(ends),
-        key=lambda end: (_name_similarity(graph.node(end).text, answer), ends.count(end)),
-        default="",
-    )
-
-
-def _add_connecting_facts(chosen: Sequence[Edge], facts: Sequence[Edge], hub: str) -> tuple[Edge, ...]:
-    """Return the chosen facts and those on the shortest path from the hub to each of them."""
-    previous_edge: dict[str, Edge] = {}
-    queue, depth = [hub], {hub: 0}
-    for node in queue:
-        for edge in facts:
-            other = edge.target if edge.source == node else edge.source if edge.target == node else node
-            if other not in depth:
-                previous_edge[other], depth[other] = edge, depth[node] + 1
-                queue.append(other)
-    selected = list(chosen)
-    for edge in chosen:
-        end = min((edge.source, edge.target), key=lambda end: depth.get(end, 0))
-        while end in previous_edge:
-            selected.append(previous_edge[end])
-            end = previous_edge[end].target if previous_edge[end].source == end else previous_edge[end].source
-    return tuple(edge for edge in facts if edge in selected)
-
-
-def _minimal_cover(facts: Sequence[Edge], query_words: set[str], graph: PropertyGraph) -> tuple[Edge, ...]:
-    """Select greedily the fewest facts that cover the wanted words, in their order."""
-    chosen: list[Edge] = []
-    uncovered = set(query_words)
-    while facts:
-        covered_words = {edge.identity: uncovered & _edge_words(edge, graph) for edge in facts}
-        # the first of equals, since the loop lists the nearest first
-        best = max(facts, key=lambda edge: len(covered_words[edge.identity]))
-        if not covered_words[best.identity]:
-            break
-        chosen.append(best)
-        uncovered -= covered_words[best.identity]
-    return tuple(edge for edge in facts if edge in chosen) or tuple(facts[:1])
-
-
-def _edge_words(edge: Edge, graph: PropertyGraph) -> set[str]:
-    return set(content_words(f"{graph.node(edge.source).text} {edge.type} {graph.node(edge.target).text}"))
 
 
 def _name_similarity(text: str, answer: str) -> int:
