@@ -85,10 +85,15 @@ class _Facts:
             nodes |= {end: self._truth.nodes.get(end) or Node(end) for end in (subject, object)}
         return self._truth.difference(nodes, edges)
 
-    def read(self, statement: str) -> Rows:
-        """The facts within some hops of some names, nearest first, or the paths from some names, best first;
-        raises QueryFailed.
+    def read(self, statement: str, without: Sequence[Edge] = ()) -> Rows:
+        """The facts within some hops of some names, nearest first, or the paths from some names, best first,
+        as if some edges were missing; raises QueryFailed.
         """
+        if without:
+            hidden, shown = {edge.identity for edge in without}, _Facts()
+            edges = [edge for edge in self._truth.edges.values() if edge.identity not in hidden]
+            shown.reset(tuple(self._truth.nodes.values()), tuple(edges))
+            return shown.read(statement)
         if "paths" in (said := _statement(statement)):
             return self._paths(statement, said["paths"])
         names, hops = _asked(statement, "about"), _asked(statement, "hops")

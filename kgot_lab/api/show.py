@@ -150,22 +150,22 @@ _VIEWS: Mapping[str, _View] = {
     "a memory of claims": _View(_is_instance(Beliefs), _show_beliefs),
     "a certificate": _View(_is_instance(Certificate), certificate_picture),
     "a briefing": _View(_is_instance(Briefing), briefing_picture),
-    "what someone sees of a world": _View(_is_instance(VisibleWorld), _show_visible_world),
+    "a visible world": _View(_is_instance(VisibleWorld), _show_visible_world),
     "a run": _View(_is_instance(Trace), stepper),
     "a fork": _View(_is_instance(Fork), _show_fork),
-    "passages that were found": _View(_is_instance(FoundPassages), FoundPassages.grid),
+    "found passages": _View(_is_instance(FoundPassages), FoundPassages.grid),
     "a ranking": _View(_is_instance(Ranking), ranking_table),
     "a comparison of two texts": _View(_is_instance(TextPair), structure),
     "delta edges": _View(_is_instance(ComputedEdges), _show_edges),
     "a search over a graph": _View(_is_instance(SearchResult), search_picture),
     "an impact": _View(_is_instance(Impact), impact_picture),
     "a profile of two nodes": _View(_is_instance(DimensionProfile), profile_picture),
-    "the answer of a query method": _View(_is_instance(MethodResult), _method_table),
+    "an answer of a method": _View(_is_instance(MethodResult), _method_table),
     "a stage": _View(_is_instance(Stage), pipeline),
     "a report": _View(_is_instance(Report), report_table),
     "an editor": _View(_is_instance(Editor), edit),
     "a talk with an expert": _View(_is_instance(ExpertTalk), show_talk),
-    "the answer of an expert": _View(_is_instance(TalkAnswer), show_thought),
+    "an answer of an expert": _View(_is_instance(TalkAnswer), show_thought),
     "a contest to guess at": _View(_is_instance(Contest), guess_first),
     "a folder of documents": _View(_is_folder, _show_folder),
 }
@@ -205,7 +205,8 @@ def show(what: object, **options: Any) -> object:
         raise BadInput(
             f"show() shows a PropertyGraph, a run and other things that are loaded, not {describe_value(what)}: {advice}"
         )
-    raise BadInput(f"show() shows {', '.join((*_VIEWS, *_LIST_VIEWS))}; not {describe_value(what)}")
+    lists = ", ".join(name.removeprefix("a list of ") for name in _LIST_VIEWS)
+    raise BadInput(f"show() shows {', '.join(_VIEWS)}, a list of {lists}; not {describe_value(what)}")
 
 
 def _show_in(name: str, view: _View, what: object, options: Mapping[str, Any]) -> object:

@@ -7,6 +7,7 @@ import shutil
 import stat
 from contextlib import suppress
 from pathlib import Path
+from unicodedata import category
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, UnknownName, require, short_repr
@@ -129,7 +130,8 @@ def _is_text(data: bytes, encoding: str) -> bool:
         text = codecs.getincrementaldecoder(encoding)().decode(data)
     except UnicodeDecodeError:
         return False
-    return bool(text) and "\0" not in text and max(text) < _FIRST_UNASSIGNED
+    has_controls = any(category(char) == "Cc" and not char.isspace() for char in set(text))
+    return bool(text) and not has_controls and max(text) < _FIRST_UNASSIGNED
 
 
 # Files that are written completely or not at all.

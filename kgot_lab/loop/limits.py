@@ -160,6 +160,7 @@ class Limits:
         Limits that older versions did not record are included only if they were set.
         """
         values, usual = asdict(self), asdict(Limits(**_AS_RECORDED))
+        values["links"], usual["links"] = list(self.links), list(usual["links"])
         shown = (name for name in values if name not in _NEWER_LIMITS or values[name] != usual[name])
         return {name: values[name] for name in shown}
 

@@ -419,7 +419,7 @@ def one_line(ran: Ran, *words: str) -> None:
         (["ask", "Q?", "--documents", "empty", "--model", "openai:m"], ["it is empty"]),
         (
             ["ask", "Q?", "--documents", "unreadable", "--model", "openai:m"],
-            ["nothing in unreadable could be read", ".bin is not read"],
+            ["nothing in unreadable could be read", "data.bin: binary, not text"],
         ),
         (["ask", "Q?", *PAPERS, "--model", "opnai:m"], ["unknown model 'opnai'", "did you mean 'openai'"]),
         (["ask", "Q?", *PAPERS, "--model", "openai"], ["openai:MODEL"]),
