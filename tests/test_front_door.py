@@ -258,6 +258,8 @@ def test_passages_are_found_in_a_folder_and_in_documents_and_shown(folder):
     assert lab.show(found).columns == ("rank", "score", "title", "file", "sentence")
     assert "<table" in found._repr_html_() and "d1.md" in repr(found)
     assert same[0].file == "d1.md" and next(iter(same)).document == document
+    rows = lab.Document("t#1", "| rye (loaf): price 4\n| spelt (loaf): price 5", "prices")
+    assert lab.find("What does spelt cost?", [rows])[0].sentence == "spelt (loaf): price 5"
     for question, options, problem in (("", {}, "empty"), ("Who?", {"k": 0}, "k must be 1")):
         with pytest.raises(lab.LabError, match=problem):
             lab.find(question, folder, **options)

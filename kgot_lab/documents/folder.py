@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -22,6 +23,7 @@ from kgot_lab.types import Document
 # folders of installed packages and of generated files
 _INSTALLED_FOLDERS = ("node_modules", "__pycache__", "site-packages")
 _HEAD_BYTES = 4096
+_TRACE_HEAD = re.compile(rb'\s*\{\s*"trace"\s*:')
 _NAMED_FILES = 3  # of many with the same remark
 READ_AS_TEXT = f".txt, .md, .csv, .json, {', '.join(CONVERTERS)} files"
 
@@ -194,20 +196,21 @@ def _unreadable_reason(path: Path) -> str:
             )
         if status.st_size > LARGEST_FILE:
             return f"larger than {LARGEST_FILE // 1_000_000} MB"
-        is_text = path.suffix.lower() in CONVERTERS or _begins_as_text(
-            path, status.st_mtime_ns, status.st_size
-        )
+        if path.suffix.lower() in CONVERTERS:
+            return ""
+        return _head_refusal(path, status.st_mtime_ns, status.st_size)
     except OSError as error:
         return f"cannot be opened ({error.strerror})"
-    return "" if is_text else "binary, not text"
 
 
 @lru_cache(100_000)
-def _begins_as_text(path: Path, modified: int, size: int) -> bool:
-    """Return whether a file begins as a text does. The key of the cache changes when the file does."""
+def _head_refusal(path: Path, modified: int, size: int) -> str:
+    """Return why a file is not read, by its first bytes. The key of the cache changes when the file does."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    return b"\0" not in head or bool(detect_wide_encoding(head))
+    if _TRACE_HEAD.match(head):  # its questions and guesses would answer the next question
+        return "a recorded run of this program"
+    return "" if b"\0" not in head or detect_wide_encoding(head) else "binary, not text"
 
 
 def _is_hidden(name: str) -> bool:

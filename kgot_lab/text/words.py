@@ -153,11 +153,11 @@ _BEFORE_A_FIGURE = re.compile(r"\b(?:[Ff]igs?|[Ee]qs?|[Cc]h|[Cc]hap|[Nn]r|[Nn]os
 _GERMAN_FORM = re.compile(
     r"\b\d{1,2}\. (?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|\b(?:Mio|Mrd|Str|bzw|Tel)\. ...$"
 )
-_CAPITAL_AFTER_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(0-9])")
+_CAPITAL_AFTER_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(0-9])|(?:^|\n+)(?:\| )(?=\S)")  # or a row
 
 
 def rough_sentences(text: str) -> list[str]:
-    """Split a text into sentences by punctuation alone, or return the text if there is none."""
+    """Split a text into sentences and rows of tables by signs alone, or return the text if there are none."""
     return [part for part in _CAPITAL_AFTER_END.split(text) if part] or [text]
 
 

@@ -74,6 +74,7 @@ def test_files_that_cannot_be_read_are_named_with_the_reason_and_the_rest_is_kep
         other_DOT_docx=zip_of({"hello.txt": "x"}),
         torn_DOT_docx=zip_of({"word/document.xml": "<w:document"}),
         picture_DOT_png=b"\x89PNG\r\n\0",
+        run_DOT_jsonl=b'{"trace":1,"run":"r"}\n{"event":"Started","question":"Who?"}\n',
     )
     library = read_documents(folder)
     reasons = {remark.path: remark.reason for remark in library.skipped}
@@ -88,9 +89,10 @@ def test_files_that_cannot_be_read_are_named_with_the_reason_and_the_rest_is_kep
         "scan.pdf": "holds no text (perhaps pictures of pages)",
         "other.docx": "a zip file without a Word document in it",
         "picture.png": "binary, not text",
+        "run.jsonl": "a recorded run of this program",
     }
     assert repr(library).startswith(
-        "<Library: 1 passages from 1 files, 9 skipped>\n  skipped binary.txt: binary, not text"
+        "<Library: 1 passages from 1 files, 10 skipped>\n  skipped binary.txt: binary, not text"
     )
 
 
