@@ -22,9 +22,8 @@ _MAX_INTEGER_BITS = 14_000  # of an integer: with more bits, Python cannot parse
 _CONTAINERS = (list, dict, tuple)
 _FAST_TEXT_LENGTH, _FAST_INTEGER = 100_000, 2**63  # limits of the fast check: characters, and integers
 _FAST_TEXT_COUNT = 5  # limit of the fast check: texts that identify an element
-_FAST_ELEMENT_LENGTH = (
-    2_000_000  # characters of an element, each of at most 6 bytes in JSON: always within the limit
-)
+# characters of an element, each of at most 6 bytes in JSON: always within the limit
+_FAST_ELEMENT_LENGTH = 2_000_000
 Element = TypeVar("Element", Node, Edge)
 
 
@@ -249,14 +248,12 @@ def _are_plain_properties(properties: object) -> bool:
 
 
 def _validate_properties(properties: Mapping[str, Json], owner: str) -> dict[str, Json]:
-    return (
-        {
+    if properties:
+        return {
             _validate_property_name(name, owner): validate_value(value, f"a property of {owner}")
             for name, value in properties.items()
         }
-        if properties
-        else {}
-    )
+    return {}
 
 
 def _validate_property_name(name: object, owner: str) -> str:

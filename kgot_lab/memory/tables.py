@@ -317,15 +317,11 @@ class TableStorage(Protocol):
     Raises StoreUnavailable, and StoreDamaged.
     """
 
-    def rows(
-        self, statement: str, values: Mapping[str, Any] = ...
-    ) -> list[ClaimRow]: ...  # [] where it changes something
+    # [] where it changes something
+    def rows(self, statement: str, values: Mapping[str, Any] = ...) -> list[ClaimRow]: ...
     def reading(self) -> AbstractContextManager[None]: ...  # all that is read within is of one time
-    def changing(
-        self,
-    ) -> AbstractContextManager[
-        None
-    ]: ...  # alone, all or nothing, on the disk when it ends; may be within itself
+    # alone, all or nothing, on the disk when it ends; may be within itself
+    def changing(self) -> AbstractContextManager[None]: ...
     def close(self) -> None: ...
 
 

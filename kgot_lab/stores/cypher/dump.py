@@ -169,13 +169,9 @@ def _temporal_text(value: Any) -> Any:
         return [_temporal_text(item) for item in value]
     if getattr(value, "nanosecond", 0) % 1000 == 0 and hasattr(value, "to_native"):
         value = value.to_native()
-    return (
-        value.isoformat()
-        if hasattr(value, "isoformat")
-        else value.iso_format()
-        if hasattr(value, "iso_format")
-        else str(value)
-    )
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return value.iso_format() if hasattr(value, "iso_format") else str(value)
 
 
 _ALL = (  # one row for each node: one for each edge would cost twice as much

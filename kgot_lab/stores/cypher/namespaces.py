@@ -134,9 +134,8 @@ class _ConfinementParser(PatternParser):
             if token.text == "(" and self.begins_path():
                 known = self.bound_variables
                 self.parse_path(reading=True)
-                self.bound_variables = (
-                    known  # variables of a pattern in an expression are out of scope after it
-                )
+                # variables of a pattern in an expression are out of scope after it
+                self.bound_variables = known
             else:
                 self.open_frame(Frame(BRACKETS[token.text]))
         elif token.text in BRACKETS.values():

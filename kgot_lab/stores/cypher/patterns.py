@@ -285,9 +285,8 @@ def _bracket_pairs(tokens: list[CypherToken]) -> dict[int, int]:
 # A node is found by its element id (its place), remembered since it was last seen. If another node or none
 # has that id now, or the node was never seen, all nodes are scanned once.
 
-_SCAN = (  # a map is looked up, a list would be searched for each node
-    "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"
-)
+# a map is looked up, a list would be searched for each node
+_SCAN = "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"
 _MATCH_KNOWN = (
     "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[1] AND n.id = row[0] AND n._run = $run "
 )
@@ -311,9 +310,8 @@ RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMI
 
 
 _ANY_PROPERTY = "any(key IN keys(x) WHERE NOT key IN ['id', '_run', '_kept', '_labels', '_key'] AND {test})"
-_HAS_VALUE = (  # IN takes lists and single values alike; a time is held as the text that rows show
-    "$value IN ([] + x[key]) OR (toStringOrNull(x[key]) = $text AND toFloatOrNull(x[key]) IS NULL AND toBooleanOrNull(x[key]) IS NULL)"
-)
+# IN takes lists and single values alike; a time is held as the text that rows show
+_HAS_VALUE = "$value IN ([] + x[key]) OR (toStringOrNull(x[key]) = $text AND toFloatOrNull(x[key]) IS NULL AND toBooleanOrNull(x[key]) IS NULL)"
 _ENCODED = "toStringOrNull(x[key]) STARTS WITH 'json:' AND toStringOrNull(x[key]) CONTAINS $piece"
 _HOLDS = (
     f"MATCH (x {{_run: $run}}) WHERE x.id = $value OR $value IN labels(x) OR {_ANY_PROPERTY.format(test=f'({_HAS_VALUE})')} RETURN 1 LIMIT 1",
@@ -450,11 +448,9 @@ def _json_prefix(value: Scalar) -> str:
     """Return the text with which a value begins in JSON."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    return (
-        str(int(value))
-        if isinstance(value, int) or (math.isfinite(value) and value.is_integer() and abs(value) < 1e15)
-        else repr(value)
-    )
+    if isinstance(value, int) or (math.isfinite(value) and value.is_integer() and abs(value) < 1e15):
+        return str(int(value))
+    return repr(value)
 
 
 class _BatchedNeighbours:

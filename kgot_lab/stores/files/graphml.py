@@ -107,9 +107,8 @@ class _Scanner:
         self._said: list[str] = []
         self._graphs = 0
         self._edges: dict[tuple[str, ...], int] = {}
-        self._values: list[
-            tuple[str, str, str, int]
-        ] = []  # key, text, owner and line: a key may be declared after its use
+        # key, text, owner and line: a key may be declared after its use
+        self._values: list[tuple[str, str, str, int]] = []
 
     def scan(self, data: bytes) -> GraphmlScan:
         self._parser.Parse(data, True)

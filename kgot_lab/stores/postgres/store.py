@@ -136,11 +136,8 @@ class Postgres:
         except psycopg.Error as error:
             problem = format_server_error(error, "" if parameters else sent, seconds=self.seconds)
             raise QueryFailed(statement, problem) from None
-        except (
-            BadInput,
-            TypeError,
-            UnicodeError,
-        ) as error:  # a row that is no node or edge; parameters that do not fit
+        # a row that is no node or edge; parameters that do not fit
+        except (BadInput, TypeError, UnicodeError) as error:
             raise QueryFailed(statement, str(error)) from None
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 _SCHEMA_COMMENT = "graph of kgot_lab, version 1"
 DEFAULT_VECTOR_SCHEMA = "public"  # the schema in which pgvector is installed if it is missing
 _LOCK_TIMEOUT = 30  # seconds to wait for another store that is writing
-_MIN_SERVER_VERSION = (
-    14  # of PostgreSQL: has generated columns, xid8 and SQL functions with a body that is parsed once
-)
+# of PostgreSQL: has generated columns, xid8 and SQL functions with a body that is parsed once
+_MIN_SERVER_VERSION = 14
 
 # Text search reads the first 100,000 characters, because a tsvector holds at most 1 MB. Punctuation becomes
 # spaces: PostgreSQL parses a/b as a file and a.b as a host, and finds neither by its parts. Ids are names: no

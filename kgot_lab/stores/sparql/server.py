@@ -21,17 +21,7 @@ from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.lookup import edges_among, shortest_path
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema, StatementExecutor
-from kgot_lab.stores.sparql.connection import (
-    MAX_RESULT_BYTES,
-    VERSION_IRI,
-    VERSIONS_GRAPH,
-    QueryLimits,
-    ServerAnswer,
-    SparqlLink,
-    delete_sparql_namespace,
-    graph_iri,
-    sparql_namespaces,
-)
+from kgot_lab.stores.sparql import connection
 from kgot_lab.stores.sparql.dialect import SPARQL, refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import format_term, graph_from_triples, to_triples
 from kgot_lab.stores.statements import LostStatements, require_search_text
@@ -93,8 +83,8 @@ class SparqlServer(EmbeddedStore):
             raise BadInput("a namespace needs a name")
         super().__init__(execute, open=open, unsafe=unsafe)
         self.namespace, self.seconds = namespace, seconds
-        self._graph = graph_iri(namespace)
-        self._link = SparqlLink.connect(query_url, update_url, token)
+        self._graph = connection.graph_iri(namespace)
+        self._link = connection.SparqlLink.connect(query_url, update_url, token)
         self._location = str(self._link)
         self._lost_statements = LostStatements()
         self._version = tuple[str, ...]()  # of the server's graph, as loaded in the copy
@@ -143,7 +133,7 @@ class SparqlServer(EmbeddedStore):
                 answer = self._server.query(
                     add_prefixes(tokens),
                     graph=self._graph,
-                    limits=QueryLimits(self.seconds, MAX_RESULT_BYTES),
+                    limits=connection.QueryLimits(self.seconds, connection.MAX_RESULT_BYTES),
                 )
             if answer.triples is not None:
                 return tuple(rows_of_triples(answer.triples))
@@ -234,8 +224,8 @@ class SparqlServer(EmbeddedStore):
 
         Raises StoreUnavailable if the server does not answer.
         """
-        with closing(SparqlLink.connect(query_url, update_url, token)) as link:
-            return sparql_namespaces(link)
+        with closing(connection.SparqlLink.connect(query_url, update_url, token)) as link:
+            return connection.sparql_namespaces(link)
 
     @classmethod
     def delete_namespace(
@@ -245,13 +235,13 @@ class SparqlServer(EmbeddedStore):
 
         Raises BadInput if no store made it, and StoreUnavailable.
         """
-        with closing(SparqlLink.connect(query_url, update_url, token)) as link:
-            delete_sparql_namespace(link, namespace)
+        with closing(connection.SparqlLink.connect(query_url, update_url, token)) as link:
+            connection.delete_sparql_namespace(link, namespace)
 
     # --- the server's graph and the copy ---
 
     @property
-    def _server(self) -> SparqlLink:
+    def _server(self) -> connection.SparqlLink:
         self._require_open()
         return self._link
 
@@ -279,9 +269,9 @@ class SparqlServer(EmbeddedStore):
 
         A server that ignores this would return the triples of other graphs.
         """
-        mark = f"ASK {{ <{self._graph}> <{VERSION_IRI}> ?version }}"
+        mark = f"ASK {{ <{self._graph}> <{connection.VERSION_IRI}> ?version }}"
         if (
-            not self._server.query(mark, graph=VERSIONS_GRAPH).truth
+            not self._server.query(mark, graph=connection.VERSIONS_GRAPH).truth
             or self._server.query(mark, graph=self._graph).truth
         ):
             raise StoreUnavailable(
@@ -299,7 +289,9 @@ class SparqlServer(EmbeddedStore):
         return tuple(sorted(term.text for term in found if isinstance(term, Literal)))
 
     def _version_pattern(self, version: str) -> str:
-        return f"GRAPH <{VERSIONS_GRAPH}> {{ <{self._graph}> <{VERSION_IRI}> {version} }}"
+        return (
+            f"GRAPH <{connection.VERSIONS_GRAPH}> {{ <{self._graph}> <{connection.VERSION_IRI}> {version} }}"
+        )
 
     def _version_patterns(self, versions: Iterable[str]) -> str:
         return " ".join(self._version_pattern(_format_string(version)) for version in versions)
@@ -431,7 +423,7 @@ class SparqlServer(EmbeddedStore):
         if version == new:
             self._version, self._size = new, self._size + len(added) - len(removed)
 
-    def _asked(self, query: str) -> ServerAnswer:
+    def _asked(self, query: str) -> connection.ServerAnswer:
         try:
             return self._server.query(query)
         except QueryFailed as error:

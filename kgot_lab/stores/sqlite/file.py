@@ -47,9 +47,8 @@ APPLICATION = 0x6B676C62  # "kglb": the application id of files made by this pac
 VERSION = 2  # 1 had no checksums of rows
 _BUSY_TIMEOUT = 30.0  # seconds to wait for another process that is writing
 _MIN_SQLITE_VERSION = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
-MAX_CHECKED_BYTES = (
-    32_000_000  # bytes of a file that is searched for damage at each opening, in about a second
-)
+# bytes of a file that is searched for damage at each opening, in about a second
+MAX_CHECKED_BYTES = 32_000_000
 # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
 MAX_READ_BYTES = MAX_ELEMENT_BYTES + 1_000_000
 MAX_WRITTEN_BYTES = 2 * MAX_READ_BYTES  # a row of the journal holds an element before and after

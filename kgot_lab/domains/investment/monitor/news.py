@@ -58,11 +58,9 @@ class NewsItem:
     @property
     def tokens_left_out(self) -> int:
         """The approximate number of tokens at its end that a model is not shown."""
-        return (
-            estimate_tokens(self._full_text) - estimate_tokens(self.shown)
-            if self.shown != self._full_text
-            else 0
-        )
+        if self.shown != self._full_text:
+            return estimate_tokens(self._full_text) - estimate_tokens(self.shown)
+        return 0
 
     @property
     def _full_text(self) -> str:
