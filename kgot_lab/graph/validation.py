@@ -132,9 +132,8 @@ def validate_value(value: object, owner: str, depth: int = 0) -> Json:
     if isinstance(value, list | tuple):
         return [validate_value(inner, owner, depth + 1) for inner in value]
     what = "a whole number of thousands of digits" if isinstance(value, int) else describe_value(value)
-    raise BadInput(
-        f"{owner} is {what}, which is not JSON and cannot be kept: give text, finite numbers, True, False, None, lists or dicts"
-    )
+    problem = f"{owner} is {what}, which is not JSON and cannot be kept"
+    raise BadInput(f"{problem}: give text, finite numbers, True, False, None, lists or dicts")
 
 
 def copy_value(value: Json) -> Json:
@@ -170,9 +169,8 @@ def require_labels(node: Node) -> tuple[str, ...]:
     that are not texts.
     """
     if isinstance(node.labels, str | bytes) or not isinstance(node.labels, Iterable):
-        raise BadInput(
-            f"the labels of node {short_repr(node.id)} are several: write ({short_repr(node.labels)},), not {short_repr(node.labels)}"
-        )
+        problem = f"the labels of node {short_repr(node.id)} are several"
+        raise BadInput(f"{problem}: write ({short_repr(node.labels)},), not {short_repr(node.labels)}")
     labels = tuple(node.labels)
     for label in labels:
         if not isinstance(label, str):

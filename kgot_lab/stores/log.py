@@ -113,9 +113,8 @@ class DiffLog:
         """
         self._require_unmoved()
         if os.fstat(self._file.fileno()).st_nlink > 1:
-            raise StoreUnavailable(
-                f"{self.path} has other names (hard links), which would still lead to the history: delete those first"
-            )
+            problem = f"{self.path} has other names (hard links), which would still lead to the history"
+            raise StoreUnavailable(f"{problem}: delete those first")
         everything = Diff(added_nodes=tuple(truth.nodes.values()), added_edges=tuple(truth.edges.values()))
         records = [_make_record(everything)] if everything else []
         fresh, check, size = _replace_log(self.path, records)
@@ -156,9 +155,8 @@ class DiffLog:
             os.ftruncate(self._file.fileno(), self._size)
         except OSError as error:
             self._file.close()  # the next opening cuts off the torn line
-            raise StoreUnavailable(
-                f"{self.path}: a write failed and could not be taken back, so the store was closed: {error}"
-            ) from None
+            problem = f"{self.path}: a write failed and could not be taken back, so the store was closed"
+            raise StoreUnavailable(f"{problem}: {error}") from None
 
     def _require_unmoved(self) -> None:
         """Raise StoreUnavailable if the file was replaced, or another program wrote to it."""
@@ -218,9 +216,8 @@ def salvage_log(path: Path) -> SalvageResult:
         data = file.readall() or b""
         records, written_count = hash_chain.salvage_records(data, path)
         if written_count and not records:
-            raise StoreDamaged(
-                f"{path}: not one of {format_count(written_count, 'write')} could be read; it stays as it is: restore a copy"
-            )
+            problem = f"{path}: not one of {format_count(written_count, 'write')} could be read"
+            raise StoreDamaged(f"{problem}; it stays as it is: restore a copy")
         damaged_copy = back_up_damaged_file(path)
         try:
             _replace_log(path, records)[0].close()

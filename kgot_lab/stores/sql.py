@@ -253,10 +253,8 @@ def refuse_unless_sql_read(statement: str, *, brackets: bool = True) -> None:
         raise QueryFailed(statement, f"a read begins with SELECT, WITH or VALUES, not {words[0]}")
     for word in words:
         if word in _WRITE_WORDS:
-            raise QueryFailed(
-                statement,
-                f'a read cannot {word}; put a name that is spelled so between quotes: "{word.lower()}"',
-            )
+            problem = f"a read cannot {word}; put a name that is spelled so between quotes"
+            raise QueryFailed(statement, f'{problem}: "{word.lower()}"')
 
 
 def refuse_unless_sql_write(statement: str, *, brackets: bool = True) -> None:

@@ -98,9 +98,8 @@ class InvestmentGraph(TableBacked):
         explicit = {key: to_micros_or_none(time, "the time something expires") for key, time in times}
         written_keys = {node.id for node in nodes} | set(map(versions.edge_key, edges))
         if unknown := sorted(map(str, explicit.keys() - written_keys)):
-            raise BadInput(
-                f"expires_at names {short_repr(unknown[0])}, which is not among what is written; give its id, or (source, type, target)"
-            )
+            problem = f"expires_at names {short_repr(unknown[0])}, which is not among what is written"
+            raise BadInput(f"{problem}; give its id, or (source, type, target)")
         with self.storage.changing():
             change = versions.GraphChange(self.storage, owner, self.now)
             ends = {end for edge in edges for end in (edge.source, edge.target)}
@@ -139,15 +138,13 @@ class InvestmentGraph(TableBacked):
                 if isinstance(target, str):
                     node = existing.get(target)
                     if node is None or node.owner != owner:
-                        raise BadInput(
-                            f"there is no node {short_repr(target)} of this owner; look at the ids of view().nodes()"
-                        )
+                        problem = f"there is no node {short_repr(target)} of this owner"
+                        raise BadInput(f"{problem}; look at the ids of view().nodes()")
                     ended_nodes += [target] * change.expire_node(node)
                 else:
                     if target not in edges:
-                        raise BadInput(
-                            f"there is no edge {short_repr(target)} of this owner; look at view().edges()"
-                        )
+                        problem = f"there is no edge {short_repr(target)} of this owner"
+                        raise BadInput(f"{problem}; look at view().edges()")
                     ended_edges += [target] * change.expire_edge(edges[target])
         return GraphUpdate(tuple(ended_nodes), tuple(ended_edges))
 

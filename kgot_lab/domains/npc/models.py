@@ -111,9 +111,8 @@ def check_short_text(text: str, what: str, *, blank: bool = False) -> str:
     """
     text = check_text(text, what, blank=blank)
     if len(text) > _MAX_NAME_LENGTH:
-        raise BadInput(
-            f"{what} has {len(text):,} characters: say it in {_MAX_NAME_LENGTH} or fewer, and the rest in an attribute"
-        )
+        problem = f"{what} has {len(text):,} characters"
+        raise BadInput(f"{problem}: say it in {_MAX_NAME_LENGTH} or fewer, and the rest in an attribute")
     return text
 
 

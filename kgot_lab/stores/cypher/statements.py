@@ -64,9 +64,8 @@ def cypher_tokens(statement: str) -> Iterator[CypherToken]:
         if text == "\\" or any(
             kind == "comment" or chr(int(code, 16)) in _SIGNS for code in _ESCAPED.findall(text)
         ):
-            raise RefusedClause(
-                "an escape \\uXXXX stands for a sign of the language, or outside of a text; write the character itself"
-            )
+            problem = "an escape \\uXXXX stands for a sign of the language, or outside of a text"
+            raise RefusedClause(f"{problem}; write the character itself")
         if kind == "comment":
             if _LINE_ENDS.search(text) or "/*" in text[2:]:
                 raise RefusedClause("a comment holds another comment or an odd line end: leave it out")
@@ -259,9 +258,8 @@ def _check_words(tokens: list[CypherToken], kind: str, clauses: frozenset[str]) 
         following = tokens[index + 1] if index + 1 < len(tokens) else after
         if token.kind == "word" and not is_name(before, previous, following):
             if token.text in _FORBIDDEN | WRITES and token.text not in clauses:
-                raise RefusedClause(
-                    f"a {kind} may not {_clause_text(token, following)}; put backticks around a name that looks like a clause"
-                )
+                problem = f"a {kind} may not {_clause_text(token, following)}"
+                raise RefusedClause(f"{problem}; put backticks around a name that looks like a clause")
             if _ends_operand(before, previous) and token.text not in known:
                 raise RefusedClause(f"no clause or operator {_clause_text(token, following)} may stand here")
             if token.text == "CALL":

@@ -164,9 +164,8 @@ def prepare_namespace(connection: Connection, namespace: str, *, wipe: bool, log
     with connection.transaction():
         comment = schema_comment(connection, namespace)
         if comment not in (None, _SCHEMA_COMMENT):
-            raise BadInput(
-                f"the schema {namespace!r} is there and not one of ours, so it was not touched; give another namespace"
-            )
+            problem = f"the schema {namespace!r} is there and not one of ours, so it was not touched"
+            raise BadInput(f"{problem}; give another namespace")
         if comment and wipe:
             _drop_schema(connection, namespace)
         if not comment or wipe:
@@ -250,9 +249,8 @@ def create_role(connection: Connection, role: str) -> None:
 def require_suitable_server(connection: Connection) -> None:
     """Raise StoreUnavailable for a server that is too old, or whose texts are not in UTF-8."""
     if connection.info.server_version < _MIN_SERVER_VERSION * 10_000:
-        raise StoreUnavailable(
-            f"this PostgreSQL is older than version {_MIN_SERVER_VERSION}; the store needs that or a newer one"
-        )
+        problem = f"this PostgreSQL is older than version {_MIN_SERVER_VERSION}"
+        raise StoreUnavailable(f"{problem}; the store needs that or a newer one")
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         problem = f"the database is encoded in {encoding}, which cannot hold every text"

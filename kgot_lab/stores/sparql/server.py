@@ -274,9 +274,8 @@ class SparqlServer(EmbeddedStore):
             not self._server.query(mark, graph=connection.VERSIONS_GRAPH).truth
             or self._server.query(mark, graph=self._graph).truth
         ):
-            raise StoreUnavailable(
-                f"{self._location} does not keep a query to the graph named in default-graph-uri: use another server"
-            )
+            problem = f"{self._location} does not keep a query to the graph named in default-graph-uri"
+            raise StoreUnavailable(f"{problem}: use another server")
 
     def _server_version(self) -> tuple[str, ...]:
         """Return the version of the server's graph: the names of its last writes, in sorted order.

@@ -80,9 +80,8 @@ def deliver_to_address(url: str) -> DeliveryFunction:
             f"briefings are delivered to an address such as https://HOST/PATH, not {short_repr(mask_secrets(url))}"
         )
     if parts.scheme == "http" and not is_loopback(url):
-        raise BadInput(
-            "a briefing says whose it is: an address that is not of this computer begins with https"
-        )
+        problem = "a briefing says whose it is"
+        raise BadInput(f"{problem}: an address that is not of this computer begins with https")
     client_options = proxy_options(url)
 
     def deliver(entry: OutboxEntry) -> None:

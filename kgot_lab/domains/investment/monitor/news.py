@@ -90,9 +90,8 @@ def news_item_from_json(data: Mapping[str, Json]) -> NewsItem:
     """
     require(data, Mapping, "an item of news is id, headline, text, source and published_at")
     if unknown := sorted(data.keys() - {"id", "headline", "text", "source", "published_at"}):
-        raise BadInput(
-            f"an item of news has no field {unknown[0]!r:.60}: it has id, headline, text, source and published_at"
-        )
+        problem = f"an item of news has no field {unknown[0]!r:.60}"
+        raise BadInput(f"{problem}: it has id, headline, text, source and published_at")
     time = parse_time(data.get("published_at"))
     if time is None:
         advice = "write a time with its zone, such as 2026-02-05T14:00:00+00:00"
