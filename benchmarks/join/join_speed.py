@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from benchmarks.join.approximate import IndexEffort, approximate_delta_pairs, approximate_nearest
 from benchmarks.join.join_vectors import clustered, skeleton_vectors
-from kgot_lab.similarity.approximate import IndexEffort, approximate_delta_pairs, approximate_nearest
 from kgot_lab.similarity.blocks import BLOCK_SIDE, Effort, fastest_thread_count, measure_product_seconds
 from kgot_lab.similarity.delta import Thresholds
 from kgot_lab.similarity.join import delta_pairs, nearest, similar_pairs
