@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self
+from typing import Any
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require, require_count
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, prevent_collection, register_for_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, prevent_collection, register_for_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening
 from kgot_lab.memory import triple_store
 from kgot_lab.stores.log import is_nonempty_file, require_valid_path
@@ -88,7 +88,7 @@ _DELETE_WORDS = (
 )
 
 
-class SQLiteTripleStore:
+class SQLiteTripleStore(Closing):
     """A triple store in an SQLite file, created if it is missing.
 
     Writers wait for each other. When `add` returns, its triples are on disk. Raises BadInput for a file of
@@ -199,12 +199,6 @@ class SQLiteTripleStore:
         """Detach the connection in a forked child, where SQLite must not even close it."""
         prevent_collection(self._connection)
         self._away, self._lock = OPENED_BEFORE_FORK, RLock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<SQLiteTripleStore {self.path}{' (closed)' if self._away else ''}>"

@@ -12,12 +12,13 @@ from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, describe_value, require
 from kgot_lab.graph.changes import inverse
+from kgot_lab.io.processes import Closing
 from kgot_lab.stores.lookup import edges_between, holds_value
 from kgot_lab.stores.protocol import Dialect, GraphSize, PartialReader, PythonRunner, Scalar, Schema, Store
 from kgot_lab.types import Diff, Edge, Node, Rows
@@ -370,7 +371,7 @@ def _login_options(kind: str) -> dict[str, str]:
 # One graph in several languages: written in one, mirrored to the others.
 
 
-class Fused:
+class Fused(Closing):
     """A store and its mirrors in other languages.
 
     The loop writes to the first, and reads from all of them (`readers`). A write that a mirror cannot
@@ -383,12 +384,6 @@ class Fused:
 
     def __repr__(self) -> str:
         return f"<Fused: {', '.join(map(repr, (self._main, *self.readers)))}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def dialect(self) -> Dialect:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph.validation import Vocabulary
+from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims import transactions
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
@@ -42,7 +43,7 @@ from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.types import Triple
 
 
-class Claims(Beliefs):
+class Claims(Beliefs, Closing):
     """Facts with the claims that support them.
 
     As Beliefs, it is what is known now and valid at any time. Claims with a confidence of at least
@@ -55,12 +56,6 @@ class Claims(Beliefs):
     ) -> None:
         super().__init__(storage, now=now)
         self.accept_from = check_probability(accept_from, "accept_from")
-
-    def __enter__(self) -> Claims:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the storage."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -369,6 +369,9 @@ class NodeLookup:
                 self.element_ids[other_id] = element_id
         return edges
 
+    def _edges_at(self, ids: list[str]) -> Iterator[Edge]:
+        return (edge for edges in self.incident_edges(ids).values() for edge in edges)
+
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
         label_counts = self._run_query(_LABELS, {})
@@ -433,7 +436,7 @@ class NodeLookup:
 
     def path(self, source: str, target: str, max_edges: int) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `most` edges, or () if there is none."""
-        return shortest_path(source, target, max_edges, _BatchedNeighbours(self.incident_edges))
+        return shortest_path(source, target, max_edges, self._edges_at)
 
 
 def _sendable(value: Scalar) -> Scalar | None:
@@ -451,23 +454,3 @@ def _json_prefix(value: Scalar) -> str:
     if isinstance(value, int) or (math.isfinite(value) and value.is_integer() and abs(value) < 1e15):
         return str(int(value))
     return repr(value)
-
-
-class _BatchedNeighbours:
-    """The edges of a node, read together with those of all nodes that were found in the same step."""
-
-    def __init__(self, incident: Callable[[list[str]], dict[str, list[Edge]]]):
-        self._incident = incident
-        self._edges: dict[str, list[Edge]] = {}
-        self._together: dict[str, list[str]] = {}
-
-    def __call__(self, id: str) -> list[Edge]:
-        if id not in self._edges:
-            ids = self._together.get(id, [id])
-            self._edges |= {node_id: [] for node_id in ids} | self._incident(ids)
-            ends = dict.fromkeys(
-                end for node_id in ids for edge in self._edges[node_id] for end in (edge.source, edge.target)
-            )
-            found = [end for end in ends if end not in self._edges and end not in self._together]
-            self._together |= dict.fromkeys(found, found)
-        return self._edges[id]

@@ -6,14 +6,16 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import validate_diff
+from kgot_lab.io.processes import Closing
 from kgot_lab.sandbox import Calculator
 from kgot_lab.sandbox.worker.values import RefusedValue
-from kgot_lab.stores.cypher import apply, dump
+from kgot_lab.stores.cypher import apply as cypher_apply
+from kgot_lab.stores.cypher import dump
 from kgot_lab.stores.cypher.connection import GRACE_SECONDS, BoltLink, RunQuery
 from kgot_lab.stores.cypher.dialect import (
     CYPHER,
@@ -46,7 +48,7 @@ _COUNT_EDGES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
 TRANSACTION_ALLOWANCE = 600.0
 
 
-class CypherServer:
+class CypherServer(Closing):
     """A graph in a namespace of a Bolt server's database.
 
     `kgot_lab.sandbox.cypher.mapping` defines how it is stored. Each of its nodes and edges is marked with the
@@ -82,7 +84,7 @@ class CypherServer:
         self._has_counters: bool | None = None
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
-        self._write_lock = apply.WriteLock(self._link, namespace)
+        self._write_lock = cypher_apply.WriteLock(self._link, namespace)
         self._lookup = NodeLookup(self._query)
         self._lost_statements = LostStatements()
         try:
@@ -97,12 +99,6 @@ class CypherServer:
         except StoreUnavailable:
             counts = "not reachable"
         return f"<CypherServer {self._link.name}, namespace {self.namespace!r}: {counts}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # --- statements ---
 
@@ -120,7 +116,7 @@ class CypherServer:
             try:
                 try:
                     diff, element_ids = self._link.retry(partial(self._write_additions, statement, sent))
-                except apply.NotOnlyAdditions:
+                except cypher_apply.NotOnlyAdditions:
                     diff, element_ids = self._link.retry(partial(self._write_compared, statement, sent))
             except (RefusedValue, BadInput) as refusal:
                 raise QueryFailed(statement, str(refusal)) from None
@@ -130,15 +126,15 @@ class CypherServer:
     def _write_additions(self, statement: str, sent: ConfinedStatement) -> tuple[Diff, dict[str, str]]:
         if self._has_counters is None:
             with self._link.write_transaction() as transaction:
-                self._has_counters = apply.has_reliable_counters(transaction)
+                self._has_counters = cypher_apply.has_reliable_counters(transaction)
                 transaction.rollback()
         if not self._has_counters:
-            raise apply.NotOnlyAdditions
+            raise cypher_apply.NotOnlyAdditions
         with self._write_lock.acquire(self._seconds + TRANSACTION_ALLOWANCE) as (transaction, _):
             self._require_no_leaving_edges(transaction, statement, sent)
             with self._link.time_limit(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
-            diff, element_ids = apply.read_additions(self._transaction_query(transaction), counters)
+            diff, element_ids = cypher_apply.read_additions(self._transaction_query(transaction), counters)
             _finish_write(transaction, statement, diff)
         return diff, element_ids
 
@@ -219,8 +215,8 @@ class CypherServer:
         self._lookup.update_element_ids(application.moved_ids, element_ids)
 
     def _apply_diff(
-        self, diff: Diff, since: apply.LockedTransaction | None = None
-    ) -> tuple[apply.DiffApplication, dict[str, str]]:
+        self, diff: Diff, since: cypher_apply.LockedTransaction | None = None
+    ) -> tuple[cypher_apply.DiffApplication, dict[str, str]]:
         """Apply a diff.
 
         Raises WriteConflict if another writer committed since the transaction in which the diff was found and
@@ -230,7 +226,7 @@ class CypherServer:
             if since is not None:
                 self._write_lock.require_unwritten(since)
             run_query = self._transaction_query(transaction)
-            application = apply.DiffApplication(
+            application = cypher_apply.DiffApplication(
                 run_query, self._link.run_query, partial(self._lookup.locate, run_query), self.namespace
             )
             return application, application.run(diff)
@@ -354,10 +350,8 @@ class CypherServer:
 
         It could by an edge that other programs created.
         """
-        if (
-            sent.has_variable_length_path
-            and self._transaction_query(transaction)(_COUNT_LEAVING_EDGES, {})[0][0]
-        ):
+        count = self._transaction_query(transaction)
+        if sent.has_variable_length_path and count(_COUNT_LEAVING_EDGES, {})[0][0]:
             problem = "somebody connected this graph with others"
             raise QueryFailed(statement, f"{problem}, so that no path of any length can be followed")
 

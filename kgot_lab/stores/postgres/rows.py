@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import Identity
-from kgot_lab.stores import sql
+from kgot_lab.stores import lookup, sql
 from kgot_lab.stores.postgres.tables import DEFAULT_VECTOR_SCHEMA, DROP_INDEXES, vector_schema
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Diff, Edge, Json, Node
@@ -221,8 +221,7 @@ def _transpose(rows: Sequence[tuple[str, ...] | Identity]) -> list[list[str]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _copy_rows(connection: Connection, target: str, rows: Iterable[tuple[str, ...]]) -> None:
-    rows = list(rows)
+def _copy_rows(connection: Connection, target: str, rows: Sequence[tuple[str, ...]]) -> None:
     if rows:
         with connection.cursor() as cursor, cursor.copy(f"COPY {target} FROM STDIN") as copy:
             for row in rows:
@@ -250,7 +249,7 @@ HOLDS_QUERY = (
     f"SELECT 1 FROM nodes WHERE id = %(text)s OR labels ? %(text)s OR {_HAS_VALUE} "
     f"UNION ALL SELECT 1 FROM edges WHERE type = %(text)s OR {_HAS_VALUE} LIMIT 1"
 )
-_ADJACENT_IDS = "SELECT target FROM edges WHERE source = ANY(%(ids)s) UNION SELECT source FROM edges WHERE target = ANY(%(ids)s)"
+_ADJACENT_IDS = "SELECT target FROM edges WHERE source = ANY(%(ids)s) UNION SELECT source FROM edges WHERE target = ANY(%(ids)s) ORDER BY 1"
 _STEPS = """
 SELECT DISTINCT ON (far) far, source, type, target, key FROM (
   SELECT target AS far, source, type, target, key, number FROM edges WHERE source = ANY(%(ids)s)
@@ -284,47 +283,25 @@ def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
     """
     if not connection.execute("SELECT 1 FROM nodes WHERE id = %s", (id,)).fetchone():
         return {}
-    depth, frontier = {id: 0}, [id]
-    for level in range(1, hops + 1):
-        ends = connection.execute(_ADJACENT_IDS, {"ids": frontier})
-        frontier = sorted(end for (end,) in ends if end not in depth)
-        depth.update(dict.fromkeys(frontier, level))
-        if not frontier:
-            break
-    return depth
+
+    def adjacent_ids(ids: list[str]) -> Iterator[str]:
+        return (end for (end,) in connection.execute(_ADJACENT_IDS, {"ids": ids}))
+
+    return lookup.nodes_within(id, hops, adjacent_ids)
 
 
 def shortest_path(connection: Connection, source: str, target: str, max_edges: int) -> tuple[Edge, ...]:
     """Return a shortest undirected path of at most `max_edges` edges, or () if there is none.
 
-    Bidirectional search: each query expands the smaller of the two frontiers by one hop.
+    Each query expands the frontier of one end by one hop.
     """
-    # the edge by which each node was reached
-    sides: tuple[dict[str, Identity | None], ...] = ({source: None}, {target: None})
-    frontiers = [[source], [target]]
-    for _ in range(max_edges):
-        side = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
-        steps = connection.execute(_STEPS, {"ids": frontiers[side]}).fetchall()
-        reached: dict[str, Identity] = {
-            far: tuple(identity) for far, *identity in steps if far not in sides[side]
-        }
-        sides[side].update(reached)
-        frontiers[side] = list(reached)
-        meeting = next((id for id in reached if id in sides[1 - side]), None)
-        if meeting is not None:
-            path = (*reversed(_trace_back(meeting, sides[0])), *_trace_back(meeting, sides[1]))
-            return tuple(_fetch_edge(connection, identity) for identity in path)
-        if not reached:
-            break
-    return ()
 
+    def edges_at(ids: list[str]) -> list[Edge]:
+        steps = connection.execute(_STEPS, {"ids": ids}).fetchall()
+        return [Edge(source, type, target, key=key) for _, source, type, target, key in steps]
 
-def _trace_back(id: str, reached_by: Mapping[str, Identity | None]) -> list[Identity]:
-    identities: list[Identity] = []
-    while (identity := reached_by[id]) is not None:
-        identities.append(identity)
-        id = identity[0] if identity[2] == id else identity[2]
-    return identities
+    path = lookup.shortest_path(source, target, max_edges, edges_at)
+    return tuple(_fetch_edge(connection, edge.identity) for edge in path)
 
 
 def _fetch_edge(connection: Connection, identity: Identity) -> Edge:

@@ -287,14 +287,8 @@ _TOKEN = re.compile(
 WRITABLE = ("nodes", "edges", "facts")
 # Volatile functions read and write files, sleep, lock, signal, notify, change settings and run text as SQL;
 # these few do not.
-SAFE_VOLATILE_FUNCTIONS = (
-    "random",
-    "random_normal",
-    "gen_random_uuid",
-    "uuidv4",
-    "uuidv7",
-    "clock_timestamp",
-    "timeofday",
+SAFE_VOLATILE_FUNCTIONS = tuple(
+    "random random_normal gen_random_uuid uuidv4 uuidv7 clock_timestamp timeofday".split()
 )
 
 
@@ -344,15 +338,13 @@ def refuse_volatile_calls(connection: psycopg.Connection[Any], statement: str) -
 
     Such a function may do more than compute.
     """
-    names = called_functions(statement)
-    found = (
-        names
-        and connection.execute(
-            "SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY(%s) AND provolatile = 'v' AND proname <> ALL(%s) LIMIT 1",
-            (names, list(SAFE_VOLATILE_FUNCTIONS)),
-        ).fetchone()
+    if not (names := called_functions(statement)):
+        return
+    query = (
+        "SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY(%s) AND provolatile = 'v'"
+        " AND proname <> ALL(%s) LIMIT 1"
     )
-    if found:
+    if found := connection.execute(query, (names, list(SAFE_VOLATILE_FUNCTIONS))).fetchone():
         raise QueryFailed(statement, f"a statement cannot call {found[0]}: it may do more than compute")
 
 

@@ -18,7 +18,7 @@ from kgot_lab.stores import statements
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.protocol import Dialect, Fact, StatementConstants
 from kgot_lab.stores.sparql.triples import format_term, require_representable
-from kgot_lab.types import Diff, Edge, Node, Rows
+from kgot_lab.types import Diff, Edge, Node
 
 # The SPARQL query that reads paths of sentences.
 #
@@ -399,21 +399,8 @@ class SparqlEmbedded(EmbeddedStore):
     dialect = SPARQL
     language = "sparql"
 
-    def write(self, statement: str) -> Diff:
-        """Run a statement and store its changes.
-
-        Raises QueryFailed, changing nothing, if the statement is refused or fails.
-        """
-        refuse_unless_sparql("write", statement)
-        return super().write(statement)
-
-    def read(self, statement: str) -> Rows:
-        """Run a read statement and return its rows.
-
-        Raises QueryFailed if the statement is refused or fails.
-        """
-        refuse_unless_sparql("read", statement)
-        return super().read(statement)
+    def _check_statement(self, kind: str, statement: str) -> None:
+        refuse_unless_sparql(kind, statement)
 
     def _store_diff(self, diff: Diff) -> None:
         require_representable(diff)

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import validate_diff
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, register_for_forks
 from kgot_lab.stores import sql
-from kgot_lab.stores.lookup import shortest_path
+from kgot_lab.stores.lookup import nodes_within, shortest_path
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sqlite import tables
 from kgot_lab.stores.sqlite.damage import (
@@ -68,7 +68,7 @@ _INTEGER_LIMIT = 2**63
 _WHERE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
-class Sqlite:
+class Sqlite(Closing):
     """A store for SQL statements in an SQLite file or, without a path, in memory.
 
     `seconds` is the time limit of one statement. When `write` and `apply` return, their changes are on disk.
@@ -81,6 +81,7 @@ class Sqlite:
     def __init__(self, path: Path | str = ":memory:", *, seconds: float = STATEMENT_SECONDS):
         self._path = None if str(path) == ":memory:" else Path(path).expanduser()
         self.seconds = seconds
+        self._location = self._path or Path("the graph in memory")
         self._lock = threading.RLock()
         # why it can no longer be used, once it cannot
         self._closed_reason = "was closed; open a new Sqlite store"
@@ -93,12 +94,6 @@ class Sqlite:
             return f"<{type(self).__name__} {name}: closed>"
         nodes, edges = self._query("SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)")[0]
         return f"<{type(self).__name__} {name}: {nodes} nodes, {edges} edges>"
-
-    def __enter__(self) -> Sqlite:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # --- statements ---
 
@@ -254,20 +249,13 @@ class Sqlite:
         Empty if there is no such node.
         """
         with self._snapshot():
-            if not self._query("SELECT 1 FROM nodes WHERE id = ?", (id,)):
-                return {}
-            depth, frontier = {id: 0}, [id]
-            for level in range(1, hops + 1):
-                frontier = [end for end in self._adjacent_ids(frontier) if end not in depth]
-                depth.update(dict.fromkeys(frontier, level))
-                if not frontier:
-                    break
-            return depth
+            is_node = self._query("SELECT 1 FROM nodes WHERE id = ?", (id,))
+            return nodes_within(id, hops, self._adjacent_ids) if is_node else {}
 
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
         with self._snapshot():
-            steps = shortest_path(source, target, max_edges, self._bare_neighbours)
+            steps = shortest_path(source, target, max_edges, self._bare_edges)
             rows = (row for step in steps for row in self._query(f"{_EDGES} {_WHERE_EDGE}", step.identity))
             return tuple(self._edges(rows))
 
@@ -307,14 +295,14 @@ class Sqlite:
             query = f"SELECT target FROM edges WHERE source IN ({placeholders}) UNION SELECT source FROM edges WHERE target IN ({placeholders})"
             yield from (end for (end,) in self._query(query, batch))
 
-    def _bare_neighbours(self, id: str) -> list[Edge]:
-        """Return a node's edges without their properties, which an index can answer alone."""
+    def _bare_edges(self, ids: Iterable[str]) -> Iterator[Edge]:
+        """Yield the edges at some nodes without their properties, which an index can answer alone."""
         query = (
             "SELECT source, type, target, key FROM edges WHERE source = ?1"
             " UNION ALL SELECT source, type, target, key FROM edges WHERE target = ?1"
         )
-        found = self._query(query, (id,))
-        return [Edge(source, type, target, key=key) for source, type, target, key in found]
+        rows = (row for id in ids for row in self._query(query, (id,)))
+        return (Edge(source, type, target, key=key) for source, type, target, key in rows)
 
     def _nodes(self, rows: Iterable[sql.SqlRow]) -> Iterator[Node]:
         yield from map(tables.node_from_row, self._checked_rows(rows))
@@ -329,15 +317,12 @@ class Sqlite:
         """
         for row in rows:
             if not has_valid_checksum(row):
-                raise damaged_error(
-                    Path(self._path or "the graph in memory"),
-                    f"what it holds of {row[0]!r} {CHECKSUM_MISMATCH}",
-                )
+                raise damaged_error(self._location, f"what it holds of {row[0]!r} {CHECKSUM_MISMATCH}")
             yield row[:-1]
 
     def _connections(self) -> GraphConnections:
         if self._open_connections is None:
-            raise StoreUnavailable(f"{self._path or 'the graph in memory'} {self._closed_reason}")
+            raise StoreUnavailable(f"{self._location} {self._closed_reason}")
         return self._open_connections
 
     def _query(self, statement: str, parameters: _Parameters = ()) -> list[Any]:
@@ -348,13 +333,12 @@ class Sqlite:
                 with graph.writer.raise_callback_errors():
                     return graph.writer.execute(statement, parameters).fetchall()
             except sqlite3.Error as error:
-                raise unavailable_error(error, self._path) or StoreUnavailable(
-                    f"{self._path or 'the graph in memory'}: {error}"
-                ) from None
+                failure = StoreUnavailable(f"{self._location}: {error}")
+                raise unavailable_error(error, self._path) or failure from None
             except UnicodeEncodeError:
                 return []  # half a surrogate pair is in no graph
             except UnicodeDecodeError as error:
-                raise damaged_error(Path(self._path or "the graph in memory"), str(error)) from None
+                raise damaged_error(self._location, str(error)) from None
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:

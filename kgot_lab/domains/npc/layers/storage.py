@@ -152,7 +152,7 @@ def graphrag_in_python(
     with graph.reading():
         seen = visibility.visible_world(graph, query.npc_id, query.policy)
         steps = visibility.steps_over(seen.relationships, (), "out")
-        hops_by_id = nodes_within(query.npc_id, query.ranking.steps, lambda id: (to for _, to in steps([id])))
+        hops_by_id = nodes_within(query.npc_id, query.ranking.steps, lambda ids: (to for _, to in steps(ids)))
         entities = {
             entity.id: entity
             for entity in seen.entities
