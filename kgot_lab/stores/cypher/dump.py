@@ -349,14 +349,8 @@ def dump_difference(before: Dump, after: Dump) -> Diff:
     """
     nodes = compare_tables(before.nodes, after.nodes, _same_stored)
     edges = compare_tables(before.edges, after.edges, _same_stored)
-    return Diff(
-        added_nodes=tuple(stored.to_node() for stored in nodes.added),
-        removed_nodes=tuple(stored.to_node() for stored in nodes.removed),
-        changed_nodes=tuple((old.to_node(), new.to_node()) for old, new in nodes.changed),
-        added_edges=tuple(stored.to_edge() for stored in edges.added),
-        removed_edges=tuple(stored.to_edge() for stored in edges.removed),
-        changed_edges=tuple((old.to_edge(), new.to_edge()) for old, new in edges.changed),
-    )
+    to_node, to_edge = StoredNode.to_node, StoredEdge.to_edge
+    return Diff(*nodes.mapped(to_node, to_node), *edges.mapped(to_edge, to_edge))
 
 
 def require_valid_names(nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
