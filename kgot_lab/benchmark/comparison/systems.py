@@ -167,10 +167,6 @@ def _few_prompt(question: str, found: Result | None) -> Prompt:
     return reading.answer_prompt(question, reading.format_passages(found.sources) if found else "")
 
 
-def _few_rejection(question: str, answer: str, found: Result) -> str:
-    return reading.rejection_reason(question, answer, reading.format_passages(found.sources))
-
-
 def _with_likelihood(call: OneCall) -> OneCall:
     """Request the log-probability of the reply, which does not change its text."""
     return replace(call, prompt=lambda text, found: replace(call.prompt(text, found), likelihood=True))
@@ -178,7 +174,7 @@ def _with_likelihood(call: OneCall) -> OneCall:
 
 SINGLE_CALLS: Mapping[str, OneCall] = {
     "json": _with_likelihood(JSON_CALL),
-    "few": _with_likelihood(OneCall(_few_prompt, reading.parse_answer, _few_rejection)),
+    "few": _with_likelihood(OneCall(_few_prompt, reading.parse_answer)),
 }
 
 
