@@ -26,10 +26,8 @@ from kgot_lab.loop.modes.paths import (
     routes,
     values,
 )
-from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import follow
-from kgot_lab.retrieval.fusion import weighted
-from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.retrieval.multihop.retriever import convex_hybrid
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text import words
 from kgot_lab.tools.search import search
@@ -137,7 +135,7 @@ class PassageSearches:
 
     @cached_property
     def _convex(self) -> Stage:
-        return weighted((0.7, dense(self._documents, minilm())), (0.3, bm25(self._documents)))
+        return convex_hybrid(self._documents, minilm())
 
     @cached_property
     def _follow(self) -> Stage:

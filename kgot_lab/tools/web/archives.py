@@ -31,19 +31,17 @@ _EXCERPT_LENGTH = 300  # characters of an excerpt
 class Mirror:
     """The files of a folder as a web site: a search engine over them (BM25), and the pages by address.
 
-    `site` is the address of the folder's root. Without it, a folder with one folder for each host
-    (en.wikipedia.org/wiki/…), as wget creates it, serves those hosts. Any other folder is served at
-    http://offline.invalid/. Nothing outside the folder is read, links on the disk are not followed, and
+    A folder with one folder for each host (en.wikipedia.org/wiki/…), as wget creates it, serves those hosts.
+    Any other folder is served at http://offline.invalid/. Nothing outside the folder is read, links on the disk are not followed, and
     hidden files are ignored. Raises BadInput if there is no file.
     """
 
-    def __init__(self, folder: str | Path, *, site: str = ""):
+    def __init__(self, folder: str | Path):
         require(folder, (str, Path), "a mirror is a folder, named by its path")
         self._root = Path(folder).resolve()
         if not self._root.is_dir():
             raise BadInput(f"{folder} is not a folder; a mirror is a folder of pages")
-        self.hosts = not site and _has_host_folders(self._root)
-        self.site = "" if self.hosts else _with_slash(site or OFFLINE)
+        self.hosts = _has_host_folders(self._root)
         self._files = dict(_files(self._root))
         if not self._files:
             raise BadInput(f"{folder} holds no files to serve as pages")
@@ -110,17 +108,14 @@ class Mirror:
         path = unquote(parts.path).strip("/")
         if self.hosts:
             return f"{(parts.hostname or '').lower()}/{path}".rstrip("/")
-        site = urlsplit(self.site)
-        path, root = unquote(parts.path), unquote(site.path)
-        inside = path.startswith(root) or f"{path}/" == root
-        if parts.netloc.lower() != site.netloc.lower() or not inside:
-            raise ToolFailed(f"{short_repr(address)} is not on {self.site}, which is all that can be visited")
-        return path[len(root) :].strip("/")
+        if parts.netloc.lower() != urlsplit(OFFLINE).netloc:
+            raise ToolFailed(f"{short_repr(address)} is not on {OFFLINE}, which is all that can be visited")
+        return path
 
     def _address(self, name: str) -> str:
         is_index = name == "index.html" or name.endswith("/index.html")
         path = quote(name.removesuffix("index.html") if is_index else name)
-        return f"https://{path}" if self.hosts else f"{self.site}{path}"
+        return f"https://{path}" if self.hosts else f"{OFFLINE}{path}"
 
     def _read(self, name: str) -> WebPage:
         path = self._files[name]
@@ -130,7 +125,7 @@ class Mirror:
         return page_from(Fetched(self._address(name), kind, "", path.read_bytes()))
 
     def __repr__(self) -> str:
-        return f"<{self.name} in place of the web: {len(self._files)} pages at {self.site or 'its hosts'}>"
+        return f"<{self.name} in place of the web: {len(self._files)} pages at {'its hosts' if self.hosts else OFFLINE}>"
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
@@ -152,13 +147,6 @@ def _has_host_folders(root: Path) -> bool:
     entries = [path for path in root.iterdir() if not path.name.startswith(".")]
     host = re.compile(r"[\w-]+(\.[\w-]+)+(:\d+)?")
     return bool(entries) and all(path.is_dir() and host.fullmatch(path.name) for path in entries)
-
-
-def _with_slash(site: str) -> str:
-    parts = urlsplit(site)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise BadInput(f"the site of a mirror is an http or https address, not {short_repr(site)}")
-    return site if site.endswith("/") else f"{site}/"
 
 
 def _excerpt(text: str, query: str) -> str:
