@@ -153,13 +153,8 @@ def _join(
     most = min(most, max(1, selection.max_pairs))
     thresholds = Thresholds(round(thresholds.skeleton, DIGITS), round(thresholds.delta, DIGITS))
     fixed = EXACT_BUFFER_BYTES + 16 * selection.size + _BYTES_PER_RESULT * most
-    side = max_block_side(
-        effort.memory,
-        fixed,
-        BYTES_PER_PAIR,
-        4 * matrices[0].shape[1],
-        f"{_BYTES_PER_RESULT * most:,} of them are for most={most:,} kept pairs.",
-    )
+    advice = f"{_BYTES_PER_RESULT * most:,} of them are for most={most:,} kept pairs."
+    side = max_block_side(effort.memory, fixed, BYTES_PER_PAIR, 4 * matrices[0].shape[1], advice)
     margin = rounding_error_bound(max(matrix.shape[1] for matrix in matrices))
     job = _ThresholdJob(selection, thresholds, most, margin)
     return effort.plan(job, matrices, selection.plan_tiles(side)).run()

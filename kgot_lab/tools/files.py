@@ -22,9 +22,10 @@ _MAX_NESTING = 3  # zip files inside one another
 class FileCollection:
     """Files by name. Names are not paths, so no other file can be read.
 
-    `paths` are files, known by their bare names. `unpack_into` is the folder to unpack zip files into, which a later shelf reuses. By
-    default it is a temporary folder, removed with the shelf. `limits` are those of zip files, whose bytes are
-    counted over all of them. Raises BadInput if a file is missing or two have the same name.
+    `paths` are files, known by their bare names. `unpack_into` is the folder to unpack zip files into, which a
+    later shelf reuses. By default it is a temporary folder, removed with the shelf. `limits` are those of zip
+    files, whose bytes are counted over all of them. Raises BadInput if a file is missing or two have the same
+    name.
     """
 
     def __init__(

@@ -32,8 +32,8 @@ class Mirror:
     """The files of a folder as a web site: a search engine over them (BM25), and the pages by address.
 
     A folder with one folder for each host (en.wikipedia.org/wiki/…), as wget creates it, serves those hosts.
-    Any other folder is served at http://offline.invalid/. Nothing outside the folder is read, links on the disk are not followed, and
-    hidden files are ignored. Raises BadInput if there is no file.
+    Any other folder is served at http://offline.invalid/. Nothing outside the folder is read, links on the disk
+    are not followed, and hidden files are ignored. Raises BadInput if there is no file.
     """
 
     def __init__(self, folder: str | Path):
@@ -125,7 +125,8 @@ class Mirror:
         return page_from(Fetched(self._address(name), kind, "", path.read_bytes()))
 
     def __repr__(self) -> str:
-        return f"<{self.name} in place of the web: {len(self._files)} pages at {'its hosts' if self.hosts else OFFLINE}>"
+        where = "its hosts" if self.hosts else OFFLINE
+        return f"<{self.name} in place of the web: {len(self._files)} pages at {where}>"
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
@@ -231,17 +232,15 @@ class Wikipedia:
         query: dict[str, str | int] = {"titles": _clean_title(title), "redirects": 1, "inprop": "url"}
         query |= {"prop": "info|pageprops|revisions", "rvprop": "ids|timestamp", "rvlimit": 1}
         query |= {"rvstart": stamp, "rvdir": "older"} if stamp else {}
-        pages = self._query("query", query).get("pages") or [{}]
+        pages = self._query("query", **query).get("pages") or [{}]
         info = pages[0]
         if not isinstance(info, dict) or info.get("missing") or info.get("invalid") or "title" not in info:
             raise ToolFailed(f"Wikipedia has no article {short_repr(title)}{self._similar_titles(title)}")
         return info
 
     def _page(self, info: dict[str, Any], version: int, when: str) -> WebPage:
-        parameters: dict[str, str | int] = {"action": "parse", "oldid": version, "prop": "text|displaytitle"}
-        parsed = self._api.get(_COMMON_PARAMETERS | parameters | {"disableeditsection": 1})
-        _raise_service_error(parsed)
-        markup = str((parsed.get("parse") or {}).get("text") or "")
+        parsed = self._query("parse", oldid=version, prop="text|displaytitle", disableeditsection=1)
+        markup = str(parsed.get("text") or "")
         address = str(info.get("fullurl") or self._api.address)
         _, data = readable_markup(_without_editor_parts(markup), address)
         text = extract_text(data, ".html", "utf-8").text.strip()
@@ -250,28 +249,17 @@ class Wikipedia:
         return WebPage(address + old, title, f"# {title}\n\n{text}", f"as of {when}")
 
     def _meanings(self, title: str) -> str:
-        parameters: dict[str, str | int] = {
-            "titles": title,
-            "prop": "links",
-            "plnamespace": 0,
-            "pllimit": _MAX_MEANINGS,
-        }
-        pages = self._query("query", parameters).get("pages") or [{}]
+        listed = self._query("query", titles=title, prop="links", plnamespace=0, pllimit=_MAX_MEANINGS)
+        pages = listed.get("pages") or [{}]
         meanings = "; ".join(str(link.get("title")) for link in pages[0].get("links") or [])
         return meanings or "they are not listed"
 
     def _similar_titles(self, title: str) -> str:
-        parameters: dict[str, str | int] = {
-            "list": "search",
-            "srsearch": _clean_title(title),
-            "srlimit": 5,
-            "srprop": "",
-        }
-        answer = self._query("query", parameters)
+        answer = self._query("query", list="search", srsearch=_clean_title(title), srlimit=5, srprop="")
         near = "; ".join(str(hit.get("title")) for hit in answer.get("search") or [])
         return f"; there are: {near}" if near else ""
 
-    def _query(self, action: str, parameters: dict[str, str | int]) -> dict[str, Json]:
+    def _query(self, action: str, **parameters: str | int) -> dict[str, Json]:
         answer = self._api.get({**_COMMON_PARAMETERS, "action": action, **parameters})
         _raise_service_error(answer)
         inside = answer.get(action)
