@@ -98,7 +98,7 @@ class FileCollection:
         return f"<FileCollection: {len(self._files)} files>"
 
 
-def _attached_files(paths: object) -> dict[str, Path]:
+def _attached_files(paths: Sequence[str | Path]) -> dict[str, Path]:
     is_list = isinstance(paths, Sequence) and not isinstance(paths, str)
     if not is_list or not all(isinstance(path, str | Path) for path in paths):
         raise BadInput(f"attachments are a list of paths, not {describe_value(paths)}")
