@@ -53,6 +53,7 @@ LINK_LOOKS: Mapping[str, LinkLook] = {
     "one source": LinkLook("1", 1.6, "#005A8C"),
     "contested": LinkLook("≠", 1.6, "#9C4400", double=True),
     "out of date": LinkLook("†", 2.4, "#6B4E00", "7 4"),
+    "unsure": LinkLook("~", 1.6, "#5A3E85", "5 3"),
     "missing": LinkLook("×", 3.2, "#8A1538", "2.5 3.5"),
 }
 _VERDICTS: Mapping[Ruling, str] = {
@@ -214,9 +215,12 @@ def _describe_state(fact: CertifiedFact) -> str:
         times = (("from", fact.since), ("until", fact.until))
         ends = " ".join(f"{word} {time.date()}" for word, time in times if time) or "at another time"
         return f"out of date: it holds {ends}" + (f", in its place {others}" if others else "")
-    if fact.state == "missing":
-        return "missing: nothing says it"
-    return "rests on one source" if fact.state == "one source" else f"holds by {len(fact.sources)} sources"
+    if fact.state in ("unsure", "missing"):
+        return f"{fact.state}: {fact.reason or 'nothing says it'}"
+    if fact.state == "one source":
+        count = len(fact.sole_sources)
+        return f"rests on each of {count} sources" if count > 1 else "rests on one source"
+    return f"holds by {len(fact.sources)} sources"
 
 
 def _format_sources(fact: CertifiedFact) -> list[str]:

@@ -173,6 +173,8 @@ def test_an_answer_that_needs_no_fact_is_withheld(memory):
 def test_no_rules_let_a_missing_fact_pass():
     with pytest.raises(BadInput, match="cannot pass"):
         CertificateRules(missing="passes")
+    with pytest.raises(BadInput, match="unsure"):
+        CertificateRules(unsure="passes")
     with pytest.raises(UnknownName, match="ruling"):
         CertificateRules(contested="maybe")  # type: ignore[arg-type]
 
