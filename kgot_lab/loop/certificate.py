@@ -91,9 +91,8 @@ def _answer_fact(
     """Return the claim of an answer, stated by the cited sentences if its check says so."""
     answer, reason = answered.text.strip(), answered.missing
     stating = _sentences_with(answer, cited)
-    if (
-        not stating and is_checked and answer.isdecimal()
-    ):  # sentences that are counted do not contain the count
+    # sentences that are counted do not contain their count
+    if not stating and is_checked and answer.isdecimal():
         stating, reason = cited, reason or _NOT_CONTAINED
     unstated = ""
     if answered.outcome == "not in the sources" or is_no_answer(answer):

@@ -58,7 +58,7 @@ def test_the_path_stands_in_its_order_and_every_state_has_its_sign_and_word():
     signs = [text for text in shown if text in {look.sign for look in LINK_LOOKS.values()}]
     assert signs == [*"✓1≠†~×"] * 2  # and the legend
     assert "“Jo Marsh made Silver Lane.” (Films)" in shown
-    assert "contested: County Kerry is said as well" in shown
+    assert "contested: others say County Kerry" in shown
     assert "The answer is withheld" in shown and not any("Greens" in text for text in shown)
 
 
@@ -71,7 +71,7 @@ def test_what_is_marked_is_said_in_words_too():
     for words in (
         "holds by 2 sources",
         "rests on one source",
-        "contested: County Kerry",
+        "contested: others say County Kerry",
         "out of date: it holds until 2018",
         "unsure: no text that was read says: they married",
         "missing: nothing says it",

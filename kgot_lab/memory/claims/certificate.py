@@ -108,25 +108,32 @@ class CertifiedFact:
         return self.needed.subject, self.needed.relation, object
 
     @property
-    def status(self) -> str:
-        """Its state in words, "" for a fact that holds."""
-        if self.reason:
-            return self.reason
-        if self.fact is None:
-            subject, relation, object = self.needed_parts
-            return f"nothing says: {subject or 'what is not known'} – {relation} – {object or '?'}"
-        fact_text, rivals = _format_fact(self.fact), ", ".join(rival.object for rival in self.rivals)
+    def description(self) -> str:
+        """Its state in words, without the fact itself."""
+        others = ", ".join(rival.object for rival in self.rivals)
+        if self.state in ("unsure", "missing"):
+            return f"{self.state}: {self.reason or 'nothing says it'}"
         if self.state == "contested":
-            return f"{fact_text} is contested: others say {rivals}"
+            return f"contested: others say {others}"
         if self.state == "out of date":
-            ends = {"from": self.since, "until": self.until}
-            bounds = " ".join(f"{word} {time.date()}" for word, time in ends.items() if time)
-            period = f" ({bounds})" if bounds else ""
-            replacement = f", in its place {rivals}" if rivals else ""
-            return f"{fact_text} holds at another time{period}{replacement}"
-        if self.state == "one source":
-            return f"{fact_text} rests on one source ({', '.join(self.sole_sources)})"
-        return ""
+            times = (("from", self.since), ("until", self.until))
+            ends = " ".join(f"{word} {time.date()}" for word, time in times if time) or "at another time"
+            return f"out of date: it holds {ends}" + (f", in its place {others}" if others else "")
+        if self.state == "holds":
+            return f"holds by {len(self.sources)} sources"
+        count = len(self.sole_sources)
+        return f"rests on each of {count} sources" if count > 1 else "rests on one source"
+
+    @property
+    def status(self) -> str:
+        """The fact with its state in words, or what is missing or unsure."""
+        if self.reason or self.fact is None:
+            subject, relation, object = self.needed_parts
+            nothing = f"nothing says: {subject or 'what is not known'} – {relation} – {object or '?'}"
+            return self.reason or nothing
+        sources = f" ({', '.join(self.sole_sources)})" if self.state == "one source" else ""
+        verb = "is " if self.state in ("contested", "out of date") else ""
+        return f"{_format_fact(self.fact)} {verb}{self.description}{sources}"
 
 
 @dataclass(frozen=True)
@@ -151,17 +158,10 @@ class Certificate:
         return frozenset(fact.state for fact in self.facts)
 
     @property
-    def weak(self) -> tuple[CertifiedFact, ...]:
-        """The facts that are in another state than holding."""
-        return tuple(fact for fact in self.facts if fact.state != "holds")
-
-    @property
     def reasons(self) -> tuple[str, ...]:
         """The distinct reasons why the answer does not pass, in words, or () if it does."""
-        if self.ruling == "passes":
-            return ()
-        statuses = (fact.status for fact in self.weak if self.rules.ruling([fact.state]) != "passes")
-        return tuple(dict.fromkeys(statuses)) or ("it rests on no fact",)
+        statuses = [fact.status for fact in self.facts if self.rules.ruling([fact.state]) != "passes"]
+        return tuple(dict.fromkeys(statuses)) if self.facts else ("it rests on no fact",)
 
     def redacted(self, answer: str) -> Certificate:
         """Return the certificate as a reader of an answer may see it.
