@@ -29,6 +29,7 @@ from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.retrieval.entity_linking import capitalised_names
 from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import contains_words, name_tokens, same_answer
 from kgot_lab.types import Triple
 
@@ -59,7 +60,7 @@ def certificate_of_run(
             "a certificate is of a run with an answer: give a finished run, as load_run returns it"
         )
     seen = tuple(_seen_sentences(state))
-    cited = tuple(dict.fromkeys(_cited_sentences(state.answer, seen)))
+    cited = tuple(dict.fromkeys(_cited_sentences(state, state.answer, seen)))
     claim = _checked_claim(events, state.question, state.answer.text)
     needed = _triple(state.question or "the question", claim or ANSWERED_BY, state.answer.text or "nothing")
     fact = _answer_fact(needed, state.answer, cited, seen, is_checked=bool(claim))
@@ -187,13 +188,17 @@ def _seen_sentences(state: State) -> Iterator[SourcedSentence]:
             yield from sourced_sentences(returned, "any script")
 
 
-def _cited_sentences(answered: Answered, seen: _Sentences) -> Iterator[SourcedSentence]:
-    """Yield the sentences that an answer cites, and its facts of the graph that no sentence states."""
+def _cited_sentences(state: State, answered: Answered, seen: _Sentences) -> Iterator[SourcedSentence]:
+    """Yield the sentences that an answer cites, and its facts of the initial graph that no sentence states.
+
+    A fact that the run wrote and no sentence states is none.
+    """
     titles = {sentence.source: sentence.title for sentence in seen}
+    written = {fact_of(edge) for diff in state.diffs for edge in diff.written_edges}
     for fact, supports in zip_longest(answered.evidence, answered.supports):
         for support in supports or (Support("", ""),):
-            text = support.sentence or str(fact or "")
-            yield SourcedSentence(text, titles.get(support.source, ""), support.source, 0)
+            if text := support.sentence or ("" if fact in written else str(fact or "")):
+                yield SourcedSentence(text, titles.get(support.source, ""), support.source, 0)
 
 
 def _sentences_with(answer: str, sentences: _Sentences) -> tuple[SourcedSentence, ...]:

@@ -14,15 +14,16 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.answer_check import question_names
 from kgot_lab.loop.certificate import certificate_of_run, certified_events, rival_value
 from kgot_lab.loop.controller import think
-from kgot_lab.loop.events import Answered, Asked, Event, Parsed, Started, ToolCall, ToolReturned
+from kgot_lab.loop.events import Answered, Asked, Event, Parsed, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.limits import PATHS
 from kgot_lab.loop.trace import load_run
 from kgot_lab.memory.claims.certificate import Certificate, hedge_answer
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import empty_store
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import contains_words
 from kgot_lab.tools.search import search
-from kgot_lab.types import Document, Message, Prompt
+from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt
 
 WHERE = "Where was the director of Silver Lane born?"
 DIRECTED, BORN = "Who directed Silver Lane?", "Where was Jo Marsh born?"
@@ -34,6 +35,8 @@ UNSAID = f"no text that was read says: {CLAIM}"
 UNCHECKED = "whether the sentences that it cites say it was not checked"
 NOWHERE = "no sentence that it cites contains the answer"
 NOT_SAID = {"outcome": "not in the sources", "forced": True}
+MADE = Edge("Jo Marsh", "born in", "Cork")
+WROTE = Wrote(statement="…", diff=Diff(added_nodes=(Node("Jo Marsh"), Node("Cork")), added_edges=(MADE,)))
 RUNS = sorted(path.name for path in bundled_path("traces/hotpotqa_demo.jsonl").parent.glob("*.jsonl"))
 
 
@@ -104,7 +107,9 @@ def states(certificate: Certificate) -> list[str]:
         (run_of("unknown", []), "withheld", ("no text that was read says it",)),
         (run_of("", []), "withheld", ("no text that was read says it",)),
         ([Started(question=""), Answered(text="Cork", forced=False)], "withheld", (NOWHERE,)),
-        (run_of("Cork", [], evidence=("Jo Marsh --[born in]--> Cork",)), "hedged", (UNCHECKED,)),
+        # a fact that was in the graph, and one that the run wrote and no sentence states
+        (run_of("Cork", [], evidence=(fact_of(MADE),)), "hedged", (UNCHECKED,)),
+        ([WROTE, *run_of("Cork", [], evidence=(fact_of(MADE),))], "withheld", (NOWHERE,)),
     ],
 )  # fmt: skip
 def test_a_run_passes_if_its_claim_was_checked_and_a_cited_sentence_contains_its_answer(run, ruling, reasons):
