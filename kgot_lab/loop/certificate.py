@@ -91,7 +91,7 @@ def _answer_fact(
 ) -> CertifiedFact:
     """Return the claim of an answer, stated by the cited sentences if its check says so."""
     answer, reason = answered.text.strip(), answered.missing
-    stating = _sentences_with(answer, cited)
+    stating: _Sentences = _sentences_with(answer, cited)
     # sentences that are counted do not contain their count
     if not stating and is_checked and answer.isdecimal():
         stating, reason = cited, reason or _NOT_CONTAINED
@@ -157,8 +157,8 @@ def _stated_fact(needed: Triple, stating: _Sentences, seen: _Sentences, doubt: s
     return CertifiedFact(needed, state, needed, supports, rivals, sources, reason=doubt)
 
 
-def _triple(*parts: str) -> Triple:
-    return Triple(*(part.translate(_NUL) for part in parts))
+def _triple(subject: str, relation: str, object: str) -> Triple:
+    return Triple(subject.translate(_NUL), relation.translate(_NUL), object.translate(_NUL))
 
 
 def _claim(fact: Triple, sentence: SourcedSentence) -> Claim:
