@@ -261,6 +261,12 @@ class Answered(Event):
             object.__setattr__(self, "outcome", "unsure" if self.forced else "supported")
 
     @property
+    def guess_reason(self) -> str:
+        """Why the answer is a guess, or "" if it is none."""
+        unread = "what was read does not say it" if self.evidence else "no read gave rows"
+        return (self.missing or unread) if self.forced else ""
+
+    @property
     def remark(self) -> str:
         """The outcome in words, to be shown beside the answer, and why the answer is a guess if it is one.
 
@@ -269,8 +275,7 @@ class Answered(Event):
         if not self.forced:
             return self.outcome if self.evidence or self.passages else ""
         guess = ": " if self.shown_text != self.text else ", a guess: "
-        unread = "what was read does not say it" if self.evidence else "no read gave rows"
-        return f"{self.outcome}{guess}{self.missing or unread}"
+        return f"{self.outcome}{guess}{self.guess_reason}"
 
     @property
     def shown_text(self) -> str:
