@@ -303,7 +303,7 @@ def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
         (["mine", "./mine"], "two of the data sets are called 'mine/test'"),
         (
             ["mine", "--scale"],
-            "--scale makes its own passages, and measures this computer; leave out data sets",
+            "--scale makes its own passages, on this computer; leave out data sets",
         ),
         (["--scale", "--only", "bm25"], "--scale makes its own passages"),
         (["--scale", "--develop"], "--scale makes its own passages"),
