@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from kgot_lab.benchmark.recall.growth import synthetic_word
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.sessions import ImportedFacts, WorldReview, import_statements, resolve_relationship
@@ -56,10 +55,17 @@ def _drawn(*where: str) -> float:
     return int.from_bytes(hashlib.sha256("\0".join(where).encode("utf-8", "replace")).digest()[:7]) / 2**56
 
 
+def _made_up_word(number: int) -> str:
+    """Return the three-syllable word of a number below 140,608."""
+    syllables = [consonant + vowel for consonant in "bdfgklmnprtvz" for vowel in "aiou"]
+    number = number * 7_919 % 52**3  # neighbours look different
+    return syllables[number // 2704 % 52] + syllables[number // 52 % 52] + syllables[number % 52]
+
+
 def made_up(triple: Triple, seed: int) -> Triple:
     """Put a made-up name in the place of a fact's object: the same for each fact and seed."""
     first, second = (
-        synthetic_word(int(140_608 * _drawn(str(seed), "name", part, str(triple)))) for part in "ab"
+        _made_up_word(int(140_608 * _drawn(str(seed), "name", part, str(triple)))) for part in "ab"
     )
     return Triple(triple.subject, triple.relation, f"{first.capitalize()}x {second.capitalize()}x")
 

@@ -36,7 +36,6 @@ IN_PLACE = {  # what writes a file otherwise, and why it may
     "io/files.py": "the one place",
     "cli/output_files.py": "an empty file, which says to another command that the place is taken",
     "documents/archives.py": "into a folder of its own, which takes its name when all is there",
-    "benchmark/recall/growth.py": "/proc, which is no file",
     "llm/model_file.py": "gigabytes, in a file that takes its name when it is whole and has been checked",
     "llm/recorded.py": "empties a tape that was stopped in its head, before the next line",
     "loop/trace.py": "event by event",

@@ -20,7 +20,7 @@ from benchmarks.competence.draws import drawn_by_hash
 from benchmarks.competence.gold import GoldChain, GoldSet
 from benchmarks.competence.plain_facts import PLAIN_FACTS
 from benchmarks.competence.texts import NoGold, misread_names, told_answer
-from kgot_lab.benchmark.recall.growth import synthetic_word
+from benchmarks.recall.growth import synthetic_word
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.llm.presets import FREE
 from kgot_lab.loop.events import ToolCall

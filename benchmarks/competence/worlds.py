@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_parts, gold_of_triples
-from kgot_lab.benchmark.recall.growth import synthetic_word
+from benchmarks.recall.growth import synthetic_word
 from kgot_lab.errors import require_count
 from kgot_lab.types import Document, Json, Triple
 

@@ -15,10 +15,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.graph_pays.ablations import ABLATIONS
 from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice
 from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.results import ComparisonResults, SystemScores
-from kgot_lab.benchmark.comparison.systems import ABLATIONS
 from kgot_lab.evaluation.reports import format_p, span
 from kgot_lab.evaluation.tables import format_signed
 

@@ -30,8 +30,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.join.join_speed import join_machine
 from benchmarks.join.join_vectors import clustered, skeleton_vectors
+from benchmarks.recall.growth import synthetic
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.growth import synthetic
 from kgot_lab.embedding.embedder import SignBits, argsort_descending, row_products
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.entity_linking import NameIndex, title_graph

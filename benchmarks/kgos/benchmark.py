@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.kgos.claims import KGOS_CLAIMS, LEVELS_SAID
+from benchmarks.kgos.learned_fusion import LearnedFusion, learn_fusion
 from benchmarks.kgos.lenient import LOTS
 from benchmarks.kgos.queries import QueryHalf, cookbook_data, cookbook_queries
 from benchmarks.kgos.systems import LEARNED_FUSION, THREE_WEIGHTS, KgosLanes, kgos_systems
@@ -21,7 +22,6 @@ from kgot_lab.evaluation.results import Plan
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled_path, read_regular_text, write_atomically
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion
 from kgot_lab.types import Json
 
 KGOS_PLAN = Plan(

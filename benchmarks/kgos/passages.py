@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.kgos.learned_fusion import LearnedFusion, learn_fusion, learned
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import results_path, run_missing
 from kgot_lab.benchmark.recall.systems import systems
@@ -23,7 +24,6 @@ from kgot_lab.evaluation.results import Plan, load_results
 from kgot_lab.evaluation.significance import Numbers, holm, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_signed
 from kgot_lab.io.files import read_regular_text, write_atomically
-from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion, learned
 from kgot_lab.retrieval.stage import Stage
 
 PASSAGE_SETS = ("2wiki", "hotpotqa", "musique")

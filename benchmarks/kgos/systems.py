@@ -10,6 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
+from benchmarks.kgos.learned_fusion import LearnedFusion, learned
 from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.embedders import embedder
 from kgot_lab.embedding.vectors import InMemoryVectors
@@ -23,7 +24,6 @@ from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.kgos.schemas.dimensions import within_bounds
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.fusion import hybrid, rrf, weighted
-from kgot_lab.retrieval.learned_fusion import LearnedFusion, learned
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, ranked_by_score
 from kgot_lab.retrieval.neighbours import boosted_neighbours, jaccard
 from kgot_lab.retrieval.stage import Stage, best

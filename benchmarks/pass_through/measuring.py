@@ -19,7 +19,7 @@ from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.entity_linking import phrase_graph, title_graph
-from kgot_lab.retrieval.pass_through import Walk, has_text, remove_texts, traverse
+from kgot_lab.retrieval.pass_through import TEXT_PROPERTIES, Walk, has_text, traverse
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Json, Query, Ranking, full_text, ranked
 
@@ -52,6 +52,18 @@ class HubCase:
 
 
 # --- graphs ---
+
+
+def remove_texts(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
+    """Return a graph in which these nodes have no text, description or summary.
+
+    Raises UnknownName for an id that is not in the graph.
+    """
+    properties = list(graph.node_properties)
+    for row in map(graph.row, ids):
+        own = properties[row]
+        properties[row] = {name: own[name] for name in own if name not in TEXT_PROPERTIES}
+    return replace(graph, node_properties=tuple(properties))
 
 
 def busiest(graph: PropertyGraph, share: float) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgot_lab.benchmark.recall.growth import GrowthRow
+from benchmarks.recall.growth import GrowthRow
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.tables import Cell, Grid
 
@@ -54,14 +54,14 @@ def extrapolated(rows: Iterable[GrowthRow], passages: int) -> list[Extrapolated]
         sizes = sorted(measured, key=lambda row: int(row["passages"]))[-3:]
         if len({row["passages"] for row in sizes}) < 3:
             raise BadInput(
-                f"the growth of {lane} was measured at {len(sizes)} sizes; planning takes three, see `kgot-lab bench --scale`"
+                f"the growth of {lane} was measured at {len(sizes)} sizes; planning takes three, see benchmarks/recall/scale.py"
             )
         for what in CARRIED_ON:
             fits = [_fit(sizes[-last:], what) for last in (2, 3)]
             said = sorted(float(factor * passages**exponent) for exponent, factor in fits)
             found.append(Extrapolated(lane, what, passages, said[0], said[-1], fits[1][0]))
     if not found:
-        raise BadInput("no growth was measured; see `kgot-lab bench --scale`")
+        raise BadInput("no growth was measured; see benchmarks/recall/scale.py")
     return found
 
 

@@ -15,13 +15,19 @@ import json
 import time
 from pathlib import Path
 
+from benchmarks.recall.growth import (
+    SyntheticVectors,
+    measure_growth,
+    reachable_bytes,
+    scaling_grid,
+    synthetic,
+)
 from benchmarks.recall.published import compare_with_published
 from kgot_lab.benchmark.recall.bench import DATASETS, BenchmarkProgress
 from kgot_lab.benchmark.recall.claims import judge_claims
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.growth import SyntheticVectors, reachable_bytes, synthetic
 from kgot_lab.benchmark.recall.systems import selection_decisions, systems
-from kgot_lab.cli.bench import measure_scaling, run_reports, scaling_grid, write_reports
+from kgot_lab.cli.bench import run_reports, write_reports
 from kgot_lab.cli.terminal import progress_bar
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import InMemoryVectors, minilm
@@ -151,7 +157,8 @@ def main() -> None:
     if not wanted.table:
         measure()
     if wanted.scale:
-        measure_scaling(SCALE, None)
+        with progress_bar("growth") as progress:
+            measure_growth(file=SCALE, progress=progress)
     reports = derive_reports(RECALL, load_dataset)
     write_reports(reports, RECALL)
     show(reports)

@@ -14,35 +14,11 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
+from benchmarks.recall.growth import RETRIEVERS, SIZES, measure_growth, scaling_grid
 from benchmarks.recall.growth_plan import extrapolated, growth_plan_grid, vectors_told
-from kgot_lab.benchmark.recall.growth import RETRIEVERS, SIZES, measure_growth
 
 RESULTS = Path(__file__).parents[1] / "results" / "scale.jsonl"
-COLUMNS = (
-    "lane",
-    "passages",
-    "queries",
-    "index_s",
-    "peak_mb",
-    "index_mb",
-    "median_ms",
-    "p95_ms",
-    "cpu_ms",
-    "recall@10",
-)
-
-
-def table(rows):
-    """The rows as a table; a failed measurement says why."""
-    drawn = Table(*COLUMNS, title="growth with the number of passages")
-    for row in rows:
-        shown = [row["lane"], f"{row['passages']:,}"]
-        drawn.add_row(
-            *shown, *([row["error"]] if "error" in row else [f"{row[name]:,}" for name in COLUMNS[2:]])
-        )
-    return drawn
 
 
 def plan(file, passages):
@@ -76,7 +52,10 @@ def main():
                 task, completed=done, total=total, description=what
             ),
         )
-    Console(width=140).print(table(rows))
+    print(scaling_grid(rows).text)
+    for row in rows:
+        if "error" in row:
+            print(f"{row['lane']} over {row['passages']:,} passages failed: {row['error']}")
 
 
 if __name__ == "__main__":

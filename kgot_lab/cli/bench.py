@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,9 +22,7 @@ from kgot_lab.text.cleaning import format_count, printable_line
 if TYPE_CHECKING:
     from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice, PendingQuestion
     from kgot_lab.benchmark.comparison.plan import Design
-    from kgot_lab.benchmark.recall.growth import GrowthRow
     from kgot_lab.evaluation.reports import Report
-    from kgot_lab.evaluation.tables import Grid
     from kgot_lab.loop.events import Event
     from kgot_lab.types import LLM
 
@@ -44,7 +42,6 @@ class _ScopeOptions:
     )
     limit: int | None = option("ask only the first so many questions of each set")
     develop: bool = option("ask the dev split instead, in a folder of its own", default=False)
-    ablate: bool = option("ablation: ask modes with one part changed, in an own folder", default=False)
     minutes: float | None = option("begin no question after so many minutes")
 
 
@@ -79,10 +76,8 @@ def bench_questions(
     """
     from kgot_lab.benchmark.comparison.comparison_run import ComparisonSlice, count_replies, questions_in_turn
     from kgot_lab.benchmark.comparison.plan import Design, check_comparison, develop_samples
-    from kgot_lab.benchmark.comparison.systems import ABLATION_PAIRS, ABLATIONS
 
-    suffix = "-ablations" * scope.ablate + "-develop" * scope.develop
-    folder = folder or _COMPARISON_FOLDER.with_name(_COMPARISON_FOLDER.name + suffix)
+    folder = folder or _COMPARISON_FOLDER.with_name(_COMPARISON_FOLDER.name + "-develop" * scope.develop)
     only, sets, reuse = scope.only or (), scope.sets or (), model_options.reuse or ()
     if scope.limit is not None:
         require_count(scope.limit, 1, "--limit", "so many questions of each set are asked")
@@ -97,8 +92,6 @@ def bench_questions(
             raise BadInput(f"--table shows all that is on file: leave {conflicting[0]} out")
         return _show_results(folder)
     design = Design(develop_samples(), develop=True) if scope.develop else Design()
-    if scope.ablate:
-        design = replace(design, systems=ABLATIONS, pairs=ABLATION_PAIRS, aims=())
     selection = ComparisonSlice(only, sets, scope.limit)
     # before a model is connected: what is named must be there
     requested = _RequestedAnswers(selection, scope.minutes, len(list(questions_in_turn(design, selection))))
@@ -210,7 +203,6 @@ _RECALL_FOLDER, _FAMILY_FOLDER = Path("runs/recall"), Path("runs/families")
 BENCH_PACKAGES = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
 # subsets of the questions of musique, which a test over all questions must not count twice
 _STEP_QUESTIONS = "musique-steps"
-_MIN_PASSAGES = 4  # synthetic passages for one query
 _SETS = (
     "musique, 2wiki, hotpotqa, musique-steps (these four by default); 2wiki-1000, musique-498, "
     "musique-498-steps, cookbook, parallelparc, storyanalogy-mc"
@@ -235,8 +227,6 @@ class _MeasureOptions:
 class _VariantOptions:
     """Options that select another measurement than that of all systems."""
 
-    scale: bool = option("show instead how time and memory grow with synthetic passages", default=False)
-    sizes: list[int] | None = option("with --scale: a number of passages; repeat for more", "--size")
     families: bool = option("compare five retrieval families on the test split of all sets", default=False)
     table: bool = option("with --families: recompute the table from the results in the folder", default=False)
 
@@ -255,30 +245,14 @@ def bench(
     Another benchmark: kgot-lab bench questions (does the graph pay?). A folder of yours with that name is
     ./questions here.
     """
-    is_restricted = measure.only or measure.develop or measure.plan or measure.dask
     if variant.families:
-        if is_restricted or variant.scale or variant.sizes:
+        if measure.only or measure.develop or measure.plan or measure.dask:
             raise BadInput("--families has its own systems and plan: it takes --folder, --embedder, --table")
         typer.echo(_compare_families(folder, names or [], embedder, variant.table))
         return
     if variant.table:
         raise BadInput("--table goes with --families")
     terminal.check_writable(folder / "plan.json")
-    if variant.scale:
-        if names or is_restricted or embedder:
-            inapplicable = "data sets, --only, --develop, --plan, --dask and --embedder"
-            raise BadInput(f"--scale makes its own passages, on this computer; leave out {inapplicable}")
-        sizes = variant.sizes
-        if sizes and min(sizes) < _MIN_PASSAGES:
-            raise BadInput(f"--size takes {_MIN_PASSAGES} passages or more, not {min(sizes)}")
-        rows = _report_stop(folder, lambda: measure_scaling(folder / "scale.jsonl", sizes))
-        typer.echo(scaling_grid(rows).text)
-        for row in rows:
-            if "error" in row:
-                terminal.say(f"{row['lane']} over {row['passages']:,} passages failed: {row['error']}")
-        return
-    if variant.sizes:
-        raise BadInput("--size goes with --scale")
     chosen = measure.only or [], measure.develop, measure.plan, measure.dask
     reports = _report_stop(folder, lambda: run_reports(folder, names or [], *chosen, embedder))
     for report in reports:
@@ -370,30 +344,6 @@ def write_reports(reports: Sequence[Report], folder: Path) -> None:
     }.items():
         write_atomically(folder / f"report.{ending}", text, "the report")
     write_recall_page(reports, folder / "report.html")
-
-
-def measure_scaling(file: Path, sizes: Sequence[int] | None) -> list[GrowthRow]:
-    """Measure the growth, with a progress bar."""
-    from kgot_lab.benchmark.recall.growth import SIZES, measure_growth
-
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with terminal.progress_bar("growth") as progress:
-        return measure_growth(sizes or SIZES, file=file, progress=progress)
-
-
-def scaling_grid(rows: Sequence[GrowthRow]) -> Grid:
-    """Tabulate the growth of time and memory."""
-    from kgot_lab.evaluation.tables import Cell, Grid
-
-    measures = ("index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "recall@10")
-    units = ("index, s", "peak, MB", "index, MB", "median, ms", "p95, ms", "recall@10")
-    columns = ("retriever", "passages", *units)
-
-    def cells(row: GrowthRow) -> tuple[Cell, ...]:
-        measured = [f"{row[name]:,.2f}" if name in row else "failed" for name in measures]
-        return Cell(row["lane"]), Cell(f"{row['passages']:,}"), *map(Cell, measured)
-
-    return Grid("How time and memory grow: synthetic passages, one thread", columns, tuple(map(cells, rows)))
 
 
 def _report_stop(folder: Path, work: Callable[[], _T]) -> _T:

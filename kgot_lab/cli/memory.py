@@ -363,15 +363,12 @@ def certify_run(
     Shows the facts it needs, the sentences that support them, weak points, and the verdict.
     """
     from kgot_lab.loop.certificate import certificate_of_run
-    from kgot_lab.loop.events import Answered
-    from kgot_lab.loop.replay.replay import start_event
     from kgot_lab.loop.trace import load_run
     from kgot_lab.memory.claims.certificate import certificate_to_json
 
     run = load_run(trace)
     certificate = certificate_of_run(run)
-    answer = next(event.text for event in reversed(run.events) if isinstance(event, Answered))
-    certificate_json = certificate_to_json(start_event(run.events).question, answer, certificate)
+    certificate_json = certificate_to_json(run.question, run.answer, certificate)
     if as_json:
         typer.echo(json.dumps(certificate_json))
         return

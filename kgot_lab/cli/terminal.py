@@ -448,7 +448,7 @@ def show_answer(
         start = start_event(events)
         result = {
             "question": start.question, "answer": answered.text, "forced": answered.forced,
-            "outcome": answered.outcome, "missing": answered.missing, "evidence": list(shown.evidence),
+            "outcome": answered.outcome, "missing": shown.missing, "evidence": list(shown.evidence),
             "passages": [{"id": document.id, "title": document.title} for document in passages],
             "supports": [[{"document": s.source, "sentence": s.sentence} for s in each] for each in shown.supports],
             "preset": start.preset, "model": start.planning, "calls": len(costs.entries),
@@ -463,10 +463,10 @@ def show_answer(
     typer.echo(f"\nAnswer: {answer}" + (f"   ({printable_line(shown.remark)})" if shown.remark else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
-        for line in list(certificate_lines(certified))[2:]:
-            typer.echo(printable_line(line))
+        for fact in certified["facts"]:
+            typer.echo(printable_line(_certified_fact_line(fact)))
     if shown.evidence:
-        typer.echo(f"It {'was read from' if shown.forced else 'rests on'} these facts of the graph:")
+        typer.echo(f"It {'was read from' if answered.forced else 'rests on'} these facts of the graph:")
     for number, fact in enumerate(shown.evidence):
         supports = shown.supports[number] if number < len(shown.supports) else ()
         words, citations = format_fact(str(fact), supports)
@@ -492,14 +492,19 @@ def show_answer(
 def certificate_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
     """Format a certificate from `certificate_to_json`.
 
-    The lines are the verdict with the question, the text that may be shown, and one line for each needed
-    fact.
+    The lines are the verdict with the question, the text that may be shown, and each needed fact with the
+    sentences that state it.
     """
     yield f"{certificate['ruling']}: {certificate['question']}"
     yield f"  {certificate['told']}"
     for fact in certificate["facts"]:
-        sources = f"   [{', '.join(fact['sources'])}]" if fact["sources"] else ""
-        yield f"    {fact['state']}: {fact['subject'] or '?'} – {fact['relation']} – {fact['object'] or '?'}{sources}"
+        yield _certified_fact_line(fact)
+        yield from (f"      “{sentence}”" for sentence in fact["sentences"])
+
+
+def _certified_fact_line(fact: Mapping[str, Any]) -> str:
+    sources = f"   [{', '.join(fact['sources'])}]" if fact["sources"] else ""
+    return f"    {fact['state']}: {fact['subject'] or '?'} – {fact['relation']} – {fact['object'] or '?'}{sources}"
 
 
 def learnt_lines(learnt: LearntRun) -> Iterator[str]:

@@ -194,12 +194,8 @@ def phrase_graph(
                 Edge(document.id, SAYS, target),
             ]
     if similarity:
-        edges += _similarity_edges(
-            sorted(
-                {end for edge in edges for end in (edge.source, edge.target) if end.startswith(PHRASE_PREFIX)}
-            ),
-            *similarity,
-        )
+        ends = {end for edge in edges for end in (edge.source, edge.target)}
+        edges += _similarity_edges(sorted(end for end in ends if end.startswith(PHRASE_PREFIX)), *similarity)
     return PropertyGraph.of([*_document_nodes(documents), *_hub_nodes(edges, PHRASE_PREFIX)], edges)
 
 

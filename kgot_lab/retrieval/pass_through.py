@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, compress, islice, zip_longest
 
@@ -91,18 +91,6 @@ def traverse(
 
     verb = "pass-through" if through_hubs else "neighbours"
     return Stage(f"{verb}({', '.join([entry.name, *_changed_options(walk)])})", step)
-
-
-def remove_texts(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
-    """Return a graph in which these nodes have no text, description or summary.
-
-    Raises UnknownName for an id that is not in the graph.
-    """
-    properties = list(graph.node_properties)
-    for row in map(graph.row, ids):
-        own = properties[row]
-        properties[row] = {name: own[name] for name in own if name not in TEXT_PROPERTIES}
-    return replace(graph, node_properties=tuple(properties))
 
 
 # --- the walk ---

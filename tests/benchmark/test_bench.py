@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from support.tiny_collection import tiny
 
+from benchmarks.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN, bench
 from kgot_lab.benchmark.recall.filling import results_path
-from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import TunedSystem, systems
 from kgot_lab.errors import BadInput, InsufficientData, LabError, NotInstalled, StoreUnavailable, UnknownName
 from kgot_lab.evaluation import runner as running

@@ -20,6 +20,7 @@ import pytest
 from support.birthplaces import ASKED, SETS, TINY, WAYS_TO_ANSWER, reader, told_in_brief, without
 from support.waiting import AMPLE, until
 
+from benchmarks.graph_pays.ablations import ABLATION_PAIRS, ABLATIONS
 from kgot_lab.benchmark.comparison.comparison_run import (
     ComparisonRun,
     ComparisonSlice,
@@ -30,11 +31,15 @@ from kgot_lab.benchmark.comparison.comparison_run import (
     questions_in_turn,
     system_folder,
 )
-from kgot_lab.benchmark.comparison.plan import Design, develop_samples, drawn_samples, load_comparison_plan
+from kgot_lab.benchmark.comparison.plan import (
+    Design,
+    check_comparison,
+    develop_samples,
+    drawn_samples,
+    load_comparison_plan,
+)
 from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids, judge_goals
 from kgot_lab.benchmark.comparison.systems import (
-    ABLATION_PAIRS,
-    ABLATIONS,
     ANSWER_SYSTEMS,
     AnswerSystem,
     PassageSearches,
@@ -295,6 +300,10 @@ def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_pa
         list(ComparisonRun(other, tmp_path / "out", reader()).answer_missing())
     with pytest.raises(BadInput, match=r"model\.name is"):
         list(ComparisonRun(TINY, tmp_path / "out", replace_name(reader(), "another")).answer_missing())
+    tested = {name: {**each, "tuned on": "hotpotqa develop"} for name, each in plan["sets"].items()}
+    message = "out: this folder holds the comparison on the dev split; .* needs a folder of its own"
+    with pytest.raises(BadInput, match=message):
+        check_comparison({**plan, "sets": tested}, tmp_path / "out")
     with pytest.raises(BadInput, match=r"sets\.first\.questions is 3 there and 2 now"):
         fewer = replace(TINY, samples={**SETS, "first": SETS["first"].only(["lovelace", "curie"])})
         list(ComparisonRun(fewer, tmp_path / "out", reader()).answer_missing())

@@ -7,6 +7,7 @@ import pytest
 from support.tiny_collection import tiny
 from typer.testing import CliRunner
 
+from benchmarks.recall.growth import SyntheticVectors
 from kgot_lab.analogy.delta_edges import DELTA_EDGE
 from kgot_lab.benchmark.recall.bench import (
     FAMILIES,
@@ -18,7 +19,6 @@ from kgot_lab.benchmark.recall.bench import (
     family_table,
 )
 from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
-from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.cli.app import app
 from kgot_lab.errors import BadInput
@@ -73,7 +73,7 @@ def test_the_command_recomputes_the_table_and_refuses_what_does_not_go_with_it(f
     assert done.exit_code == 0 and "walk + delta edges" in done.output
     found = (folder / "summary.md").read_text(encoding="utf-8")
     assert found == bench_families(folder, table=True).markdown + "\n"
-    for wrong in (["--families", "--scale"], ["--table"]):
+    for wrong in (["--families", "--develop"], ["--table"]):
         assert CliRunner().invoke(app, ["bench", *wrong]).exit_code != 0
 
 

@@ -12,11 +12,11 @@ import pytest
 from support.beir import to_beir
 from support.tiny_collection import QUESTIONS, tiny
 
+from benchmarks.recall.growth import RETRIEVERS, SyntheticVectors, measure_retriever
 from kgot_lab.benchmark.recall import bench as room
 from kgot_lab.benchmark.recall.bench import DEFAULT_PLAN, run_benchmark
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
-from kgot_lab.benchmark.recall.growth import RETRIEVERS, SyntheticVectors, measure_retriever
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running

@@ -14,9 +14,9 @@ from support.tiny_collection import TRIPLES, tiny
 from support.waiting import until
 from support.workers import local_cluster
 
+from benchmarks.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall import filling
 from kgot_lab.benchmark.recall.bench import bench
-from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.evaluation.results import Plan

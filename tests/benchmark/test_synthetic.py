@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from kgot_lab.benchmark.recall import growth as growth_room
-from kgot_lab.benchmark.recall.growth import (
+from benchmarks.recall import growth as growth_room
+from benchmarks.recall.growth import (
     RETRIEVERS,
     SyntheticVectors,
     measure_growth,

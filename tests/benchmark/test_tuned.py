@@ -3,8 +3,8 @@
 import pytest
 from support.tiny_collection import tiny
 
+from benchmarks.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.datasets import Dataset
-from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import (
     MIN_DEV_QUERIES,
     best_weight,
@@ -17,8 +17,8 @@ from kgot_lab.benchmark.recall.systems import (
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import MARGIN
 from kgot_lab.retrieval.fusion import rrf, weighted
-from kgot_lab.retrieval.learned_fusion import select_retrievers
 from kgot_lab.retrieval.lexical import bm25, fts5, like
+from kgot_lab.retrieval.selection import select_retrievers
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Query, ranked
 

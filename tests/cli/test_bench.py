@@ -240,16 +240,6 @@ def test_another_embedder_is_named_in_every_report_and_what_is_run_again_for_it_
     )
 
 
-def test_growth_is_shown_as_a_table(bench):
-    code, out, _ = bench("--scale", "--size", 40, "--folder", "out")
-    assert code == 0
-    assert out.startswith("How time and memory grow")
-    assert "title pagerank" in out
-    assert "failed" not in out
-    assert len(Path("out/scale.jsonl").read_text().splitlines()) == 6
-    assert bench("--scale", "--size", 40, "--folder", "out")[1] == out
-
-
 def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
     Plan("bm25", "recall@2", rounds=300, margin=0.1).save(Path("plan.json"))
     code, out, _ = bench("mine", "--only", "follow", "--plan", "plan.json", "--folder", "out")
@@ -295,27 +285,10 @@ def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
             "the folder 'mine' holds no model that sentence-transformers can load",
             marks=with_torch,
         ),
-        (
-            ["--scale", "--embedder", "wordllama"],
-            "leave out data sets, --only, --develop, --plan, --dask and --embedder",
-        ),
         (["."], "has no corpus.jsonl"),
         (["mine", "./mine"], "two of the data sets are called 'mine/test'"),
-        (
-            ["mine", "--scale"],
-            "--scale makes its own passages, on this computer; leave out data sets",
-        ),
-        (["--scale", "--only", "bm25"], "--scale makes its own passages"),
-        (["--scale", "--develop"], "--scale makes its own passages"),
-        (
-            ["--scale", "--plan", "mine/corpus.jsonl"],
-            "leave out data sets, --only, --develop, --plan, --dask and --embedder",
-        ),
         (["mine", "--plan", "mine/corpus.jsonl"], "corpus.jsonl does not hold the plan of a benchmark"),
-        (["mine", "--size", "100"], "--size goes with --scale"),
-        (["--scale", "--dask", "tcp://127.0.0.1:1"], "--scale makes its own passages"),
         (["mine", "--dask", "127.0.0.1:8786"], "a scheduler of Dask has an address such as tcp://HOST:8786"),
-        (["--scale", "--size", "3"], "--size takes 4 passages or more, not 3"),
         (["mine", "--folder", "mine/corpus.jsonl"], "cannot write mine/corpus.jsonl/plan.json"),
         (["mine", "--folder", "mine/corpus.jsonl/out"], "cannot write"),
     ],

@@ -160,7 +160,7 @@ def test_reused_replies_are_counted_and_a_folder_that_is_not_there_is_an_error(b
     assert len(server.answered) == asked + 1
 
 
-def test_an_estimate_checks_the_plan_and_a_comparison_of_another_kind_is_named(bench, monkeypatch):
+def test_an_estimate_checks_the_plan(bench, monkeypatch):
     with answering_server(told_in_brief) as server:
         model = ["--model", f"{server.url}#m"]
         words = ["--only", "rag", "--set", "first", "--limit", 1, "--folder", "out"]
@@ -176,12 +176,6 @@ def test_an_estimate_checks_the_plan_and_a_comparison_of_another_kind_is_named(b
             patched.setattr(plan, "Design", lambda: replace(TINY, systems=many))
             code, _, err = bench(*words, "--estimate")
         assert code == 1 and "another plan: " in err and "and 2 more. A plan is not changed afterwards" in err
-        code, _, err = bench("--folder", "out", "--ablate", *model)
-        assert code == 1
-        assert (
-            "out: this folder holds what --develop compares; --ablate --develop needs a folder of its own"
-            in err
-        )
 
 
 def test_an_estimate_asks_nothing_and_writes_nothing(bench):

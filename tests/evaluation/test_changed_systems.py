@@ -9,7 +9,7 @@ import pytest
 from evaluation.test_runs import DATA, DOCUMENTS, QUERIES, WORDS, Stage
 from support.waiting import AMPLE, until
 
-from kgot_lab.benchmark.recall.growth import SyntheticVectors
+from benchmarks.recall.growth import SyntheticVectors
 from kgot_lab.evaluation.results import load_results
 from kgot_lab.evaluation.runner import embedders_in, run_and_store
 from kgot_lab.retrieval.dense import dense

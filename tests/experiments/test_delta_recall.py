@@ -11,13 +11,13 @@ import pytest
 
 from benchmarks.delta import graphs as delta_graphs
 from benchmarks.delta import walks as delta_recall
+from benchmarks.recall.growth import SyntheticVectors
 from benchmarks.structure.analogies import items
 from benchmarks.structure.analogy_pairs import pairs
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import DELTA_EDGE
 from kgot_lab.analogy.linguistic import LinguisticSkeletons
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.evaluation.dataset import content_id
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.stage import Stage

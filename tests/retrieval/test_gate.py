@@ -6,7 +6,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.fusion import rrf, weighted
-from kgot_lab.retrieval.learned_fusion import Trial, select_retrievers
+from kgot_lab.retrieval.selection import Trial, select_retrievers
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import ranked
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from support.every import every
 
-from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.learned_fusion import (
+from benchmarks.kgos.learned_fusion import (
     LearnedFusion,
     fit_logistic,
     learn_fusion,
     learned,
     pooled_features,
 )
+from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.lexical import ranked_by_score
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Query, Ranking

@@ -6,9 +6,10 @@ import pytest
 from support.every import every
 from support.searching import const
 
+from benchmarks.pass_through.measuring import remove_texts
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.pass_through import Walk, has_text, remove_texts, traverse
+from kgot_lab.retrieval.pass_through import Walk, has_text, traverse
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Node
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab import __version__
-from kgot_lab.benchmark.comparison.systems import ABLATIONS, ANSWER_SYSTEMS, AnswerSystem, prompt_digests
+from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem, prompt_digests
 from kgot_lab.benchmark.questions.batch import RESULTS_FILE
 from kgot_lab.benchmark.questions.plan import PLAN_FILE, format_differences, hash_ids, plan_differences
 from kgot_lab.benchmark.questions.question import QuestionSet
@@ -138,7 +138,6 @@ def develop_samples() -> dict[str, QuestionSet]:
 
 
 _KIND = "does the graph pay"
-_PLAIN_COMPARISON = "the plain comparison"
 _REQUIRED_KEYS = {"sets", "systems", "pairs", "aims", "chance"}  # to derive results
 
 
@@ -239,23 +238,21 @@ def _unanswered_systems(there: Mapping[str, Json], plan: Mapping[str, Json], fol
 
 
 def _require_same_plan(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> None:
-    """Raise BadInput naming the differences unless two plans are the same, or their kinds if those differ."""
+    """Raise BadInput unless two plans are the same, naming the differences, or the splits if those differ."""
     stored = {name: value for name, value in there.items() if name != "amended"}
     if differences := plan_differences(stored, plan):
-        held, wanted = _command_options(there), _command_options(plan)
+        held, wanted = _is_tuning(there), _is_tuning(plan)
         if held != wanted:
-            holds = f"this folder holds {f'what {held} compares' if held else _PLAIN_COMPARISON}"
-            wants = f"{wanted or _PLAIN_COMPARISON} needs a folder of its own"
-            raise BadInput(f"{folder}: {holds}; {wants}: name it with --folder DIR")
+            kinds = {True: "the comparison on the dev split", False: "the comparison on the test questions"}
+            needs = f"{kinds[wanted]} needs a folder of its own: name it with --folder DIR"
+            raise BadInput(f"{folder}: this folder holds {kinds[held]}; {needs}")
         said = f"{folder} holds answers to another plan: {format_differences(differences)}. A plan is not changed afterwards"
         raise BadInput(f"{said}: name another folder with --folder DIR")
 
 
-def _command_options(plan: Mapping[str, Json]) -> str:
-    """Return the options of `bench questions` that produce a plan, or "" for the plain comparison."""
-    changed = any(name in ABLATIONS and name not in ANSWER_SYSTEMS for pair in plan["pairs"] for name in pair)
-    tuned = bool(plan["sets"]) and all(told.get("tuned on") == "itself" for told in plan["sets"].values())
-    return " ".join(option for option, given in (("--ablate", changed), ("--develop", tuned)) if given)
+def _is_tuning(plan: Mapping[str, Json]) -> bool:
+    """Return whether the questions of a plan are those of the dev split."""
+    return bool(plan["sets"]) and all(told.get("tuned on") == "itself" for told in plan["sets"].values())
 
 
 def _write_plan(plan: Mapping[str, Json], path: Path) -> None:

@@ -31,12 +31,12 @@ from kgot_lab.retrieval.entity_linking import (
     title_graph,
 )
 from kgot_lab.retrieval.fusion import hybrid, rrf, strongest, weighted
-from kgot_lab.retrieval.learned_fusion import Selection, select_retrievers
 from kgot_lab.retrieval.lexical import bm25, fts5, like
 from kgot_lab.retrieval.multihop.retriever import WITHOUT_LINKS, load_scorer, multihop
 from kgot_lab.retrieval.neighbours import boost, boosted_neighbours, jaccard
 from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, pagerank, titles_in_question
 from kgot_lab.retrieval.pass_through import Walk, traverse
+from kgot_lab.retrieval.selection import Selection, select_retrievers
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Json, Ranking
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.io.files import write_atomically
 from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import NameIndex, title_graph
@@ -226,6 +227,27 @@ def measure_growth(
     return rows
 
 
+def scaling_grid(rows: Sequence[GrowthRow]) -> Grid:
+    """Tabulate the growth of time and memory."""
+    measures = ("index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "recall@10")
+    columns = (
+        "retriever",
+        "passages",
+        "index, s",
+        "peak, MB",
+        "index, MB",
+        "median, ms",
+        "p95, ms",
+        "recall@10",
+    )
+
+    def cells(row: GrowthRow) -> tuple[Cell, ...]:
+        measured = [f"{row[name]:,.2f}" if name in row else "failed" for name in measures]
+        return Cell(row["lane"]), Cell(f"{row['passages']:,}"), *map(Cell, measured)
+
+    return Grid("How time and memory grow: synthetic passages, one thread", columns, tuple(map(cells, rows)))
+
+
 def _rows(file: Path) -> Iterator[GrowthRow]:
     if not file.exists():
         return
@@ -248,12 +270,14 @@ def _append(file: Path, row: GrowthRow) -> None:
 
 
 def _measure_in_process(retriever: str, size: int, queries: int, seconds: float) -> GrowthRow:
-    code = "import sys; from kgot_lab.benchmark.recall.growth import _answer; _answer(sys.argv[1:])"
+    code = "import sys; from benchmarks.recall.growth import _answer; _answer(sys.argv[1:])"
     command = [sys.executable, "-c", code, retriever, str(size), str(queries), str(seconds)]
     libraries = ("OMP", "OPENBLAS", "MKL")
     threads = {f"{name}_NUM_THREADS": "1" for name in libraries} | {"VECLIB_MAXIMUM_THREADS": "1"}
     environment = {**os.environ, **threads}
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    ended = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, cwd=Path(__file__).parents[2]
+    )
     if ended.returncode == 0:
         return dict(json.loads(ended.stdout.splitlines()[-1]))
     last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
