@@ -72,7 +72,7 @@ def test_relations_are_suggested_with_counts_and_count_for_nothing_before_they_a
     listed = kgot_lab("memory", moved, "relations")
     assert listed.out.splitlines()[0] == "lives_in: declared single"
     assert "knows: single? 0 of 2 subjects with several objects" in listed.out
-    assert "before it is declared" in listed.err
+    assert "once it is declared" in listed.err
     assert {row["relation"] for row in rows(kgot_lab("memory", moved, "relations", "--json"))} == {
         "lives_in",
         "knows",
