@@ -418,11 +418,9 @@ def _joining_words(source: Any, target: Any) -> str:
     words = (*climbed, *helpers, top, *particles, *reversed(below))
     joined = [token for token in words if token.i not in inside and not token.is_punct]
     is_relation = any(token.pos_ in {*NOUN_TAGS, "VERB", "AUX", "ADP"} for token in joined)
-    return (
-        " ".join(token.lower_ for token in joined)
-        if is_relation and len(joined) <= _MAX_RELATION_WORDS
-        else ""
-    )
+    if is_relation and len(joined) <= _MAX_RELATION_WORDS:
+        return " ".join(token.lower_ for token in joined)
+    return ""
 
 
 def _build_analysis(text: str, document: Any, connectives: bool) -> Analysis:

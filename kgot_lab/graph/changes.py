@@ -67,9 +67,8 @@ def patch_table(
         del table[key(old)]
     for new in added:
         if key(new) in table:
-            raise BadInput(
-                f"the diff does not fit this graph: it adds {_shorten(new)}, which is already there"
-            )
+            problem = "the diff does not fit this graph"
+            raise BadInput(f"{problem}: it adds {_shorten(new)}, which is already there")
         table[key(new)] = new
 
 

@@ -46,9 +46,8 @@ def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
     for edge in graph.edges:
         key = f"{edge.type}#{edge.key}" if edge.key else edge.type
         if multigraph.has_edge(edge.source, edge.target, key):
-            raise BadInput(
-                f"two edges from {edge.source!r} to {edge.target!r} would have the NetworkX key {key!r}; rename one type or key"
-            )
+            problem = f"two edges from {edge.source!r} to {edge.target!r} would have the NetworkX key {key!r}"
+            raise BadInput(f"{problem}; rename one type or key")
         multigraph.add_edge(edge.source, edge.target, key)
         multigraph.edges[edge.source, edge.target, key].update(
             _escape_reserved(edge.properties, _RESERVED_EDGE_ATTRIBUTES) | {"relation": edge.type}
@@ -204,9 +203,8 @@ def _require_columns(frame: pd.DataFrame, columns: set[str], what: str) -> None:
     require_distinct_columns(frame.columns, what)
     missing = columns - set(frame.columns)
     if missing:
-        raise BadInput(
-            f"the data frame of {what} has no column {', '.join(sorted(missing))}; it has {', '.join(map(str, frame.columns))}"
-        )
+        problem = f"the data frame of {what} has no column {', '.join(sorted(missing))}"
+        raise BadInput(f"{problem}; it has {', '.join(map(str, frame.columns))}")
 
 
 def _row_dicts(frame: pd.DataFrame) -> Iterator[dict[str, Json]]:
@@ -323,9 +321,8 @@ def _edge_columns(edges: pd.DataFrame) -> dict[str, Any]:
     found = {ours: next((by_name[n] for n in names if n in by_name), None) for ours, names in COLUMNS.items()}
     if found["source"] is None or found["target"] is None:
         present = ", ".join(map(str, islice(edges.columns, 8)))
-        raise BadInput(
-            f"a table of edges needs a column source, a column target and perhaps a column type; this one has {present or 'none'}"
-        )
+        problem = "a table of edges needs a column source, a column target and perhaps a column type"
+        raise BadInput(f"{problem}; this one has {present or 'none'}")
     return {ours: column for ours, column in found.items() if column is not None}
 
 

@@ -462,9 +462,8 @@ class _ColumnBuilder:
         for end in (edge.source, edge.target):
             if end not in self.row_of:
                 if not bare_ends:
-                    raise BadInput(
-                        f"no node {end!r} for {edge.source!r} --[{edge.type}]--> {edge.target!r}; add it, or say dangling='add'"
-                    )
+                    problem = f"no node {end!r} for {edge.source!r} --[{edge.type}]--> {edge.target!r}"
+                    raise BadInput(f"{problem}; add it, or say dangling='add'")
                 self.add_node(Node(end))
         source, target = self.row_of[edge.source], self.row_of[edge.target]
         code = self.code_of.setdefault(edge.type, len(self.code_of))

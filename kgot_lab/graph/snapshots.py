@@ -98,9 +98,8 @@ def _parse_record(line: str, location: str) -> Record:
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{location}: not JSON: {error}") from None
     if not isinstance(record, dict) or record.get("type") not in ("node", "relationship"):
-        raise BadInput(
-            f'{location}: expected an object with "type" "node" or "relationship", {RECORD_EXAMPLE}; it is {line[:100]}'
-        )
+        problem = f'{location}: expected an object with "type" "node" or "relationship", {RECORD_EXAMPLE}'
+        raise BadInput(f"{problem}; it is {line[:100]}")
     return record
 
 

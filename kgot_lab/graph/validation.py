@@ -22,9 +22,8 @@ _MAX_INTEGER_BITS = 14_000  # of an integer: with more bits, Python cannot parse
 _CONTAINERS = (list, dict, tuple)
 _FAST_TEXT_LENGTH, _FAST_INTEGER = 100_000, 2**63  # limits of the fast check: characters, and integers
 _FAST_TEXT_COUNT = 5  # limit of the fast check: texts that identify an element
-_FAST_ELEMENT_LENGTH = (
-    2_000_000  # characters of an element, each of at most 6 bytes in JSON: always within the limit
-)
+# characters of an element, each of at most 6 bytes in JSON: always within the limit
+_FAST_ELEMENT_LENGTH = 2_000_000
 Element = TypeVar("Element", Node, Edge)
 
 
@@ -133,9 +132,8 @@ def validate_value(value: object, owner: str, depth: int = 0) -> Json:
     if isinstance(value, list | tuple):
         return [validate_value(inner, owner, depth + 1) for inner in value]
     what = "a whole number of thousands of digits" if isinstance(value, int) else describe_value(value)
-    raise BadInput(
-        f"{owner} is {what}, which is not JSON and cannot be kept: give text, finite numbers, True, False, None, lists or dicts"
-    )
+    problem = f"{owner} is {what}, which is not JSON and cannot be kept"
+    raise BadInput(f"{problem}: give text, finite numbers, True, False, None, lists or dicts")
 
 
 def copy_value(value: Json) -> Json:
@@ -171,9 +169,8 @@ def require_labels(node: Node) -> tuple[str, ...]:
     that are not texts.
     """
     if isinstance(node.labels, str | bytes) or not isinstance(node.labels, Iterable):
-        raise BadInput(
-            f"the labels of node {short_repr(node.id)} are several: write ({short_repr(node.labels)},), not {short_repr(node.labels)}"
-        )
+        problem = f"the labels of node {short_repr(node.id)} are several"
+        raise BadInput(f"{problem}: write ({short_repr(node.labels)},), not {short_repr(node.labels)}")
     labels = tuple(node.labels)
     for label in labels:
         if not isinstance(label, str):
@@ -249,14 +246,12 @@ def _are_plain_properties(properties: object) -> bool:
 
 
 def _validate_properties(properties: Mapping[str, Json], owner: str) -> dict[str, Json]:
-    return (
-        {
+    if properties:
+        return {
             _validate_property_name(name, owner): validate_value(value, f"a property of {owner}")
             for name, value in properties.items()
         }
-        if properties
-        else {}
-    )
+    return {}
 
 
 def _validate_property_name(name: object, owner: str) -> str:

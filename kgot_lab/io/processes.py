@@ -7,12 +7,13 @@ import os
 import signal
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, Self
 
 from kgot_lab.errors import BadInput
 
@@ -92,6 +93,20 @@ def _wait_for_lock(file: IO[Any]) -> None:
 # Forked children: locks, connections and worker processes that the parent opened belong to the parent alone.
 
 OPENED_BEFORE_FORK = "was opened in another process, of which this one is a fork, which cannot use it: open it anew here (a file: closed there)"
+
+
+class Closing(ABC):
+    """An object that is closed at the end of a `with` block."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the object has open."""
 
 
 class InheritedResource(Protocol):

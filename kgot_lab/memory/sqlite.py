@@ -9,20 +9,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self
+from typing import Any
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require, require_count
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, prevent_collection, register_for_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, prevent_collection, register_for_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening
-from kgot_lab.memory.triple_store import (
-    Keyword,
-    check_keywords,
-    check_triples,
-    normalize_text,
-    pad_words,
-    require_deletion_pattern,
-    require_triple_pattern,
-)
+from kgot_lab.memory import triple_store
 from kgot_lab.stores.log import is_nonempty_file, require_valid_path
 from kgot_lab.text.words import name_tokens
 from kgot_lab.types import Triple
@@ -96,7 +88,7 @@ _DELETE_WORDS = (
 )
 
 
-class SQLiteTripleStore:
+class SQLiteTripleStore(Closing):
     """A triple store in an SQLite file, created if it is missing.
 
     Writers wait for each other. When `add` returns, its triples are on disk. Raises BadInput for a file of
@@ -122,7 +114,7 @@ class SQLiteTripleStore:
 
         An existing one changes nothing. Raises BadInput for an invalid triple.
         """
-        checked = check_triples(triples)
+        checked = triple_store.check_triples(triples)
         rows = [(*t.identity, t.confidence, t.source_turn, _format_time(t.created_at)) for t in checked]
         insert = f"INSERT OR IGNORE INTO triples ({_TRIPLE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
         with self._transaction() as connection:
@@ -136,7 +128,7 @@ class SQLiteTripleStore:
 
         None matches any text. Raises BadInput for an invalid part.
         """
-        pattern = require_triple_pattern(subject, relation, object)
+        pattern = triple_store.require_triple_pattern(subject, relation, object)
         statement = f"SELECT {_TRIPLE_COLUMNS} FROM triples {_where_clause(pattern)} ORDER BY id"
         return self._select_triples(statement, tuple(pattern.values()))
 
@@ -147,7 +139,7 @@ class SQLiteTripleStore:
         keyword that begins within a word, such as "ovelac", scans all triples. Raises BadInput for invalid
         keywords.
         """
-        checked = check_keywords(keywords, top_k)
+        checked = triple_store.check_keywords(keywords, top_k)
         if not checked:
             return []
         subqueries = [_keyword_query(keyword) for keyword in checked]
@@ -164,7 +156,7 @@ class SQLiteTripleStore:
 
         Raises BadInput without any part.
         """
-        pattern = require_deletion_pattern(subject, relation, object)
+        pattern = triple_store.require_deletion_pattern(subject, relation, object)
         with self._transaction() as connection:
             _index_new_rows(connection)  # a row that is not in the index could not be removed from it
             condition, values = f"FROM triples {_where_clause(pattern)}", tuple(pattern.values())
@@ -207,12 +199,6 @@ class SQLiteTripleStore:
         """Detach the connection in a forked child, where SQLite must not even close it."""
         prevent_collection(self._connection)
         self._away, self._lock = OPENED_BEFORE_FORK, RLock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<SQLiteTripleStore {self.path}{' (closed)' if self._away else ''}>"
@@ -313,14 +299,14 @@ def _index_new_rows(connection: sqlite3.Connection) -> None:
 
 
 def _index_row(row: Sequence[Any]) -> tuple[Any, ...]:
-    return row[0], *map(pad_words, row[1:])
+    return row[0], *map(triple_store.pad_words, row[1:])
 
 
 def _where_clause(pattern: Mapping[str, str]) -> str:
     return f"WHERE {' AND '.join(f'{name} = ?' for name in pattern)}" if pattern else ""
 
 
-def _keyword_query(keyword: Keyword) -> tuple[str, tuple[str, ...]]:
+def _keyword_query(keyword: triple_store.Keyword) -> tuple[str, tuple[str, ...]]:
     """Return a query for the ids of the triples that contain a keyword, and its parameters."""
     by_index = "SELECT rowid AS id FROM triple_words WHERE triple_words MATCH ?"
     if not keyword.quoted:
@@ -344,7 +330,7 @@ def _phrase_query(quoted: str) -> str:
 
 
 def _contains_text(quoted: str, *parts: str) -> bool:
-    return any(quoted in normalize_text(part) for part in parts)
+    return any(quoted in triple_store.normalize_text(part) for part in parts)
 
 
 def _format_time(time: datetime | None) -> str | None:

@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol
 
+from kgot_lab.io.processes import Closing
 from kgot_lab.memory.triple_store import MAX_TEXT_LENGTH, pad_words
 
 # Lookup keys of facts: the words of their texts, and their ends. Keys are numbers, because a word may have
@@ -317,31 +318,21 @@ class TableStorage(Protocol):
     Raises StoreUnavailable, and StoreDamaged.
     """
 
-    def rows(
-        self, statement: str, values: Mapping[str, Any] = ...
-    ) -> list[ClaimRow]: ...  # [] where it changes something
+    # [] where it changes something
+    def rows(self, statement: str, values: Mapping[str, Any] = ...) -> list[ClaimRow]: ...
     def reading(self) -> AbstractContextManager[None]: ...  # all that is read within is of one time
-    def changing(
-        self,
-    ) -> AbstractContextManager[
-        None
-    ]: ...  # alone, all or nothing, on the disk when it ends; may be within itself
+    # alone, all or nothing, on the disk when it ends; may be within itself
+    def changing(self) -> AbstractContextManager[None]: ...
     def close(self) -> None: ...
 
 
-class TableBacked:
+class TableBacked(Closing):
     """An object stored in its own tables, which are closed with it and at the end of a `with` block."""
 
     storage: TableStorage
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} in {self.storage!r}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the tables."""

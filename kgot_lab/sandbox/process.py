@@ -27,7 +27,7 @@ from typing import IO, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, SandboxError
 from kgot_lab.graph.changes import MutableGraph
-from kgot_lab.io.processes import register_for_forks
+from kgot_lab.io.processes import Closing, register_for_forks
 from kgot_lab.sandbox.replies import MalformedReply, encode_element, encode_removal, parse_changes, parse_part
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
 
@@ -139,7 +139,7 @@ class _WorkerLost(_WorkerBroken):
     """The worker ended or stopped, because of a statement or something else."""
 
 
-class Sandbox:
+class Sandbox(Closing):
     """Runs statements in a worker process, one fork each, against a copy of the graph.
 
     `seconds` is wall time and `memory_mb` address space for each statement. All processes of the sandbox
@@ -158,12 +158,6 @@ class Sandbox:
 
     def __repr__(self) -> str:
         return f"<{self.launch.kind} sandbox: {self.seconds:g} s, {self.memory_mb} MB, {len(self._truth.nodes)} nodes>"
-
-    def __enter__(self) -> Sandbox:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def write(self, statement: str) -> Diff:
         """Return what a statement would change, checked against the graph but not applied.

@@ -10,13 +10,13 @@ from functools import wraps
 from keyword import iskeyword
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, TypeVar
 from unicodedata import normalize
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import MutableGraph, inverse
 from kgot_lab.graph.validation import copy_edge, copy_node, validate_diff
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, register_for_forks
 from kgot_lab.sandbox import Calculator, open_sandbox
 from kgot_lab.stores.log import DiffLog, record_elements
 from kgot_lab.stores.lookup import ValueCounts, WordIndex, edges_among, nodes_within, shortest_path
@@ -53,7 +53,7 @@ def _synchronized(
     return synchronized
 
 
-class EmbeddedStore:
+class EmbeddedStore(Closing):
     """The base class of the embedded stores, which differ in the language of their statements.
 
     `execute` runs the statements of this store alone. By default it is a sandbox that is opened at the first
@@ -94,15 +94,11 @@ class EmbeddedStore:
 
     def __repr__(self) -> str:
         where = f" {self._path.name}" if self._path else ""
+        return f"<{type(self).__name__}{where}: {self._contents()}>"
+
+    def _contents(self) -> str:
         size = f"{len(self._state.nodes)} nodes, {len(self._state.edges)} edges"
-        contents = "closed" if self._closed_reason else size
-        return f"<{type(self).__name__}{where}: {contents}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return "closed" if self._closed_reason else size
 
     # --- statements ---
 
@@ -112,9 +108,8 @@ class EmbeddedStore:
 
         Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
-        require_statement(statement)
-        execute = self._loaded_executor()
-        diff = execute.write(statement)
+        self._check_statement("write", statement)
+        diff = self._loaded_executor().write(statement)
         try:
             stored = validate_diff(diff)
             self._store_diff(stored)
@@ -129,7 +124,7 @@ class EmbeddedStore:
 
         Raises QueryFailed if the statement is refused or fails.
         """
-        require_statement(statement)
+        self._check_statement("read", statement)
         return self._loaded_executor().read(statement)
 
     @_synchronized
@@ -138,7 +133,7 @@ class EmbeddedStore:
 
         Raises QueryFailed if the statement is refused or fails.
         """
-        require_statement(statement)
+        self._check_statement("read", statement)
         return self._loaded_executor().read(statement, edges)
 
     @_synchronized
@@ -186,7 +181,7 @@ class EmbeddedStore:
 
         Raises StoreUnavailable if the log cannot be written.
         """
-        truth = self._current_state
+        truth = self._current_state  # opens the log, if a write left it closed
         if self._log is not None:
             self._log.compact(truth)
 
@@ -221,6 +216,7 @@ class EmbeddedStore:
     @_synchronized
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
+        self._refresh()
         truth = self._current_state
         labels, relations = dict(sorted(self._labels.items())), dict(sorted(self._relations.items()))
         return Schema(labels, relations, len(truth.nodes), len(truth.edges))
@@ -231,12 +227,14 @@ class EmbeddedStore:
 
         Empty if there is no such node.
         """
-        return tuple(map(copy_edge, self._edges_at(id)))
+        self._refresh()
+        return tuple(map(copy_edge, self._edges_at([id])))
 
     @_synchronized
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their name or properties, best first."""
         require_search_text(words)
+        self._refresh()
         truth = self._current_state
         if self._word_index is None:
             self._word_index = WordIndex()
@@ -251,11 +249,13 @@ class EmbeddedStore:
 
         Empty if there is no such node.
         """
+        self._refresh()
         return nodes_within(id, hops, self._adjacent_ids) if id in self._current_state.nodes else {}
 
     @_synchronized
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
+        self._refresh()
         return tuple(map(copy_edge, shortest_path(source, target, max_edges, self._edges_at)))
 
     @_synchronized
@@ -264,6 +264,7 @@ class EmbeddedStore:
 
         For what counts as equal see `lookup.holds_value`.
         """
+        self._refresh()
         truth = self._current_state
         if self._value_counts is None:
             self._value_counts = ValueCounts((*truth.nodes.values(), *truth.edges.values()))
@@ -272,16 +273,24 @@ class EmbeddedStore:
     @_synchronized
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes."""
-        return tuple(map(copy_edge, edges_among(ids, self._edges_at)))
+        self._refresh()
+        return tuple(map(copy_edge, edges_among(ids, self._edges_at(ids))))
 
-    def _edges_at(self, id: str) -> tuple[Edge, ...]:
-        incident = self._current_state.incident.get(id, ())
-        return tuple(self._current_state.edges[identity] for identity in incident)
+    def _edges_at(self, ids: Iterable[str]) -> Iterator[Edge]:
+        state = self._current_state
+        return (state.edges[identity] for id in ids for identity in state.incident.get(id, ()))
 
-    def _adjacent_ids(self, id: str) -> Iterator[str]:
-        return (end for source, _, target, _ in self._current_state.incident[id] for end in (source, target))
+    def _adjacent_ids(self, ids: Iterable[str]) -> Iterator[str]:
+        return (end for edge in self._edges_at(ids) for end in (edge.source, edge.target))
 
     # --- internal ---
+
+    def _check_statement(self, kind: str, statement: str) -> None:
+        """Raise QueryFailed for a statement that this store does not run."""
+        require_statement(statement)
+
+    def _refresh(self) -> None:
+        """Update the graph before a query, where it is a copy of a server's."""
 
     def _require_open(self) -> None:
         if self._closed_reason:

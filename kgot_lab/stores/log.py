@@ -24,19 +24,7 @@ from kgot_lab.graph.changes import Identity, MutableGraph
 from kgot_lab.io.files import read_regular_file
 from kgot_lab.io.processes import lock_file, register_for_forks
 from kgot_lab.sandbox.replies import encode_element, encode_removal
-from kgot_lab.stores.hash_chain import (
-    CHAINED_VERSION,
-    EMPTY_LOG,
-    HEAD,
-    SALVAGE_ADVICE,
-    Chain,
-    format_mark,
-    format_record,
-    mark_offset,
-    read_chain,
-    read_check,
-    salvage_records,
-)
+from kgot_lab.stores import hash_chain
 from kgot_lab.text.cleaning import format_count
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -57,7 +45,8 @@ class DiffLog:
             raise StoreUnavailable(f"{short_repr(str(path))}: cannot be opened: {error.strerror}") from None
         self._file = _open_locked(self.path)
         try:
-            chain = _require_sound(read_chain(_read_all(self._file, self.path), self.path), self.path)
+            chain = hash_chain.read_chain(_read_all(self._file, self.path), self.path)
+            _require_sound(chain, self.path)
             self.records = list(chain.records)  # the records at opening
             if chain.torn:
                 told, copy = f"{self.path}: {chain.torn}", back_up_damaged_file(self.path).name
@@ -71,8 +60,8 @@ class DiffLog:
             self._count = len(chain.records)
             self._file.truncate(self._size)
             if not self._size:
-                self._write(EMPTY_LOG)
-                self._check = read_check(HEAD)
+                self._write(hash_chain.EMPTY_LOG)
+                self._check = hash_chain.read_check(hash_chain.HEAD)
                 _sync_folder(self.path)
         except OSError as error:
             self._file.close()
@@ -92,11 +81,11 @@ class DiffLog:
 
         Raises StoreUnavailable, with the log unchanged, if that fails.
         """
-        line = format_record(_make_record(diff), self._check, self._version)
+        line = hash_chain.format_record(_make_record(diff), self._check, self._version)
         self._require_unmoved()
         try:
             self._write(line)
-            self._check, self._count = read_check(line), self._count + 1
+            self._check, self._count = hash_chain.read_check(line), self._count + 1
             self._write_mark()
         except StoreUnavailable:
             raise
@@ -124,15 +113,14 @@ class DiffLog:
         """
         self._require_unmoved()
         if os.fstat(self._file.fileno()).st_nlink > 1:
-            raise StoreUnavailable(
-                f"{self.path} has other names (hard links), which would still lead to the history: delete those first"
-            )
+            problem = f"{self.path} has other names (hard links), which would still lead to the history"
+            raise StoreUnavailable(f"{problem}: delete those first")
         everything = Diff(added_nodes=tuple(truth.nodes.values()), added_edges=tuple(truth.edges.values()))
         records = [_make_record(everything)] if everything else []
         fresh, check, size = _replace_log(self.path, records)
         self._file.close()  # the file whose name was just taken by the new one
         self._file = fresh
-        self._version = CHAINED_VERSION
+        self._version = hash_chain.CHAINED_VERSION
         self._size = size
         self._check = check
         self._count = len(records)
@@ -157,19 +145,18 @@ class DiffLog:
 
         The mark itself reaches the disk with the next write. It is only needed to read a damaged log.
         """
-        if self._version == CHAINED_VERSION:
+        if self._version == hash_chain.CHAINED_VERSION:
             with suppress(OSError):
-                self._file.seek(mark_offset(self._count))
-                self._file.write(format_mark(self._count, self._check))
+                self._file.seek(hash_chain.mark_offset(self._count))
+                self._file.write(hash_chain.format_mark(self._count, self._check))
 
     def _truncate_failed_write(self) -> None:
         try:
             os.ftruncate(self._file.fileno(), self._size)
         except OSError as error:
             self._file.close()  # the next opening cuts off the torn line
-            raise StoreUnavailable(
-                f"{self.path}: a write failed and could not be taken back, so the store was closed: {error}"
-            ) from None
+            problem = f"{self.path}: a write failed and could not be taken back, so the store was closed"
+            raise StoreUnavailable(f"{problem}: {error}") from None
 
     def _require_unmoved(self) -> None:
         """Raise StoreUnavailable if the file was replaced, or another program wrote to it."""
@@ -198,14 +185,14 @@ def read_history(path: Path | str) -> Iterator[Diff]:
         yield diff
 
 
-def read_log(path: Path) -> Chain:
+def read_log(path: Path) -> hash_chain.Chain:
     """Read a log, whole or damaged.
 
     A missing file is an empty log. Raises BadInput or StoreDamaged as `read_chain` does, and StoreUnavailable
     if the file cannot be read.
     """
     try:
-        return read_chain(read_regular_file(path) if path.exists() else b"", path)
+        return hash_chain.read_chain(read_regular_file(path) if path.exists() else b"", path)
     except OSError as error:
         raise StoreUnavailable(f"{path}: cannot be read: {error}") from None
 
@@ -227,11 +214,10 @@ def salvage_log(path: Path) -> SalvageResult:
     """
     with _open_locked(path) as file:
         data = file.readall() or b""
-        records, written_count = salvage_records(data, path)
+        records, written_count = hash_chain.salvage_records(data, path)
         if written_count and not records:
-            raise StoreDamaged(
-                f"{path}: not one of {format_count(written_count, 'write')} could be read; it stays as it is: restore a copy"
-            )
+            problem = f"{path}: not one of {format_count(written_count, 'write')} could be read"
+            raise StoreDamaged(f"{problem}; it stays as it is: restore a copy")
         damaged_copy = back_up_damaged_file(path)
         try:
             _replace_log(path, records)[0].close()
@@ -265,9 +251,9 @@ def _make_record(diff: Diff) -> dict[str, Json]:
 # --- files ---
 
 
-def _require_sound(chain: Chain, path: Path) -> Chain:
+def _require_sound(chain: hash_chain.Chain, path: Path) -> hash_chain.Chain:
     if chain.lost:
-        raise StoreDamaged(f"{path}: {chain.lost}; nothing was changed: {SALVAGE_ADVICE} {path}")
+        raise StoreDamaged(f"{path}: {chain.lost}; nothing was changed: {hash_chain.SALVAGE_ADVICE} {path}")
     return chain
 
 
@@ -287,10 +273,10 @@ def _replace_log(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
 
     Returns the open file, the check of the last record, and the size.
     """
-    check, lines = read_check(HEAD), [EMPTY_LOG]
+    check, lines = hash_chain.read_check(hash_chain.HEAD), [hash_chain.EMPTY_LOG]
     for record in records:
-        lines.append(format_record(record, check))
-        check = read_check(lines[-1])
+        lines.append(hash_chain.format_record(record, check))
+        check = hash_chain.read_check(lines[-1])
     content = b"".join(lines)
     target = Path(os.path.realpath(path))  # a symbolic link keeps pointing to its file
     temporary = target.with_name(target.name + ".new")
@@ -301,8 +287,8 @@ def _replace_log(path: Path, records: Any) -> tuple[io.FileIO, bytes, int]:
         remaining = memoryview(content)
         while remaining:
             remaining = remaining[file.write(remaining) :]
-        file.seek(mark_offset(len(records)))
-        file.write(format_mark(len(records), check))
+        file.seek(hash_chain.mark_offset(len(records)))
+        file.write(hash_chain.format_mark(len(records), check))
         os.fsync(file.fileno())
         shutil.copymode(target, temporary)
         temporary.replace(target)
@@ -379,9 +365,9 @@ def _read_all(file: io.FileIO, path: Path) -> bytes:
 
     Of a file that is no log only the beginning is read. Raises BadInput for such a file, and OSError.
     """
-    start = file.read(len(EMPTY_LOG)) or b""
-    if len(start) == len(EMPTY_LOG):
-        read_chain(start, path)  # before reading all of what may be a very large file of another program
+    start = file.read(len(hash_chain.EMPTY_LOG)) or b""
+    if len(start) == len(hash_chain.EMPTY_LOG):
+        hash_chain.read_chain(start, path)  # refuses a file of another program before reading all of it
     return start + (file.readall() or b"")
 
 

@@ -101,13 +101,12 @@ def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:
     wanted = list(dict.fromkeys(ids))
     if isinstance(store, ValueLookup):
         return store.edges_between(wanted)
-    return edges_among(wanted, store.neighbours)
+    return edges_among(wanted, (edge for id in wanted for edge in store.neighbours(id)))
 
 
-def edges_among(ids: Collection[str], neighbours: Callable[[str], Iterable[Edge]]) -> tuple[Edge, ...]:
-    """Return the edges whose two ends are both among the given nodes, using the neighbours of each."""
+def edges_among(ids: Collection[str], edges: Iterable[Edge]) -> tuple[Edge, ...]:
+    """Return the distinct edges whose two ends are both among the given nodes."""
     wanted = frozenset(ids)
-    edges = (edge for id in ids for edge in neighbours(id))
     found = {edge.identity: edge for edge in edges if edge.source in wanted and edge.target in wanted}
     return tuple(found.values())
 
@@ -148,15 +147,14 @@ class ValueCounts:
 # Breadth-first walks over edges: they enumerate nodes, not walks, however dense the graph is.
 
 
-def nodes_within(start: str, hops: int, adjacent_ids: Callable[[str], Iterable[str]]) -> dict[str, int]:
+def nodes_within(start: str, hops: int, adjacent_ids: Callable[[list[str]], Iterable[str]]) -> dict[str, int]:
     """Return the nodes within some hops of a start, each with its distance.
 
-    `adjacent_ids` returns the nodes that a node's edges touch.
+    `adjacent_ids` returns the nodes that the edges of some nodes touch.
     """
-    depth = {start: 0}
-    frontier = [start]
+    depth, frontier = {start: 0}, [start]
     for level in range(1, hops + 1):
-        found = dict.fromkeys(end for id in frontier for end in adjacent_ids(id) if end not in depth)
+        found = dict.fromkeys(end for end in adjacent_ids(frontier) if end not in depth)
         depth.update(dict.fromkeys(found, level))
         frontier = list(found)
         if not frontier:
@@ -165,11 +163,11 @@ def nodes_within(start: str, hops: int, adjacent_ids: Callable[[str], Iterable[s
 
 
 def shortest_path(
-    source: str, target: str, max_edges: int, neighbours: Callable[[str], Iterable[Edge]]
+    source: str, target: str, max_edges: int, edges_at: Callable[[list[str]], Iterable[Edge]]
 ) -> tuple[Edge, ...]:
     """Return a shortest undirected path of at most `max_edges` edges, or () if there is none.
 
-    Bidirectional search: expands the smaller of the two frontiers.
+    `edges_at` returns the edges at some nodes. Bidirectional search: expands the smaller of the two frontiers.
     """
     # the edge by which each node was reached
     sides: tuple[dict[str, Edge | None], ...] = ({source: None}, {target: None})
@@ -179,22 +177,19 @@ def shortest_path(
         if meeting is not None or not all(frontiers):
             break
         side = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
-        frontiers[side], meeting = _expand_frontier(sides[side], sides[1 - side], frontiers[side], neighbours)
+        edges = edges_at(frontiers[side])
+        frontiers[side], meeting = _expand_frontier(sides[side], sides[1 - side], edges)
     if meeting is None:
         return ()
     return (*reversed(_trace_back(meeting, sides[0])), *_trace_back(meeting, sides[1]))
 
 
 def _expand_frontier(
-    reached_by: dict[str, Edge | None],
-    other_side: dict[str, Edge | None],
-    frontier: list[str],
-    neighbours: Callable[[str], Iterable[Edge]],
+    reached_by: dict[str, Edge | None], other_side: dict[str, Edge | None], edges: Iterable[Edge]
 ) -> tuple[list[str], str | None]:
     found: list[str] = []
-    for id in frontier:
-        for edge in neighbours(id):
-            end = edge.target if edge.source == id else edge.source
+    for edge in edges:
+        for end in (edge.source, edge.target):
             if end not in reached_by:
                 reached_by[end] = edge
                 found.append(end)

@@ -12,12 +12,13 @@ from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, describe_value, require
 from kgot_lab.graph.changes import inverse
+from kgot_lab.io.processes import Closing
 from kgot_lab.stores.lookup import edges_between, holds_value
 from kgot_lab.stores.protocol import Dialect, GraphSize, PartialReader, PythonRunner, Scalar, Schema, Store
 from kgot_lab.types import Diff, Edge, Node, Rows
@@ -118,9 +119,8 @@ def open_fused(at: Location | None = None, **options: Any) -> Store:
     if at is not None:
         raise BadInput("the store 'fused' lives in this process and nowhere else: leave `at` out")
     if unknown := sorted(set(options) - {"execute", "open", "path", "seconds", "unsafe"}):
-        raise BadInput(
-            f"the store 'fused' has no option {unknown[0]!r}; it knows execute, open, seconds, unsafe"
-        )
+        problem = f"the store 'fused' has no option {unknown[0]!r}"
+        raise BadInput(f"{problem}; it knows execute, open, seconds, unsafe")
     return open_for(*_LANGUAGES, **options)
 
 
@@ -163,9 +163,8 @@ def _open_kind(kind: str, at: Location | None = None, **options: Any) -> Store:
         and parameters[store_kind.address].default is parameters[store_kind.address].empty
         and store_kind.address not in options
     ):
-        raise BadInput(
-            f"the store {kind!r} is a server's: say which with at=URL (--at URL on the command line)"
-        )
+        problem = f"the store {kind!r} is a server's"
+        raise BadInput(f"{problem}: say which with at=URL (--at URL on the command line)")
     return create(**options)
 
 
@@ -184,9 +183,8 @@ def _location_option(kind: str, store_kind: _StoreKind, at: Location) -> dict[st
         )
         raise BadInput(f"the store {kind!r} lives at {expected}, not at {str(at)!r}")
     if not str(at).strip():
-        raise BadInput(
-            f"the place of the store {kind!r} is empty: give its address or file, or leave `at` out"
-        )
+        problem = f"the place of the store {kind!r} is empty"
+        raise BadInput(f"{problem}: give its address or file, or leave `at` out")
     if is_address:
         _check_address(kind, str(at))
     return {option: str(at) if is_address else at}
@@ -204,13 +202,11 @@ def _check_address(kind: str, address: str) -> None:
     if kind in SERVERS and (parts.username or parts.password):
         login = "KGOT_NEO4J_USER and KGOT_NEO4J_PASSWORD"
         variables = login if kind == "cypher_server" else "KGOT_SPARQL_TOKEN"
-        raise BadInput(
-            f"leave the user name and password out of the address of the store {kind!r}: they go into {variables}"
-        )
+        problem = f"leave the user name and password out of the address of the store {kind!r}"
+        raise BadInput(f"{problem}: they go into {variables}")
     if not has_host:
-        raise BadInput(
-            f"the address of the store {kind!r} names no host: write {parts.scheme}://HOST or {parts.scheme}://HOST:PORT"
-        )
+        problem = f"the address of the store {kind!r} names no host"
+        raise BadInput(f"{problem}: write {parts.scheme}://HOST or {parts.scheme}://HOST:PORT")
 
 
 def _check_option(kind: str, name: str, value: object, *, optional: bool) -> None:
@@ -269,15 +265,13 @@ def empty_store(
         raise BadInput("the graph of a store is kept or wiped: give one of both")
     if kind not in SERVERS:
         if namespace is not None:
-            raise BadInput(
-                f"only a server has namespaces ({', '.join(SERVERS)}): leave the namespace of the store {kind!r} out"
-            )
+            problem = f"only a server has namespaces ({', '.join(SERVERS)})"
+            raise BadInput(f"{problem}: leave the namespace of the store {kind!r} out")
         store = open_store(kind, at=location, unsafe=unsafe)
         return _require_empty(store, f"{location or kind}", keep=keep, wipe=wipe)
     if namespace is None and (keep or wipe):
-        raise BadInput(
-            f"say which of the server's graphs to {'keep' if keep else 'wipe'}: namespace=NAME (--namespace NAME)"
-        )
+        problem = f"say which of the server's graphs to {'keep' if keep else 'wipe'}"
+        raise BadInput(f"{problem}: namespace=NAME (--namespace NAME)")
     new_name = new_namespace() if namespace is None else namespace
     options = {"namespace": new_name, "wipe": wipe, **_login_options(kind)}
     more = {"unsafe": unsafe} if kind == "sparql_server" else {}
@@ -377,7 +371,7 @@ def _login_options(kind: str) -> dict[str, str]:
 # One graph in several languages: written in one, mirrored to the others.
 
 
-class Fused:
+class Fused(Closing):
     """A store and its mirrors in other languages.
 
     The loop writes to the first, and reads from all of them (`readers`). A write that a mirror cannot
@@ -390,12 +384,6 @@ class Fused:
 
     def __repr__(self) -> str:
         return f"<Fused: {', '.join(map(repr, (self._main, *self.readers)))}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def dialect(self) -> Dialect:

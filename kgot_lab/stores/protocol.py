@@ -88,12 +88,10 @@ class ValueLookup(Protocol):
     See `lookup.holds_value`.
     """
 
-    def holds(
-        self, value: Scalar
-    ) -> bool: ...  # exactly, as an id, a label, a type, or a value of a property
-    def edges_between(
-        self, ids: Collection[str]
-    ) -> tuple[Edge, ...]: ...  # those with both ends among these nodes
+    # exactly, as an id, a label, a type, or a value of a property
+    def holds(self, value: Scalar) -> bool: ...
+    # those with both ends among these nodes
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]: ...
 
 
 @runtime_checkable
@@ -118,9 +116,8 @@ class Store(GraphStore, Browsable, Protocol):
 class PythonRunner(Protocol):
     """An object that runs plain Python, isolated from any graph: a sandbox, or a store that has one."""
 
-    def compute(
-        self, code: str, *, seconds: float | None = None
-    ) -> str: ...  # what the code printed; raises QueryFailed
+    # what the code printed; raises QueryFailed
+    def compute(self, code: str, *, seconds: float | None = None) -> str: ...
 
 
 @runtime_checkable
@@ -149,7 +146,6 @@ class StatementExecutor(Protocol):
     def read(self, statement: str, without: Sequence[Edge] = ()) -> Rows: ...  # raises QueryFailed
     def apply(self, diff: Diff) -> None: ...
     def reset(self, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> None: ...
-    def compute(
-        self, code: str, *, seconds: float | None = None
-    ) -> str: ...  # plain Python, no graph: what it printed; raises QueryFailed
+    # plain Python, no graph: what it printed; raises QueryFailed
+    def compute(self, code: str, *, seconds: float | None = None) -> str: ...
     def close(self) -> None: ...

@@ -81,15 +81,8 @@ def _split_pairs(
 ) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[tuple[Any, Any], ...]]:
     added = tuple(after for before, after in pairs if before is None and after is not None)
     removed = tuple(before for before, after in pairs if before is not None and after is None)
-    return (
-        added,
-        removed,
-        tuple(
-            (before, after)
-            for before, after in pairs
-            if before and after and not _same_content(before, after)
-        ),
-    )
+    changed = tuple(pair for pair in pairs if all(pair) and not _same_content(*pair))
+    return added, removed, changed
 
 
 def _same_content(one: Any, other: Any) -> bool:
@@ -168,11 +161,7 @@ def texts_in(value: Json) -> Iterator[str]:
 
 
 def _properties_json(properties: Mapping[str, Json], owner: str) -> str:
-    return (
-        json_text(properties if isinstance(properties, dict) else dict(properties), f"a property of {owner}")
-        if properties
-        else "{}"
-    )
+    return json_text(dict(properties), f"a property of {owner}") if properties else "{}"
 
 
 def _require_text(text: Json, description: str) -> None:
@@ -253,10 +242,8 @@ def refuse_unless_sql_read(statement: str, *, brackets: bool = True) -> None:
         raise QueryFailed(statement, f"a read begins with SELECT, WITH or VALUES, not {words[0]}")
     for word in words:
         if word in _WRITE_WORDS:
-            raise QueryFailed(
-                statement,
-                f'a read cannot {word}; put a name that is spelled so between quotes: "{word.lower()}"',
-            )
+            problem = f"a read cannot {word}; put a name that is spelled so between quotes"
+            raise QueryFailed(statement, f'{problem}: "{word.lower()}"')
 
 
 def refuse_unless_sql_write(statement: str, *, brackets: bool = True) -> None:
@@ -289,11 +276,8 @@ def _statement_words(statement: str, brackets: bool) -> list[str]:
         if text in ("'", '"', "`", "\0") or kind == "dollar" or (text == "[" and not brackets):
             allowed = "texts stand between two ', names between two \""
             raise QueryFailed(statement, f"{text!r} cannot be used here: {allowed}")
-        if (
-            kind == "text"
-            and "\\" in text
-            and statement[token.start() - 1 : token.start()] in ("e", "E", "&")
-        ):
+        before = statement[token.start() - 1 : token.start()]
+        if kind == "text" and "\\" in text and before in ("e", "E", "&"):
             raise QueryFailed(statement, "texts with escapes cannot be used here")
         if kind == "word":
             words.append(text.upper() if text.isascii() else text)
@@ -309,10 +293,8 @@ def _refuse_ambiguous_comment(statement: str, comment: str) -> None:
     """
     is_closed = comment.startswith("--") or (comment.endswith("*/") and len(comment) > 3)
     if not is_closed or "/*" in comment[2:] or "\r" in comment.rstrip("\r"):
-        raise QueryFailed(
-            statement,
-            "a comment that is open, holds another, or holds a bare carriage return cannot be used here",
-        )
+        problem = "a comment that is open, holds another, or holds a bare carriage return"
+        raise QueryFailed(statement, f"{problem} cannot be used here")
 
 
 # SQL, as the prompts describe it, and the statements built by rule. The module docstring describes the tables.
@@ -391,9 +373,8 @@ def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
 
     Names are compared without case. A name that no node has matches all nodes whose id contains it.
     """
-    wanted = (
-        ", ".join(f"({sql_literal(n)}, {sql_literal(_like_pattern(n))})" for n in names) or "(NULL, NULL)"
-    )
+    patterns = (f"({sql_literal(name)}, {sql_literal(_like_pattern(name))})" for name in names)
+    wanted = ", ".join(patterns) or "(NULL, NULL)"
     return (
         f"WITH RECURSIVE wanted(name, pattern) AS (VALUES {wanted}),\n"
         "same(name, id) AS (SELECT wanted.name, nodes.id FROM wanted JOIN nodes ON lower(nodes.id) = lower(wanted.name)),\n"
@@ -423,14 +404,8 @@ def sql_path_query(names: Sequence[str], scores: Mapping[str, float], limit: int
     """
     query = path_query(names, scores, limit)
     starts = ", ".join(f"({sql_literal(name)})" for name in query.names if "\0" not in name) or "(NULL)"
-    scored_sentences = (
-        ", ".join(
-            f"({sql_literal(sentence_id)}, {score!r})"
-            for sentence_id, score in query.scores.items()
-            if "\0" not in sentence_id
-        )
-        or "(NULL, NULL)"
-    )
+    scored = (f"({sql_literal(id)}, {score!r})" for id, score in query.scores.items() if "\0" not in id)
+    scored_sentences = ", ".join(scored) or "(NULL, NULL)"
     order = ", ".join(f'"{column}" COLLATE "{collation}"' for column in PATH_ORDER)
     return f"""WITH starts(id) AS (VALUES {starts}),
 given(place, worth) AS (VALUES {scored_sentences}),

@@ -29,9 +29,8 @@ class TooLarge(Exception):
 def require_length(statement: str) -> None:
     """Raise TooLarge for a statement with too many characters."""
     if len(statement) > MAX_STATEMENT_LENGTH:
-        raise TooLarge(
-            f"the statement has {len(statement):,} characters; {MAX_STATEMENT_LENGTH:,} is the most: write several smaller ones"
-        )
+        problem = f"the statement has {len(statement):,} characters"
+        raise TooLarge(f"{problem}; {MAX_STATEMENT_LENGTH:,} is the most: write several smaller ones")
 
 
 def require_shallow(marks: Iterable[NestingMark], *, brackets: int, depth: int) -> None:
@@ -57,9 +56,8 @@ def require_shallow(marks: Iterable[NestingMark], *, brackets: int, depth: int) 
         if len(frames) - 1 > brackets:
             raise TooLarge(f"brackets are nested more than {brackets} deep, which is the most")
         if len(frames) - 1 + links > depth:
-            raise TooLarge(
-                f"operators and brackets follow each other more than {depth} deep, which is the most: write several statements"
-            )
+            problem = f"operators and brackets follow each other more than {depth} deep, which is the most"
+            raise TooLarge(f"{problem}: write several statements")
 
 
 def require_part_count(parts: int, limit: int, noun: str) -> None:

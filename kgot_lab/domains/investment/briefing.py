@@ -49,9 +49,8 @@ class Wishes:
             return wishes
         except (TypeError, ValueError):
             names = ", ".join(cls.__dataclass_fields__)
-            raise BadInput(
-                f"preferences for briefings are {names}: two numbers, two lists, and true or false"
-            ) from None
+            problem = f"preferences for briefings are {names}"
+            raise BadInput(f"{problem}: two numbers, two lists, and true or false") from None
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.domains.investment.versions import (
-    LIFETIMES,
-    EdgeKey,
-    Expiries,
-    GraphChange,
-    Lifetime,
-    check_owner,
-    check_storable_key,
-    edge_key,
-    last_time,
-    merge_nodes_by_id,
-    normalize_edge,
-    ownership_faults,
-)
+from kgot_lab.domains.investment import versions
 from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView, storable_text
 from kgot_lab.errors import BadInput, describe_value, require, short_repr
 from kgot_lab.graph.changes import merged_properties
@@ -43,7 +30,7 @@ class GraphUpdate:
     """The result of a write: ids of new or changed nodes, such edges, the number unchanged, and warnings."""
 
     nodes: tuple[str, ...] = ()
-    edges: tuple[EdgeKey, ...] = ()
+    edges: tuple[versions.EdgeKey, ...] = ()
     unchanged: int = 0
     warnings: tuple[Fault, ...] = ()
 
@@ -63,7 +50,7 @@ class InvestmentGraph(TableBacked):
         storage: TableStorage,
         *,
         vocabulary: Vocabulary = INVESTMENT,
-        lifetimes: Sequence[Lifetime] = LIFETIMES,
+        lifetimes: Sequence[versions.Lifetime] = versions.LIFETIMES,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         self.storage, self.vocabulary, self.lifetimes, self.now = storage, vocabulary, tuple(lifetimes), now
@@ -75,7 +62,7 @@ class InvestmentGraph(TableBacked):
 
         It has the shared and the owner's nodes and edges that were live then.
         """
-        check_owner(owner)
+        versions.check_owner(owner)
         time = self._current_time() if at is None else to_micros(at, "the time of a view")
         return InvestmentView(self.storage, owner, time, self.vocabulary)
 
@@ -84,7 +71,7 @@ class InvestmentGraph(TableBacked):
 
         So the last write is always visible.
         """
-        return last_time(self.storage, to_micros(self.now(), "now"))
+        return versions.last_time(self.storage, to_micros(self.now(), "now"))
 
     # --- writing ---
 
@@ -94,7 +81,7 @@ class InvestmentGraph(TableBacked):
         edges: Iterable[Edge] = (),
         *,
         owner: str = "",
-        expires_at: Mapping[str | EdgeKey, datetime | None] | None = None,
+        expires_at: Mapping[str | versions.EdgeKey, datetime | None] | None = None,
     ) -> GraphUpdate:
         """Write new nodes and edges, or new properties of existing ones (None removes one), all or none.
 
@@ -102,23 +89,25 @@ class InvestmentGraph(TableBacked):
         `lifetimes` say, and writing something again never makes it expire earlier. Writing what exists
         changes nothing. Raises BadInput with all faults that the vocabulary finds.
         """
-        nodes, edges = merge_nodes_by_id(nodes), [normalize_edge(edge, self.vocabulary) for edge in edges]
-        check_owner(owner)
+        nodes, edges = (
+            versions.merge_nodes_by_id(nodes),
+            [versions.normalize_edge(edge, self.vocabulary) for edge in edges],
+        )
+        versions.check_owner(owner)
         times = (expires_at or {}).items()
         explicit = {key: to_micros_or_none(time, "the time something expires") for key, time in times}
-        written_keys = {node.id for node in nodes} | set(map(edge_key, edges))
+        written_keys = {node.id for node in nodes} | set(map(versions.edge_key, edges))
         if unknown := sorted(map(str, explicit.keys() - written_keys)):
-            raise BadInput(
-                f"expires_at names {short_repr(unknown[0])}, which is not among what is written; give its id, or (source, type, target)"
-            )
+            problem = f"expires_at names {short_repr(unknown[0])}, which is not among what is written"
+            raise BadInput(f"{problem}; give its id, or (source, type, target)")
         with self.storage.changing():
-            change = GraphChange(self.storage, owner, self.now)
+            change = versions.GraphChange(self.storage, owner, self.now)
             ends = {end for edge in edges for end in (edge.source, edge.target)}
             existing = change.last_nodes({node.id for node in nodes} | ends)
             written = {node.id: _merge_node(existing.get(node.id), node) for node in nodes}
             known = {id: dated.node for id, dated in existing.items()} | written
             types = {id: node.labels[0] for id, node in known.items() if len(node.labels) == 1}
-            owner_faults = ownership_faults(nodes, existing, owner)
+            owner_faults = versions.ownership_faults(nodes, existing, owner)
             faults = find_faults(self.vocabulary, written.values(), edges, types=types)
             warnings = refuse_errors([*owner_faults, *faults])
             changed_nodes = tuple(
@@ -127,37 +116,35 @@ class InvestmentGraph(TableBacked):
                 if change.write_node(node, existing.get(node.id), self.lifetimes, explicit)
             )
             changed_edges = self._write_edges(change, edges, known, explicit)
-        given = len(written) + len(set(map(edge_key, edges)))
+        given = len(written) + len(set(map(versions.edge_key, edges)))
         unchanged = given - len(changed_nodes) - len(changed_edges)
         return GraphUpdate(changed_nodes, changed_edges, unchanged, warnings)
 
-    def expire(self, *targets: str | EdgeKey, owner: str = "") -> GraphUpdate:
+    def expire(self, *targets: str | versions.EdgeKey, owner: str = "") -> GraphUpdate:
         """Expire nodes (by id) and edges (by source, type and target) now. They stay in the history.
 
         Those that have already ended are not changed.
         """
-        check_owner(owner)
+        versions.check_owner(owner)
         for target in targets:
             for part in (target,) if isinstance(target, str) else target:
-                check_storable_key(part, "what is to end")
+                versions.check_storable_key(part, "what is to end")
         with self.storage.changing():
-            change = GraphChange(self.storage, owner, self.now)
+            change = versions.GraphChange(self.storage, owner, self.now)
             existing = change.last_nodes(target for target in targets if isinstance(target, str))
             edges = change.last_edges(target[0] for target in targets if not isinstance(target, str))
-            ended_nodes, ended_edges = list[str](), list[EdgeKey]()
+            ended_nodes, ended_edges = list[str](), list[versions.EdgeKey]()
             for target in dict.fromkeys(targets):
                 if isinstance(target, str):
                     node = existing.get(target)
                     if node is None or node.owner != owner:
-                        raise BadInput(
-                            f"there is no node {short_repr(target)} of this owner; look at the ids of view().nodes()"
-                        )
+                        problem = f"there is no node {short_repr(target)} of this owner"
+                        raise BadInput(f"{problem}; look at the ids of view().nodes()")
                     ended_nodes += [target] * change.expire_node(node)
                 else:
                     if target not in edges:
-                        raise BadInput(
-                            f"there is no edge {short_repr(target)} of this owner; look at view().edges()"
-                        )
+                        problem = f"there is no edge {short_repr(target)} of this owner"
+                        raise BadInput(f"{problem}; look at view().edges()")
                     ended_edges += [target] * change.expire_edge(edges[target])
         return GraphUpdate(tuple(ended_nodes), tuple(ended_edges))
 
@@ -166,7 +153,7 @@ class InvestmentGraph(TableBacked):
 
         Existing values are revised.
         """
-        check_storable_key(name, "the name of an indicator, such as CPI,")
+        versions.check_storable_key(name, "the name of an indicator, such as CPI,")
         require(source, str, "the source of an indicator is a text")
         for value in values.values():
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -175,7 +162,7 @@ class InvestmentGraph(TableBacked):
         what = f"the time of a value of {name}"
         by_period = {to_micros(time, what): float(value) for time, value in values.items()}
         with self.storage.changing():
-            change = GraphChange(self.storage, "", self.now)
+            change = versions.GraphChange(self.storage, "", self.now)
             rows = self.storage.rows(sql.INDICATOR_VALUES_THEN, {"name": name, "at": FOREVER})
             stored = {period: (value, said_by) for period, value, said_by in rows}
             changed = {key: value for key, value in by_period.items() if stored.get(key) != (value, source)}
@@ -187,13 +174,17 @@ class InvestmentGraph(TableBacked):
         return len(changed)
 
     def _write_edges(
-        self, change: GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node], explicit: Expiries
-    ) -> tuple[EdgeKey, ...]:
+        self,
+        change: versions.GraphChange,
+        edges: Sequence[Edge],
+        nodes: Mapping[str, Node],
+        explicit: versions.Expiries,
+    ) -> tuple[versions.EdgeKey, ...]:
         existing = change.last_edges(edge.source for edge in edges)
         classes_by_asset = change.classes_by_asset(edges, nodes, self.vocabulary)
-        changed: dict[EdgeKey, None] = {}
+        changed: dict[versions.EdgeKey, None] = {}
         for edge in edges:
-            identity = edge_key(edge)
+            identity = versions.edge_key(edge)
             classes = {each for end in (edge.source, edge.target) for each in classes_by_asset.get(end, ())}
             previous, node = existing.get(identity), nodes[edge.source]
             written = change.write_edge(edge, previous, node, classes, self.lifetimes, explicit)
@@ -207,7 +198,7 @@ def open_investment_graph(
     *,
     namespace: str | None = None,
     vocabulary: Vocabulary = INVESTMENT,
-    lifetimes: Sequence[Lifetime] = LIFETIMES,
+    lifetimes: Sequence[versions.Lifetime] = versions.LIFETIMES,
     now: Callable[[], datetime] = utc_now,
 ) -> InvestmentGraph:
     """Open an investment graph in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address.

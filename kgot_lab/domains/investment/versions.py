@@ -291,9 +291,8 @@ def merge_nodes_by_id(nodes: Iterable[Node]) -> list[Node]:
         check_storable_key(node.id, "the id of a node")
         previous = by_id.get(node.id)
         if previous is not None and previous.labels != node.labels:
-            raise BadInput(
-                f"node {short_repr(node.id)} is given with two types: {previous.labels} and {node.labels}"
-            )
+            problem = f"node {short_repr(node.id)} is given with two types"
+            raise BadInput(f"{problem}: {previous.labels} and {node.labels}")
         properties = dict(previous.properties) | dict(node.properties) if previous else node.properties
         by_id[node.id] = Node(node.id, node.labels, properties)
     return list(by_id.values())

@@ -178,9 +178,8 @@ class InvestmentView:
         require(id, str, "the id of a node is a text")
         for found in self.nodes_by_id([storable_text(id)]):
             return found
-        raise BadInput(
-            f"there is no live node {short_repr(id)} for this owner at {self.time.isoformat()}; history() tells of those that were"
-        )
+        problem = f"there is no live node {short_repr(id)} for this owner at {self.time.isoformat()}"
+        raise BadInput(f"{problem}; history() tells of those that were")
 
     def nodes(self, *types: str) -> tuple[DatedNode, ...]:
         """Return the live nodes of some types, or all, by id."""

@@ -111,9 +111,8 @@ def check_short_text(text: str, what: str, *, blank: bool = False) -> str:
     """
     text = check_text(text, what, blank=blank)
     if len(text) > _MAX_NAME_LENGTH:
-        raise BadInput(
-            f"{what} has {len(text):,} characters: say it in {_MAX_NAME_LENGTH} or fewer, and the rest in an attribute"
-        )
+        problem = f"{what} has {len(text):,} characters"
+        raise BadInput(f"{problem}: say it in {_MAX_NAME_LENGTH} or fewer, and the rest in an attribute")
     return text
 
 
@@ -308,11 +307,10 @@ class EntityReads(Protocol):
     def get_relationships(
         self, entity_id: str, criteria: RelationshipFilter = ...
     ) -> tuple[Relationship, ...]: ...
+    # breadth first, each entity once, with its least depth; the start itself is left out
     def neighbours(
         self, entity_id: str, depth: int = ..., *, types: tuple[str, ...] = ..., direction: Direction = ...
-    ) -> tuple[
-        Neighbour, ...
-    ]: ...  # breadth first, each entity once, with its least depth; the start itself is left out
+    ) -> tuple[Neighbour, ...]: ...
     def find_path(
         self, from_id: str, to_id: str, max_depth: int = ..., *, direction: Direction = ...
     ) -> tuple[Entity, ...]: ...

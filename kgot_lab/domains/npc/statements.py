@@ -11,15 +11,7 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from kgot_lab.domains.npc.models import (
-    Entity,
-    EntityFilter,
-    Provenance,
-    Relationship,
-    RelationshipFilter,
-    RelationshipStanding,
-    VisibleWorld,
-)
+from kgot_lab.domains.npc import models
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.tables import Layout, TableStorage
@@ -130,7 +122,7 @@ WITH RECURSIVE visible (id) AS (
 SELECT {_ENTITY_COLUMNS} FROM entities e JOIN visible v ON v.id = e.id"""  # as the document has it
 
 
-def select_entities(criteria: EntityFilter) -> str:
+def select_entities(criteria: models.EntityFilter) -> str:
     """Build the statement that reads the entities of the types and the name of a filter.
 
     The rest of the filter is not in the statement.
@@ -141,7 +133,7 @@ def select_entities(criteria: EntityFilter) -> str:
     return f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE {' AND '.join(['true', *parts])}"
 
 
-def select_relationships(criteria: RelationshipFilter) -> str:
+def select_relationships(criteria: models.RelationshipFilter) -> str:
     """Build the statement that reads an entity with its relationships that match a filter.
 
     An entity without any has one row.
@@ -190,9 +182,8 @@ WorldRow = tuple[Any, ...]
 class WorldStorage(TableStorage, Protocol):
     """The storage of one world, isolated from all others. Raises StoreUnavailable and StoreDamaged."""
 
-    def visible_world(
-        self, npc_id: str, policy: VisibilityPolicy
-    ) -> VisibleWorld | None: ...  # None: there is no such entity
+    # None: there is no such entity
+    def visible_world(self, npc_id: str, policy: VisibilityPolicy) -> models.VisibleWorld | None: ...
 
 
 # Conversion between rows and entities or relationships, for both engines.
@@ -200,28 +191,28 @@ class WorldStorage(TableStorage, Protocol):
 Built = TypeVar("Built")
 
 
-def to_entity(row: WorldRow) -> Entity:
+def to_entity(row: WorldRow) -> models.Entity:
     """Convert a row to an entity."""
     id, type, name, attributes, created_at, updated_at = row
     times = {"created_at": to_utc(created_at), "updated_at": to_utc(updated_at)}
     values = {"type": type, "name": name, "attributes": parse_json_column(attributes), "id": str(id)}
-    return build_unchecked(Entity, **values, **times)
+    return build_unchecked(models.Entity, **values, **times)
 
 
-def to_relationship(row: WorldRow) -> Relationship:
+def to_relationship(row: WorldRow) -> models.Relationship:
     """Convert a row to a relationship."""
     source, target, type, attributes, provenance, standing, created_at, updated_at = row
     ends = {"source_id": str(source), "target_id": str(target), "type": type}
     said = _provenance_from_json(parse_json_column(provenance))
     values = {"attributes": parse_json_column(attributes), "provenance": said, "standing": standing}
     times = {"created_at": to_utc(created_at), "updated_at": to_utc(updated_at)}
-    return build_unchecked(Relationship, **ends, **values, **times)
+    return build_unchecked(models.Relationship, **ends, **values, **times)
 
 
-def _provenance_from_json(data: Mapping[str, Json]) -> Provenance:
+def _provenance_from_json(data: Mapping[str, Json]) -> models.Provenance:
     if not data:
-        return Provenance()
-    return build_unchecked(Provenance, **{**data, "timestamp": to_utc(data["timestamp"])})
+        return models.Provenance()
+    return build_unchecked(models.Provenance, **{**data, "timestamp": to_utc(data["timestamp"])})
 
 
 def build_unchecked(kind: type[Built], **values: Any) -> Built:
@@ -234,7 +225,7 @@ def build_unchecked(kind: type[Built], **values: Any) -> Built:
     return instance
 
 
-def provenance_text(provenance: Provenance) -> str:
+def provenance_text(provenance: models.Provenance) -> str:
     """Serialize a provenance as JSON."""
     at = provenance.timestamp and provenance.timestamp.isoformat()
     return json_text({**vars(provenance), "timestamp": at}, "a provenance")
@@ -245,10 +236,10 @@ def attributes_text(attributes: Mapping[str, Json]) -> str:
     return jsonb_text(json_text(dict(attributes), "the attributes"))
 
 
-def support_from_row(row: WorldRow) -> tuple[Provenance, RelationshipStanding]:
+def support_from_row(row: WorldRow) -> tuple[models.Provenance, models.RelationshipStanding]:
     """Convert a row to the statement of one session on a relationship, and its standing."""
     _, _, _, session, said_at, confidence, source, confirmed, standing = row
-    return Provenance(session, to_utc(said_at), confidence, source, bool(confirmed)), standing
+    return models.Provenance(session, to_utc(said_at), confidence, source, bool(confirmed)), standing
 
 
 def row_key(row: WorldRow) -> tuple[str, str, str]:

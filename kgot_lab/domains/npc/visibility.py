@@ -139,7 +139,7 @@ class CharacterView(EntityReads):
         seen, id = self._visible_world(), check_id(entity_id)
         _visible_entity(seen, id)
         steps = steps_over(seen.relationships, check_types(types), direction)
-        depths = nodes_within(id, check_depth(depth, "depth"), lambda each: (to for _, to in steps([each])))
+        depths = nodes_within(id, check_depth(depth, "depth"), lambda ids: (to for _, to in steps(ids)))
         reached_neighbours = [Neighbour(e, depths[e.id]) for e in seen.entities if depths.get(e.id)]
         return tuple(sorted(reached_neighbours, key=lambda neighbour: neighbour.depth))
 

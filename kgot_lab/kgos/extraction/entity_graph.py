@@ -12,21 +12,13 @@ from kgot_lab.analogy.linguistic import THING, parse_relations
 from kgot_lab.errors import NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import latest_sentence
-from kgot_lab.loop.modes.paths.mentions import (
-    DOCUMENT,
-    ENTITY,
-    SENTENCE,
-    mention_facts,
-    new_sentences,
-    passage_title,
-    typed_nodes,
-)
+from kgot_lab.loop.modes.paths import mentions
 from kgot_lab.retrieval.entities import EntityFinder, has_caseless, split_row
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.function_words import detect_language, function_words
 from kgot_lab.types import Document, Edge, Json, Node
 
-SCAFFOLD = (DOCUMENT, SENTENCE)  # the labels of nodes that are not entities
+SCAFFOLD = (mentions.DOCUMENT, mentions.SENTENCE)  # the labels of nodes that are not entities
 TOGETHER = "together"  # the relation of two names in a sentence that is not parsed
 _MAX_WORDS_BETWEEN = 5
 _SIGN = re.compile(r"[^\w\s'’-]|\d{5,}")
@@ -38,18 +30,18 @@ def entity_graph(documents: Iterable[Document]) -> PropertyGraph:
     See `with_relations`. An entity that was spelled in several ways has the other spellings as `aliases`.
     """
     documents = list(documents)
-    sentences = new_sentences(documents, None)
-    titles = list(dict.fromkeys(map(passage_title, documents)))
+    sentences = mentions.new_sentences(documents, None)
+    titles = list(dict.fromkeys(map(mentions.passage_title, documents)))
     finder = EntityFinder((sentence.text for sentence in sentences), titles)
-    facts = mention_facts(sentences, titles, finder=finder)
+    facts = mentions.mention_facts(sentences, titles, finder=finder)
     edges = [Edge(t.subject, t.relation, t.object, properties) for t, properties in facts]
-    return with_relations(PropertyGraph.of(typed_nodes(facts, titles, finder.aliases), edges))
+    return with_relations(PropertyGraph.of(mentions.typed_nodes(facts, titles, finder.aliases), edges))
 
 
 def is_entity_graph(graph: PropertyGraph) -> bool:
     """Return whether a graph has sentences that mention entities."""
     labels = {label for labels in graph.node_labels for label in labels}
-    return {SENTENCE, ENTITY} <= labels
+    return {mentions.SENTENCE, mentions.ENTITY} <= labels
 
 
 def with_relations(graph: PropertyGraph) -> PropertyGraph:
@@ -60,7 +52,7 @@ def with_relations(graph: PropertyGraph) -> PropertyGraph:
     organisations and dates. In other sentences the words between two names are the relation, or `together` if
     those are too many. Each edge has the sentence. A graph whose entities have kinds is returned as it is.
     """
-    if any(ENTITY in labels[1:] for labels in graph.node_labels):
+    if any(mentions.ENTITY in labels[1:] for labels in graph.node_labels):
         return graph
     texts, mentioned, sources = _sentences_of(graph)
     spelled = _spellings(graph)
@@ -108,7 +100,7 @@ def with_relations(graph: PropertyGraph) -> PropertyGraph:
     nodes = {node.id: _with_kind(node, kinds, properties[node.id]) for node in graph.nodes}
     new_edges = {edge.identity: edge for edge in graph.edges}
     for thing, places in things.items():
-        nodes.setdefault(thing, Node(thing, (THING, ENTITY)))
+        nodes.setdefault(thing, Node(thing, (THING, mentions.ENTITY)))
         for place in places:
             about = {"source": sources[place], "sentence": texts[place]}
             edge = Edge(place, MENTIONS_NAME, thing, about)
@@ -169,7 +161,7 @@ def _relations_between(text: str, names: Sequence[str]) -> Iterator[tuple[str, s
 def _with_kind(node: Node, kinds: Mapping[str, Counter[str]], properties: Mapping[str, Json]) -> Node:
     """Return an entity with its most frequent kind as first label, and what rows of tables state of it."""
     counts = kinds.get(node.id)
-    if node.labels != (ENTITY,) or not (counts or properties):
+    if node.labels != (mentions.ENTITY,) or not (counts or properties):
         return replace(node, properties={**properties, **node.properties})
-    labels = (counts.most_common(1)[0][0], ENTITY) if counts else node.labels
+    labels = (counts.most_common(1)[0][0], mentions.ENTITY) if counts else node.labels
     return Node(node.id, labels, {**properties, **node.properties})

@@ -107,9 +107,8 @@ class _ScriptReader:
             if clause is None:
                 self._add_reference(self.path, "exports", f"{target}#*", node, "*")
         elif node.type == "export_statement" and (clause := _child(node, "export_clause")) is not None:
-            for (
-                child
-            ) in clause.named_children:  # export {a as b}: a name of this file, or one that was imported
+            # export {a as b}: a name of this file, or one that was imported
+            for child in clause.named_children:
                 name = _name(child)
                 target = scope.names.get(name, f"{self.path}#{name}")
                 self._add_reference(self.path, "exports", target, node, _text(_field(child, "alias")) or name)

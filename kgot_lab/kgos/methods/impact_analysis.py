@@ -231,9 +231,8 @@ def _best_positions(children: Ints, values: Reals, rank: StepIndices) -> StepInd
     np.minimum.at(lowest, children[positions], rank[positions])
     positions = positions[rank[positions] == lowest[children[positions]]]
     found = np.full(size, -1, np.int64)
-    found[children[positions]] = (
-        positions  # parallel edges of one type may still tie, and any of them will do
-    )
+    # parallel edges of one type may still tie, and any of them will do
+    found[children[positions]] = positions
     return found[found >= 0]
 
 

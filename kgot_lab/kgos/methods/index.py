@@ -434,9 +434,8 @@ class GraphIndex(NodeTexts):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
                 edge = self.edge(row)
                 edge_text = f"{edge.source!r} --[{edge.type}]--> {edge.target!r}"
-                raise BadInput(
-                    f"the {name} of the edge {edge_text} is {value!r}; it must be a number above 0: mend it, or say weight=None"
-                )
+                problem = f"the {name} of the edge {edge_text} is {value!r}"
+                raise BadInput(f"{problem}; it must be a number above 0: mend it, or say weight=None")
             values[row] = value
         return values
 

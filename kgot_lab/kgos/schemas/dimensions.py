@@ -250,9 +250,8 @@ def _parse_bounds(name: str, bounds: object) -> Bounds:
         elif bounds and set(bounds) <= _RANGE_KEYS:
             low, high = bounds.get("min"), bounds.get("max")
         else:
-            raise BadInput(
-                f"the bounds of {name!r} are {{'min': …, 'max': …}} or {{'exact': …}}, not {dict(bounds)!r}"
-            )
+            problem = f"the bounds of {name!r} are {{'min': …, 'max'"
+            raise BadInput(f"{problem}: …}} or {{'exact': …}}, not {dict(bounds)!r}")
     elif isinstance(bounds, tuple | list) and len(bounds) == 2:
         low, high = bounds
     else:

@@ -321,9 +321,8 @@ _TABLE = """
     11 | error | nodes | nothing feeds into itself through others | take the edge out that is wrong
     12 | info | nodes | what has a limitation has a workaround, or says that there is none | \
 add an edge has_workaround, or the property no_workaround: true"""
-_RULE_FUNCTIONS: Mapping[
-    int, tuple[FindRows, DescribeRow]
-] = {  # what breaks a rule, and a description of one violation
+# what breaks a rule, and a description of one violation
+_RULE_FUNCTIONS: Mapping[int, tuple[FindRows, DescribeRow]] = {
     1: (nodes_without_name, _describe_name),
     2: (nodes_without_type, _describe_labels),
     4: (self_loops, _constant_reason("it joins a node with itself")),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from kgot_lab.memory import tables as sql
+from kgot_lab.memory.claims import justification
 from kgot_lab.memory.claims.claim import (
     Cardinality,
     CardinalitySuggestion,
@@ -21,21 +22,6 @@ from kgot_lab.memory.claims.claim import (
     to_micros,
     triple_key,
     utc_now,
-)
-from kgot_lab.memory.claims.justification import (
-    NOW,
-    ActiveClaim,
-    Aliases,
-    HeldFacts,
-    answer_stretches,
-    claims_deciding,
-    combined_confidence,
-    fact_ids,
-    held_facts,
-    read_active_claims,
-    read_aliases,
-    sole_sources,
-    validity_bounds,
 )
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.types import Triple
@@ -52,7 +38,7 @@ class Beliefs:
     def __init__(
         self,
         storage: ClaimStorage,
-        known: int = NOW,
+        known: int = justification.NOW,
         valid: int | None = None,
         *,
         now: Callable[[], datetime] = utc_now,
@@ -117,13 +103,16 @@ class Beliefs:
                 rows = self.storage.rows(sql.LEARNT_AT, {"known": self._known})
             else:
                 wanted = {names.canonical_fact(check_triple(fact, "a fact")) for fact in facts}
-                values = {"known": self._known, "facts": fact_ids(wanted, names)}
+                values = {"known": self._known, "facts": justification.fact_ids(wanted, names)}
                 rows = self.storage.rows(sql.LEARNT_AT_BY_FACT, values)
             for *fact, at in rows:
                 learnt.setdefault(names.canonical_fact(Triple(*fact)), at)
             held = self._held_facts(wanted)
         selected = held if wanted is None else wanted & held.keys()
-        dated = [(learnt[fact], triple_key(fact), combined_confidence(held[fact])) for fact in selected]
+        dated = [
+            (learnt[fact], triple_key(fact), justification.combined_confidence(held[fact]))
+            for fact in selected
+        ]
         return tuple(Triple(*key, sure, created_at=from_micros(at)) for at, key, sure in sorted(dated))
 
     def holds(self, fact: Triple) -> bool:
@@ -135,7 +124,7 @@ class Beliefs:
 
         See `combined_confidence`.
         """
-        return combined_confidence(self._active_claims_of(fact))
+        return justification.combined_confidence(self._active_claims_of(fact))
 
     def supports_of(self, fact: Triple) -> tuple[Claim, ...]:
         """Return the claims that support a fact, as they were learnt.
@@ -155,7 +144,7 @@ class Beliefs:
         """
         with self.storage.reading():
             fact = self.canonical_fact(fact)
-            return sole_sources(fact, self._deciding_claims([fact]), self._valid)
+            return justification.sole_sources(fact, self._deciding_claims([fact]), self._valid)
 
     def claims_of(self, facts: Iterable[Triple]) -> dict[Triple, tuple[Claim, ...]]:
         """Return the claims that support each fact, as in `supports_of`.
@@ -214,7 +203,9 @@ class Beliefs:
                 Period(
                     facts, from_micros_or_none(since), from_micros_or_none(until), single and len(facts) > 1
                 )
-                for facts, since, until in answer_stretches(claims, frozenset(all_facts), single=single)
+                for facts, since, until in justification.answer_stretches(
+                    claims, frozenset(all_facts), single=single
+                )
             )
 
     def turning_points(self, facts: Iterable[Triple] | None = None) -> tuple[datetime, ...]:
@@ -224,7 +215,7 @@ class Beliefs:
         are used.
         """
         with self.storage.reading():
-            return tuple(map(from_micros, validity_bounds(self._deciding_claims(facts))))
+            return tuple(map(from_micros, justification.validity_bounds(self._deciding_claims(facts))))
 
     def cardinality(self, relation: str) -> Cardinality:
         """Return the declared cardinality of a relation: how many objects a subject has at one time.
@@ -266,25 +257,25 @@ class Beliefs:
             ids = {fact: sorted((each.id, each.confidence) for each in some) for fact, some in held.items()}
             return digest(sorted([*triple_key(fact), some] for fact, some in ids.items()))
 
-    def _active_claims_of(self, fact: Triple) -> tuple[ActiveClaim, ...]:
+    def _active_claims_of(self, fact: Triple) -> tuple[justification.ActiveClaim, ...]:
         with self.storage.reading():
             fact = self.canonical_fact(fact)
             return tuple(self._held_facts([fact]).get(fact, ()))
 
-    def _held_facts(self, facts: Iterable[Triple] | None = None) -> HeldFacts:
+    def _held_facts(self, facts: Iterable[Triple] | None = None) -> justification.HeldFacts:
         """Return everything that holds, or what holds of some facts and of all that they are derived from."""
         with self.storage.reading():
-            return held_facts(self._deciding_claims(facts), self._valid)
+            return justification.held_facts(self._deciding_claims(facts), self._valid)
 
-    def _deciding_claims(self, facts: Iterable[Triple] | None) -> list[ActiveClaim]:
+    def _deciding_claims(self, facts: Iterable[Triple] | None) -> list[justification.ActiveClaim]:
         """Return the claims in force, or those of them that decide whether some facts hold."""
         if facts is None:
-            return read_active_claims(self.storage, self.names(), self._known)
-        return claims_deciding(self.storage, self.names(), facts, self._known)
+            return justification.read_active_claims(self.storage, self.names(), self._known)
+        return justification.claims_deciding(self.storage, self.names(), facts, self._known)
 
-    def names(self) -> Aliases:
+    def names(self) -> justification.Aliases:
         """Return the canonical form of each name, as names were merged at the time."""
-        return read_aliases(self.storage, self._known)
+        return justification.read_aliases(self.storage, self._known)
 
 
 def period_at(time: datetime, changes: Iterable[Period]) -> Period:

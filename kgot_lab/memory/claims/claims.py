@@ -12,7 +12,9 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph.validation import Vocabulary
+from kgot_lab.io.processes import Closing
 from kgot_lab.memory import tables as sql
+from kgot_lab.memory.claims import transactions
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
 from kgot_lab.memory.claims.claim import (
     Cardinality,
@@ -35,23 +37,13 @@ from kgot_lab.memory.claims.claim import (
 )
 from kgot_lab.memory.claims.justification import fact_ids
 from kgot_lab.memory.claims.lookup import propose_merges
-from kgot_lab.memory.claims.transactions import (
-    ClaimChange,
-    erase_claims,
-    open_change,
-    open_versions,
-    record_effect,
-    undo_change,
-    write_claim,
-    write_fact,
-)
 from kgot_lab.memory.postgres_tables import CLAIMS_NAMESPACE, PostgresClaims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims, open_at
 from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.types import Triple
 
 
-class Claims(Beliefs):
+class Claims(Beliefs, Closing):
     """Facts with the claims that support them.
 
     As Beliefs, it is what is known now and valid at any time. Claims with a confidence of at least
@@ -64,12 +56,6 @@ class Claims(Beliefs):
     ) -> None:
         super().__init__(storage, now=now)
         self.accept_from = check_probability(accept_from, "accept_from")
-
-    def __enter__(self) -> Claims:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the storage."""
@@ -92,28 +78,30 @@ class Claims(Beliefs):
             require(claim, Claim, "what is learnt is a Claim")
             distinct.setdefault(claim.id, claim)
         counts = {"new": 0, "known": 0, "back": 0, "queued": 0, "left": 0}
-        with open_change(self.storage, "learn", by, self.now) as change:
+        with transactions.open_change(self.storage, "learn", by, self.now) as change:
             retracted = frozenset() if back else self.retracted_sources()
             for claim in distinct.values():
-                if not back and (claim.source in retracted or open_versions(self.storage, "drop", claim.id)):
+                if not back and (
+                    claim.source in retracted or transactions.open_versions(self.storage, "drop", claim.id)
+                ):
                     counts["left"] += 1
                 else:
                     self._learn_claim(claim, change, counts)
             return Learnt(change.number, **counts)
 
-    def _learn_claim(self, claim: Claim, change: ClaimChange, counts: dict[str, int]) -> None:
+    def _learn_claim(self, claim: Claim, change: transactions.ClaimChange, counts: dict[str, int]) -> None:
         if not self.storage.rows(sql.CLAIM_EXISTS, {"claim": claim.id}):
-            write_claim(self.storage, claim)
+            transactions.write_claim(self.storage, claim)
             counts["new"] += 1
-        elif open_versions(self.storage, "drop", claim.id):
+        elif transactions.open_versions(self.storage, "drop", claim.id):
             change.close("drop", claim.id)
             counts["back"] += 1
-        elif open_versions(self.storage, "standing", claim.id):
+        elif transactions.open_versions(self.storage, "standing", claim.id):
             counts["known"] += 1
             return
         else:
             counts["back"] += 1
-        if not open_versions(self.storage, "standing", claim.id):
+        if not transactions.open_versions(self.storage, "standing", claim.id):
             standing = "taken" if claim.confidence >= self.accept_from else "queued"
             counts["queued"] += standing == "queued"
             change.open("standing", claim.id, standing, claim.confidence)
@@ -132,7 +120,7 @@ class Claims(Beliefs):
             values = {"answer": answer, "text": text, "at": to_micros(self.now(), "now")}
             self.storage.rows(sql.NEW_ANSWER, values)
             for id, fact in facts_by_id.items():
-                write_fact(self.storage, fact)
+                transactions.write_fact(self.storage, fact)
                 self.storage.rows(sql.NEW_ANSWER_FACT, {"answer": answer, "fact": id})
 
     # --- retracting, undoing, erasing ---
@@ -163,11 +151,11 @@ class Claims(Beliefs):
     def _retract(
         self, what: str, statement: str, parameters: Callable[[], dict[str, str | list[str]]], by: str
     ) -> ChangeEffect:
-        with open_change(self.storage, f"retract {what}", by, self.now) as change:
+        with transactions.open_change(self.storage, f"retract {what}", by, self.now) as change:
             claims = [claim for (claim,) in self.storage.rows(statement, parameters())]
-            with record_effect(self.storage, change, claims) as effect:
+            with transactions.record_effect(self.storage, change, claims) as effect:
                 for claim in claims:
-                    if what not in open_versions(self.storage, "drop", claim):
+                    if what not in transactions.open_versions(self.storage, "drop", claim):
                         change.open("drop", claim, what)
             return effect.report
 
@@ -177,7 +165,7 @@ class Claims(Beliefs):
         The report contains what holds again, and what was erased or changed since. Raises BadInput if there
         is no such change, if it is undone, or if later ones changed all of it.
         """
-        return undo_change(self, change, by)
+        return transactions.undo_change(self, change, by)
 
     def erase_fact(self, fact: Triple, *, by: str = "") -> ErasureCounts:
         """Erase a fact from every file, with its claims, what was derived from it alone, and answers that
@@ -189,12 +177,14 @@ class Claims(Beliefs):
         are removed when the file is opened the next time.
         """
         fact = check_triple(fact, "a fact")
-        return erase_claims(self, sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by, fact)
+        return transactions.erase_claims(
+            self, sql.CLAIMS_OF_FACTS, lambda: {"facts": self._fact_ids(fact)}, by, fact
+        )
 
     def erase_source(self, source: str, *, by: str = "") -> ErasureCounts:
         """Erase every claim of a source, and the facts that no other source claims, as `erase_fact` does."""
         source = check_text(source, "a source")
-        return erase_claims(self, sql.CLAIMS_FROM_SOURCE, lambda: {"source": source}, by)
+        return transactions.erase_claims(self, sql.CLAIMS_FROM_SOURCE, lambda: {"source": source}, by)
 
     # --- cardinalities and names ---
 
@@ -206,8 +196,8 @@ class Claims(Beliefs):
         relation = check_text(relation, "a relation")
         if cardinality not in ("single", "many"):
             raise BadInput(f'a relation is "single" or "many", not {short_repr(cardinality)}')
-        with open_change(self.storage, "declare", by, self.now) as change:
-            if cardinality not in open_versions(self.storage, "declared", relation):
+        with transactions.open_change(self.storage, "declare", by, self.now) as change:
+            if cardinality not in transactions.open_versions(self.storage, "declared", relation):
                 change.replace("declared", relation, cardinality)
             return change.number
 
@@ -230,7 +220,7 @@ class Claims(Beliefs):
         Every fact keeps the name it was learnt with. Raises BadInput for a cycle.
         """
         kept, other = check_text(kept, "a name"), check_text(other, "a name")
-        with open_change(self.storage, "merge", by, self.now) as change:
+        with transactions.open_change(self.storage, "merge", by, self.now) as change:
             names = self.names()
             if other in names.merges:
                 target = short_repr(names.merges[other])
@@ -246,7 +236,7 @@ class Claims(Beliefs):
         Raises BadInput if the name is not merged.
         """
         other = check_text(other, "a name")
-        with open_change(self.storage, "unmerge", by, self.now) as change:
+        with transactions.open_change(self.storage, "unmerge", by, self.now) as change:
             if other not in self.names().merges:
                 raise BadInput(f"{short_repr(other)} is merged into no other name")
             return change.close("merged", other)

@@ -21,20 +21,13 @@ from kgot_lab.sandbox.cypher.mapping import (
     to_stored_edge,
     to_stored_node,
 )
+from kgot_lab.stores.cypher import dump
 from kgot_lab.stores.cypher.connection import (
     BoltLink,
     RunQuery,
     StatementTimeout,
     WriteConflict,
     server_message,
-)
-from kgot_lab.stores.cypher.dump import (
-    MARK_NODES,
-    BoltRow,
-    StoredNode,
-    node_ids,
-    require_valid_names,
-    temporal_as_text,
 )
 from kgot_lab.types import Diff, Edge, Node
 
@@ -89,7 +82,7 @@ class DiffApplication:
 
         Raises BadInput if it does not fit.
         """
-        require_valid_names(diff.written_nodes, diff.written_edges)
+        dump.require_valid_names(diff.written_nodes, diff.written_edges)
         self._check(diff)
         self._remove(diff)
         self._add_nodes(diff.added_nodes)
@@ -109,7 +102,7 @@ class DiffApplication:
         located = [id for id in dict.fromkeys(chain(nodes, ends)) if id in self._element_ids]
         for rows in _batches([self._element_ids[id] for id in located]):
             for id, labels, stored in self._run_query(_NODES, {"rows": rows}):
-                properties = node_properties(temporal_as_text(stored))
+                properties = node_properties(dump.temporal_as_text(stored))
                 known.nodes[id] = Node(id, tuple(ordered_labels(labels, stored)), properties)
                 known.incident[id] = {}
         old = [identity for identity in edges if identity[0] not in new and identity[2] not in new]
@@ -125,7 +118,7 @@ class DiffApplication:
 
     def _record_edge(self, known: MutableGraph, row: list[Any]) -> None:
         source, type, target, stored, element_id = row
-        edge = Edge(source, type, target, edge_properties(temporal_as_text(stored)), own_key(stored))
+        edge = Edge(source, type, target, edge_properties(dump.temporal_as_text(stored)), own_key(stored))
         self._edge_element_ids[edge.identity] = element_id
         known.edges[edge.identity] = edge
         for end in (source, target):
@@ -307,24 +300,24 @@ def read_additions(run_query: RunQuery, counters: SummaryCounters) -> tuple[Diff
         return Diff(), {}
     _require(not (counters.nodes_deleted or counters.relationships_deleted or counters.labels_removed))
     created = run_query(_NEW_NODES, {}) if counters.nodes_created else []
-    rows = [BoltRow(element_id, labels, stored, []) for element_id, labels, stored in created]
+    rows = [dump.BoltRow(element_id, labels, stored, []) for element_id, labels, stored in created]
     edges = [_NewEdge(*row) for row in run_query(_NEW_EDGES, {})] if counters.relationships_created else []
     _require((counters.nodes_created, counters.relationships_created) == (len(rows), len(edges)))
     _require(counters.labels_added == sum(len(row.labels) for row in rows))
     set_values = sum(len(row.properties) for row in rows) + sum(len(edge.properties) for edge in edges)
     _require(counters.properties_set == set_values)
-    ids = node_ids(rows, {})
+    ids = dump.node_ids(rows, {})
     _require(len(set(ids.values())) == len(ids))
     sources = {edge.source: edge.source_id for edge in edges}
     ends = sources | {edge.target: edge.target_id for edge in edges} | ids
     _mark_nodes(run_query, ids)
-    nodes = [StoredNode(ids[r.element_id], r.element_id, r.labels, r.properties).to_node() for r in rows]
+    nodes = [dump.StoredNode(ids[r.element_id], r.element_id, r.labels, r.properties).to_node() for r in rows]
     new_edges = [
         Edge(
             ends[edge.source],
             edge.type,
             ends[edge.target],
-            edge_properties(temporal_as_text(edge.properties)),
+            edge_properties(dump.temporal_as_text(edge.properties)),
         )
         for edge in edges
     ]
@@ -337,7 +330,7 @@ def _mark_nodes(run_query: RunQuery, ids: dict[str, str]) -> None:
     """Assign ids to new nodes, which no other node may have."""
     if ids:
         marks = [[element_id, {"id": id, "_kept": True}] for element_id, id in ids.items()]
-        run_query(MARK_NODES, {"rows": marks})
+        run_query(dump.MARK_NODES, {"rows": marks})
         _require(run_query(_COUNT_BY_ID, {"ids": dict.fromkeys(ids.values(), True)}) == [[len(ids)]])
 
 

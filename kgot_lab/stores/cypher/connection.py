@@ -116,9 +116,8 @@ class BoltLink:
                 may_repeat = attempt < _MAX_TRIES - 1 or ".Transaction." in (error.code or "")
                 if not (error.is_retryable() and may_repeat):
                     raise
-        raise StoreUnavailable(
-            f"another writer of {self.name} was faster {_MAX_TRIES} times; nothing was changed, so try again later"
-        )
+        problem = f"another writer of {self.name} was faster {_MAX_TRIES} times"
+        raise StoreUnavailable(f"{problem}; nothing was changed, so try again later")
 
     def run_query(self, query: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
         """Run an internal read query and return its rows."""

@@ -20,7 +20,7 @@ from kgot_lab.stores.cypher.statements import (
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.statements import path_query
-from kgot_lab.types import Diff, Edge, Json, Node, Rows
+from kgot_lab.types import Edge, Json, Node
 
 # Values and names in Cypher notation.
 
@@ -213,21 +213,9 @@ class CypherEmbedded(EmbeddedStore):
     dialect = CYPHER
     language = "cypher"
 
-    def write(self, statement: str) -> Diff:
-        """Run a statement and store its changes.
-
-        Raises QueryFailed, changing nothing, if the statement is refused or fails.
-        """
-        refuse_unless_cypher_write(statement)
-        return super().write(statement)
-
-    def read(self, statement: str) -> Rows:
-        """Run a read statement and return its rows.
-
-        Raises QueryFailed if the statement is refused or fails.
-        """
-        refuse_unless_cypher_read(statement)
-        return super().read(statement)
+    def _check_statement(self, kind: str, statement: str) -> None:
+        refuse = refuse_unless_cypher_write if kind == "write" else refuse_unless_cypher_read
+        refuse(statement)
 
 
 __all__ = [

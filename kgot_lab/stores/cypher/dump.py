@@ -78,9 +78,8 @@ def _limit_records(result: Result) -> Iterator[Any]:
     for number, record in enumerate(result, start=1):
         size += len(str(record.values()))
         if number > _MAX_ROWS or size > MAX_CHARACTERS:
-            raise ResultTooLarge(
-                f"more than {_MAX_ROWS:,} rows or {MAX_CHARACTERS:,} characters; return less, for example with LIMIT"
-            )
+            problem = f"more than {_MAX_ROWS:,} rows or {MAX_CHARACTERS:,} characters"
+            raise ResultTooLarge(f"{problem}; return less, for example with LIMIT")
         yield record
 
 
@@ -169,13 +168,9 @@ def _temporal_text(value: Any) -> Any:
         return [_temporal_text(item) for item in value]
     if getattr(value, "nanosecond", 0) % 1000 == 0 and hasattr(value, "to_native"):
         value = value.to_native()
-    return (
-        value.isoformat()
-        if hasattr(value, "isoformat")
-        else value.iso_format()
-        if hasattr(value, "iso_format")
-        else str(value)
-    )
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return value.iso_format() if hasattr(value, "iso_format") else str(value)
 
 
 _ALL = (  # one row for each node: one for each edge would cost twice as much
@@ -345,9 +340,8 @@ def _merge_nodes(id: str, rows: Sequence[BoltRow], old_nodes: Mapping[str, Store
         if row.element_id not in old_nodes:
             stored = node_properties(temporal_as_text(row.properties))
             if name := conflicting_property(new_properties, stored):
-                raise RefusedValue(
-                    f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once"
-                )
+                problem = f"the statement makes the node {id!r} twice, with different values of {name!r}"
+                raise RefusedValue(f"{problem}; make it once")
             new_properties.update(stored)
     new = {label for row in rows if row.element_id not in old_nodes for label in row.labels}
     return Node(id, (*labels, *sorted(new - set(labels))), {**properties, **new_properties})

@@ -134,9 +134,8 @@ class _ConfinementParser(PatternParser):
             if token.text == "(" and self.begins_path():
                 known = self.bound_variables
                 self.parse_path(reading=True)
-                self.bound_variables = (
-                    known  # variables of a pattern in an expression are out of scope after it
-                )
+                # variables of a pattern in an expression are out of scope after it
+                self.bound_variables = known
             else:
                 self.open_frame(Frame(BRACKETS[token.text]))
         elif token.text in BRACKETS.values():
@@ -277,6 +276,5 @@ class _ConfinementParser(PatternParser):
             if name and unicodedata.normalize("NFKC", name).lower() in OWN_PROPERTIES:
                 raise RefusedClause(f"{name} is a name of the store's own; use another one")
             if token.kind == "sign" and not token.text.isascii():
-                raise RefusedClause(
-                    f"the sign {token.text!r} stands outside of a text; put backticks around a name with odd signs"
-                )
+                problem = f"the sign {token.text!r} stands outside of a text"
+                raise RefusedClause(f"{problem}; put backticks around a name with odd signs")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -285,9 +285,8 @@ def _bracket_pairs(tokens: list[CypherToken]) -> dict[int, int]:
 # A node is found by its element id (its place), remembered since it was last seen. If another node or none
 # has that id now, or the node was never seen, all nodes are scanned once.
 
-_SCAN = (  # a map is looked up, a list would be searched for each node
-    "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"
-)
+# a map is looked up, a list would be searched for each node
+_SCAN = "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN n.id, elementId(n)"
 _MATCH_KNOWN = (
     "UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[1] AND n.id = row[0] AND n._run = $run "
 )
@@ -311,9 +310,8 @@ RETURN n.id, labels(n), properties(n) ORDER BY score DESC, size(name), name LIMI
 
 
 _ANY_PROPERTY = "any(key IN keys(x) WHERE NOT key IN ['id', '_run', '_kept', '_labels', '_key'] AND {test})"
-_HAS_VALUE = (  # IN takes lists and single values alike; a time is held as the text that rows show
-    "$value IN ([] + x[key]) OR (toStringOrNull(x[key]) = $text AND toFloatOrNull(x[key]) IS NULL AND toBooleanOrNull(x[key]) IS NULL)"
-)
+# IN takes lists and single values alike; a time is held as the text that rows show
+_HAS_VALUE = "$value IN ([] + x[key]) OR (toStringOrNull(x[key]) = $text AND toFloatOrNull(x[key]) IS NULL AND toBooleanOrNull(x[key]) IS NULL)"
 _ENCODED = "toStringOrNull(x[key]) STARTS WITH 'json:' AND toStringOrNull(x[key]) CONTAINS $piece"
 _HOLDS = (
     f"MATCH (x {{_run: $run}}) WHERE x.id = $value OR $value IN labels(x) OR {_ANY_PROPERTY.format(test=f'({_HAS_VALUE})')} RETURN 1 LIMIT 1",
@@ -370,6 +368,9 @@ class NodeLookup:
                 edges[id].append(Edge(*ends, edge_properties(temporal_as_text(stored)), own_key(stored)))
                 self.element_ids[other_id] = element_id
         return edges
+
+    def _edges_at(self, ids: list[str]) -> Iterator[Edge]:
+        return (edge for edges in self.incident_edges(ids).values() for edge in edges)
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
@@ -435,7 +436,7 @@ class NodeLookup:
 
     def path(self, source: str, target: str, max_edges: int) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `most` edges, or () if there is none."""
-        return shortest_path(source, target, max_edges, _BatchedNeighbours(self.incident_edges))
+        return shortest_path(source, target, max_edges, self._edges_at)
 
 
 def _sendable(value: Scalar) -> Scalar | None:
@@ -450,28 +451,6 @@ def _json_prefix(value: Scalar) -> str:
     """Return the text with which a value begins in JSON."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    return (
-        str(int(value))
-        if isinstance(value, int) or (math.isfinite(value) and value.is_integer() and abs(value) < 1e15)
-        else repr(value)
-    )
-
-
-class _BatchedNeighbours:
-    """The edges of a node, read together with those of all nodes that were found in the same step."""
-
-    def __init__(self, incident: Callable[[list[str]], dict[str, list[Edge]]]):
-        self._incident = incident
-        self._edges: dict[str, list[Edge]] = {}
-        self._together: dict[str, list[str]] = {}
-
-    def __call__(self, id: str) -> list[Edge]:
-        if id not in self._edges:
-            ids = self._together.get(id, [id])
-            self._edges |= {node_id: [] for node_id in ids} | self._incident(ids)
-            ends = dict.fromkeys(
-                end for node_id in ids for edge in self._edges[node_id] for end in (edge.source, edge.target)
-            )
-            found = [end for end in ends if end not in self._edges and end not in self._together]
-            self._together |= dict.fromkeys(found, found)
-        return self._edges[id]
+    if isinstance(value, int) or (math.isfinite(value) and value.is_integer() and abs(value) < 1e15):
+        return str(int(value))
+    return repr(value)

@@ -6,41 +6,22 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import validate_diff
+from kgot_lab.io.processes import Closing
 from kgot_lab.sandbox import Calculator
 from kgot_lab.sandbox.worker.values import RefusedValue
-from kgot_lab.stores.cypher.apply import (
-    DiffApplication,
-    LockedTransaction,
-    NotOnlyAdditions,
-    WriteLock,
-    has_reliable_counters,
-    read_additions,
-)
+from kgot_lab.stores.cypher import apply as cypher_apply
+from kgot_lab.stores.cypher import dump
 from kgot_lab.stores.cypher.connection import GRACE_SECONDS, BoltLink, RunQuery
 from kgot_lab.stores.cypher.dialect import (
     CYPHER,
     cypher_literal,
     refuse_unless_cypher_read,
     refuse_unless_cypher_write,
-)
-from kgot_lab.stores.cypher.dump import (
-    BoltRow,
-    Dump,
-    DuplicateId,
-    ForeignElement,
-    ResultTooLarge,
-    assign_ids,
-    bolt_rows,
-    dump_difference,
-    merged_difference,
-    read_dump,
-    read_rows,
-    require_valid_names,
 )
 from kgot_lab.stores.cypher.namespaces import (
     ConfinedStatement,
@@ -63,12 +44,11 @@ _COUNT_LEAVING_EDGES = "MATCH (n {_run: $run})-[r]-(m) WHERE m._run IS NULL OR m
 _MATCH_UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # written by stores of earlier versions
 _COUNT_NODES = "MATCH (n {_run: $run}) RETURN count(n)"
 _COUNT_EDGES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
-TRANSACTION_ALLOWANCE = (
-    600.0  # seconds that a statement's transaction may last, so that its changes can be read
-)
+# seconds that a statement's transaction may last, so that its changes can be read
+TRANSACTION_ALLOWANCE = 600.0
 
 
-class CypherServer:
+class CypherServer(Closing):
     """A graph in a namespace of a Bolt server's database.
 
     `kgot_lab.sandbox.cypher.mapping` defines how it is stored. Each of its nodes and edges is marked with the
@@ -104,7 +84,7 @@ class CypherServer:
         self._has_counters: bool | None = None
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
-        self._write_lock = WriteLock(self._link, namespace)
+        self._write_lock = cypher_apply.WriteLock(self._link, namespace)
         self._lookup = NodeLookup(self._query)
         self._lost_statements = LostStatements()
         try:
@@ -119,12 +99,6 @@ class CypherServer:
         except StoreUnavailable:
             counts = "not reachable"
         return f"<CypherServer {self._link.name}, namespace {self.namespace!r}: {counts}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # --- statements ---
 
@@ -142,7 +116,7 @@ class CypherServer:
             try:
                 try:
                     diff, element_ids = self._link.retry(partial(self._write_additions, statement, sent))
-                except NotOnlyAdditions:
+                except cypher_apply.NotOnlyAdditions:
                     diff, element_ids = self._link.retry(partial(self._write_compared, statement, sent))
             except (RefusedValue, BadInput) as refusal:
                 raise QueryFailed(statement, str(refusal)) from None
@@ -152,39 +126,39 @@ class CypherServer:
     def _write_additions(self, statement: str, sent: ConfinedStatement) -> tuple[Diff, dict[str, str]]:
         if self._has_counters is None:
             with self._link.write_transaction() as transaction:
-                self._has_counters = has_reliable_counters(transaction)
+                self._has_counters = cypher_apply.has_reliable_counters(transaction)
                 transaction.rollback()
         if not self._has_counters:
-            raise NotOnlyAdditions
+            raise cypher_apply.NotOnlyAdditions
         with self._write_lock.acquire(self._seconds + TRANSACTION_ALLOWANCE) as (transaction, _):
             self._require_no_leaving_edges(transaction, statement, sent)
             with self._link.time_limit(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
-            diff, element_ids = read_additions(self._transaction_query(transaction), counters)
+            diff, element_ids = cypher_apply.read_additions(self._transaction_query(transaction), counters)
             _finish_write(transaction, statement, diff)
         return diff, element_ids
 
     def _write_compared(self, statement: str, sent: ConfinedStatement) -> tuple[Diff, dict[str, str]]:
         with self._write_lock.acquire(self._seconds + TRANSACTION_ALLOWANCE) as locked:
             transaction = locked.transaction
-            before = read_dump(self._transaction_query(transaction))
+            before = dump.read_dump(self._transaction_query(transaction))
             self._require_no_leaving_edges(transaction, statement, sent)
             with self._link.time_limit(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
-            rows = read_rows(self._transaction_query(transaction))
+            rows = dump.read_rows(self._transaction_query(transaction))
             if self._has_counters and not _counters_match(counters, before, rows):
                 problem = "it made or removed what is not in this graph"
                 raise QueryFailed(statement, f"{problem}, perhaps a node for a variable that is null")
             try:
-                after = assign_ids(self._transaction_query(transaction), rows, before, self.namespace)
-            except DuplicateId:
+                after = dump.assign_ids(self._transaction_query(transaction), rows, before, self.namespace)
+            except dump.DuplicateId:
                 transaction.rollback()
             else:
-                diff = dump_difference(before, after)
+                diff = dump.dump_difference(before, after)
                 _finish_write(transaction, statement, diff)
                 self._lookup.element_ids.clear()
                 return diff, (after if diff else before).element_ids()
-        diff = merged_difference(rows, before)
+        diff = dump.merged_difference(rows, before)
         _require_storable(statement, diff)
         application, element_ids = self._apply_diff(diff, locked)
         self._lookup.update_element_ids(application.moved_ids, {})
@@ -205,8 +179,8 @@ class CypherServer:
             try:
                 self._require_no_leaving_edges(transaction, statement, sent)
                 with self._link.time_limit(self._seconds + GRACE_SECONDS, statement):
-                    return tuple(bolt_rows(transaction, sent.text, self.namespace))
-            except (ResultTooLarge, ForeignElement) as error:
+                    return tuple(dump.bolt_rows(transaction, sent.text, self.namespace))
+            except (dump.ResultTooLarge, dump.ForeignElement) as error:
                 raise QueryFailed(statement, str(error)) from None
 
     def compute(self, code: str, *, seconds: float | None = None) -> str:
@@ -225,7 +199,7 @@ class CypherServer:
         from kgot_lab.graph import PropertyGraph
 
         with self._internal_errors():
-            current = read_dump(self._query)
+            current = dump.read_dump(self._query)
         self._lookup.element_ids = current.element_ids()
         edges = (stored.to_edge() for stored in current.edges.values())
         return PropertyGraph.of((stored.to_node() for stored in current.nodes.values()), edges)
@@ -241,8 +215,8 @@ class CypherServer:
         self._lookup.update_element_ids(application.moved_ids, element_ids)
 
     def _apply_diff(
-        self, diff: Diff, since: LockedTransaction | None = None
-    ) -> tuple[DiffApplication, dict[str, str]]:
+        self, diff: Diff, since: cypher_apply.LockedTransaction | None = None
+    ) -> tuple[cypher_apply.DiffApplication, dict[str, str]]:
         """Apply a diff.
 
         Raises WriteConflict if another writer committed since the transaction in which the diff was found and
@@ -252,7 +226,7 @@ class CypherServer:
             if since is not None:
                 self._write_lock.require_unwritten(since)
             run_query = self._transaction_query(transaction)
-            application = DiffApplication(
+            application = cypher_apply.DiffApplication(
                 run_query, self._link.run_query, partial(self._lookup.locate, run_query), self.namespace
             )
             return application, application.run(diff)
@@ -376,10 +350,8 @@ class CypherServer:
 
         It could by an edge that other programs created.
         """
-        if (
-            sent.has_variable_length_path
-            and self._transaction_query(transaction)(_COUNT_LEAVING_EDGES, {})[0][0]
-        ):
+        count = self._transaction_query(transaction)
+        if sent.has_variable_length_path and count(_COUNT_LEAVING_EDGES, {})[0][0]:
             problem = "somebody connected this graph with others"
             raise QueryFailed(statement, f"{problem}, so that no path of any length can be followed")
 
@@ -412,7 +384,7 @@ def _create_link(uri: str, user: str = "neo4j", password: str = "", database: st
     return BoltLink(uri, user, password, database)
 
 
-def _counters_match(counters: SummaryCounters, before: Dump, rows: Sequence[BoltRow]) -> bool:
+def _counters_match(counters: SummaryCounters, before: dump.Dump, rows: Sequence[dump.BoltRow]) -> bool:
     """Return whether the namespace grew by as many nodes and edges as the server created.
 
     If not, the statement created some elsewhere.
@@ -437,7 +409,7 @@ def _require_storable(statement: str, diff: Diff) -> None:
     """Raise QueryFailed if a statement created an element that is not valid in a graph of this package."""
     nodes, edges = diff.written_nodes, diff.written_edges
     try:
-        require_valid_names(nodes, edges)
+        dump.require_valid_names(nodes, edges)
         properties = [[dict(element.properties) for element in elements] for elements in (nodes, edges)]
         json.dumps(properties, allow_nan=False)
     except BadInput as error:

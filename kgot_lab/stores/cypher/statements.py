@@ -12,19 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kgot_lab.errors import QueryFailed
+from kgot_lab.stores import statements
 from kgot_lab.stores.protocol import StatementConstants
-from kgot_lab.stores.statements import (
-    CLOSE,
-    LITERAL,
-    OPEN,
-    NestingMark,
-    TooLarge,
-    blank_quoted,
-    require_length,
-    require_part_count,
-    require_shallow,
-    require_statement,
-)
 
 # Cypher tokens: words, texts, numbers and signs, and which words open a clause.
 #
@@ -75,9 +64,8 @@ def cypher_tokens(statement: str) -> Iterator[CypherToken]:
         if text == "\\" or any(
             kind == "comment" or chr(int(code, 16)) in _SIGNS for code in _ESCAPED.findall(text)
         ):
-            raise RefusedClause(
-                "an escape \\uXXXX stands for a sign of the language, or outside of a text; write the character itself"
-            )
+            problem = "an escape \\uXXXX stands for a sign of the language, or outside of a text"
+            raise RefusedClause(f"{problem}; write the character itself")
         if kind == "comment":
             if _LINE_ENDS.search(text) or "/*" in text[2:]:
                 raise RefusedClause("a comment holds another comment or an odd line end: leave it out")
@@ -144,25 +132,25 @@ def require_small_statement(tokens: Sequence[CypherToken]) -> None:
             strict=False,
         )
     ]
-    require_shallow(_nesting_marks(significant), brackets=_MAX_BRACKETS, depth=_MAX_DEPTH)
-    require_part_count(_count_parts(significant), _MAX_PARTS, "clauses and patterns")
+    statements.require_shallow(_nesting_marks(significant), brackets=_MAX_BRACKETS, depth=_MAX_DEPTH)
+    statements.require_part_count(_count_parts(significant), _MAX_PARTS, "clauses and patterns")
 
 
-def _nesting_marks(tokens: Sequence[CypherToken]) -> Iterator[NestingMark]:
+def _nesting_marks(tokens: Sequence[CypherToken]) -> Iterator[statements.NestingMark]:
     opened: list[str] = []  # the closing sign of each open bracket; END may also name a variable
     for before, token, after in _with_neighbours(tokens):
         if token.text in _CLOSING:
             yield from [_PRECEDENCE[token.text]] if token.text in _PRECEDENCE else []
-            yield OPEN
+            yield statements.OPEN
             opened.append(_CLOSING[token.text])
         elif (
             token.text in _CLOSING.values()
             and token.text in opened
             and (token.text != "END" or opened[-1] == "END")
         ):
-            yield CLOSE
+            yield statements.CLOSE
             while opened.pop() != token.text:
-                yield CLOSE
+                yield statements.CLOSE
         elif token.text == "WITH" and before.text in ("STARTS", "ENDS"):
             continue
         elif (
@@ -238,14 +226,14 @@ def refuse_unless_cypher_write(statement: str) -> None:
 
 
 def _check_statement(statement: str, kind: str, clauses: frozenset[str]) -> None:
-    require_statement(statement)
+    statements.require_statement(statement)
     try:
-        require_length(statement)
+        statements.require_length(statement)
         tokens = list(cypher_tokens(statement))
         require_small_statement(tokens)
         _check_ends(tokens)
         _check_words(tokens, kind, clauses)
-    except TooLarge as refusal:
+    except statements.TooLarge as refusal:
         raise QueryFailed(statement, str(refusal)) from None
     except RefusedClause as refusal:
         raise QueryFailed(statement, f"{refusal}. A {kind} may use {_list_clauses(clauses)}.") from None
@@ -270,9 +258,8 @@ def _check_words(tokens: list[CypherToken], kind: str, clauses: frozenset[str]) 
         following = tokens[index + 1] if index + 1 < len(tokens) else after
         if token.kind == "word" and not is_name(before, previous, following):
             if token.text in _FORBIDDEN | WRITES and token.text not in clauses:
-                raise RefusedClause(
-                    f"a {kind} may not {_clause_text(token, following)}; put backticks around a name that looks like a clause"
-                )
+                problem = f"a {kind} may not {_clause_text(token, following)}"
+                raise RefusedClause(f"{problem}; put backticks around a name that looks like a clause")
             if _ends_operand(before, previous) and token.text not in known:
                 raise RefusedClause(f"no clause or operator {_clause_text(token, following)} may stand here")
             if token.text == "CALL":
@@ -359,15 +346,17 @@ def _list_clauses(clauses: frozenset[str]) -> str:
 
 # The constants of a read statement in Cypher: columns that are literals, whatever the graph contains.
 
-_ALIAS = re.compile(rf"^{LITERAL}(?:\s+AS\s+`?(\w+)`?)?$", re.I | re.S)
-_NAMED = re.compile(rf"(?:\bWITH\b|,)\s*{LITERAL}\s+AS\s+`?(\w+)`?", re.I | re.S)
+_ALIAS = re.compile(rf"^{statements.LITERAL}(?:\s+AS\s+`?(\w+)`?)?$", re.I | re.S)
+_NAMED = re.compile(rf"(?:\bWITH\b|,)\s*{statements.LITERAL}\s+AS\s+`?(\w+)`?", re.I | re.S)
 
 
 def cypher_constants(statement: str) -> StatementConstants:
     """Return the columns that are literals, or names of literals, in every branch of a UNION."""
-    for comment in reversed(list(re.finditer(r"//[^\n]*|/\*.*?\*/", blank_quoted(statement), re.S))):
+    for comment in reversed(
+        list(re.finditer(r"//[^\n]*|/\*.*?\*/", statements.blank_quoted(statement), re.S))
+    ):
         statement = f"{statement[: comment.start()]} {statement[comment.end() :]}"
-    plain = blank_quoted(statement)
+    plain = statements.blank_quoted(statement)
     reads_graph = re.search(r"\b(MATCH|CALL)\b", plain, re.I) is not None
     unions = [match.span() for match in re.finditer(r"\bUNION\b(?:\s+ALL\b)?", plain, re.I)]
     bounds = zip([0, *(end for _, end in unions)], [*(start for start, _ in unions), len(plain)], strict=True)
@@ -402,7 +391,7 @@ def _literal_columns(branch: str, plain: str) -> frozenset[str]:
 def _items(text: str) -> Iterator[str]:
     """Yield the comma-separated parts of a text, ignoring commas in brackets and quotes."""
     depth, item = 0, ""
-    for piece in re.findall(rf"{LITERAL}|.", text, re.S):
+    for piece in re.findall(rf"{statements.LITERAL}|.", text, re.S):
         depth += (piece in "([{") - (piece in ")]}") if len(piece) == 1 else 0
         if piece == "," and depth == 0:
             yield item

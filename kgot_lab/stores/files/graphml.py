@@ -107,9 +107,8 @@ class _Scanner:
         self._said: list[str] = []
         self._graphs = 0
         self._edges: dict[tuple[str, ...], int] = {}
-        self._values: list[
-            tuple[str, str, str, int]
-        ] = []  # key, text, owner and line: a key may be declared after its use
+        # key, text, owner and line: a key may be declared after its use
+        self._values: list[tuple[str, str, str, int]] = []
 
     def scan(self, data: bytes) -> GraphmlScan:
         self._parser.Parse(data, True)
@@ -243,9 +242,8 @@ def write_graphml(graph: PropertyGraph, path: Path | str) -> None:
     converted = graph.to_networkx()
     for name in _all_names(graph):
         if _NOT_XML.search(name):
-            raise BadInput(
-                f"XML cannot hold the name {name!r}; rename it, or write another form, such as .jsonl"
-            )
+            problem = f"XML cannot hold the name {name!r}"
+            raise BadInput(f"{problem}; rename it, or write another form, such as .jsonl")
     for attributes in _attribute_dicts(converted):
         attributes.update({name: _encode_value(value) for name, value in attributes.items()})
     output = BytesIO()

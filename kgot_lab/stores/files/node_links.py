@@ -208,9 +208,8 @@ def _parse_node(record: Any, location: str) -> Node:
 
 def _parse_edge(record: Any, location: str) -> Edge:
     if not isinstance(record, dict):
-        raise BadInput(
-            f"{location}: a link is an object with a source and a target, not {describe_value(record)}; as in {_EXAMPLE}"
-        )
+        problem = f"{location}: a link is an object with a source and a target, not {describe_value(record)}"
+        raise BadInput(f"{problem}; as in {_EXAMPLE}")
     attributes = dict(record)
     ends = []
     for end in ("source", "target"):
@@ -331,15 +330,13 @@ def _column_positions(columns: list[str], location: str) -> dict[str, int]:
 
 def _parse_row(row: list[str], columns: list[str], positions: dict[str, int], location: str) -> Edge:
     if len(row) > len(columns) and any(cell.strip() for cell in row[len(columns) :]):
-        raise BadInput(
-            f"{location}: {len(row)} cells, and the head has {len(columns)}: put a cell that holds the delimiter in quotes"
-        )
+        problem = f"{location}: {len(row)} cells, and the head has {len(columns)}"
+        raise BadInput(f"{problem}: put a cell that holds the delimiter in quotes")
     cells = [cell.strip() for cell in row] + [""] * (len(columns) - len(row))
     for end in ("source", "target"):
         if not cells[positions[end]]:
-            raise BadInput(
-                f"{location}: the row has no {end}: fill in the column {columns[positions[end]]}, or leave the row out"
-            )
+            problem = f"{location}: the row has no {end}"
+            raise BadInput(f"{problem}: fill in the column {columns[positions[end]]}, or leave the row out")
     type = cells[positions["type"]] if positions["type"] >= 0 else ""
     named = [position for position, name in enumerate(columns) if name and position not in positions.values()]
     properties = {columns[position]: _parse_cell(cells[position]) for position in named if cells[position]}

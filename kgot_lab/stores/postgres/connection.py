@@ -144,9 +144,8 @@ class PostgresLink:
             session: dict[str, Any] = {"autocommit": True, "client_encoding": "UTF8", **timeouts}
             connection: Connection = psycopg.connect(address, **session)
         except psycopg.Error as error:
-            raise StoreUnavailable(
-                f"PostgreSQL cannot be reached ({_first_line(error)}): start the server, or give another url"
-            ) from None
+            problem = f"PostgreSQL cannot be reached ({_first_line(error)})"
+            raise StoreUnavailable(f"{problem}: start the server, or give another url") from None
         try:
             with _internal_errors():
                 self._prepare(connection)

@@ -7,24 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import Identity
+from kgot_lab.stores import lookup, sql
 from kgot_lab.stores.postgres.tables import DEFAULT_VECTOR_SCHEMA, DROP_INDEXES, vector_schema
-from kgot_lab.stores.sql import (
-    Change,
-    SqlRow,
-    SqlTable,
-    edge_row,
-    json_text,
-    node_row,
-    require_fit,
-    texts_in,
-    touched_keys,
-)
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Diff, Edge, Json, Node
 
@@ -51,7 +41,7 @@ def node_to_row(node: Node) -> tuple[str, str, str]:
 
     Raises BadInput if PostgreSQL cannot store it exactly.
     """
-    id, labels, properties = node_row(node)
+    id, labels, properties = sql.node_row(node)
     _refuse_null_bytes((id, *node.labels), properties, node.properties, f"node {id!r}")
     return id, labels, jsonb_text(properties)
 
@@ -61,7 +51,7 @@ def edge_to_row(edge: Edge) -> tuple[str, str, str, str, str]:
 
     Raises BadInput if PostgreSQL cannot store it exactly.
     """
-    properties = edge_row(edge)[-1]
+    properties = sql.edge_row(edge)[-1]
     _refuse_null_bytes(edge.identity, properties, edge.properties, f"edge {edge.identity!r}")
     return *edge.identity, jsonb_text(properties)
 
@@ -69,7 +59,7 @@ def edge_to_row(edge: Edge) -> tuple[str, str, str, str, str]:
 def _refuse_null_bytes(texts: Iterable[str], properties: str, value: Json, owner: str) -> None:
     found = next((text for text in texts if "\0" in text), None)
     if found is None and "\\u0000" in properties:
-        found = next((text for text in texts_in(value) if "\0" in text), None)
+        found = next((text for text in sql.texts_in(value) if "\0" in text), None)
     if found is not None:
         raise BadInput(f"{owner} holds a null byte, which PostgreSQL cannot keep in a text: {found[:100]!r}")
 
@@ -88,7 +78,7 @@ def register_dicts(connection: Connection) -> None:
 
     class ExactDumper(JsonbDumper):
         def dump(self, obj: Any) -> bytes:
-            return jsonb_text(json_text(obj, "a parameter")).encode()
+            return jsonb_text(sql.json_text(obj, "a parameter")).encode()
 
     connection.adapters.register_dumper(dict, ExactDumper)
 
@@ -106,10 +96,8 @@ def parse_jsonb(text: str, owner: str = "a value") -> Json:
     """
     try:
         return json.loads(text, parse_float=_parse_float if MINUS_ZERO in text else None)
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # integers of thousands of digits, thousands of nested lists
+    # integers of thousands of digits, thousands of nested lists
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{owner} cannot be read: {error}") from None
 
 
@@ -117,12 +105,12 @@ def _parse_float(text: str) -> float:
     return -0.0 if text == MINUS_ZERO else float(text)
 
 
-def node_from_row(row: SqlRow) -> Node:
+def node_from_row(row: sql.SqlRow) -> Node:
     """Convert a row to a node."""
     return Node(row[0], tuple(parse_jsonb(row[1])), _parse_properties(row[2]))
 
 
-def edge_from_row(row: SqlRow) -> Edge:
+def edge_from_row(row: sql.SqlRow) -> Edge:
     """Convert a row to an edge."""
     source, type, target, key, properties = row
     return Edge(source, type, target, _parse_properties(properties), key)
@@ -133,7 +121,7 @@ def _parse_properties(text: str) -> dict[str, Json]:
     return properties
 
 
-def parse_change(table: SqlTable, before: str | None, after: str | None) -> Change:
+def parse_change(table: sql.SqlTable, before: str | None, after: str | None) -> sql.Change:
     """Parse one line of the journal.
 
     Raises BadInput if the new row is no valid node or edge.
@@ -141,10 +129,10 @@ def parse_change(table: SqlTable, before: str | None, after: str | None) -> Chan
     where = f"a row of {table}"
     old, new = (None if text is None else tuple(parse_jsonb(text, where)) for text in (before, after))
     if new is not None and table == "nodes":
-        node_row(Node(new[0], tuple(new[1]), new[2]))
+        sql.node_row(Node(new[0], tuple(new[1]), new[2]))
     elif new is not None:
-        edge_row(Edge(new[0], new[1], new[2], new[4], new[3]))
-    return Change(table, old, new)
+        sql.edge_row(Edge(new[0], new[1], new[2], new[4], new[3]))
+    return sql.Change(table, old, new)
 
 
 # --- diffs ---
@@ -185,9 +173,9 @@ class DiffRows:
 
         Reads the rows that decide it and locks them until the transaction ends.
         """
-        ids, identities = touched_keys(self.diff)
+        ids, identities = sql.touched_keys(self.diff)
         if is_empty:
-            require_fit(self.diff, (), ())
+            sql.require_fit(self.diff, (), ())
             return
         locked_ids = [*self.removed_nodes, *(id for id, *_ in self.changed_nodes)]
         if locked_ids:
@@ -200,7 +188,7 @@ class DiffRows:
         if self.removed_nodes:
             at_removed = f"SELECT {EDGE_COLUMNS} FROM edges WHERE source = ANY(%s) OR target = ANY(%s)"
             edges += connection.execute(at_removed, (self.removed_nodes, self.removed_nodes)).fetchall()
-        require_fit(self.diff, map(node_from_row, nodes), map(edge_from_row, edges))
+        sql.require_fit(self.diff, map(node_from_row, nodes), map(edge_from_row, edges))
 
     def apply(self, connection: Connection) -> None:
         """Apply the diff, which `require_fit` has checked."""
@@ -233,8 +221,7 @@ def _transpose(rows: Sequence[tuple[str, ...] | Identity]) -> list[list[str]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _copy_rows(connection: Connection, target: str, rows: Iterable[tuple[str, ...]]) -> None:
-    rows = list(rows)
+def _copy_rows(connection: Connection, target: str, rows: Sequence[tuple[str, ...]]) -> None:
     if rows:
         with connection.cursor() as cursor, cursor.copy(f"COPY {target} FROM STDIN") as copy:
             for row in rows:
@@ -262,7 +249,7 @@ HOLDS_QUERY = (
     f"SELECT 1 FROM nodes WHERE id = %(text)s OR labels ? %(text)s OR {_HAS_VALUE} "
     f"UNION ALL SELECT 1 FROM edges WHERE type = %(text)s OR {_HAS_VALUE} LIMIT 1"
 )
-_ADJACENT_IDS = "SELECT target FROM edges WHERE source = ANY(%(ids)s) UNION SELECT source FROM edges WHERE target = ANY(%(ids)s)"
+_ADJACENT_IDS = "SELECT target FROM edges WHERE source = ANY(%(ids)s) UNION SELECT source FROM edges WHERE target = ANY(%(ids)s) ORDER BY 1"
 _STEPS = """
 SELECT DISTINCT ON (far) far, source, type, target, key FROM (
   SELECT target AS far, source, type, target, key, number FROM edges WHERE source = ANY(%(ids)s)
@@ -296,47 +283,25 @@ def nodes_within(connection: Connection, id: str, hops: int) -> dict[str, int]:
     """
     if not connection.execute("SELECT 1 FROM nodes WHERE id = %s", (id,)).fetchone():
         return {}
-    depth, frontier = {id: 0}, [id]
-    for level in range(1, hops + 1):
-        ends = connection.execute(_ADJACENT_IDS, {"ids": frontier})
-        frontier = sorted(end for (end,) in ends if end not in depth)
-        depth.update(dict.fromkeys(frontier, level))
-        if not frontier:
-            break
-    return depth
+
+    def adjacent_ids(ids: list[str]) -> Iterator[str]:
+        return (end for (end,) in connection.execute(_ADJACENT_IDS, {"ids": ids}))
+
+    return lookup.nodes_within(id, hops, adjacent_ids)
 
 
 def shortest_path(connection: Connection, source: str, target: str, max_edges: int) -> tuple[Edge, ...]:
     """Return a shortest undirected path of at most `max_edges` edges, or () if there is none.
 
-    Bidirectional search: each query expands the smaller of the two frontiers by one hop.
+    Each query expands the frontier of one end by one hop.
     """
-    # the edge by which each node was reached
-    sides: tuple[dict[str, Identity | None], ...] = ({source: None}, {target: None})
-    frontiers = [[source], [target]]
-    for _ in range(max_edges):
-        side = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
-        steps = connection.execute(_STEPS, {"ids": frontiers[side]}).fetchall()
-        reached: dict[str, Identity] = {
-            far: tuple(identity) for far, *identity in steps if far not in sides[side]
-        }
-        sides[side].update(reached)
-        frontiers[side] = list(reached)
-        meeting = next((id for id in reached if id in sides[1 - side]), None)
-        if meeting is not None:
-            path = (*reversed(_trace_back(meeting, sides[0])), *_trace_back(meeting, sides[1]))
-            return tuple(_fetch_edge(connection, identity) for identity in path)
-        if not reached:
-            break
-    return ()
 
+    def edges_at(ids: list[str]) -> list[Edge]:
+        steps = connection.execute(_STEPS, {"ids": ids}).fetchall()
+        return [Edge(source, type, target, key=key) for _, source, type, target, key in steps]
 
-def _trace_back(id: str, reached_by: Mapping[str, Identity | None]) -> list[Identity]:
-    identities: list[Identity] = []
-    while (identity := reached_by[id]) is not None:
-        identities.append(identity)
-        id = identity[0] if identity[2] == id else identity[2]
-    return identities
+    path = lookup.shortest_path(source, target, max_edges, edges_at)
+    return tuple(_fetch_edge(connection, edge.identity) for edge in path)
 
 
 def _fetch_edge(connection: Connection, identity: Identity) -> Edge:

@@ -92,9 +92,8 @@ class Server:
                 if time.monotonic() > deadline and isinstance(error, StoreUnavailable):
                     raise
                 if time.monotonic() > deadline:
-                    raise StoreUnavailable(
-                        f"PostgreSQL could not be started in {self.folder}: {error}. {_log_tail(self.data)}"
-                    ) from None
+                    problem = f"PostgreSQL could not be started in {self.folder}"
+                    raise StoreUnavailable(f"{problem}: {error}. {_log_tail(self.data)}") from None
                 _remove_stale_pid_file(self.data)
                 time.sleep(0.2)
 
@@ -187,9 +186,8 @@ def _require_folder(folder: Path) -> Path:
     Raises BadInput if the path is not usable or holds other files, and StoreUnavailable on Windows.
     """
     if os.name == "nt":
-        raise StoreUnavailable(
-            "the embedded PostgreSQL would need a network port on Windows: start a server of your own and give its url"
-        )
+        problem = "the embedded PostgreSQL would need a network port on Windows"
+        raise StoreUnavailable(f"{problem}: start a server of your own and give its url")
     folder = folder.resolve()
     if not _PLAIN_PATH.fullmatch(str(folder)) or len(os.fsencode(folder)) > _MAX_FOLDER_BYTES:
         raise BadInput(
@@ -198,9 +196,8 @@ def _require_folder(folder: Path) -> Path:
         )
     is_ours = not folder.exists() or (folder / _MARKER_FILE).exists()
     if not is_ours and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(
-            f"{folder} holds something else than a PostgreSQL of this package, so it was not touched; give another path"
-        )
+        problem = f"{folder} holds something else than a PostgreSQL of this package, so it was not touched"
+        raise BadInput(f"{problem}; give another path")
     return folder
 
 

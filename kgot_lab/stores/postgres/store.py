@@ -14,28 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import validate_diff
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
-from kgot_lab.stores.postgres import rows as row_queries
-from kgot_lab.stores.postgres import tables
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, register_for_forks
+from kgot_lab.stores.postgres import rows, tables
 from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
-from kgot_lab.stores.postgres.rows import (
-    EDGE_COLUMNS,
-    NODE_COLUMNS,
-    DiffRows,
-    drop_indexes_if_empty,
-    edge_from_row,
-    node_from_row,
-    parse_change,
-    parse_jsonb,
-    register_dicts,
-)
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.postgres.tables import (
-    check_read,
-    check_write,
-    format_server_error,
-    refuse_volatile_calls,
-)
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import journal_diff, sql_dialect
 from kgot_lab.stores.statements import require_search_text
@@ -59,7 +41,7 @@ _INDEX_LIMIT_ERROR = (
 BULK_ELEMENTS = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
 
 
-class Postgres:
+class Postgres(Closing):
     """A store for SQL statements on a PostgreSQL server.
 
     The server is at a URL, or else a private one in the folder `path`. A namespace is a schema, created by
@@ -109,12 +91,6 @@ class Postgres:
             return f"<Postgres {self.namespace}: {'closed' if self._closed_reason else 'out of reach'}>"
         return f"<Postgres {self.namespace}: {nodes} nodes, {edges} edges>"
 
-    def __enter__(self) -> Postgres:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # --- statements ---
 
     def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
@@ -125,22 +101,19 @@ class Postgres:
         """
         import psycopg
 
-        sent = check_write(statement)
+        sent = tables.check_write(statement)
         try:
             begin = f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._timeout_setting}"
             with self._link.transaction(begin) as connection:
-                refuse_volatile_calls(connection, statement)
+                tables.refuse_volatile_calls(connection, statement)
                 # with the binary format the server accepts only one statement
                 connection.execute(sent, parameters or None, binary=True)
                 return _journalled_diff(connection)
         except psycopg.Error as error:
-            problem = format_server_error(error, "" if parameters else sent, seconds=self.seconds)
+            problem = tables.format_server_error(error, "" if parameters else sent, seconds=self.seconds)
             raise QueryFailed(statement, problem) from None
-        except (
-            BadInput,
-            TypeError,
-            UnicodeError,
-        ) as error:  # a row that is no node or edge; parameters that do not fit
+        # a row that is no node or edge; parameters that do not fit
+        except (BadInput, TypeError, UnicodeError) as error:
             raise QueryFailed(statement, str(error)) from None
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
@@ -150,16 +123,16 @@ class Postgres:
         """
         import psycopg
 
-        sent = check_read(statement)
+        sent = tables.check_read(statement)
         prefix = f"SELECT left(row_to_json(found)::text, {_MAX_RESULT + 1}) FROM (\n"  # within brackets PostgreSQL takes no writing CTE
         try:
             begin = f"BEGIN READ ONLY; {self._timeout_setting}"
             with self._link.transaction(begin, "ROLLBACK") as connection:
-                refuse_volatile_calls(connection, statement)
+                tables.refuse_volatile_calls(connection, statement)
                 return _fetch_rows(connection, f"{prefix}{sent}\n) AS found", parameters, statement)
         except psycopg.Error as error:
             shown = "" if parameters else sent
-            problem = format_server_error(error, shown, offset=len(prefix), seconds=self.seconds)
+            problem = tables.format_server_error(error, shown, offset=len(prefix), seconds=self.seconds)
             raise QueryFailed(statement, problem) from None
         except (BadInput, TypeError, UnicodeError) as error:
             raise QueryFailed(statement, str(error)) from None
@@ -170,12 +143,12 @@ class Postgres:
         Raises BadInput, changing nothing, if it does not fit.
         """
         diff = validate_diff(diff)
-        rows = DiffRows(diff)
+        changes = rows.DiffRows(diff)
         is_bulk = len(diff.added_nodes) + len(diff.added_edges) > BULK_ELEMENTS
         with _value_errors("the diff does not fit the graph"), self._owner_link.transaction() as connection:
-            unindexed = is_bulk and drop_indexes_if_empty(connection)
-            rows.require_fit(connection, is_empty=unindexed)
-            rows.apply(connection)
+            unindexed = is_bulk and rows.drop_indexes_if_empty(connection)
+            changes.require_fit(connection, is_empty=unindexed)
+            changes.apply(connection)
             if unindexed:
                 connection.execute(tables.INDEXES)
             if is_bulk:
@@ -210,9 +183,9 @@ class Postgres:
         from kgot_lab.graph import PropertyGraph
 
         with self._link.snapshot() as connection:
-            nodes = connection.execute(f"SELECT {NODE_COLUMNS} FROM nodes ORDER BY number").fetchall()
-            edges = connection.execute(f"SELECT {EDGE_COLUMNS} FROM edges ORDER BY number").fetchall()
-        return PropertyGraph.of(map(node_from_row, nodes), map(edge_from_row, edges))
+            nodes = connection.execute(f"SELECT {rows.NODE_COLUMNS} FROM nodes ORDER BY number").fetchall()
+            edges = connection.execute(f"SELECT {rows.EDGE_COLUMNS} FROM edges ORDER BY number").fetchall()
+        return PropertyGraph.of(map(rows.node_from_row, nodes), map(rows.edge_from_row, edges))
 
     def schema(self) -> Schema:
         """Count the nodes per label and the edges per type, by name."""
@@ -228,10 +201,10 @@ class Postgres:
 
         Empty if there is no such node.
         """
-        if not row_queries.is_storable_text(id):
+        if not rows.is_storable_text(id):
             return ()
-        query = f"SELECT {EDGE_COLUMNS} FROM edges WHERE source = %s OR target = %s ORDER BY number"
-        return tuple(map(edge_from_row, self._link.fetch_rows(query, (id, id))))
+        query = f"SELECT {rows.EDGE_COLUMNS} FROM edges WHERE source = %s OR target = %s ORDER BY number"
+        return tuple(map(rows.edge_from_row, self._link.fetch_rows(query, (id, id))))
 
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
         """Return the nodes that share words with a query in their id or properties, best first by ts_rank.
@@ -240,9 +213,9 @@ class Postgres:
         """
         require_search_text(words)
         found = self._link.fetch_rows(
-            row_queries.SEARCH_QUERY, {"words": row_queries.storable_text(words), "limit": max(0, limit)}
+            rows.SEARCH_QUERY, {"words": rows.storable_text(words), "limit": max(0, limit)}
         )
-        return tuple(map(node_from_row, found))
+        return tuple(map(rows.node_from_row, found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
         """Return the nodes within some hops, ignoring direction, each with its distance.
@@ -250,32 +223,32 @@ class Postgres:
         Empty if there is no such node.
         """
         with self._link.snapshot() as connection:
-            return row_queries.nodes_within(connection, id, hops) if row_queries.is_storable_text(id) else {}
+            return rows.nodes_within(connection, id, hops) if rows.is_storable_text(id) else {}
 
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
-        if source == target or not all(map(row_queries.is_storable_text, (source, target))):
+        if source == target or not all(map(rows.is_storable_text, (source, target))):
             return ()
         with self._link.snapshot() as connection:
-            return row_queries.shortest_path(connection, source, target, max_edges)
+            return rows.shortest_path(connection, source, target, max_edges)
 
     def holds(self, value: Scalar) -> bool:
         """Return whether the graph contains a text or a number exactly.
 
         For what counts as equal see `lookup.holds_value`.
         """
-        if isinstance(value, str) and not row_queries.is_storable_text(value):
+        if isinstance(value, str) and not rows.is_storable_text(value):
             return False
         text = json.dumps({"value": value})
         parameters = {"value": text, "text": value if isinstance(value, str) else None}
-        return bool(self._link.fetch_rows(row_queries.HOLDS_QUERY, parameters))
+        return bool(self._link.fetch_rows(rows.HOLDS_QUERY, parameters))
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
         """Return the edges whose two ends are both among the given nodes, oldest first."""
-        among = [id for id in ids if row_queries.is_storable_text(id)]
+        among = [id for id in ids if rows.is_storable_text(id)]
         where = "WHERE source = ANY(%s) AND target = ANY(%s)"
-        query = f"SELECT {EDGE_COLUMNS} FROM edges {where} ORDER BY number"
-        return tuple(map(edge_from_row, self._link.fetch_rows(query, (among, among))))
+        query = f"SELECT {rows.EDGE_COLUMNS} FROM edges {where} ORDER BY number"
+        return tuple(map(rows.edge_from_row, self._link.fetch_rows(query, (among, among))))
 
     # --- internal ---
 
@@ -309,7 +282,7 @@ class Postgres:
 
     def _prepare_link(self, connection: Connection) -> None:
         tables.configure_connection(connection, self.namespace)
-        register_dicts(connection)
+        rows.register_dicts(connection)
         if self._server is None and self._role is not None:
             connection.execute(tables.fill_names("SET ROLE {role}", role=self._role))
 
@@ -337,7 +310,7 @@ def _journalled_diff(connection: Connection) -> Diff:
     lines = connection.execute(
         "DELETE FROM journal WHERE writer = pg_current_xact_id_if_assigned() RETURNING number, what, before::text, after::text"
     ).fetchall()
-    return journal_diff(parse_change(*line) for _, *line in sorted(lines))
+    return journal_diff(rows.parse_change(*line) for _, *line in sorted(lines))
 
 
 def _fetch_rows(connection: Connection, query: str, parameters: _Parameters, statement: str) -> Rows:
@@ -345,7 +318,7 @@ def _fetch_rows(connection: Connection, query: str, parameters: _Parameters, sta
 
     Raises QueryFailed if the result is too large or two columns have the same name.
     """
-    rows: list[Json] = []
+    found: list[Json] = []
     size = 0
     stream = cast("Generator[tuple[str], None, None]", connection.cursor().stream(query, parameters or None))
     with closing(stream) as texts:  # closing also stops the server if not all rows were read
@@ -354,10 +327,10 @@ def _fetch_rows(connection: Connection, query: str, parameters: _Parameters, sta
             if size > _MAX_RESULT:
                 problem = f"the statement returned more than {_MAX_RESULT:,} bytes"
                 raise QueryFailed(statement, f"{problem}; ask for less, for example with LIMIT")
-            if not rows:
+            if not found:
                 names = [name for name, _ in json.loads(text, object_pairs_hook=list)]
                 if len(set(names)) < len(names):
                     problem = f"two columns have one name among {', '.join(names)}"
                     raise QueryFailed(statement, f"{problem}: give each its own with AS")
-            rows.append(parse_jsonb(text))
-    return tuple(rows)
+            found.append(rows.parse_jsonb(text))
+    return tuple(found)

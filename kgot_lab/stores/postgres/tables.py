@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 _SCHEMA_COMMENT = "graph of kgot_lab, version 1"
 DEFAULT_VECTOR_SCHEMA = "public"  # the schema in which pgvector is installed if it is missing
 _LOCK_TIMEOUT = 30  # seconds to wait for another store that is writing
-_MIN_SERVER_VERSION = (
-    14  # of PostgreSQL: has generated columns, xid8 and SQL functions with a body that is parsed once
-)
+# of PostgreSQL: has generated columns, xid8 and SQL functions with a body that is parsed once
+_MIN_SERVER_VERSION = 14
 
 # Text search reads the first 100,000 characters, because a tsvector holds at most 1 MB. Punctuation becomes
 # spaces: PostgreSQL parses a/b as a file and a.b as a host, and finds neither by its parts. Ids are names: no
@@ -165,9 +164,8 @@ def prepare_namespace(connection: Connection, namespace: str, *, wipe: bool, log
     with connection.transaction():
         comment = schema_comment(connection, namespace)
         if comment not in (None, _SCHEMA_COMMENT):
-            raise BadInput(
-                f"the schema {namespace!r} is there and not one of ours, so it was not touched; give another namespace"
-            )
+            problem = f"the schema {namespace!r} is there and not one of ours, so it was not touched"
+            raise BadInput(f"{problem}; give another namespace")
         if comment and wipe:
             _drop_schema(connection, namespace)
         if not comment or wipe:
@@ -251,9 +249,8 @@ def create_role(connection: Connection, role: str) -> None:
 def require_suitable_server(connection: Connection) -> None:
     """Raise StoreUnavailable for a server that is too old, or whose texts are not in UTF-8."""
     if connection.info.server_version < _MIN_SERVER_VERSION * 10_000:
-        raise StoreUnavailable(
-            f"this PostgreSQL is older than version {_MIN_SERVER_VERSION}; the store needs that or a newer one"
-        )
+        problem = f"this PostgreSQL is older than version {_MIN_SERVER_VERSION}"
+        raise StoreUnavailable(f"{problem}; the store needs that or a newer one")
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         problem = f"the database is encoded in {encoding}, which cannot hold every text"
@@ -290,14 +287,8 @@ _TOKEN = re.compile(
 WRITABLE = ("nodes", "edges", "facts")
 # Volatile functions read and write files, sleep, lock, signal, notify, change settings and run text as SQL;
 # these few do not.
-SAFE_VOLATILE_FUNCTIONS = (
-    "random",
-    "random_normal",
-    "gen_random_uuid",
-    "uuidv4",
-    "uuidv7",
-    "clock_timestamp",
-    "timeofday",
+SAFE_VOLATILE_FUNCTIONS = tuple(
+    "random random_normal gen_random_uuid uuidv4 uuidv7 clock_timestamp timeofday".split()
 )
 
 
@@ -347,15 +338,13 @@ def refuse_volatile_calls(connection: psycopg.Connection[Any], statement: str) -
 
     Such a function may do more than compute.
     """
-    names = called_functions(statement)
-    found = (
-        names
-        and connection.execute(
-            "SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY(%s) AND provolatile = 'v' AND proname <> ALL(%s) LIMIT 1",
-            (names, list(SAFE_VOLATILE_FUNCTIONS)),
-        ).fetchone()
+    if not (names := called_functions(statement)):
+        return
+    query = (
+        "SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY(%s) AND provolatile = 'v'"
+        " AND proname <> ALL(%s) LIMIT 1"
     )
-    if found:
+    if found := connection.execute(query, (names, list(SAFE_VOLATILE_FUNCTIONS))).fetchone():
         raise QueryFailed(statement, f"a statement cannot call {found[0]}: it may do more than compute")
 
 

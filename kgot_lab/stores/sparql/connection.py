@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, ServerLost, StoreUnavailable
 from kgot_lab.io.http_client import describe_proxy, proxy_options
-from kgot_lab.sandbox.sparql.rdf import (
-    DESCRIBING,
-    META,
-    NAMESPACE,
-    STATEMENT,
-    TYPE,
-    Literal,
-    RdfTriple,
-    Term,
-    iri_of,
-    name_of,
-)
+from kgot_lab.sandbox.sparql import rdf
 from kgot_lab.sandbox.sparql.statements import format_engine_error
 from kgot_lab.stores.protocol import GraphSize
 from kgot_lab.stores.sparql.triples import convert_triple, import_oxigraph
@@ -41,8 +30,8 @@ class ServerAnswer:
 
     truth: bool | None = None
     variables: tuple[str, ...] = ()
-    solutions: tuple[Mapping[str, Term], ...] = ()
-    triples: tuple[RdfTriple, ...] | None = None
+    solutions: tuple[Mapping[str, rdf.Term], ...] = ()
+    triples: tuple[rdf.RdfTriple, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -136,11 +125,8 @@ class SparqlLink:
             raise QueryFailed(text, f"the statement returned more than {limits.size:,} bytes") from None
         except (httpx.ReadTimeout, httpx.WriteTimeout, TimeoutError):
             raise QueryFailed(text, f"the statement took longer than {limits.seconds:g} seconds") from None
-        except (
-            httpx.ReadError,
-            httpx.WriteError,
-            httpx.RemoteProtocolError,
-        ) as error:  # it was connected, so the statement was sent
+        # it was connected, so the statement was sent
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:
             raise ServerLost(text, self._without_secrets(str(error))) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             where = f"{self._without_secrets(url)} cannot be reached{describe_proxy(url)}"
@@ -203,35 +189,38 @@ def _parse_rows(reply: dict[str, Any]) -> ServerAnswer:
     return ServerAnswer(variables=tuple(reply["head"]["vars"]), solutions=tuple(solutions))
 
 
-def _parse_term(term: Mapping[str, str]) -> Term:
+def _parse_term(term: Mapping[str, str]) -> rdf.Term:
     if term["type"] == "uri":
         return term["value"]
     if term["type"] == "bnode":
         return f"_:{term['value']}"
     if term["type"] not in ("literal", "typed-literal"):
         raise ValueError(f"a term of type {term['type']}")
-    return Literal(term["value"], term["datatype"]) if "datatype" in term else Literal(term["value"])
+    return rdf.Literal(term["value"], term["datatype"]) if "datatype" in term else rdf.Literal(term["value"])
 
 
 # The namespaces of a SPARQL server, each a named graph with a mark: their names, sizes and deletion.
 
 # the graph that lists the graphs of this package, and its triples for each
-VERSIONS_GRAPH, VERSION_IRI = (f"{META}versions", f"{META}version")
+VERSIONS_GRAPH, VERSION_IRI = (f"{rdf.META}versions", f"{rdf.META}version")
 _OWN_VERSIONS = f"GRAPH <{VERSIONS_GRAPH}> {{ ?graph <{VERSION_IRI}> ?version }}"
 _OWN_GRAPHS = f"{{ SELECT DISTINCT ?graph {{ {_OWN_VERSIONS} }} }}"
-_NO_EDGE = ", ".join(f"<{each}>" for each in (TYPE, *DESCRIBING))
-_NODES = f"SELECT ?graph (COUNT(DISTINCT ?s) AS ?n) {{ {_OWN_GRAPHS} GRAPH ?graph {{ ?s a ?k FILTER(?k != <{STATEMENT}>) }} }} GROUP BY ?graph"
+_NO_EDGE = ", ".join(f"<{each}>" for each in (rdf.TYPE, *rdf.DESCRIBING))
+_NODE = f"?s a ?k FILTER(?k != <{rdf.STATEMENT}>)"
+_NODES = (
+    f"SELECT ?graph (COUNT(DISTINCT ?s) AS ?n) {{ {_OWN_GRAPHS} GRAPH ?graph {{ {_NODE} }} }} GROUP BY ?graph"
+)
 _EDGE = f"?s ?p ?o FILTER(isIRI(?o) && ?p NOT IN ({_NO_EDGE}))"
 _PLAIN = f"SELECT ?graph (COUNT(*) AS ?n) {{ {_OWN_GRAPHS} GRAPH ?graph {{ {_EDGE} }} }} GROUP BY ?graph"
-_DESCRIBED = f"SELECT ?graph (COUNT(*) AS ?n) {{ {_OWN_GRAPHS} GRAPH ?graph {{ ?r a <{STATEMENT}> }} }} GROUP BY ?graph"
-_ENDS = " . ".join(f"?r <{predicate}> ?{name}" for predicate, name in zip(DESCRIBING, "spo", strict=True))
+_DESCRIBED = f"SELECT ?graph (COUNT(*) AS ?n) {{ {_OWN_GRAPHS} GRAPH ?graph {{ ?r a <{rdf.STATEMENT}> }} }} GROUP BY ?graph"
+_ENDS = " . ".join(f"?r <{predicate}> ?{name}" for predicate, name in zip(rdf.DESCRIBING, "spo", strict=True))
 _SHARED = f"SELECT ?graph (COUNT(*) AS ?n) {{ SELECT DISTINCT ?graph ?s ?p ?o {{ {_OWN_GRAPHS} GRAPH ?graph {{ {_ENDS} }} }} }} GROUP BY ?graph"
 
 
 def graph_iri(namespace: str) -> str:
     """Return the IRI of a namespace's graph."""
-    name = iri_of(namespace)
-    return f"{META}graph:{name.removeprefix(NAMESPACE)}" if name.startswith(NAMESPACE) else name
+    name = rdf.iri_of(namespace)
+    return f"{rdf.META}graph:{name.removeprefix(rdf.NAMESPACE)}" if name.startswith(rdf.NAMESPACE) else name
 
 
 def sparql_namespaces(link: SparqlLink) -> Mapping[str, GraphSize]:
@@ -275,9 +264,9 @@ def delete_sparql_namespace(link: SparqlLink, namespace: str) -> None:
 def _graph_counts(link: SparqlLink, query: str) -> dict[str, int]:
     found = ((solution.get("graph"), solution.get("n")) for solution in link.query(query).solutions)
     counted = ((graph, count) for graph, count in found if graph is not None)
-    return {str(graph): int(count.text) for graph, count in counted if isinstance(count, Literal)}
+    return {str(graph): int(count.text) for graph, count in counted if isinstance(count, rdf.Literal)}
 
 
 def _namespace_name(graph: str) -> str:
-    local = graph.removeprefix(f"{META}graph:")
-    return name_of(f"{NAMESPACE}{local}") if local != graph else graph
+    local = graph.removeprefix(f"{rdf.META}graph:")
+    return rdf.name_of(f"{rdf.NAMESPACE}{local}") if local != graph else graph

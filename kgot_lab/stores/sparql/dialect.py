@@ -11,38 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.sandbox.python.helpers import FACT_SCORE, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
-from kgot_lab.sandbox.sparql.rdf import (
-    DOUBLE,
-    META,
-    NAMESPACE,
-    TYPE,
-    Literal,
-    RdfTriple,
-    Values,
-    edge_iri,
-    edge_triples,
-    iri_of,
-    node_triples,
-)
+from kgot_lab.sandbox.sparql import rdf
 from kgot_lab.sandbox.sparql.statements import FACT_VARIABLES, SparqlToken, check_statement, tokenize_readings
 from kgot_lab.sandbox.worker.values import RefusedValue
+from kgot_lab.stores import statements
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.protocol import Dialect, Fact, StatementConstants
 from kgot_lab.stores.sparql.triples import format_term, require_representable
-from kgot_lab.stores.statements import (
-    CLOSE,
-    LITERAL,
-    OPEN,
-    NestingMark,
-    TooLarge,
-    blank_quoted,
-    path_query,
-    require_length,
-    require_part_count,
-    require_shallow,
-    require_statement,
-)
-from kgot_lab.types import Diff, Edge, Node, Rows
+from kgot_lab.types import Diff, Edge, Node
 
 # The SPARQL query that reads paths of sentences.
 #
@@ -50,7 +26,7 @@ from kgot_lab.types import Diff, Edge, Node, Rows
 # are returned.
 
 NON_EDGE_PREDICATES = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
-_SAYS, _MENTIONS = format_term(iri_of(SAYS_SENTENCE)), format_term(iri_of(MENTIONS_NAME))
+_SAYS, _MENTIONS = format_term(rdf.iri_of(SAYS_SENTENCE)), format_term(rdf.iri_of(MENTIONS_NAME))
 _COLUMN_EXPRESSIONS = {
     **{
         column: f'COALESCE(?{variable}, "")'
@@ -82,7 +58,7 @@ def _sort_key(variable: str) -> str:
     Characters other than letters and digits are replaced by their codes, each after a sign of its rank.
     """
     expression = (
-        f'IF(STRSTARTS(STR({variable}), "{NAMESPACE}"), REPLACE(REPLACE(ENCODE_FOR_URI(STRAFTER(STR({variable}), "{NAMESPACE}")), '
+        f'IF(STRSTARTS(STR({variable}), "{rdf.NAMESPACE}"), REPLACE(REPLACE(ENCODE_FOR_URI(STRAFTER(STR({variable}), "{rdf.NAMESPACE}")), '
         f'"%25", "%"), "_", "%20"), REPLACE(ENCODE_FOR_URI(STR({variable})), "_", "%5F"))'
     )
     for character, code in (("-", "%2D"), ("[.]", "%2E"), ("~", "%7E")):
@@ -109,10 +85,10 @@ def sparql_path_query(names: Sequence[str], scores: Mapping[str, float], limit: 
     The requested names and sentences are repeated at the start of each part, so that no engine starts from
     all triples.
     """
-    query = path_query(names, scores, limit)
-    start = _values_clause("from rank", [[format_term(iri_of(name))] for name in query.names])
+    query = statements.path_query(names, scores, limit)
+    start = _values_clause("from rank", [[format_term(rdf.iri_of(name))] for name in query.names])
     scored_sentences = [
-        [format_term(iri_of(sentence_id)), format_term(Literal(repr(score), DOUBLE))]
+        [format_term(rdf.iri_of(sentence_id)), format_term(rdf.Literal(repr(score), rdf.DOUBLE))]
         for sentence_id, score in query.scores.items()
     ]
     first_part = f"{start} ?from {_SAYS} ?one {_values_clause('one worth1 rank1', scored_sentences)}"
@@ -175,16 +151,18 @@ def refuse_unless_sparql(kind: str, statement: str) -> list[SparqlToken]:
 
     Raises QueryFailed if it is not allowed, or so large that an engine might crash.
     """
-    require_statement(statement)
+    statements.require_statement(statement)
     try:
-        require_length(statement)
+        statements.require_length(statement)
         tokens = check_statement(kind, statement)
         for reading in tokenize_readings("".join(token.text for token in tokens)):
             nested_tokens = list(_nest_tokens([token for token in reading if token.kind != "space"]))
-            require_shallow(_nesting_marks(nested_tokens), brackets=_MAX_BRACKETS, depth=_MAX_DEPTH)
-            require_part_count(_count_parts(nested_tokens), _MAX_PARTS, "patterns to join")
+            statements.require_shallow(
+                _nesting_marks(nested_tokens), brackets=_MAX_BRACKETS, depth=_MAX_DEPTH
+            )
+            statements.require_part_count(_count_parts(nested_tokens), _MAX_PARTS, "patterns to join")
         return tokens
-    except (TooLarge, RefusedValue) as refusal:
+    except (statements.TooLarge, RefusedValue) as refusal:
         raise QueryFailed(statement, str(refusal)) from None
 
 
@@ -219,13 +197,13 @@ def _bracket_kind(bracket: str, outer: str, word: str, previous: SparqlToken) ->
     return _LIST if outer == _LIST or (outer == _PATTERN and not after_word) else _EXPRESSION
 
 
-def _nesting_marks(nested_tokens: Sequence[_NestedToken]) -> Iterator[NestingMark]:
+def _nesting_marks(nested_tokens: Sequence[_NestedToken]) -> Iterator[statements.NestingMark]:
     for text, outer, opened in nested_tokens:
         if opened:
             yield from [1] if outer in (_TOP, _PATTERN) else []  # one more group, filter or column in a row
-            yield OPEN
+            yield statements.OPEN
         elif text in ("}", ")", "]"):
-            yield CLOSE
+            yield statements.CLOSE
         elif (text == ";" and outer == _TOP) or (text in (",", ";") and outer == _EXPRESSION):
             yield 0
         elif text in _PRECEDENCE and outer != _DATA:
@@ -246,7 +224,8 @@ def _count_parts(nested_tokens: Sequence[_NestedToken]) -> int:
 # contains.
 
 _BOUND_CONSTANT = re.compile(
-    rf"\(\s*(?:{LITERAL}|<[^<>\s]*>|\w*:[\w%.-]+)(?:@\w+|\^\^\S+?)?\s+AS\s+[?$](\w+)\s*\)", re.I | re.S
+    rf"\(\s*(?:{statements.LITERAL}|<[^<>\s]*>|\w*:[\w%.-]+)(?:@\w+|\^\^\S+?)?\s+AS\s+[?$](\w+)\s*\)",
+    re.I | re.S,
 )
 
 
@@ -255,7 +234,7 @@ def sparql_constants(statement: str) -> StatementConstants:
 
     A statement with nothing but BIND, VALUES and FILTER in its braces reads nothing from the graph.
     """
-    text = re.sub(r"\bVALUES\b[^{]*\{[^}]*\}", " ", blank_quoted(statement), flags=re.I)
+    text = re.sub(r"\bVALUES\b[^{]*\{[^}]*\}", " ", statements.blank_quoted(statement), flags=re.I)
     changed = 1
     while changed:  # from the innermost brackets outwards
         text, changed = re.subn(r"\b(?:BIND|FILTER)?\s*\([^()]*\)", " ", text, flags=re.I)
@@ -271,11 +250,11 @@ def sparql_constants(statement: str) -> StatementConstants:
     )
 
 
-def _format_statement(triples: Iterable[RdfTriple], subject: str) -> str:
+def _format_statement(triples: Iterable[rdf.RdfTriple], subject: str) -> str:
     """Format the triples of one subject as a single statement."""
     objects_by_predicate: dict[str, list[str]] = {}
     for _, predicate, object in triples:
-        predicate_text = "a" if predicate == TYPE else format_term(predicate)
+        predicate_text = "a" if predicate == rdf.TYPE else format_term(predicate)
         objects_by_predicate.setdefault(predicate_text, []).append(format_term(object))
     return f"{subject} {' ; '.join(' '.join((predicate, ', '.join(objects))) for predicate, objects in objects_by_predicate.items())} ."
 
@@ -285,18 +264,18 @@ def _add_facts(facts: Sequence[Fact]) -> str:
 
     New values of a property replace the old ones.
     """
-    merged: dict[tuple[str, str, str], Values] = {}
+    merged: dict[tuple[str, str, str], rdf.Values] = {}
     for triple, properties in facts:
         ends = triple.subject, triple.relation, triple.object
         merged[ends] = {**merged.get(ends, {}), **properties}
     lines, replaced = [], []
     for ends, properties in merged.items():
-        resource = edge_iri((*ends, ""))
-        plain, *described = edge_triples(*ends, {"": properties})
+        resource = rdf.edge_iri((*ends, ""))
+        plain, *described = rdf.edge_triples(*ends, {"": properties})
         lines.append(_format_statement([plain], format_term(plain[0])))
         if described:
             lines.append(_format_statement(described, format_term(resource)))
-            values = dict.fromkeys(p for _, p, object in described if isinstance(object, Literal))
+            values = dict.fromkeys(p for _, p, object in described if isinstance(object, rdf.Literal))
             replaced += [f"({format_term(resource)} {format_term(predicate)})" for predicate in values]
     deletion = f"DELETE {{ ?fact ?name ?old }} WHERE {{ VALUES (?fact ?name) {{ {' '.join(replaced)} }} ?fact ?name ?old }} ;\n"
     return (deletion if replaced else "") + "INSERT DATA {\n  " + "\n  ".join(lines) + "\n}"
@@ -306,16 +285,18 @@ def _label_nodes(nodes: Sequence[Node]) -> str:
     """Build the statement that adds the labels of nodes, and their properties in place of the old ones."""
     deletions, lines = [], []
     for node in nodes:
-        triples = node_triples(node.id, node.labels, node.properties)
+        triples = rdf.node_triples(node.id, node.labels, node.properties)
         subject = format_term(triples[0][0])
         lines.append(_format_statement(triples, subject))
-        replaced = dict.fromkeys(predicate for _, predicate, object in triples if isinstance(object, Literal))
+        replaced = dict.fromkeys(
+            predicate for _, predicate, object in triples if isinstance(object, rdf.Literal)
+        )
         deletions += [f"({subject} {format_term(predicate)})" for predicate in replaced]
     deletion = f"DELETE {{ ?node ?name ?old }} WHERE {{ VALUES (?node ?name) {{ {' '.join(deletions)} }} ?node ?name ?old }} ;\n"
     return (deletion if deletions else "") + "INSERT DATA {\n  " + "\n  ".join(lines) + "\n}"
 
 
-_NAME = f"""REPLACE(REPLACE(REPLACE(LCASE(REPLACE(STR(?node), "^{NAMESPACE}", "")), "%2e", "."), "(_|-|%5f)+", " "), "^ | $", "")"""
+_NAME = f"""REPLACE(REPLACE(REPLACE(LCASE(REPLACE(STR(?node), "^{rdf.NAMESPACE}", "")), "%2e", "."), "(_|-|%5f)+", " "), "^ | $", "")"""
 _NAMED = f"?node a ?kind FILTER(?kind != rdf:Statement) BIND({_NAME} AS ?name) VALUES ?wanted {{ WANTED }} FILTER(CONTAINS(?name, ?wanted))"
 
 
@@ -325,7 +306,7 @@ def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
     A name matches the things with that name, or else all whose name contains it, ignoring case, _ and -.
     """
     wanted = " ".join(
-        dict.fromkeys(format_term(Literal(folded)) for folded in map(_normalize_name, names) if folded)
+        dict.fromkeys(format_term(rdf.Literal(folded)) for folded in map(_normalize_name, names) if folded)
     )
     matches = _NAMED.replace("WANTED", wanted)
     nodes_query = (
@@ -349,27 +330,28 @@ def _neighbourhood_query(names: Sequence[str], hops: int) -> str:
         f"BIND(COALESCE(?from, {last}) AS ?subject) BIND(COALESCE(?to, {last}) AS ?object)\n"
         f"FILTER(isIRI(?object) && ?relation NOT IN ({NON_EDGE_PREDICATES}))\n"
         "OPTIONAL { ?fact rdf:subject ?subject ; rdf:predicate ?relation ; rdf:object ?object .\n"
-        f'  OPTIONAL {{ ?fact ?property ?value FILTER(isLiteral(?value) && !STRSTARTS(STR(?property), "{META}")) }} }}\n}}'
+        f'  OPTIONAL {{ ?fact ?property ?value FILTER(isLiteral(?value) && !STRSTARTS(STR(?property), "{rdf.META}")) }} }}\n}}'
     )
 
 
 def _normalize_name(name: str) -> str:
     """Normalize a name as `_NAME` does."""
-    local = iri_of(name).removeprefix(NAMESPACE).lower().replace("%2e", ".")
+    local = rdf.iri_of(name).removeprefix(rdf.NAMESPACE).lower().replace("%2e", ".")
     return re.sub("(_|-|%5f)+", " ", local).strip()
 
 
 def _format_node(node: Node) -> str:
-    triples = node_triples(node.id, node.labels, node.properties)
+    triples = rdf.node_triples(node.id, node.labels, node.properties)
     subject = format_term(triples[0][0])
-    return _format_statement((triple for triple in triples if not triple[1].startswith(META)), subject)
+    return _format_statement((triple for triple in triples if not triple[1].startswith(rdf.META)), subject)
 
 
 def _format_edge(edge: Edge) -> str:
-    plain, *described = edge_triples(edge.source, edge.type, edge.target, {"": edge.properties})
+    plain, *described = rdf.edge_triples(edge.source, edge.type, edge.target, {"": edge.properties})
     description = (
         _format_statement(
-            (triple for triple in described if triple[1] != TYPE and not triple[1].startswith(META)), "[]"
+            (triple for triple in described if triple[1] != rdf.TYPE and not triple[1].startswith(rdf.META)),
+            "[]",
         )
         if described
         else ""
@@ -417,21 +399,8 @@ class SparqlEmbedded(EmbeddedStore):
     dialect = SPARQL
     language = "sparql"
 
-    def write(self, statement: str) -> Diff:
-        """Run a statement and store its changes.
-
-        Raises QueryFailed, changing nothing, if the statement is refused or fails.
-        """
-        refuse_unless_sparql("write", statement)
-        return super().write(statement)
-
-    def read(self, statement: str) -> Rows:
-        """Run a read statement and return its rows.
-
-        Raises QueryFailed if the statement is refused or fails.
-        """
-        refuse_unless_sparql("read", statement)
-        return super().read(statement)
+    def _check_statement(self, kind: str, statement: str) -> None:
+        refuse_unless_sparql(kind, statement)
 
     def _store_diff(self, diff: Diff) -> None:
         require_representable(diff)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice, zip_longest
@@ -14,28 +14,16 @@ from uuid import uuid4
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable
 from kgot_lab.graph.validation import validate_diff
 from kgot_lab.io.processes import OPENED_BEFORE_FORK
-from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.sparql.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
 from kgot_lab.sandbox.sparql.statements import add_prefixes, has_word, rows_of_triples, solution_rows
 from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.embedded_store import EmbeddedStore
-from kgot_lab.stores.lookup import edges_among, shortest_path
-from kgot_lab.stores.protocol import GraphSize, Scalar, Schema, StatementExecutor
-from kgot_lab.stores.sparql.connection import (
-    MAX_RESULT_BYTES,
-    VERSION_IRI,
-    VERSIONS_GRAPH,
-    QueryLimits,
-    ServerAnswer,
-    SparqlLink,
-    delete_sparql_namespace,
-    graph_iri,
-    sparql_namespaces,
-)
+from kgot_lab.stores.protocol import GraphSize, StatementExecutor
+from kgot_lab.stores.sparql import connection
 from kgot_lab.stores.sparql.dialect import SPARQL, refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import format_term, graph_from_triples, to_triples
-from kgot_lab.stores.statements import LostStatements, require_search_text
-from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
+from kgot_lab.stores.statements import LostStatements
+from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Rows
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
@@ -92,9 +80,9 @@ class SparqlServer(EmbeddedStore):
         if not namespace.strip():
             raise BadInput("a namespace needs a name")
         super().__init__(execute, open=open, unsafe=unsafe)
-        self.namespace, self.seconds = namespace, seconds
-        self._graph = graph_iri(namespace)
-        self._link = SparqlLink.connect(query_url, update_url, token)
+        self.namespace, self.seconds, self._seconds = namespace, seconds, seconds
+        self._graph = connection.graph_iri(namespace)
+        self._link = connection.SparqlLink.connect(query_url, update_url, token)
         self._location = str(self._link)
         self._lost_statements = LostStatements()
         self._version = tuple[str, ...]()  # of the server's graph, as loaded in the copy
@@ -106,12 +94,7 @@ class SparqlServer(EmbeddedStore):
             raise
 
     def __repr__(self) -> str:
-        contents = (
-            "closed"
-            if self._closed_reason
-            else f"{len(self._current_state.nodes)} nodes, {len(self._current_state.edges)} edges"
-        )
-        return f"<SparqlServer {self._location}, graph {self.namespace!r}: {contents}>"
+        return f"<SparqlServer {self._location}, graph {self.namespace!r}: {self._contents()}>"
 
     # --- statements and diffs ---
 
@@ -143,7 +126,7 @@ class SparqlServer(EmbeddedStore):
                 answer = self._server.query(
                     add_prefixes(tokens),
                     graph=self._graph,
-                    limits=QueryLimits(self.seconds, MAX_RESULT_BYTES),
+                    limits=connection.QueryLimits(self.seconds, connection.MAX_RESULT_BYTES),
                 )
             if answer.triples is not None:
                 return tuple(rows_of_triples(answer.triples))
@@ -177,53 +160,6 @@ class SparqlServer(EmbeddedStore):
         super().after_fork()
         self._closed_reason = self._closed_reason or OPENED_BEFORE_FORK
 
-    # --- queries, on the copy ---
-
-    def schema(self) -> Schema:
-        """Count the nodes per label and the edges per type, by name."""
-        self._refresh()
-        return super().schema()
-
-    def neighbours(self, id: str) -> tuple[Edge, ...]:
-        """Return a node's incoming and outgoing edges.
-
-        Empty if there is no such node.
-        """
-        self._refresh()
-        return super().neighbours(id)
-
-    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        """Return the nodes that share words with a query in their name or properties, best first."""
-        require_search_text(words)
-        self._refresh()
-        return super().search(words, limit)
-
-    def within(self, id: str, hops: int) -> dict[str, int]:
-        """Return the nodes within some hops, ignoring direction, each with its distance.
-
-        Empty if there is no such node.
-        """
-        self._refresh()
-        return super().within(id, hops)
-
-    def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
-        """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
-        self._refresh()
-        return shortest_path(source, target, max_edges, super().neighbours)
-
-    def holds(self, value: Scalar) -> bool:
-        """Return whether the graph contains a text or a number exactly.
-
-        For what counts as equal see `lookup.holds_value`.
-        """
-        self._refresh()
-        return super().holds(value)
-
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        """Return the edges whose two ends are both among the given nodes."""
-        self._refresh()
-        return edges_among(ids, super().neighbours)
-
     # --- namespaces of a server ---
 
     @classmethod
@@ -234,8 +170,8 @@ class SparqlServer(EmbeddedStore):
 
         Raises StoreUnavailable if the server does not answer.
         """
-        with closing(SparqlLink.connect(query_url, update_url, token)) as link:
-            return sparql_namespaces(link)
+        with closing(connection.SparqlLink.connect(query_url, update_url, token)) as link:
+            return connection.sparql_namespaces(link)
 
     @classmethod
     def delete_namespace(
@@ -245,18 +181,15 @@ class SparqlServer(EmbeddedStore):
 
         Raises BadInput if no store made it, and StoreUnavailable.
         """
-        with closing(SparqlLink.connect(query_url, update_url, token)) as link:
-            delete_sparql_namespace(link, namespace)
+        with closing(connection.SparqlLink.connect(query_url, update_url, token)) as link:
+            connection.delete_sparql_namespace(link, namespace)
 
     # --- the server's graph and the copy ---
 
     @property
-    def _server(self) -> SparqlLink:
+    def _server(self) -> connection.SparqlLink:
         self._require_open()
         return self._link
-
-    def _open_sandbox(self) -> StatementExecutor:
-        return open_sandbox(language=self.language, seconds=self.seconds, unsafe=self._unsafe)
 
     def _claim_graph(self, *, adopt: bool, wipe: bool) -> None:
         """Check that the graph belongs to this kind of store, or take it over."""
@@ -279,14 +212,13 @@ class SparqlServer(EmbeddedStore):
 
         A server that ignores this would return the triples of other graphs.
         """
-        mark = f"ASK {{ <{self._graph}> <{VERSION_IRI}> ?version }}"
+        mark = f"ASK {{ <{self._graph}> <{connection.VERSION_IRI}> ?version }}"
         if (
-            not self._server.query(mark, graph=VERSIONS_GRAPH).truth
+            not self._server.query(mark, graph=connection.VERSIONS_GRAPH).truth
             or self._server.query(mark, graph=self._graph).truth
         ):
-            raise StoreUnavailable(
-                f"{self._location} does not keep a query to the graph named in default-graph-uri: use another server"
-            )
+            problem = f"{self._location} does not keep a query to the graph named in default-graph-uri"
+            raise StoreUnavailable(f"{problem}: use another server")
 
     def _server_version(self) -> tuple[str, ...]:
         """Return the version of the server's graph: the names of its last writes, in sorted order.
@@ -299,7 +231,9 @@ class SparqlServer(EmbeddedStore):
         return tuple(sorted(term.text for term in found if isinstance(term, Literal)))
 
     def _version_pattern(self, version: str) -> str:
-        return f"GRAPH <{VERSIONS_GRAPH}> {{ <{self._graph}> <{VERSION_IRI}> {version} }}"
+        return (
+            f"GRAPH <{connection.VERSIONS_GRAPH}> {{ <{self._graph}> <{connection.VERSION_IRI}> {version} }}"
+        )
 
     def _version_patterns(self, versions: Iterable[str]) -> str:
         return " ".join(self._version_pattern(_format_string(version)) for version in versions)
@@ -313,9 +247,11 @@ class SparqlServer(EmbeddedStore):
     def _load_copy(self) -> None:
         """Load the server's graph into the copy."""
         if not self._server_version():
-            self._run_update(
-                f"INSERT {{ {self._version_pattern(_new_version())} }} WHERE {{ FILTER NOT EXISTS {{ {self._version_pattern('?any')} }} }}"
+            new, any_version = (
+                self._version_pattern(_format_string(uuid4().hex)),
+                self._version_pattern("?any"),
             )
+            self._run_update(f"INSERT {{ {new} }} WHERE {{ FILTER NOT EXISTS {{ {any_version} }} }}")
         # read before the graph: the next write detects any change in between
         version = self._server_version()
         query = f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{self._graph}> {{ ?s ?p ?o }} }}"
@@ -431,7 +367,7 @@ class SparqlServer(EmbeddedStore):
         if version == new:
             self._version, self._size = new, self._size + len(added) - len(removed)
 
-    def _asked(self, query: str) -> ServerAnswer:
+    def _asked(self, query: str) -> connection.ServerAnswer:
         try:
             return self._server.query(query)
         except QueryFailed as error:
@@ -442,10 +378,6 @@ class SparqlServer(EmbeddedStore):
             self._server.update(update)
         except QueryFailed as error:
             raise _UnconfirmedWrite(f"{self._location} has not taken a change: {error.reason}") from None
-
-
-def _new_version() -> str:
-    return _format_string(uuid4().hex)
 
 
 def _format_string(text: str) -> str:

@@ -12,21 +12,7 @@ from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.sandbox.sparql.rdf import (
-    EDGE_IRI,
-    NAMESPACE,
-    PREFIXES,
-    STRING,
-    XSD,
-    Literal,
-    RdfTriple,
-    Term,
-    Values,
-    edge_triples,
-    name_blank_nodes,
-    node_triples,
-    read_contents,
-)
+from kgot_lab.sandbox.sparql import rdf
 from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.types import Diff, Edge, Node
 
@@ -38,24 +24,24 @@ _SPECIAL = re.compile(r'\\[uU]|[\\"\x00-\x1f\x7f\ufffe\uffff]')
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def to_triples(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:
+def to_triples(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[rdf.RdfTriple]:
     """Convert nodes and edges to triples.
 
     `edges` must include all parallels of each edge. Raises BadInput, naming the element, if RDF cannot
     represent it: half a surrogate pair, or a value that is not JSON.
     """
-    groups: dict[tuple[str, str, str], dict[str, Values]] = {}
+    groups: dict[tuple[str, str, str], dict[str, rdf.Values]] = {}
     for edge in edges:
         groups.setdefault((edge.source, edge.type, edge.target), {})[edge.key] = edge.properties
-    triples: list[RdfTriple] = []
+    triples: list[rdf.RdfTriple] = []
     element = ""
     try:
         for node in nodes:
             element = f"node {node.id!r}"
-            triples += _require_encodable(node_triples(node.id, node.labels, node.properties))
+            triples += _require_encodable(rdf.node_triples(node.id, node.labels, node.properties))
         for group, parallels in groups.items():
             element = f"edge {group!r}"
-            triples += _require_encodable(edge_triples(*group, parallels))
+            triples += _require_encodable(rdf.edge_triples(*group, parallels))
     except (RefusedValue, ValueError, TypeError) as error:
         raise BadInput(f"{element} cannot be spelled in RDF: {error}") from None
     return triples
@@ -66,20 +52,20 @@ def require_representable(diff: Diff) -> None:
     to_triples(diff.written_nodes, diff.written_edges)
 
 
-def _require_encodable(triples: list[RdfTriple]) -> list[RdfTriple]:
+def _require_encodable(triples: list[rdf.RdfTriple]) -> list[rdf.RdfTriple]:
     for _, _, object in triples:
         if not isinstance(object, str):
             object.text.encode()
     return triples
 
 
-def graph_from_triples(triples: Iterable[RdfTriple]) -> PropertyGraph:
+def graph_from_triples(triples: Iterable[rdf.RdfTriple]) -> PropertyGraph:
     """Build the graph that any triples describe.
 
     Raises BadInput if they describe none.
     """
     try:
-        contents = read_contents(name_blank_nodes(triples))
+        contents = rdf.read_contents(rdf.name_blank_nodes(triples))
     except RefusedValue as refusal:
         raise BadInput(str(refusal)) from None
     nodes = (Node(id, tuple(labels), properties) for id, (labels, properties) in contents.nodes.items())
@@ -88,17 +74,19 @@ def graph_from_triples(triples: Iterable[RdfTriple]) -> PropertyGraph:
     return PropertyGraph.of(nodes, edges)
 
 
-def format_term(term: Term, *, abbreviate: bool = True) -> str:
+def format_term(term: rdf.Term, *, abbreviate: bool = True) -> str:
     """Format a term for SPARQL and Turtle.
 
     Without `abbreviate` the term has no prefixes and no plain numbers, as N-Triples requires.
     """
     if isinstance(term, str):
         return (abbreviate and _prefixed_name(term)) or f"<{term}>"
-    if abbreviate and term.datatype in (f"{XSD}integer", f"{XSD}boolean"):
+    if abbreviate and term.datatype in (f"{rdf.XSD}integer", f"{rdf.XSD}boolean"):
         return term.text
     text = f'"{_SPECIAL.sub(_escape, term.text)}"'
-    return text if term.datatype == STRING else f"{text}^^{format_term(term.datatype, abbreviate=abbreviate)}"
+    if term.datatype == rdf.STRING:
+        return text
+    return f"{text}^^{format_term(term.datatype, abbreviate=abbreviate)}"
 
 
 def _prefixed_name(iri: str) -> str:
@@ -106,9 +94,11 @@ def _prefixed_name(iri: str) -> str:
 
     Local names that the mapping creates are always valid after a prefix.
     """
-    for prefix, namespace in PREFIXES.items():
+    for prefix, namespace in rdf.PREFIXES.items():
         local = iri.removeprefix(namespace)
-        if iri.startswith(namespace) and (namespace in (NAMESPACE, EDGE_IRI) or _WORD.fullmatch(local)):
+        if iri.startswith(namespace) and (
+            namespace in (rdf.NAMESPACE, rdf.EDGE_IRI) or _WORD.fullmatch(local)
+        ):
             return f"{prefix}:{local}"
     return ""
 
@@ -131,7 +121,7 @@ def import_oxigraph() -> ModuleType:
     return pyoxigraph
 
 
-def convert_triple(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> RdfTriple:
+def convert_triple(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> rdf.RdfTriple:
     """Convert a pyoxigraph quad or triple.
 
     Raises BadInput for a triple about a triple.
@@ -139,7 +129,7 @@ def convert_triple(quad: pyoxigraph.Quad | pyoxigraph.Triple) -> RdfTriple:
     return str(_convert_term(quad.subject)), quad.predicate.value, _convert_term(quad.object)
 
 
-def _convert_term(term: object) -> Term:
+def _convert_term(term: object) -> rdf.Term:
     import pyoxigraph
 
     if isinstance(term, pyoxigraph.NamedNode):
@@ -147,6 +137,6 @@ def _convert_term(term: object) -> Term:
     if isinstance(term, pyoxigraph.BlankNode):
         return f"_:{term.value}"
     if isinstance(term, pyoxigraph.Literal):
-        return Literal(term.value, term.datatype.value)
+        return rdf.Literal(term.value, term.datatype.value)
     problem = f"{term} is a triple in the place of a thing"
     raise BadInput(f"{problem}; describe it with rdf:subject, rdf:predicate and rdf:object")

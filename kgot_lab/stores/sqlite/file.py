@@ -47,9 +47,8 @@ APPLICATION = 0x6B676C62  # "kglb": the application id of files made by this pac
 VERSION = 2  # 1 had no checksums of rows
 _BUSY_TIMEOUT = 30.0  # seconds to wait for another process that is writing
 _MIN_SQLITE_VERSION = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
-MAX_CHECKED_BYTES = (
-    32_000_000  # bytes of a file that is searched for damage at each opening, in about a second
-)
+# bytes of a file that is searched for damage at each opening, in about a second
+MAX_CHECKED_BYTES = 32_000_000
 # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
 MAX_READ_BYTES = MAX_ELEMENT_BYTES + 1_000_000
 MAX_WRITTEN_BYTES = 2 * MAX_READ_BYTES  # a row of the journal holds an element before and after
@@ -76,9 +75,8 @@ class GraphConnections:
         for file, identity in self.files.items():
             status = _file_status(file)
             if status is not None and status.st_nlink > 1:
-                raise StoreUnavailable(
-                    f"{file} got another name (a hard link) while open here: delete that; this change may not be kept"
-                )
+                problem = f"{file} got another name (a hard link) while open here: delete that"
+                raise StoreUnavailable(f"{problem}; this change may not be kept")
             if status is None or (status.st_dev, status.st_ino) != identity:
                 raise StoreUnavailable(
                     f"{file} was deleted or replaced while it was open here, so this change may not be kept; close the store and open it"
@@ -112,9 +110,8 @@ def open_graph_file(path: Path | None) -> GraphConnections:
     opened, and StoreDamaged if it is damaged.
     """
     if sqlite3.sqlite_version_info < _MIN_SQLITE_VERSION:
-        raise StoreUnavailable(
-            f"this Python has SQLite {sqlite3.sqlite_version}; {'.'.join(map(str, _MIN_SQLITE_VERSION))} or newer is needed"
-        )
+        problem = f"this Python has SQLite {sqlite3.sqlite_version}"
+        raise StoreUnavailable(f"{problem}; {'.'.join(map(str, _MIN_SQLITE_VERSION))} or newer is needed")
     if path is not None:
         _refuse_foreign(path)
     uri = f"file:/kgot_lab-{uuid4().hex}?vfs=memdb" if path is None else path.absolute().as_uri() + "?"
@@ -191,9 +188,8 @@ def _refuse_foreign(path: Path) -> None:
         problem = "was open when this process was forked, and SQLite cannot lock it here"
         raise StoreUnavailable(f"{path} {problem}: {advice}")
     if status.st_nlink > 1:
-        raise StoreUnavailable(
-            f"{path} has other names (hard links), and SQLite keeps a log for each: delete those, or copy the file"
-        )
+        problem = f"{path} has other names (hard links), and SQLite keeps a log for each"
+        raise StoreUnavailable(f"{problem}: delete those, or copy the file")
     check_before_opening(path, lambda connection: refuse_foreign_head(connection, path))
 
 
@@ -219,13 +215,11 @@ def refuse_foreign_head(connection: sqlite3.Connection, path: Path) -> None:
 
 def _require_own_format(application: int, version: int, path: Path | None) -> None:
     if application != APPLICATION:
-        raise BadInput(
-            f"{path}: an SQLite file that something else made, so it was not touched; give another path"
-        )
+        problem = f"{path}: an SQLite file that something else made, so it was not touched"
+        raise BadInput(f"{problem}; give another path")
     if version > VERSION:
-        raise BadInput(
-            f"{path}: made by a newer version of this package (format {version}, known is {VERSION}); update the package"
-        )
+        problem = f"{path}: made by a newer version of this package (format {version}, known is {VERSION})"
+        raise BadInput(f"{problem}; update the package")
 
 
 def _connect(uri: str, max_bytes: int = MAX_WRITTEN_BYTES) -> Connection:

@@ -18,20 +18,11 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import validate_diff
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
-from kgot_lab.stores.lookup import shortest_path
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, register_for_forks
+from kgot_lab.stores import sql
+from kgot_lab.stores.lookup import nodes_within, shortest_path
 from kgot_lab.stores.protocol import Scalar, Schema
-from kgot_lab.stores.sql import (
-    SqlRow,
-    edge_row,
-    journal_diff,
-    node_row,
-    refuse_unless_sql_read,
-    refuse_unless_sql_write,
-    require_fit,
-    sql_dialect,
-    touched_keys,
-)
+from kgot_lab.stores.sqlite import tables
 from kgot_lab.stores.sqlite.damage import (
     CHECKSUM_MISMATCH,
     SELECT_WITH_CHECKSUM,
@@ -45,17 +36,6 @@ from kgot_lab.stores.sqlite.file import (
     open_graph_file,
     unavailable_error,
 )
-from kgot_lab.stores.sqlite.tables import (
-    GRAPH_TABLES,
-    Connection,
-    Guard,
-    edge_from_row,
-    fetch_rows,
-    node_from_row,
-    parse_journal,
-    query_terms,
-    require_valid_elements,
-)
 from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Node, Rows
 
@@ -63,11 +43,10 @@ if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
-SQLITE = sql_dialect("SQL (SQLite)", collation="BINARY")
+SQLITE = sql.sql_dialect("SQL (SQLite)", collation="BINARY")
 NAME_WEIGHT = 5.0  # weight of a word in a node's name, relative to one in its properties
-_STEPS_PER_CHECK = (
-    5_000  # virtual machine instructions between two checks of the time, well under a millisecond
-)
+# virtual machine instructions between two checks of the time, well under a millisecond
+_STEPS_PER_CHECK = 5_000
 _MIN_COMMON_NODES = 1_000  # nodes that must contain a word before it can count as common
 _BATCH_SIZE = 500  # ids per query
 BULK_ROWS = 2_000  # rows from which on inserting is faster without a trigger for each
@@ -89,7 +68,7 @@ _INTEGER_LIMIT = 2**63
 _WHERE_EDGE = "WHERE source = ? AND type = ? AND target = ? AND key = ?"
 
 
-class Sqlite:
+class Sqlite(Closing):
     """A store for SQL statements in an SQLite file or, without a path, in memory.
 
     `seconds` is the time limit of one statement. When `write` and `apply` return, their changes are on disk.
@@ -102,10 +81,10 @@ class Sqlite:
     def __init__(self, path: Path | str = ":memory:", *, seconds: float = STATEMENT_SECONDS):
         self._path = None if str(path) == ":memory:" else Path(path).expanduser()
         self.seconds = seconds
+        self._location = self._path or Path("the graph in memory")
         self._lock = threading.RLock()
-        self._closed_reason = (
-            "was closed; open a new Sqlite store"  # why it can no longer be used, once it cannot
-        )
+        # why it can no longer be used, once it cannot
+        self._closed_reason = "was closed; open a new Sqlite store"
         self._open_connections: GraphConnections | None = open_graph_file(self._path)
         register_for_forks(self)
 
@@ -116,12 +95,6 @@ class Sqlite:
         nodes, edges = self._query("SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)")[0]
         return f"<{type(self).__name__} {name}: {nodes} nodes, {edges} edges>"
 
-    def __enter__(self) -> Sqlite:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # --- statements ---
 
     def write(self, statement: str, parameters: _Parameters = ()) -> Diff:
@@ -129,7 +102,7 @@ class Sqlite:
 
         Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
-        refuse_unless_sql_write(statement, brackets=False)
+        sql.refuse_unless_sql_write(statement, brackets=False)
         with (
             self._transaction() as graph,
             self._statement_errors(statement, graph.guard, graph.writer),
@@ -137,19 +110,20 @@ class Sqlite:
         ):
             graph.guard.is_active = True
             try:
-                graph.writer.execute(
-                    f"EXPLAIN {statement}", parameters
-                ).close()  # calls the guard without running anything
+                # calls the guard without running anything
+                graph.writer.execute(f"EXPLAIN {statement}", parameters).close()
             finally:
                 # the full-text index writes to tables of its own, which a statement may not
                 graph.guard.is_active = False
             graph.writer.execute("INSERT INTO recording VALUES (1)")
             for _ in graph.writer.execute(statement, parameters):
                 pass  # rows of RETURNING
-            diff = journal_diff(parse_journal(graph.writer.execute("SELECT * FROM journal ORDER BY rowid")))
+            diff = sql.journal_diff(
+                tables.parse_journal(graph.writer.execute("SELECT * FROM journal ORDER BY rowid"))
+            )
             graph.writer.execute("DELETE FROM journal")
             graph.writer.execute("DELETE FROM recording")
-            require_valid_elements(diff)
+            tables.require_valid_elements(diff)
         return diff
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
@@ -158,7 +132,7 @@ class Sqlite:
         The columns labels and properties are lists and objects, all others as SQLite returns them. Raises
         QueryFailed if the statement is refused or fails.
         """
-        refuse_unless_sql_read(statement, brackets=False)
+        sql.refuse_unless_sql_read(statement, brackets=False)
         with self._lock:
             graph = self._connections()
             with (
@@ -166,7 +140,7 @@ class Sqlite:
                 self._time_limit(graph.reader),
                 closing(graph.reader.execute(statement, parameters)) as cursor,
             ):
-                return fetch_rows(cursor, statement)
+                return tables.fetch_rows(cursor, statement)
 
     def apply(self, diff: Diff) -> None:
         """Apply a diff to the graph, for example that of an earlier write.
@@ -174,10 +148,10 @@ class Sqlite:
         Raises BadInput, changing nothing, if it does not fit.
         """
         diff = validate_diff(diff)
-        nodes = [node_row(node) for node in diff.added_nodes]
-        edges = [edge_row(edge) for edge in diff.added_edges]
-        changed_nodes = [(*node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
-        changed_edges = [(edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
+        nodes = [sql.node_row(node) for node in diff.added_nodes]
+        edges = [sql.edge_row(edge) for edge in diff.added_edges]
+        changed_nodes = [(*sql.node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
+        changed_edges = [(sql.edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
         is_bulk = len(nodes) + len(edges) + len(changed_nodes) + len(changed_edges) >= BULK_ROWS
         deletions: tuple[tuple[str, list[Any]], ...] = (
             (f"DELETE FROM edges {_WHERE_EDGE}", [edge.identity for edge in diff.removed_edges]),
@@ -204,7 +178,7 @@ class Sqlite:
         """
         with self._lock:
             graph = self._connections()
-            if self._path is not None and (damage := find_damage(graph.writer, GRAPH_TABLES)):
+            if self._path is not None and (damage := find_damage(graph.writer, tables.GRAPH_TABLES)):
                 raise damaged_error(self._path, damage)
 
     def undo(self, diff: Diff) -> None:
@@ -265,7 +239,7 @@ class Sqlite:
         """
         require_search_text(words)
         with self._snapshot():
-            match_query = " OR ".join(self._distinctive_terms(query_terms(words)))
+            match_query = " OR ".join(self._distinctive_terms(tables.query_terms(words)))
             found = self._query(_SEARCH, (NAME_WEIGHT, match_query, max(0, limit))) if match_query else []
         return tuple(self._nodes(found))
 
@@ -275,20 +249,13 @@ class Sqlite:
         Empty if there is no such node.
         """
         with self._snapshot():
-            if not self._query("SELECT 1 FROM nodes WHERE id = ?", (id,)):
-                return {}
-            depth, frontier = {id: 0}, [id]
-            for level in range(1, hops + 1):
-                frontier = [end for end in self._adjacent_ids(frontier) if end not in depth]
-                depth.update(dict.fromkeys(frontier, level))
-                if not frontier:
-                    break
-            return depth
+            is_node = self._query("SELECT 1 FROM nodes WHERE id = ?", (id,))
+            return nodes_within(id, hops, self._adjacent_ids) if is_node else {}
 
     def path(self, source: str, target: str, max_edges: int = 6) -> tuple[Edge, ...]:
         """Return a shortest undirected path of at most `max_edges` edges, or () if there is none."""
         with self._snapshot():
-            steps = shortest_path(source, target, max_edges, self._bare_neighbours)
+            steps = shortest_path(source, target, max_edges, self._bare_edges)
             rows = (row for step in steps for row in self._query(f"{_EDGES} {_WHERE_EDGE}", step.identity))
             return tuple(self._edges(rows))
 
@@ -328,37 +295,34 @@ class Sqlite:
             query = f"SELECT target FROM edges WHERE source IN ({placeholders}) UNION SELECT source FROM edges WHERE target IN ({placeholders})"
             yield from (end for (end,) in self._query(query, batch))
 
-    def _bare_neighbours(self, id: str) -> list[Edge]:
-        """Return a node's edges without their properties, which an index can answer alone."""
+    def _bare_edges(self, ids: Iterable[str]) -> Iterator[Edge]:
+        """Yield the edges at some nodes without their properties, which an index can answer alone."""
         query = (
             "SELECT source, type, target, key FROM edges WHERE source = ?1"
             " UNION ALL SELECT source, type, target, key FROM edges WHERE target = ?1"
         )
-        found = self._query(query, (id,))
-        return [Edge(source, type, target, key=key) for source, type, target, key in found]
+        rows = (row for id in ids for row in self._query(query, (id,)))
+        return (Edge(source, type, target, key=key) for source, type, target, key in rows)
 
-    def _nodes(self, rows: Iterable[SqlRow]) -> Iterator[Node]:
-        yield from map(node_from_row, self._checked_rows(rows))
+    def _nodes(self, rows: Iterable[sql.SqlRow]) -> Iterator[Node]:
+        yield from map(tables.node_from_row, self._checked_rows(rows))
 
-    def _edges(self, rows: Iterable[SqlRow]) -> Iterator[Edge]:
-        yield from map(edge_from_row, self._checked_rows(rows))
+    def _edges(self, rows: Iterable[sql.SqlRow]) -> Iterator[Edge]:
+        yield from map(tables.edge_from_row, self._checked_rows(rows))
 
-    def _checked_rows(self, rows: Iterable[SqlRow]) -> Iterator[SqlRow]:
+    def _checked_rows(self, rows: Iterable[sql.SqlRow]) -> Iterator[sql.SqlRow]:
         """Yield rows without their checksums.
 
         Raises StoreDamaged if a row does not match its checksum.
         """
         for row in rows:
             if not has_valid_checksum(row):
-                raise damaged_error(
-                    Path(self._path or "the graph in memory"),
-                    f"what it holds of {row[0]!r} {CHECKSUM_MISMATCH}",
-                )
+                raise damaged_error(self._location, f"what it holds of {row[0]!r} {CHECKSUM_MISMATCH}")
             yield row[:-1]
 
     def _connections(self) -> GraphConnections:
         if self._open_connections is None:
-            raise StoreUnavailable(f"{self._path or 'the graph in memory'} {self._closed_reason}")
+            raise StoreUnavailable(f"{self._location} {self._closed_reason}")
         return self._open_connections
 
     def _query(self, statement: str, parameters: _Parameters = ()) -> list[Any]:
@@ -369,13 +333,12 @@ class Sqlite:
                 with graph.writer.raise_callback_errors():
                     return graph.writer.execute(statement, parameters).fetchall()
             except sqlite3.Error as error:
-                raise unavailable_error(error, self._path) or StoreUnavailable(
-                    f"{self._path or 'the graph in memory'}: {error}"
-                ) from None
+                failure = StoreUnavailable(f"{self._location}: {error}")
+                raise unavailable_error(error, self._path) or failure from None
             except UnicodeEncodeError:
                 return []  # half a surrogate pair is in no graph
             except UnicodeDecodeError as error:
-                raise damaged_error(Path(self._path or "the graph in memory"), str(error)) from None
+                raise damaged_error(self._location, str(error)) from None
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
@@ -416,7 +379,9 @@ class Sqlite:
                 raise
 
     @contextmanager
-    def _statement_errors(self, statement: str, guard: Guard, connection: Connection) -> Iterator[None]:
+    def _statement_errors(
+        self, statement: str, guard: tables.Guard, connection: tables.Connection
+    ) -> Iterator[None]:
         """Convert errors of SQLite and of the checks about a statement to QueryFailed."""
         guard.refused = ""
         try:
@@ -427,12 +392,8 @@ class Sqlite:
             if file_error and getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_FULL:
                 raise file_error from None
             raise QueryFailed(statement, self._error_reason(error, guard.refused)) from None
-        except (
-            BadInput,
-            TypeError,
-            OverflowError,
-            UnicodeError,
-        ) as error:  # the last three are for parameters
+        # the last three are for parameters
+        except (BadInput, TypeError, OverflowError, UnicodeError) as error:
             raise QueryFailed(statement, str(error)) from None
 
     def _error_reason(self, error: sqlite3.Error, refused: str) -> str:
@@ -446,7 +407,7 @@ class Sqlite:
         return f"{error}: {refused}" if str(error) == "not authorized" else str(error)
 
     @contextmanager
-    def _time_limit(self, connection: Connection) -> Iterator[None]:
+    def _time_limit(self, connection: tables.Connection) -> Iterator[None]:
         deadline = time.monotonic() + self.seconds
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_PER_CHECK)
         try:
@@ -454,9 +415,9 @@ class Sqlite:
         finally:
             connection.set_progress_handler(None, 0)
 
-    def _require_fit(self, diff: Diff, writer: Connection) -> None:
+    def _require_fit(self, diff: Diff, writer: tables.Connection) -> None:
         """Raise BadInput unless a diff fits, reading only the rows that decide it."""
-        ids, identities = touched_keys(diff)
+        ids, identities = sql.touched_keys(diff)
         if not self._query("SELECT 1 FROM nodes LIMIT 1"):
             ids, identities = [], []
         node_rows = (row for id in ids for row in writer.execute(f"{_NODES} WHERE id = ?", (id,)))
@@ -466,4 +427,4 @@ class Sqlite:
         edges = {edge.identity: edge for edge in self._edges(edge_rows)}
         for node in diff.removed_nodes:
             edges.update((edge.identity, edge) for edge in self.neighbours(node.id))
-        require_fit(diff, nodes, edges.values())
+        sql.require_fit(diff, nodes, edges.values())

@@ -164,9 +164,8 @@ class ItemNames:
         bare = set(strip_legal_form(name))
         same_name = [n for n in by_symbol if is_symbol or set(strip_legal_form(display_name(n))) & bare]
         if by_symbol and not same_name:
-            raise BadInput(
-                f"the symbol {symbol_key(symbol)} is that of {_list_nodes(by_symbol)}: which is meant is not said"
-            )
+            problem = f"the symbol {symbol_key(symbol)} is that of {_list_nodes(by_symbol)}"
+            raise BadInput(f"{problem}: which is meant is not said")
         found = same_name or [each for each in self.meant(name) if each.labels == (type,)]
         found = found or self._same_bare_name(type, name)
         ticker = {"ticker": symbol} if type == "Company" and symbol else {}

@@ -20,19 +20,7 @@ from urllib.parse import urlsplit
 from kgot_lab.domains.investment.accounts import Accounts, OutboxEntry, open_accounts
 from kgot_lab.domains.investment.briefing import Holdings, Wishes, briefings
 from kgot_lab.domains.investment.graph import GraphUpdate, InvestmentGraph, open_investment_graph
-from kgot_lab.domains.investment.monitor.events import (
-    BriefingPosted,
-    BriefingSent,
-    BriefingsStale,
-    ClockBehind,
-    ItemsWait,
-    ItemWritten,
-    MonitorEvent,
-    NewsGathered,
-    StageFailed,
-    TickEnded,
-    TickStarted,
-)
+from kgot_lab.domains.investment.monitor import events
 from kgot_lab.domains.investment.monitor.journal import CachedReplies, NewsJournal, Tick, open_journal
 from kgot_lab.domains.investment.monitor.news import Feed, NewsFacts
 from kgot_lab.domains.investment.monitor.news_reader import read_item
@@ -92,9 +80,8 @@ def deliver_to_address(url: str) -> DeliveryFunction:
             f"briefings are delivered to an address such as https://HOST/PATH, not {short_repr(mask_secrets(url))}"
         )
     if parts.scheme == "http" and not is_loopback(url):
-        raise BadInput(
-            "a briefing says whose it is: an address that is not of this computer begins with https"
-        )
+        problem = "a briefing says whose it is"
+        raise BadInput(f"{problem}: an address that is not of this computer begins with https")
     client_options = proxy_options(url)
 
     def deliver(entry: OutboxEntry) -> None:
@@ -164,40 +151,40 @@ class Monitor:
     def __repr__(self) -> str:
         return f"<Monitor of {self.places.graph!r} by {self._llm.name}>"
 
-    def tick(self, tick: Tick) -> Iterator[MonitorEvent]:
+    def tick(self, tick: Tick) -> Iterator[events.MonitorEvent]:
         """Run all stages and yield their events.
 
         A LabError in a stage is reported, and the other stages still run.
         """
-        yield TickStarted(tick)
+        yield events.TickStarted(tick)
         self.places.journal.begin(tick)
         for name, stage in self.stages.items():
             try:
                 yield from stage()
             except LabError as error:
-                yield StageFailed(name, str(error))
+                yield events.StageFailed(name, str(error))
         self.places.journal.end(tick)
-        yield TickEnded(tick)
+        yield events.TickEnded(tick)
 
     # --- stages ---
 
-    def _gather(self) -> Iterator[MonitorEvent]:
+    def _gather(self) -> Iterator[events.MonitorEvent]:
         """Store the items that are new and not dated in the future."""
         news, now = self.feed(), self.places.journal.now()
         due = [item for item in news.items if item.published_at <= now]
         new, others = self.places.journal.add(due)
         remark = "another item has this id and stays as it is; give it one of its own"
         duplicates = tuple(f"item {item.id}: {remark}" for item in others)
-        yield NewsGathered(len(new), len(news.items) - len(due), (*news.refused, *duplicates))
+        yield events.NewsGathered(len(new), len(news.items) - len(due), (*news.refused, *duplicates))
 
-    def _update(self) -> Iterator[MonitorEvent]:
+    def _update(self) -> Iterator[events.MonitorEvent]:
         """Read items one by one, and write the facts of each to the graph before the next is read.
 
         The next item can then refer to its names.
         """
         graph, journal = self.places.graph, self.places.journal
         if (last := graph.view().time) - (now := journal.now()) > _MAX_CLOCK_CORRECTION:
-            yield ClockBehind(now, last)
+            yield events.ClockBehind(now, last)
         yield from map(self._write_once, journal.facts_to_write())
         for item in journal.items_to_read(self.most):
             try:
@@ -208,9 +195,9 @@ class Monitor:
             journal.store_facts(facts)
             yield self._write_once(facts)
         if waiting := journal.count_to_read():
-            yield ItemsWait(waiting)
+            yield events.ItemsWait(waiting)
 
-    def _write_once(self, facts: NewsFacts) -> MonitorEvent:
+    def _write_once(self, facts: NewsFacts) -> events.MonitorEvent:
         """Write the facts of an item once.
 
         Its own node is written in the same change, and shows that it was.
@@ -222,9 +209,9 @@ class Monitor:
                 exists_whole = any(version.node.properties.get("item") == facts.item for version in versions)
                 update = GraphUpdate() if exists_whole else self._write(facts)
         except BadInput as error:
-            return StageFailed("update", f"{facts.item}: {error}")
+            return events.StageFailed("update", f"{facts.item}: {error}")
         self.places.journal.mark_written(facts)
-        return ItemWritten(facts, len(update.nodes), len(update.edges))
+        return events.ItemWritten(facts, len(update.nodes), len(update.edges))
 
     def _write(self, facts: NewsFacts) -> GraphUpdate:
         graph = self.places.graph
@@ -235,7 +222,7 @@ class Monitor:
         graph.expire(*facts.ends)
         return update
 
-    def _decide(self) -> Iterator[MonitorEvent]:
+    def _decide(self) -> Iterator[events.MonitorEvent]:
         """Post the briefings that the graph calls for now.
 
         This loads each user's holdings, watchlist and wishes.
@@ -250,17 +237,17 @@ class Monitor:
                 found = briefings(view, holdings, wishes, decays=self.decays, posted_keys=posted_keys)
                 for briefing in found:
                     if accounts.post(briefing):
-                        yield BriefingPosted(briefing.key)
+                        yield events.BriefingPosted(briefing.key)
             except LabError as error:
-                yield StageFailed("decide", f"account {number} of {len(accounts.users())}: {error}")
+                yield events.StageFailed("decide", f"account {number} of {len(accounts.users())}: {error}")
 
-    def _deliver(self) -> Iterator[MonitorEvent]:
+    def _deliver(self) -> Iterator[events.MonitorEvent]:
         """Deliver the fresh briefings in the outbox. If the receiver is unreachable, the others wait too."""
         accounts = self.places.accounts
         unsent = accounts.outbox(unsent=True)
         waiting = [entry for entry in unsent if self._is_fresh(entry)]
         if stale := len(unsent) - len(waiting):
-            yield BriefingsStale(stale)
+            yield events.BriefingsStale(stale)
         for position, entry in enumerate(waiting):
             try:
                 self.deliver(entry)
@@ -268,10 +255,10 @@ class Monitor:
                 if error.again:
                     left = format_count(len(waiting) - position, "briefing")
                     raise ToolFailed(f"{error}; {left} in the outbox", again=True) from None
-                yield StageFailed("deliver", f"briefing {entry.key}: {error}")
+                yield events.StageFailed("deliver", f"briefing {entry.key}: {error}")
                 continue
             accounts.mark_sent(entry.key)
-            yield BriefingSent(entry.key)
+            yield events.BriefingSent(entry.key)
 
     def _is_fresh(self, entry: OutboxEntry) -> bool:
         until = entry.body["live_until"]
@@ -325,7 +312,7 @@ class StopRequest:
 
 def run_scheduled(
     monitor: Monitor, every: timedelta, stop: StopRequest, *, wait: Callable[[float], object] | None = None
-) -> Iterator[MonitorEvent]:
+) -> Iterator[events.MonitorEvent]:
     """Run ticks at regular intervals and yield their events.
 
     The first tick runs at once, or when the previous one is over. Missed ticks are one tick: it reads what
@@ -349,7 +336,7 @@ def run_scheduled(
                     if stop.is_requested():
                         return
         except LabError as error:  # the journal is unreachable
-            yield StageFailed("tick", str(error))
+            yield events.StageFailed("tick", str(error))
             pause = every.total_seconds()
         if pause > 0:
             wait(min(pause, _MAX_WAIT_SECONDS))

@@ -58,11 +58,9 @@ class NewsItem:
     @property
     def tokens_left_out(self) -> int:
         """The approximate number of tokens at its end that a model is not shown."""
-        return (
-            estimate_tokens(self._full_text) - estimate_tokens(self.shown)
-            if self.shown != self._full_text
-            else 0
-        )
+        if self.shown != self._full_text:
+            return estimate_tokens(self._full_text) - estimate_tokens(self.shown)
+        return 0
 
     @property
     def _full_text(self) -> str:
@@ -92,9 +90,8 @@ def news_item_from_json(data: Mapping[str, Json]) -> NewsItem:
     """
     require(data, Mapping, "an item of news is id, headline, text, source and published_at")
     if unknown := sorted(data.keys() - {"id", "headline", "text", "source", "published_at"}):
-        raise BadInput(
-            f"an item of news has no field {unknown[0]!r:.60}: it has id, headline, text, source and published_at"
-        )
+        problem = f"an item of news has no field {unknown[0]!r:.60}"
+        raise BadInput(f"{problem}: it has id, headline, text, source and published_at")
     time = parse_time(data.get("published_at"))
     if time is None:
         advice = "write a time with its zone, such as 2026-02-05T14:00:00+00:00"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import product
 
+from kgot_lab.domains.investment.monitor import news
 from kgot_lab.domains.investment.monitor.entity_resolution import (
     MAX_NAME_LENGTH,
     ItemNames,
@@ -18,18 +19,6 @@ from kgot_lab.domains.investment.monitor.entity_resolution import (
     make_node,
     require_one_node,
     unsupported_names,
-)
-from kgot_lab.domains.investment.monitor.news import (
-    ITEM_NODE_TYPES,
-    NewsFacts,
-    NewsItem,
-    StatedCall,
-    StatedEvent,
-    StatedInsight,
-    StatedLink,
-    StatedNews,
-    StatedThing,
-    news_prompt,
 )
 from kgot_lab.domains.investment.versions import EdgeKey
 from kgot_lab.domains.investment.view import InvestmentView, name_key
@@ -53,7 +42,7 @@ _UNKNOWN_END = Fault("error", _MISSING_END, "the edge", "name both ends as the i
 class FactFilter:
     """Accepts the facts of one item one by one, and records what it refuses."""
 
-    def __init__(self, item: NewsItem, view: InvestmentView, sentiment: str = "") -> None:
+    def __init__(self, item: news.NewsItem, view: InvestmentView, sentiment: str = "") -> None:
         self._item, self._vocabulary, self._text = item, view.vocabulary, item.shown
         self._published = item.published_at.isoformat()
         self._names = ItemNames(self._text, view)
@@ -70,7 +59,7 @@ class FactFilter:
             self._news = with_sentiment
         self._accept_node(self._news)
 
-    def facts(self, other_refusals: Iterable[str] = ()) -> NewsFacts:
+    def facts(self, other_refusals: Iterable[str] = ()) -> news.NewsFacts:
         """Return everything that was accepted, and everything that was refused."""
         truncation = []
         if self._item.tokens_left_out:
@@ -79,11 +68,11 @@ class FactFilter:
         nodes, edges = self._names.changed_nodes(), tuple(self._edges.values())
         expires = {node.id: self._expires[node.id] for node in nodes if node.id in self._expires}
         warnings, ends = tuple(self._warnings), tuple(self._ends)
-        return NewsFacts(self._item.id, nodes, edges, refused, warnings, expires, ends)
+        return news.NewsFacts(self._item.id, nodes, edges, refused, warnings, expires, ends)
 
     # --- kinds of facts ---
 
-    def accept_thing(self, thing: StatedThing) -> None:
+    def accept_thing(self, thing: news.StatedThing) -> None:
         """Accept a thing that the item names, as a node of the graph or a new one.
 
         An edge records that the item mentions it.
@@ -97,7 +86,7 @@ class FactFilter:
             self._refuse(f"the symbol {short_repr(symbol)} of {what}", "it does not stand in the item")
             symbol = ""
         is_named = bool(symbol) if thing.type == "Asset" else contains_name(self._text, name)
-        if thing.type in ITEM_NODE_TYPES:
+        if thing.type in news.ITEM_NODE_TYPES:
             self._refuse(what, "it is no thing: events and insights have lists of their own")
         elif not is_named or max(len(name), len(symbol)) > MAX_NAME_LENGTH:
             self._refuse(what, "what names it does not stand in the item")
@@ -111,7 +100,7 @@ class FactFilter:
                     self._accept_node(node)
                     self._accept_edge([self._news], "mentions", [node], what)
 
-    def accept_event(self, event: StatedEvent) -> Node | None:
+    def accept_event(self, event: news.StatedEvent) -> Node | None:
         """Accept an event with what it affects, if at least one of that is known or named in the item."""
         what = f"event {short_repr(event.summary)}"
         type = name_key(clean_text(event.type)).replace(" ", "_")
@@ -131,12 +120,12 @@ class FactFilter:
             self._refuse(what, "nothing that it affects is known, or stands in the item")
         return node if any(joined) else None
 
-    def accept_link(self, link: StatedLink) -> None:
+    def accept_link(self, link: news.StatedLink) -> None:
         """Accept an edge between two things."""
         what = f"{short_repr(link.source)} -{link.type}-> {short_repr(link.target)}"
         self._accept_edge(self._names.meant(link.source), link.type, self._names.meant(link.target), what)
 
-    def accept_insight(self, insight: StatedInsight, events: Sequence[Node | None]) -> None:
+    def accept_insight(self, insight: news.StatedInsight, events: Sequence[Node | None]) -> None:
         """Accept an insight about at least one known or named thing, with what it is derived from.
 
         Sources are the item itself and events. If the same person gave a call before with the same action on
@@ -167,7 +156,7 @@ class FactFilter:
             for before in self._find_earlier(words, what, "MarketEvent"):
                 self._accept_edge([node], "derived_from", [before], what)
 
-    def accept_withdrawal(self, call: StatedCall) -> None:
+    def accept_withdrawal(self, call: news.StatedCall) -> None:
         """Accept that a call was withdrawn or wrong. It ends when the facts are written."""
         about = [each for name in call.about[:MAX_STATED] for each in self._names.meant(name)[:1]]
         found = self._names.calls(clean_text(call.said_by), call.action, about)
@@ -181,7 +170,7 @@ class FactFilter:
         denied = self._find_earlier(words, "untrue", "MarketEvent", "Insight")
         self._ends |= dict.fromkeys(node.id for node in denied)
 
-    def accept_ended_link(self, link: StatedLink) -> None:
+    def accept_ended_link(self, link: news.StatedLink) -> None:
         """Accept that a link is over. It ends when the facts are written."""
         what = f"{short_repr(link.source)} -{link.type}-> {short_repr(link.target)}, over"
         sources, targets = ([n.id for n in self._names.meant(name)] for name in (link.source, link.target))
@@ -199,7 +188,9 @@ class FactFilter:
             self._refuse(f"{what}: {short_repr(words)}", str(error))
             return []
 
-    def _find_or_make_insight(self, insight: StatedInsight, what: str, about: Sequence[Node]) -> Node | None:
+    def _find_or_make_insight(
+        self, insight: news.StatedInsight, what: str, about: Sequence[Node]
+    ) -> Node | None:
         """Return the insight that is meant: a live call, or a new insight with its date and expiry."""
         said_by = clean_text(insight.said_by)
         if said_by and not contains_name(self._text, said_by):
@@ -295,21 +286,21 @@ class FactFilter:
         self._refused.append(f"{what}: {why}")
 
 
-def read_item(llm: LLM, item: NewsItem, view: InvestmentView) -> NewsFacts:
+def read_item(llm: LLM, item: news.NewsItem, view: InvestmentView) -> news.NewsFacts:
     """Read the facts of an item with one call of a model.
 
     An invalid reply is repaired once. If that fails, the item itself is the only fact. Names are resolved in
     `view`. Raises LLMError if the model cannot be called.
     """
     try:
-        stated = structured(llm, news_prompt(item, view.vocabulary), StatedNews)
+        stated = structured(llm, news.news_prompt(item, view.vocabulary), news.StatedNews)
     except BadReply as error:
         why = f"nothing was read: the model's reply is not in the shape asked for ({error.reason})"
         return FactFilter(item, view).facts([why])
     return filter_facts(stated, item, view)
 
 
-def filter_facts(stated: StatedNews, item: NewsItem, view: InvestmentView) -> NewsFacts:
+def filter_facts(stated: news.StatedNews, item: news.NewsItem, view: InvestmentView) -> news.NewsFacts:
     """Return the facts of a reply that are accepted, and why the others are refused."""
     with view.reading():
         fact_filter = FactFilter(item, view, stated.sentiment)

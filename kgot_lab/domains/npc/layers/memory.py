@@ -99,9 +99,8 @@ class SemanticIndex:
             return self.storage.nearest(self.embed_query(query), self.embedder.digest, limit)
         require_count(effort, limit, "effort", "how many texts are looked at, limit or more")
         if effort > MAX_EFFORT:
-            raise BadInput(
-                f"effort is {MAX_EFFORT:,} at most, not {effort:,}: without one every text is looked at"
-            )
+            problem = f"effort is {MAX_EFFORT:,} at most, not {effort:,}"
+            raise BadInput(f"{problem}: without one every text is looked at")
         vector, digest = self.embed_query(query), self.embedder.digest
         return self._require_vector_index().nearest_by_index(vector, digest, limit, effort)
 

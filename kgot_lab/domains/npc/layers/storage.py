@@ -12,15 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from kgot_lab.domains.npc.layers.models import (
-    Audience,
-    Chunk,
-    ChunkMatch,
-    ContextQuery,
-    ContextResult,
-    LogEntry,
-    may_know,
-)
+from kgot_lab.domains.npc import visibility
+from kgot_lab.domains.npc.layers import models
 from kgot_lab.domains.npc.opening import PostgresWorld, SQLiteWorld
 from kgot_lab.domains.npc.statements import (
     WorldRow,
@@ -30,15 +23,6 @@ from kgot_lab.domains.npc.statements import (
     to_entity,
     to_utc,
     uuids,
-)
-from kgot_lab.domains.npc.visibility import (
-    SEEN,
-    SEEN_ENTITY,
-    SEEN_RELATIONSHIPS,
-    missing_entity_error,
-    policy_parameters,
-    steps_over,
-    visible_world,
 )
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Matrix
@@ -54,22 +38,19 @@ class LayerStorage(Protocol):
 
     def prepare_log(self) -> None: ...  # create its tables, unless they exist
     def prepare_chunks(self) -> None: ...  # raises StoreUnavailable if the engine has no vectors
-    def rows(
-        self, statement: str, values: Mapping[str, Any] = ...
-    ) -> list[WorldRow]: ...  # a statement of `statements`
+    # a statement of `statements`
+    def rows(self, statement: str, values: Mapping[str, Any] = ...) -> list[WorldRow]: ...
     def vector(self, row: Matrix) -> str | bytes: ...  # in the format of its table
-    def nearest(
-        self, vector: Matrix, embedder: str, limit: int
-    ) -> tuple[ChunkMatch, ...]: ...  # among all chunks of an embedder
+    # among all chunks of an embedder
+    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[models.ChunkMatch, ...]: ...
 
 
 @runtime_checkable
 class GraphRAG(Protocol):
     """A LayerStorage that searches texts and graph in one query. Others need two (`graphrag_in_python`)."""
 
-    def query_with_context(
-        self, asked: ContextQuery
-    ) -> tuple[ContextResult, ...]: ...  # raises BadInput if the character does not exist
+    # raises BadInput if the character does not exist
+    def query_with_context(self, asked: models.ContextQuery) -> tuple[models.ContextResult, ...]: ...
 
 
 @runtime_checkable
@@ -79,7 +60,7 @@ class VectorIndex(Protocol):
     def prepare_index(self, dimension: int) -> None: ...  # create it, unless it exists
     def nearest_by_index(
         self, vector: Matrix, embedder: str, limit: int, effort: int
-    ) -> tuple[ChunkMatch, ...]: ...
+    ) -> tuple[models.ChunkMatch, ...]: ...
 
 
 # The tables of the layers and their queries, for PostgreSQL. `file` has those that SQLite writes differently.
@@ -136,25 +117,25 @@ def select_last_entries(condition: str, *, of_session: bool) -> str:
 # Conversion of rows to entries and chunks.
 
 
-def entry_from_row(row: WorldRow) -> LogEntry:
+def entry_from_row(row: WorldRow) -> models.LogEntry:
     """Convert a row to an entry."""
     _, session, speaker, text, audience, at = row
     values = {"session_id": session, "text": text, "audience": _parse_audience(audience), "at": to_utc(at)}
-    return build_unchecked(LogEntry, **values, speaker_id=speaker and str(speaker))
+    return build_unchecked(models.LogEntry, **values, speaker_id=speaker and str(speaker))
 
 
-def chunk_from_row(row: WorldRow) -> Chunk:
+def chunk_from_row(row: WorldRow) -> models.Chunk:
     """Convert the first columns of a row to a chunk."""
     id, entity, text, audience = row[0], row[1], row[2], _parse_audience(row[3])
-    return build_unchecked(Chunk, entity_id=str(entity), text=text, audience=audience, id=str(id))
+    return build_unchecked(models.Chunk, entity_id=str(entity), text=text, audience=audience, id=str(id))
 
 
-def audience_text(audience: Audience) -> str | None:
+def audience_text(audience: models.Audience) -> str | None:
     """Serialize an audience for its column."""
     return None if audience is None else json_text(list(audience), "an audience")
 
 
-def _parse_audience(value: Any) -> Audience:
+def _parse_audience(value: Any) -> models.Audience:
     return None if value is None else tuple(parse_json_column(value))
 
 
@@ -162,16 +143,16 @@ def _parse_audience(value: Any) -> Audience:
 
 
 def graphrag_in_python(
-    graph: WorldStorage, texts: LayerStorage, query: ContextQuery
-) -> tuple[ContextResult, ...]:
+    graph: WorldStorage, texts: LayerStorage, query: models.ContextQuery
+) -> tuple[models.ContextResult, ...]:
     """Return the same results as GraphRAG in the same order.
 
     Raises BadInput if the character does not exist.
     """
     with graph.reading():
-        seen = visible_world(graph, query.npc_id, query.policy)
-        steps = steps_over(seen.relationships, (), "out")
-        hops_by_id = nodes_within(query.npc_id, query.ranking.steps, lambda id: (to for _, to in steps([id])))
+        seen = visibility.visible_world(graph, query.npc_id, query.policy)
+        steps = visibility.steps_over(seen.relationships, (), "out")
+        hops_by_id = nodes_within(query.npc_id, query.ranking.steps, lambda ids: (to for _, to in steps(ids)))
         entities = {
             entity.id: entity
             for entity in seen.entities
@@ -182,17 +163,17 @@ def graphrag_in_python(
         rows = texts.rows(CHUNKS_OF, {"embedder": query.embedder, "ids": uuids(*entities)})
     scored = []
     for match in rank_rows_by_cosine(rows, query.vector):
-        if may_know(match.chunk.audience, query.npc_id):
+        if models.may_know(match.chunk.audience, query.npc_id):
             hops = hops_by_id.get(match.chunk.entity_id)
             scored.append((match, hops, query.ranking.score(match.similarity, hops)))
     scored.sort(key=lambda each: (-each[2], each[0].chunk.entity_id, each[0].chunk.id))
     return tuple(
-        ContextResult(entities[match.chunk.entity_id], match.chunk.text, match.similarity, hops, score)
+        models.ContextResult(entities[match.chunk.entity_id], match.chunk.text, match.similarity, hops, score)
         for match, hops, score in scored[: query.ranking.limit]
     )
 
 
-def rank_rows_by_cosine(rows: Iterable[WorldRow], vector: Matrix) -> list[ChunkMatch]:
+def rank_rows_by_cosine(rows: Iterable[WorldRow], vector: Matrix) -> list[models.ChunkMatch]:
     """Convert rows to chunks with their exact cosines."""
     rows = list(rows)
     vectors = np.zeros((0, len(vector)))
@@ -200,7 +181,7 @@ def rank_rows_by_cosine(rows: Iterable[WorldRow], vector: Matrix) -> list[ChunkM
         vectors = np.frombuffer(b"".join(row[-1] for row in rows), "<f4").reshape(len(rows), -1)
     cosines = vectors.astype(float) @ vector.astype(float)
     return [
-        ChunkMatch(chunk_from_row(row), math.floor(cosine * 1000000 + 0.5) / 1000000)
+        models.ChunkMatch(chunk_from_row(row), math.floor(cosine * 1000000 + 0.5) / 1000000)
         for row, cosine in zip(rows, cosines, strict=True)
     ]
 
@@ -229,8 +210,8 @@ WITH near AS MATERIALIZED (
 SELECT x.id, x.entity_id, x.content, x.audience, {_SIMILARITY} AS similarity
 FROM near JOIN chunks x ON x.id = near.id WHERE x.embedder = :embedder ORDER BY similarity DESC, x.entity_id, x.id"""
 
-CONTEXT = f"""{SEEN},
-ties AS MATERIALIZED (SELECT r.source_id, r.target_id FROM {SEEN_RELATIONSHIPS}),
+CONTEXT = f"""{visibility.SEEN},
+ties AS MATERIALIZED (SELECT r.source_id, r.target_id FROM {visibility.SEEN_RELATIONSHIPS}),
 reached (id, hops) AS (
   SELECT id, 0 FROM me
   UNION
@@ -244,15 +225,15 @@ alike AS (
 found AS (
   SELECT *, CAST(:weight AS float8) * similarity + (1 - CAST(:weight AS float8)) * coalesce(1 / CAST(1 + hops AS float8), 0) AS score
   FROM alike ORDER BY score DESC, entity_id, id LIMIT :limit)
-SELECT {SEEN_ENTITY}, f.content, f.similarity, f.hops, f.score
+SELECT {visibility.SEEN_ENTITY}, f.content, f.similarity, f.hops, f.score
 FROM me LEFT JOIN found f ON true LEFT JOIN seen e ON e.id = f.entity_id ORDER BY f.score DESC, f.entity_id, f.id"""
 
 
-def query_parameters(query: ContextQuery, vector: str) -> dict[str, Any]:
+def query_parameters(query: models.ContextQuery, vector: str) -> dict[str, Any]:
     """Return the parameters of the statement."""
     ranking = query.ranking
     return {
-        **policy_parameters(query.npc_id, query.policy),
+        **visibility.policy_parameters(query.npc_id, query.policy),
         "vector": vector,
         "embedder": query.embedder,
         "scope": None if query.scope is None else uuids(*query.scope),
@@ -263,12 +244,12 @@ def query_parameters(query: ContextQuery, vector: str) -> dict[str, Any]:
     }
 
 
-def results_from_rows(rows: list[WorldRow]) -> tuple[ContextResult, ...]:
+def results_from_rows(rows: list[WorldRow]) -> tuple[models.ContextResult, ...]:
     """Convert the rows of the statement to results.
 
     A character without results has one row, which is left out.
     """
-    return tuple(ContextResult(to_entity(row[:6]), *row[6:]) for row in rows if row[0] is not None)
+    return tuple(models.ContextResult(to_entity(row[:6]), *row[6:]) for row in rows if row[0] is not None)
 
 
 # The layers of a world in an SQLite file: lexical search by FTS5, vectors by a scan of the texts in scope.
@@ -309,7 +290,7 @@ class SQLiteLayers(LayerStorage):
     def vector(self, row: Matrix) -> bytes:
         return np.asarray(row, "<f4").tobytes()
 
-    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
+    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[models.ChunkMatch, ...]:
         found = rank_rows_by_cosine(self.rows(CHUNKS, {"embedder": embedder}), vector)
         return tuple(sorted(found, key=lambda e: (-e.similarity, e.chunk.entity_id, e.chunk.id))[:limit])
 
@@ -345,9 +326,9 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
     def vector(self, row: Matrix) -> str:
         return pgvector_text(row)
 
-    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
+    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[models.ChunkMatch, ...]:
         rows = self.rows(NEAREST, {"vector": self.vector(vector), "embedder": embedder, "limit": limit})
-        return tuple(ChunkMatch(chunk_from_row(row), row[-1]) for row in rows)
+        return tuple(models.ChunkMatch(chunk_from_row(row), row[-1]) for row in rows)
 
     def prepare_index(self, dimension: int) -> None:
         condition = OF_DIMENSION.format(dimension=dimension)
@@ -356,17 +337,17 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
 
     def nearest_by_index(
         self, vector: Matrix, embedder: str, limit: int, effort: int
-    ) -> tuple[ChunkMatch, ...]:
+    ) -> tuple[models.ChunkMatch, ...]:
         with self._storage.reading():
             self.rows(EFFORT, {"effort": effort})
             statement = NEAREST_BY_INDEX.format(dimension=len(vector))
             rows = self.rows(statement, {"vector": self.vector(vector), "embedder": embedder, "limit": limit})
-        return tuple(ChunkMatch(chunk_from_row(row), row[-1]) for row in rows)
+        return tuple(models.ChunkMatch(chunk_from_row(row), row[-1]) for row in rows)
 
-    def query_with_context(self, asked: ContextQuery) -> tuple[ContextResult, ...]:
+    def query_with_context(self, asked: models.ContextQuery) -> tuple[models.ContextResult, ...]:
         rows = self.rows(CONTEXT, query_parameters(asked, self.vector(asked.vector)))
         if not rows:  # not even the row of the character
-            raise missing_entity_error(asked.npc_id)
+            raise visibility.missing_entity_error(asked.npc_id)
         return results_from_rows(rows)
 
 

@@ -33,9 +33,8 @@ class GoalMapping:
                 value = getattr(self, name)
                 raise BadInput(f"{name} of a goal mapping are a list of names, not one text: [{value!r}]")
         if not self.boost_types and not self.dimension_boosts:
-            raise BadInput(
-                "a goal mapping names an edge type or a dimension; an empty one would change nothing"
-            )
+            problem = "a goal mapping names an edge type or a dimension"
+            raise BadInput(f"{problem}; an empty one would change nothing")
 
 
 # The four of the document's example (KG-OS, section 8). None is used unless a configuration names it.

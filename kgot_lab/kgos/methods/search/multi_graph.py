@@ -46,9 +46,8 @@ class MultiGraph:
             raise BadInput(f"graphs are a dictionary of PropertyGraph by name, not {describe_value(graphs)}")
         for name, graph in graphs.items():
             if not isinstance(name, str) or not name or SEPARATOR in name:
-                raise BadInput(
-                    f"the name of a graph is a text without {SEPARATOR!r}, which ends it in an id; {name!r} is not"
-                )
+                problem = f"the name of a graph is a text without {SEPARATOR!r}, which ends it in an id"
+                raise BadInput(f"{problem}; {name!r} is not")
             require(graph, PropertyGraph, f"the graph {name!r} is a PropertyGraph")
         for name, weight in (weights or {}).items():
             if name not in graphs:

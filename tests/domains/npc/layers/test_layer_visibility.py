@@ -52,7 +52,7 @@ def as_it_is(log, entries):
 
 WRONG = {
     "the audience of texts is overlooked": (
-        lambda patch: patch.setattr(graphrag_in_python, "may_know", lambda audience, npc_id: True),
+        lambda patch: patch.setattr(graphrag_in_python.models, "may_know", lambda audience, npc_id: True),
         in_sql(storage.AUDIENCE_CONDITION, "true"),
     ),
     "everyone has heard everything": (lambda p: p.setattr(storage, "HEARD_CONDITION", storage.ALWAYS_TRUE),)
