@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -59,9 +60,7 @@ class _SelectionOptions:
     sample: float = option("ask this share of the questions, drawn by --seed: .1 is a tenth", default=1.0)
     seed: int = option("of the sample", default=0)
     level: str = option("ask those of one level, where the set has levels", default="")
-    part: str = option(
-        "develop, test or locked, where the set has parts; all: the locked ones too", default=""
-    )
+    part: str = option("develop, test or locked, where the set has parts; all: locked too", default="")
 
 
 @dataclass(frozen=True)
@@ -169,16 +168,13 @@ def _answer(
         )  # fmt: skip
         check_run(question_set, selection, answerers, folder, graded=run_options.grader is not None)
         question_setup.print_configuration(configuration, limits)
-        names = (
-            configuration.model,
-            configuration.execution_model,
-            run_options.grader,
-            tool_choice.vision_model,
-        )
-        planning, execution, grader, vision = (
-            terminal.connect_model(model, models=registry) if model else None for model in names
-        )
-        answerers = replace(answerers, planning=planning, execution=execution, grader=grader, vision=vision)
+        names = {
+            "planning": configuration.model, "execution": configuration.execution_model, "grader": run_options.grader,
+            "vision": tool_choice.vision_model,
+        }  # fmt: skip
+        connect = partial(terminal.connect_model, models=registry)
+        models: dict[str, Any] = {role: connect(name) for role, name in names.items() if name}
+        answerers = replace(answerers, **models)
         ready = prepare_run(question_set, selection, answerers, folder, budget)
         _answer_all(ready, run_options.parallel)
         _show_results(ready.run, run_options.as_json)
@@ -198,9 +194,7 @@ _LOOP_ONLY = {
 def _refuse_loop_options(system: str, flags: Mapping[str, object]) -> None:
     """Raise BadInput for the first given option that does not apply to a system without a graph and tools."""
     if flag := next((flag for field, flag in _LOOP_ONLY.items() if flags[field]), ""):
-        raise BadInput(
-            f"{flag} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop"
-        )
+        raise BadInput(f"{flag} means nothing for {system}: leave it out, or take --system loop")
 
 
 def _answer_all(ready: ReadyRun, parallel: int) -> None:
@@ -269,9 +263,7 @@ def _show_results(run: QuestionRun, as_json: bool) -> None:
     if (graded := graded_grid(results_shown)) is not None:
         typer.echo(f"\n{graded.text}")
     elif run.questions.scored_by == "grader":
-        typer.echo(
-            "\nscored by exact match, since no model graded: --grader MODEL grades these answers, none is asked for again"
-        )
+        typer.echo("\nscored by exact match, since no model graded: --grader MODEL grades these very answers")
     typer.echo(f"\nwritten: {run.folder}/receipts.jsonl, results.json, totals.json, ledger.jsonl, traces/")
 
 

@@ -51,6 +51,9 @@ class CitableNode(NamedTuple):
         return frozenset(_normalize(f"{prefix}{word}") for word in words for prefix in ("", f"{self.graph}:"))
 
 
+_Nodes = tuple[CitableNode, ...]
+
+
 class CitableNodes:
     """The nodes that can be cited in an answer, by all texts that may name them."""
 
@@ -67,9 +70,7 @@ class CitableNodes:
         return nodes[0] if len(nodes) == 1 else None
 
 
-def mentioned_nodes(
-    text: str, nodes: Iterable[CitableNode], cited: Collection[CitableNode] = ()
-) -> tuple[CitableNode, ...]:
+def mentioned_nodes(text: str, nodes: Iterable[CitableNode], cited: Collection[CitableNode] = ()) -> _Nodes:
     """Return the nodes whose names occur in an answer without being cited, in the order of the text.
 
     The names are matched here; the model did not cite them. Whole words are matched, ignoring case. A name
@@ -191,23 +192,18 @@ def sentences_schema(nodes: Iterable[CitableNode], *, allow_unknown: bool) -> Ma
     sentence = _sentence_schema({"enum": handles}, {})
     if allow_unknown:
         sentence = {"anyOf": [sentence, _sentence_schema({"enum": [NO_SOURCE]}, {"enum": [NOT_KNOWN]})]}
-    return {
-        "type": "object",
-        "properties": {
-            "sentences": {"type": "array", "minItems": 1, "maxItems": _MAX_SENTENCES, "items": sentence}
-        },
-        "required": ["sentences"],
-        "additionalProperties": False,
-    }
+    limits: dict[str, Json] = {"minItems": 1, "maxItems": _MAX_SENTENCES}
+    return _object_schema({"sentences": {"type": "array", "items": sentence, **limits}})
 
 
 def _sentence_schema(source: dict[str, Json], text: dict[str, Json]) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "properties": {"source": {"type": "string", **source}, "sentence": {"type": "string", **text}},
-        "required": ["source", "sentence"],
-        "additionalProperties": False,
-    }
+    return _object_schema({"source": {"type": "string", **source}, "sentence": {"type": "string", **text}})
+
+
+def _object_schema(properties: dict[str, Json]) -> dict[str, Json]:
+    """Return the schema of an object that has just these properties."""
+    fields = {"properties": properties, "required": list(properties)}
+    return {"type": "object", **fields, "additionalProperties": False}
 
 
 @dataclass

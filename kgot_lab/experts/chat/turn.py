@@ -214,9 +214,9 @@ class ExpertTurn:
             for node, times in answer.check.cited.items()
         ]
         citations: dict[str, Json] = {"citations": cited, "false_citations": answer.check.false}
-        metadata: dict[str, Json] = {**answer.about, **citations, "model": answer.model}
-        metadata["answers"] = self.asked_as
-        metadata["tokens"] = [answer.usage.prompt_tokens, answer.usage.completion_tokens]
+        tokens: list[Json] = [answer.usage.prompt_tokens, answer.usage.completion_tokens]
+        metadata: dict[str, Json] = {**answer.about, **citations, "model": answer.model, "tokens": tokens}
+        metadata |= {"answers": self.asked_as}
         metadata |= {"stopped": True} if stopped else {}
         metadata |= {"failed": True} if failed else {}
         return self.services.tables.add_message(self.conversation, "assistant", answer.text, metadata)
