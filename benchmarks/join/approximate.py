@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from benchmarks.join.nearest import build_similar_pairs, k_best_by_owner, nearest
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.similarity.blocks import (
@@ -26,11 +27,8 @@ from kgot_lab.similarity.join import (
     TOLERANCE,
     DeltaPairs,
     SimilarPairs,
-    build_similar_pairs,
     count_deltas_by_band,
     delta_pairs,
-    k_best_by_owner,
-    nearest,
     sort_delta_pairs,
 )
 

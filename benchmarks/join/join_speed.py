@@ -21,9 +21,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchmarks.join.approximate import IndexEffort, approximate_delta_pairs, approximate_nearest
 from benchmarks.join.join_vectors import clustered, skeleton_vectors
+from benchmarks.join.nearest import nearest
 from kgot_lab.similarity.blocks import BLOCK_SIDE, Effort, fastest_thread_count, measure_product_seconds
 from kgot_lab.similarity.delta import Thresholds
-from kgot_lab.similarity.join import delta_pairs, nearest, similar_pairs
+from kgot_lab.similarity.join import delta_pairs, similar_pairs
 
 _SHAPES = tuple((side, side) for side in (512, 1024, BLOCK_SIDE, 2048, 4096))
 _BARS = {"share": 0.85, "similar_s": 45, "delta_s": 90}

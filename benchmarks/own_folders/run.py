@@ -32,7 +32,7 @@ from kgot_lab.llm import connect
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.limits import PATHS
-from kgot_lab.loop.modes.paths.reading import answer_prompt, format_passages, parse_answer, rejection_reason
+from kgot_lab.loop.modes.paths.reading import answer_prompt, format_passages, parse_answer
 from kgot_lab.loop.trace import record
 from kgot_lab.stores import empty_store
 from kgot_lab.tools.search import search
@@ -79,10 +79,6 @@ def _rag_prompt(question: str, found: Result | None, *, may_abstain: bool = Fals
     return replace(answer_prompt(question, passages, may_abstain=may_abstain), likelihood=True)
 
 
-def _rejected(question: str, answer: str, found: Result) -> str:
-    return rejection_reason(question, answer, format_passages(found.sources))
-
-
 def answer(system: str, row: Row, documents: Sequence[Document], llm: LLM) -> Iterator[Event]:
     """Run a system on a question."""
     question = Question(row["id"], row["question"], "")
@@ -93,7 +89,7 @@ def answer(system: str, row: Row, documents: Sequence[Document], llm: LLM) -> It
         return
     prompt = partial(_rag_prompt, may_abstain=system == "rag-unknown")
     tool = search(documents, k=min(5, len(documents)))
-    yield from plain_rag(question, llm, tool, OneCall(prompt, parse_answer, _rejected), name=system)
+    yield from plain_rag(question, llm, tool, OneCall(prompt, parse_answer), name=system)
 
 
 def run(data: str, part: str, system: str, llm: LLM, rows: Sequence[Row]) -> None:

@@ -1,4 +1,4 @@
-"""Score the runs of `benchmarks.own_folders.run`: answers kept, answers not said, cited sentences, calls.
+"""Score the runs of `benchmarks.own_folders.run`: answers kept, answers not said, citations, certificates, calls.
 
 python -m benchmarks.own_folders.score own-folders dev
 """
@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.own_folders.run import RUNS, Row, load_rows
 from kgot_lab.benchmark.questions.attempt import read_events
+from kgot_lab.loop.certificate import certificate_of_run
 from kgot_lab.loop.events import Answered, Asked
 from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.text.words import contains_words, name_units
@@ -48,6 +49,7 @@ def score_run(row: Row, path: Path) -> Row:
         "missing": end.missing,
         "right": row["said"] and is_right(end.text, row.get("answers", [])),
         "answered": is_answered,
+        "ruling": certificate_of_run(events).ruling,
         "likelihood": likelihood,
         "check": check,
         "calls": len(calls),
@@ -137,6 +139,15 @@ def report(rows: Sequence[Row]) -> None:
     if total["cited"] and total["gold"]:
         precision, recall = total["cited_gold"] / total["cited"], total["gold_cited"] / total["gold"]
         print(f"  cited sentences among the gold {precision:.3f}, gold cited {recall:.3f}")
+    right = [row for row in rows if row["right"]]
+    wrong = [row for row in rows if not row["right"] and not is_no_answer(row["answer"])]
+    passed = (
+        interval(wrong, lambda rows: mean(row["ruling"] == "passes" for row in rows)) if wrong else "none"
+    )
+    withheld = (
+        interval(right, lambda rows: mean(row["ruling"] == "withheld" for row in rows)) if right else "none"
+    )
+    print(f"  certificate: passes {passed} of {len(wrong)} wrong, withholds {withheld} of {len(right)} right")
     calls, seconds = [row["calls"] for row in rows], median(row["seconds"] for row in rows)
     print(f"  calls: mean {mean(calls):.2f}, median {median(calls)}; seconds: median {seconds:.1f}")
     print(f"  tokens: mean {mean(row['tokens'] for row in rows):.0f}")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,20 +52,13 @@ class QuestionTask:
 
 
 def answer_question(
-    question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs
-) -> None:
-    """Answer a question by a configuration. Everything that can be rejected is, before a model is called."""
-    with remembering.question_memory(configuration, question) as memory:
-        _answer_with_memory(memory, question, configuration, attached, outputs)
-
-
-def _answer_with_memory(
-    memory: MemorySession | None,
     question: str,
     configuration: Configuration,
     attached: Sequence[Path],
     outputs: Outputs,
+    memory: MemorySession | None,
 ) -> None:
+    """Answer a question by a configuration. Everything that can be rejected is, before a model is called."""
     from kgot_lab.loop.replay.replay import Resources
 
     documents = Path(configuration.documents) if configuration.documents else None
@@ -72,10 +66,9 @@ def _answer_with_memory(
     has_graph = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
     uses_tools = tool_choice.web or tool_choice.mirror or tool_choice.names != "auto"
     if not (documents or attached or has_graph or uses_tools):
+        sources = "name a folder with --documents DIR or a file with --attach FILE"
         alternatives = "begin with a graph (--graph FILE, or --memory FILE where facts hold in it), or allow more tools (--web, --tool NAME)"
-        raise BadInput(
-            f"there is nothing to take facts from: name a folder with --documents DIR or a file with --attach FILE, {alternatives}"
-        )
+        raise BadInput(f"there is nothing to take facts from: {sources}, {alternatives}")
     if outputs.tape is not None and configuration.execution_model:
         raise BadInput(_ONE_MODEL_PER_TAPE)
     path = outputs.trace or terminal.new_trace_path()
@@ -102,9 +95,7 @@ def _answer_with_memory(
     # nothing to fetch with: the graph is asked as it is
     graph_only = has_graph and not (documents or attached) and tool_choice == type(tool_choice)()
     if graph_only and graph is not None and not len(graph):
-        raise BadInput(
-            f"the graph in {choice.graph} is empty, so it answers nothing: name another, or documents with --documents DIR"
-        )
+        raise BadInput(f"the graph in {choice.graph} is empty: name another, or documents (--documents DIR)")
     tools = [] if graph_only else question_setup.available_tools(inputs, configuration, limits)
     if memory is not None:
         tools, graph = memory.tools(tools), memory.begun.graph if memory.begun.facts else None
@@ -180,26 +171,12 @@ def resume_run(
     configuration: Configuration,
     attached: Sequence[Path],
     outputs: Outputs,
+    memory: MemorySession | None,
     *,
     model: str | None,
     execution: str | None,
 ) -> None:
     """Resume a recorded run, with the models it names unless others are given."""
-    run, _ = terminal.load_question_run(trace)
-    with remembering.question_memory(configuration, run.question) as memory:
-        _resume_with_memory(memory, trace, configuration, attached, outputs, model=model, execution=execution)
-
-
-def _resume_with_memory(
-    memory: MemorySession | None,
-    trace: Path,
-    configuration: Configuration,
-    attached: Sequence[Path],
-    outputs: Outputs,
-    *,
-    model: str | None,
-    execution: str | None,
-) -> None:
     from kgot_lab.cli.configuration import traced_configuration
     from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.replay.forks import edited_index
@@ -223,16 +200,12 @@ def _resume_with_memory(
         "max_seconds": configuration.budget.seconds, "max_dollars": configuration.budget.dollars,
     }  # fmt: skip
     if run.finished:
-        flags = [
-            f"--{option.replace('_', '-')}" for option, value in given_options.items() if value is not None
-        ]
-        unused = " and ".join(flags)
+        flags = (name.replace("_", "-") for name, value in given_options.items() if value is not None)
+        unused = " and ".join(f"--{flag}" for flag in flags)
         terminal.say(f"this run has its answer; nothing is left to do{unused and f', and {unused} not used'}")
         certificate = certificate_of_run(run) if configuration.certify else None
         learnt = None if memory is None else memory.learn(run)
-        terminal.show_answer(
-            run.events, trace, as_json=outputs.as_json, learnt=learnt, certificate=certificate
-        )
+        terminal.show_answer(run.events, trace, outputs.as_json, learnt, certificate)
         terminal.write_page(run.events, outputs.html, certificate)
         output_files.check_snapshots(configuration.snapshots, begins=False)
         for _ in output_files.with_snapshots(run.events, configuration.snapshots, trace):
@@ -295,9 +268,7 @@ def _resume_with_memory(
 
 # Grow a graph from documents with output to file and screen, for new and resumed extractions.
 
-_OTHER_GRAPH = (
-    "holds another graph than this extraction made, which would be lost: name another file with --out FILE"
-)
+
 # what an extraction takes of a configuration
 EXTRACTION_FIELDS = ("model", "models", "preset", "limits", "budget")
 
@@ -330,14 +301,10 @@ def extract_graph(
     terminal.check_new_trace(None if is_resumed else path)
     done = load_run(path).events if is_resumed else ()
     if done and start_event(done).question:
-        raise BadInput(
-            f"{path} is the run of a question, not an extraction: kgot-lab resume {path} goes on with it"
-        )
+        raise BadInput(f"{path} is the run of a question: kgot-lab resume {path} goes on with it")
     resume_command = ResumeCommand("extract", documents, {**resume_options, "trace": path, "resume": True})
     grown = graph_after(done)
-    target = output_files.check_save_target(
-        out, "--out", lambda existing: "" if _contains_graph(grown, existing) else _OTHER_GRAPH
-    )
+    target = output_files.check_save_target(out, "--out", partial(_reason_to_keep, grown))
     limits = configuration.limits_for(terminal.actual_model_name(model, configuration.models))
     passages = terminal.read_folder(documents)
     unread = unread_documents(passages, limits, done)
@@ -374,7 +341,8 @@ def _with_free_output(resume_command: ResumeCommand, target: output_files.SavedG
     return replace(resume_command, options={**resume_command.options, "out": target.free_path})
 
 
-def _contains_graph(graph: PropertyGraph, part: PropertyGraph) -> bool:
-    """Return whether a graph contains all nodes and edges of another one."""
-    edges = {edge.identity for edge in part.edges} - {edge.identity for edge in graph.edges}
-    return not edges and set(part.ids) <= set(graph.ids)
+def _reason_to_keep(grown: PropertyGraph, existing: PropertyGraph) -> str:
+    """Return why a file may not be overwritten, or "" if the new graph has all of its nodes and edges."""
+    lost = {edge.identity for edge in existing.edges} - {edge.identity for edge in grown.edges}
+    is_kept = not lost and set(existing.ids) <= set(grown.ids)
+    return "" if is_kept else "holds another graph, which would be lost: name another file with --out FILE"

@@ -19,27 +19,16 @@ import typer
 from typer.core import TyperGroup
 
 from kgot_lab import __version__
-from kgot_lab.cli import options, question_setup, terminal
+from kgot_lab.cli import options, question_setup, review, terminal  # noqa: F401  review adds commands to memories
 from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, resume_run, run_task
 from kgot_lab.cli.bench import benchmarks
-from kgot_lab.cli.experts import experts, list_tokens, revoke_tenant, show_drift
+from kgot_lab.cli.experts import experts
 from kgot_lab.cli.export import export, list_namespaces, make_slides, show_marks, write_pages
 from kgot_lab.cli.invest import investments
-from kgot_lab.cli.memory import certify_run, list_answers, memories
+from kgot_lab.cli.memory import certify_run, memories, question_memory
 from kgot_lab.cli.options import argument, option
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.resume import ResumeCommand, fork_run
-from kgot_lab.cli.review import (
-    decide_claim,
-    declare_relation,
-    list_names,
-    list_relations,
-    list_waiting,
-    merge_names,
-    review_claims,
-    show_changes,
-    unmerge_name,
-)
 from kgot_lab.cli.serve import serve_experts, serve_mcp
 from kgot_lab.errors import (
     BadInput,
@@ -83,9 +72,7 @@ class _CommandGroup(TyperGroup):
             raise
 
 
-app = typer.Typer(
-    cls=_CommandGroup, add_completion=True, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP
-)
+app = typer.Typer(cls=_CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False, help=HELP)
 
 
 def main() -> None:
@@ -196,7 +183,8 @@ def ask(
     flags = options.configuration_flags(sources, models, limits, graph, results)
     configuration = read_configuration(limits.config).with_flags({**flags, "format": answer_format})
     outputs = Outputs(results.trace, results.tape, results.html, results.as_json)
-    answer_question(question, configuration, sources.attach or [], outputs)
+    with question_memory(configuration, question) as memory:
+        answer_question(question, configuration, sources.attach or [], outputs, memory)
 
 
 @app.command()
@@ -225,9 +213,7 @@ def demo(
     from kgot_lab.stores import InMemory
 
     if is_replay and more:
-        raise BadInput(
-            "--replay shows the one run that is recorded, and --more asks a live model: leave out one of them"
-        )
+        raise BadInput("--replay shows a recorded run, and --more asks a live model: leave out one of them")
     if is_replay and trace is not None:
         raise BadInput("--replay asks nothing and writes no trace: leave out --replay or --trace")
     first = trace or (None if is_replay else terminal.new_trace_path())
@@ -238,11 +224,10 @@ def demo(
         except (ModelMissing, NotInstalled) as error:
             terminal.say(f"no live model: {error}\nReplaying a recorded run of the same model instead.\n")
             is_replay = True
-    if is_replay:
         if more:
             terminal.say("note: there is one recorded run, so --more asks for nothing here")
-        _replay_demo()
-        return
+    if is_replay:
+        return _replay_demo()
     live = Resources(terminal.make_tools(hotpotqa().documents, []), llm)
     for number, question in enumerate(demo_questions()[: 1 + more], start=1):
         later = trace.with_stem(f"{trace.stem}_{number}") if trace else terminal.new_trace_path()
@@ -304,8 +289,9 @@ def resume(
     run, _ = terminal.load_question_run(trace)
     configuration = traced_configuration(run.about).with_flags(flags)
     outputs = Outputs(trace, results.tape, results.html, results.as_json)
-    models_given = {"model": models.model, "execution": models.execution}
-    resume_run(trace, configuration, sources.attach or [], outputs, **models_given)
+    given = {"model": models.model, "execution": models.execution}
+    with question_memory(configuration, run.question) as memory:
+        resume_run(trace, configuration, sources.attach or [], outputs, memory, **given)
 
 
 @app.command()
@@ -348,19 +334,7 @@ app.add_typer(benchmarks, name="bench")
 app.add_typer(experts, name="experts")
 app.add_typer(memories, name="memory")
 app.add_typer(investments, name="invest")
-memories.command("waiting")(list_waiting)
-memories.command("decide")(decide_claim)
-memories.command("review")(review_claims)
-memories.command("answers")(list_answers)
-memories.command("relations")(list_relations)
-memories.command("declare")(declare_relation)
-memories.command("changes")(show_changes)
-memories.command("names")(list_names)
-memories.command("merge")(merge_names)
-memories.command("unmerge")(unmerge_name)
-experts.command("drift")(show_drift)
-experts.command("tokens")(list_tokens)
-experts.command("revoke")(revoke_tenant)
+
 app.command("certify")(certify_run)
 app.command("mcp")(serve_mcp)
 app.command("serve")(serve_experts)
@@ -381,12 +355,8 @@ def model() -> None:
 
 @app.command()
 def doctor(
-    file: Path | None = argument(
-        "a log, SQLite graph, trace, tape, ledger, graph file or cache of vectors", default=None
-    ),
-    salvage: bool = option(
-        "keep the intact part of a damaged log or SQLite graph", "--salvage", default=False
-    ),
+    file: Path | None = argument("a log, graph, trace, tape, ledger or cache of vectors", default=None),
+    salvage: bool = option("keep the intact part of a damaged log or graph", "--salvage", default=False),
 ) -> None:
     """Test each component and say how to get what is missing, or check whether a given file is intact."""
     if file is not None:

@@ -52,9 +52,7 @@ class _ModelOptions:
     model: str | None = options.MODEL
     models: Path | None = options.MODELS_FILE
     unsafe: bool = options.UNSAFE
-    reuse: list[Path] | None = option(
-        "take replies to the very same prompts from the traces in this folder; repeat for more"
-    )
+    reuse: list[Path] | None = option("take replies to the same prompts from traces in this folder; repeat")
 
     def connect(self) -> LLM:
         """Connect the model, by default the local one."""
@@ -88,10 +86,11 @@ def bench_questions(
     if estimate and table:
         raise BadInput("--estimate says what is left and --table what is there: leave out one of them")
     if table:
-        flags = {"--only": only, "--set": sets, "--limit": scope.limit, "--minutes": scope.minutes}
-        _refuse_with_table({**flags, "--model": model_options.model, "--reuse": reuse})
-        _show_results(folder)
-        return
+        flags: dict[str, object] = {"--only": only, "--set": sets, "--limit": scope.limit}
+        flags |= {"--minutes": scope.minutes, "--model": model_options.model, "--reuse": reuse}
+        if conflicting := [flag for flag, value in flags.items() if value]:
+            raise BadInput(f"--table shows all that is on file: leave {conflicting[0]} out")
+        return _show_results(folder)
     design = Design(develop_samples(), develop=True) if scope.develop else Design()
     selection = ComparisonSlice(only, sets, scope.limit)
     # before a model is connected: what is named must be there
@@ -106,11 +105,6 @@ def bench_questions(
     if reuse:
         terminal.say(f"{format_count(on_file, 'reply', 'replies')} on file in {', '.join(map(str, reuse))}")
     _answer_missing(design, folder, requested, model_options)
-
-
-def _refuse_with_table(flags: dict[str, object]) -> None:
-    if conflicting := [flag for flag, value in flags.items() if value]:
-        raise BadInput(f"--table shows all that is on file: leave {conflicting[0]} out")
 
 
 def _report_missing_systems(design: Design, only: Sequence[str]) -> None:
@@ -130,31 +124,29 @@ class _RequestedAnswers:
 
 
 def _answer_missing(
-    design: Design, folder: Path, requested: _RequestedAnswers, model_options: _ModelOptions
+    design: Design, folder: Path, requested: _RequestedAnswers, models: _ModelOptions
 ) -> None:
     """Answer what is missing, and say how to resume if it is stopped."""
     from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing_answers
     from kgot_lab.benchmark.questions.batch import lock_folder
 
     with lock_folder(folder):
-        reuse = model_options.reuse or ()
-        run = ComparisonRun(design, folder, model_options.connect(), model_options.unsafe, reuse)
+        run = ComparisonRun(design, folder, models.connect(), models.unsafe, models.reuse or ())
         run.keep_plan()
         terminal.say(_forecast(design, folder, requested.chosen))
         try:
             with terminal.report_interruption(folder):
                 failed = _answer_all(run, requested, len(missing_answers(design, folder, requested.chosen)))
         finally:
-            if model_options.reuse:
+            if models.reuse:
                 taken = format_count(run.reused, "reply", "replies")
                 terminal.say(f"{taken} taken from file instead of asking again")
         remaining = len(missing_answers(design, folder, requested.chosen)) - len(failed)
         if remaining < requested.total:
             _show_results(folder)
         if remaining:
-            terminal.say(
-                f"{remaining:,} of {requested.total:,} answers are still to be given. {terminal.progress_note(folder)}"
-            )
+            left = f"{remaining:,} of {requested.total:,} answers are still to be given"
+            terminal.say(f"{left}. {terminal.progress_note(folder)}")
     if failed:
         terminal.say(terminal.format_failures(len(failed), sum(map(run.is_damaged, failed)), "answer"))
         raise typer.Exit(1)
@@ -215,9 +207,7 @@ _SETS = (
     "musique, 2wiki, hotpotqa, musique-steps (these four by default); 2wiki-1000, musique-498, "
     "musique-498-steps, cookbook, parallelparc, storyanalogy-mc"
 )
-_SET_SUFFIXES = (
-    "each also with -untitled (passages without titles) or -mixed (over all bundled passages) behind its name"
-)
+_SET_SUFFIXES = "each also with -untitled (no titles) or -mixed (over all bundled passages) behind its name"
 
 
 _EMBEDDERS = "minilm (by default), wordllama, all-minilm, sentence-transformers, sentence-transformers:MODEL_OR_FOLDER, api:openai:MODEL"
@@ -229,9 +219,7 @@ class _MeasureOptions:
 
     only: list[str] | None = option("run only this system and the baseline; repeat for more")
     develop: bool = option("use the dev split only", default=False)
-    plan: Path | None = option(
-        "the plan to follow, written by Plan(...).save(FILE); by default that of the folder, or else ours"
-    )
+    plan: Path | None = option("the plan, of Plan(...).save(FILE); by default that of the folder, or ours")
     dask: str | None = option("the address of a Dask scheduler, whose workers run the systems")
 
 
@@ -239,9 +227,7 @@ class _MeasureOptions:
 class _VariantOptions:
     """Options that select another measurement than that of all systems."""
 
-    families: bool = option(
-        "compare five retrieval families on all bundled sets, on the test split", default=False
-    )
+    families: bool = option("compare five retrieval families on the test split of all sets", default=False)
     table: bool = option("with --families: recompute the table from the results in the folder", default=False)
 
 
@@ -250,13 +236,8 @@ def bench(
     *,
     measure: _MeasureOptions,
     variant: _VariantOptions,
-    names: list[str] | None = argument(
-        f"{_SETS}; {_SET_SUFFIXES}; beir/...; or a folder of yours", default=None
-    ),
-    folder: Path = option(
-        "output folder; systems whose version or data changed, or that declare no version, are run again",
-        default=_RECALL_FOLDER,
-    ),
+    names: list[str] | None = argument(f"{_SETS}; {_SET_SUFFIXES}; beir/...; or your folder", default=None),
+    folder: Path = option("output folder; what changed or has no version reruns", default=_RECALL_FOLDER),
     embedder: str | None = option(f"embedder of the systems: {_EMBEDDERS}, api:http://host/v1#MODEL"),
 ) -> None:
     """Measure every retrieval system on the bundled questions, or on yours, and write the report.
@@ -278,9 +259,7 @@ def bench(
         typer.echo(f"{report}\n")
     for line in format_reruns(reports):
         terminal.say(line)
-    typer.echo(
-        f"written: {folder}/report.html, .md, .tex, .csv, .json, and per-query results of every system and data set"
-    )
+    typer.echo(f"written: {folder}/report.html, .md, .tex, .csv, .json, and per-query results")
 
 
 def _compare_families(folder: Path, names: Sequence[str], embedder: str | None, table: bool) -> str:
@@ -303,11 +282,6 @@ def check_installed() -> None:
     for package in BENCH_PACKAGES:
         if find_spec(package) is None:
             raise NotInstalled("bench", package)
-
-
-def _earlier_report_note(folder: Path) -> str:
-    """Return a note if the folder has the report of an earlier run."""
-    return " The report there is that of an earlier run." if (folder / "report.md").exists() else ""
 
 
 def format_reruns(reports: Sequence[Report]) -> list[str]:
@@ -376,9 +350,8 @@ def _report_stop(folder: Path, work: Callable[[], _T]) -> _T:
     try:
         return work()
     except KeyboardInterrupt:
-        terminal.say(
-            f"\nStopped. Everything so far is in {folder}; the same command goes on from there.{_earlier_report_note(folder)}"
-        )
+        earlier = " The report there is that of an earlier run." if (folder / "report.md").exists() else ""
+        terminal.say(f"\nStopped. {terminal.progress_note(folder)}{earlier}")
         raise typer.Exit(terminal.INTERRUPTED) from None
 
 
@@ -394,9 +367,7 @@ class _BenchmarkGroup(TyperGroup):
 
 
 _RECALL = "recall"
-benchmarks = typer.Typer(
-    cls=_BenchmarkGroup,
-    help="Measure every retrieval system; `bench questions`: answers with and without a graph.",
-)
+_HELP = "Measure every retrieval system; `bench questions`: answers with and without a graph."
+benchmarks = typer.Typer(cls=_BenchmarkGroup, help=_HELP)
 benchmarks.command(_RECALL)(bench)
 benchmarks.command("questions")(bench_questions)

@@ -158,13 +158,10 @@ def read_configuration(path: Path | None) -> Configuration:
         data = yaml.safe_load(read_regular_text(path))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise BadInput(f"the configuration {path} cannot be read: {' '.join(str(error).split())}") from None
-    if data is None:
-        data = {}
-    if not isinstance(data, dict):
-        raise BadInput(
-            f"the configuration {path} is a list of fields with values, such as `model: local`, not {type(data).__name__}"
-        )
-    return _validate(data, str(path))
+    if not isinstance(data, dict | None):
+        form = f"fields with values, such as `model: local`, not {type(data).__name__}"
+        raise BadInput(f"the configuration {path} is a list of {form}")
+    return _validate(data or {}, str(path))
 
 
 def traced_configuration(about: Mapping[str, Any]) -> Configuration:
@@ -210,9 +207,7 @@ def parse_limits(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or not name.strip():
-            raise BadInput(
-                f"a limit is set as NAME=VALUE, such as steps=3 or reply_tokens.vote=500, not as {setting!r}"
-            )
+            raise BadInput(f"a limit is NAME=VALUE, as in steps=3 or reply_tokens.vote=500, not {setting!r}")
         try:
             value = yaml.safe_load(text) if text.strip() else ""
         except yaml.YAMLError:

@@ -89,20 +89,16 @@ def open_service(
     return service
 
 
-def open_review_queue(
-    graphs: Path | None, store: str | None, models: Path | None = None, *, searching: bool = False
-) -> ReviewQueue:
+def open_review_queue(graphs: Path | None, store: str | None, models: Path | None = None) -> ReviewQueue:
     """Open the service of a server with its accepted proposals, for a command that answers no question."""
     from kgot_lab.experts.learning.ledger import open_proposals
     from kgot_lab.experts.learning.reviewing import ReviewQueue
 
-    service = open_service(graphs, store, models=models, searching=searching)
+    service = open_service(graphs, store, models=models, searching=False)
     return ReviewQueue(service, open_proposals(proposals_location(store)))
 
 
-experts = typer.Typer(
-    help="List, publish and fetch experts, show drift, and revoke tokens.", no_args_is_help=True
-)
+experts = typer.Typer(help="List, publish and fetch experts, show drift, end tokens.", no_args_is_help=True)
 EXPERT_STORE = option("storage of experts and conversations: a file, or postgresql://HOST/NAME", "--store")
 GRAPH_FOLDER = option("the folder of graphs that `kgot-lab serve` is started with", "--graphs")
 
@@ -139,9 +135,7 @@ def publish_expert(
     market: Path = argument("the folder of a marketplace; one that is not there is made"),
     store: str | None = EXPERT_STORE,
     graphs: Path | None = GRAPH_FOLDER,
-    score: list[str] | None = option(
-        "what you measured of it, NAME=NUMBER; repeat for more; shipped scores go along"
-    ),
+    score: list[str] | None = option("what you measured besides shipped scores, NAME=NUMBER; repeat"),
 ) -> None:
     """Publish an expert in the folder of a marketplace, with its hash and its measured scores.
 
@@ -151,9 +145,7 @@ def publish_expert(
     from kgot_lab.experts.portable import expert_scores, expert_to_json, flatten_scores
 
     if ":/" in str(market):  # as a path has it, of an address
-        raise BadInput(
-            "experts are published in a folder: name it, and put it behind an address by a server of files"
-        )
+        raise BadInput(f"experts are published in a folder, not at {market}: name one that a server serves")
     service = open_review_queue(graphs, store).service
     config = expert_to_json(service.expert(expert), service.graphs)
     measured = flatten_scores(expert_scores(service, expert)["measured"] or {}) | _parse_scores(score or [])
@@ -168,9 +160,7 @@ def fetch_expert(
     store: str | None = EXPERT_STORE,
     graphs: Path | None = GRAPH_FOLDER,
     models: Path | None = option("the YAML file of models that `kgot-lab serve` is started with"),
-    standing_for: list[str] | None = option(
-        "THEIRS=OURS: your graph for one that the expert names; repeat for more", "--graph"
-    ),
+    standing_for: list[str] | None = option("THEIRS=OURS: your graph for one it names; repeat", "--graph"),
     dry: bool = option("check only, store nothing", "--dry", default=False),
 ) -> None:
     """Fetch an expert from a marketplace. A file whose hash differs from the index is refused."""
@@ -211,6 +201,7 @@ def _format_scores(scores: dict[str, float] | None) -> str:
 # `kgot-lab experts tokens` and `revoke`: who may access the experts of a server.
 
 
+@experts.command("tokens")
 def list_tokens(store: str | None = EXPERT_STORE, as_json: bool = options.AS_JSON) -> None:
     """List valid tokens: tenant, role and date. The tokens themselves are not stored."""
     from kgot_lab.experts.http.tokens import valid_tokens
@@ -222,6 +213,7 @@ def list_tokens(store: str | None = EXPERT_STORE, as_json: bool = options.AS_JSO
     terminal.say(format_count(len(rows), "token"))
 
 
+@experts.command("revoke")
 def revoke_tenant(
     tenant: str = argument("the tenant, as `kgot-lab experts tokens` shows it"),
     store: str | None = EXPERT_STORE,
@@ -258,6 +250,7 @@ def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
 # `kgot-lab experts drift`: dimensions in an expert's graphs that its users contradict.
 
 
+@experts.command("drift")
 def show_drift(
     expert: str = argument("the id of an expert, as `kgot-lab experts list` shows it"),
     store: str | None = EXPERT_STORE,
@@ -273,28 +266,17 @@ def show_drift(
     from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, report_drift
 
     reports = report_drift(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
+    shown = ("node", "dimension", "value", "way", "against", "agreeing", "p")
     rows = [
-        {
-            "graph": name,
-            "node": drift.node,
-            "dimension": drift.dimension,
-            "value": drift.value,
-            "way": drift.way,
-            "against": drift.against,
-            "agreeing": drift.agreeing,
-            "p": drift.p,
-            "says": str(drift),
-            **({"words": [statement.words for statement in drift.evidence]} if words else {}),
-        }
+        {"graph": name, **{field: getattr(drift, field) for field in shown}, "says": str(drift)}
+        | ({"words": [statement.words for statement in drift.evidence]} if words else {})
         for name, report in reports.items()
         for drift in report.found
     ]
-    print_rows(
-        rows,
-        as_json,
-        lambda row: "  ".join(
-            [f"{row['graph']}: {row['says']}", *(f'"{drift}"' for drift in row.get("words", ()))]
-        ),
-    )
+
+    def line(row: dict[str, Any]) -> str:
+        return "  ".join([f"{row['graph']}: {row['says']}", *(f'"{said}"' for said in row.get("words", ()))])
+
+    print_rows(rows, as_json, line)
     watched = sum(report.watched for report in reports.values())
     terminal.say(f"{format_count(len(rows), 'value')} contradicted of {watched:,} that people spoke of")

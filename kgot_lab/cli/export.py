@@ -57,9 +57,7 @@ def export(
 def write_pages(
     notebooks: list[Path] = argument("notebooks, in the order in which they are read"),
     folder: Path = option("where the pages go", default=Path("pages")),
-    live: bool = option(
-        "run the notebooks first, and let their live views live on the pages", "--live", default=False
-    ),
+    live: bool = option("run the notebooks, so that views on the pages are live", "--live", default=False),
     title: str = option("what the front page is called", default="Notebooks"),
 ) -> None:
     """Write notebooks as HTML pages that link to nothing outside, with links between them and a front page."""

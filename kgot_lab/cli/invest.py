@@ -119,10 +119,9 @@ def record_position(
             places.accounts.set_position(user, symbol, shares, cost)
         known_symbols = places.graph.view().symbols_meant(symbol)
         if (ticker := symbol.strip().upper()) not in known_symbols:
-            others = "a signal reaches it once news has named it"
-            if known_symbols:
-                others = f"it is the ticker of who issued {' and '.join(known_symbols)}"
-            terminal.say(f"Noted; no asset in the graph has the symbol {ticker} now: {others}.")
+            issued = f"it is the ticker of who issued {' and '.join(known_symbols)}"
+            reason = issued if known_symbols else "a signal reaches it once news has named it"
+            terminal.say(f"Noted; no asset in the graph has the symbol {ticker} now: {reason}.")
 
 
 @investments.command("brief")
@@ -131,9 +130,7 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
     from kgot_lab.domains.investment.monitor.monitor import open_places
 
     if not (context.obj / "accounts.db").exists():
-        raise BadInput(
-            f"{context.obj} holds no accounts: `kgot-lab invest {context.obj} hold USER SYMBOL SHARES` makes them"
-        )
+        raise BadInput(f"{context.obj} holds no accounts: `invest FOLDER hold USER SYMBOL SHARES` makes one")
     with open_places(context.obj) as places:
         rows: list[dict[str, Any]] = [
             {"user": e.user, "sent_at": e.sent_at.isoformat() if e.sent_at else None, **e.body}

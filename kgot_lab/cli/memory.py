@@ -54,9 +54,7 @@ def question_memory(
             raise BadInput("--as-of is a time of a memory: name it with --memory FILE")
         return nullcontext()
     if configuration.store.graph is not None or configuration.store.keep:
-        raise BadInput(
-            "--memory is what the question begins with, and so is --graph or a kept store: leave one of them out"
-        )
+        raise BadInput("a question begins with --memory, or with --graph or a kept store: leave one out")
     time = None if configuration.as_of is None else parse_time(configuration.as_of)
     return open_memory_session(configuration.memory, question, at=time)
 
@@ -72,9 +70,7 @@ def parse_time(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise BadInput(
-            f"a time is a date, perhaps with a time and a zone, such as 2026-11-23 or 2026-11-23T14:30+01:00, not {text!r}"
-        ) from None
+        raise BadInput(f"a time is such as 2026-11-23 or 2026-11-23T14:30+01:00, not {text!r}") from None
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
@@ -84,9 +80,7 @@ def parse_time(text: str) -> datetime:
 @memories.callback()
 def select_memory(
     context: typer.Context,
-    file: str = argument(
-        "a file of claims, as `kgot-lab ask --memory FILE` makes it, or postgresql://HOST/NAME"
-    ),
+    file: str = argument("a file of claims, as `ask --memory FILE` makes it, or postgresql://HOST/NAME"),
 ) -> None:
     """Inspect and change a memory of claims. Every change has a number, by which it can be undone."""
     context.obj = file
@@ -111,7 +105,7 @@ def list_facts(
         found = beliefs.claims_of(dict.fromkeys(facts))
     rows = [
         {"id": fact_id(fact), **fact_to_json(fact), "confidence": round(combined_confidence(by), 3)}
-        | {"sources": _source_names(by)}
+        | {"sources": list(dict.fromkeys(claim.source for claim in by))}
         for fact, by in found.items()
     ]
 
@@ -232,18 +226,13 @@ def erase_claims(
         if not yes and not typer.confirm(printable_line(question), err=True):
             raise BadInput("nothing was erased")
         by = BY_COMMAND
-        erased = (
-            claims.erase_source(source_name, by=by) if triple is None else claims.erase_fact(triple, by=by)
-        )
-    result = {name: getattr(erased, name) for name in ("change", "facts", "claims", "answers")} | {
-        "runs": runs
-    }
-    summary = f"erased: {format_count(erased.facts, 'fact')}, {format_count(erased.claims, 'claim')}, {format_count(erased.answers, 'answer')}"
-    typer.echo(json.dumps(result) if as_json else summary)
+        erased = claims.erase_fact(triple, by=by) if triple else claims.erase_source(source_name, by=by)
+    counts = {"facts": erased.facts, "claims": erased.claims, "answers": erased.answers}
+    summary = ", ".join(format_count(number, what.removesuffix("s")) for what, number in counts.items())
+    result = {"change": erased.change, **counts, "runs": runs}
+    typer.echo(json.dumps(result) if as_json else f"erased: {summary}")
     if runs:
-        terminal.say(
-            f"its text may still stand in the traces and tapes of {', '.join(runs)}, which are not the memory's: delete those too"
-        )
+        terminal.say(f"its text may still be in the traces and tapes of {', '.join(runs)}: delete those too")
 
 
 # --- shared ---
@@ -275,12 +264,13 @@ def _find_fact(claims: Claims, text: str) -> Triple:
     if _ID_PREFIX.fullmatch(text):
         found = [fact for fact in claims.recorded_facts() if fact_id(fact).startswith(text)]
     if len(found) != 1:
-        many = f"{len(found)} facts have an id that begins with {text}"
-        if not found:
-            many = f"no fact is called {text!r}"
-        raise BadInput(
-            f'{many}: name one as "SUBJECT | RELATION | OBJECT", or by more characters of the id that `facts` shows'
+        many = (
+            f"{len(found)} facts have an id that begins with {text}"
+            if found
+            else f"no fact is called {text!r}"
         )
+        advice = 'name one as "SUBJECT | RELATION | OBJECT", or by more characters of its id'
+        raise BadInput(f"{many}: {advice}, as `facts` shows it")
     return found[0]
 
 
@@ -293,9 +283,7 @@ def _learning_runs(claims: Claims, erased: Iterable[Claim]) -> list[str]:
 def _require_recorded(claims: Claims, triple: Triple) -> Triple:
     """Return a fact if it was ever recorded, whether or not it holds. Raises BadInput otherwise."""
     if claims.canonical_fact(triple) not in set(map(claims.canonical_fact, claims.recorded_facts())):
-        raise BadInput(
-            f"nothing is known of {triple}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds"
-        )
+        raise BadInput(f"nothing is known of {triple}, so nothing was changed: `facts` lists what holds")
     return triple
 
 
@@ -314,9 +302,8 @@ def _find_source(claims: Claims, text: str) -> str:
         advice = f"; its passages are sources: {', '.join(suggestions)}"
     elif suggestions:
         advice = f"; near it is {' or '.join(suggestions)}"
-    raise BadInput(
-        f"nothing was learnt from {name!r}, so nothing was changed{advice}. `kgot-lab memory FILE facts` names the sources"
-    )
+    changed = f"nothing was learnt from {name!r}, so nothing was changed"
+    raise BadInput(f"{changed}{advice}. `kgot-lab memory FILE facts` names the sources")
 
 
 def _print_effects(effects: ChangeEffect, as_json: bool) -> None:
@@ -351,10 +338,6 @@ def fact_to_json(fact: Triple) -> dict[str, str]:
     return {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
 
 
-def _source_names(claims: Iterable[Claim]) -> list[str]:
-    return list(dict.fromkeys(claim.source for claim in claims))
-
-
 def format_fact_row(row: dict[str, Any]) -> str:
     """Format the fact of a row as facts are shown."""
     return str(Triple(row["subject"], row["relation"], row["object"]))
@@ -380,15 +363,12 @@ def certify_run(
     Shows the facts it needs, the sentences that support them, weak points, and the verdict.
     """
     from kgot_lab.loop.certificate import certificate_of_run
-    from kgot_lab.loop.events import Answered
-    from kgot_lab.loop.replay.replay import start_event
     from kgot_lab.loop.trace import load_run
     from kgot_lab.memory.claims.certificate import certificate_to_json
 
     run = load_run(trace)
     certificate = certificate_of_run(run)
-    answer = next(event.text for event in reversed(run.events) if isinstance(event, Answered))
-    certificate_json = certificate_to_json(start_event(run.events).question, answer, certificate)
+    certificate_json = certificate_to_json(run.question, run.answer, certificate)
     if as_json:
         typer.echo(json.dumps(certificate_json))
         return
@@ -396,6 +376,7 @@ def certify_run(
         typer.echo(printable_line(line))
 
 
+@memories.command("answers")
 def list_answers(
     context: typer.Context, as_of: str | None = options.AS_OF, as_json: bool = options.AS_JSON
 ) -> None:

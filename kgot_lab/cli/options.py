@@ -21,6 +21,9 @@ _CERTIFY_HELP = "hedge or withhold an answer that does not hold by its sources; 
 _GRAPH_HELP = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's file, or the address of a server with --namespace"
 
 
+_Command = Callable[..., None]
+
+
 def option(help: str, *flags: str, default: Any = None, **more: Any) -> Any:
     """Declare an option of a command or of a group of options.
 
@@ -34,7 +37,7 @@ def argument(help: str, default: Any = ...) -> Any:
     return typer.Argument(default, help=help)
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
+def with_options(command: _Command) -> _Command:
     """Turn each parameter whose type is a dataclass into one command-line option per field.
 
     Typer builds a command from its signature. It gets a flat signature, and the command is called with
@@ -59,13 +62,11 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return set_signature(run, flat, command.__name__, command.__doc__)
 
 
-def set_signature(
-    run: Callable[..., None], parameters: list[inspect.Parameter], name: str, help: str | None
-) -> Callable[..., None]:
+def set_signature(run: _Command, flat: list[inspect.Parameter], name: str, help: str | None) -> _Command:
     """Give a function the name, the help and the parameters that typer reads as if they were written in it."""
     run.__name__, run.__doc__ = name, help
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
     return run
 
 
@@ -88,10 +89,8 @@ EXECUTION = option("another model, to choose tools and write arithmetic", "--exe
 VISION = option("a model that answers questions about images", "--vision-model")
 MODELS_FILE = option("a YAML file of models, to be named by --model", "--models")
 MAX_CALLS = option("stop before the whole run makes more model calls", "--max-calls")
-PRESET = option(
-    "limits: local or paths (both for small models), reference (the published defaults), or auto (local or reference)",
-    "--preset",
-)
+_PRESETS = "local or paths (for small models), reference (published defaults), or auto (local or reference)"
+PRESET = option(f"limits: {_PRESETS}", "--preset")
 SET_LIMIT = option("another limit: NAME=VALUE, as in reply_tokens.vote=500", "--set")
 DOCUMENTS_FIRST = argument(_DOCUMENTS_HELP)
 CONFIG_FILE = option("a YAML file with any of these; what is given here overrides it", "--config")
@@ -100,19 +99,13 @@ REQUIRED_DOCUMENTS = option(_DOCUMENTS_HELP, "--documents", default=...)
 ATTACH = option("a file that belongs to the question; repeat for more", "--attach")
 WEB = option("tools may access the web", "--web", default=False)
 MIRROR_FOLDER = option("a folder of pages in place of the web", "--mirror")
-ENGINE_NAME = option(
-    "what searches the web: serpapi, tavily, brave or ddgs; by default one with a key", "--engine"
-)
+ENGINE_NAME = option("search engine: serpapi, tavily, brave or ddgs; by default one with a key", "--engine")
 AS_OF = option("the memory at this time, such as 2026-11-23; nothing is learned", "--as-of")
-UNSAFE = option(
-    "run the model's statements without a sandbox, with all your rights", "--unsafe", default=False
-)
+UNSAFE = option("run the model's statements without a sandbox, with your rights", "--unsafe", default=False)
 TRACE_FILE = option("where the run is written, event by event (default: runs/TIME.jsonl)", "--trace")
 TAPE = option(_TAPE_HELP, "--tape")
 HTML = option("write the run as one HTML page", "--html")
-AS_JSON = option(
-    "print the result as one JSON object; progress goes to standard error", "--json", default=False
-)
+AS_JSON = option("print the result as JSON; progress goes to standard error", "--json", default=False)
 
 
 @dataclass(frozen=True)
@@ -203,9 +196,7 @@ class StoreOptions(LocationOptions):
     keep: bool = option("begin with the graph that is in the store, and add to it", default=False)
     wipe: bool = option("empty the store, or its namespace, first", default=False)
     graph: str | None = option(_GRAPH_HELP)
-    memory: str | None = option(
-        "a file of claims, or postgresql://HOST/NAME: begin with the facts in it, and learn there"
-    )
+    memory: str | None = option("a file of claims, or postgresql://HOST/NAME, to begin with and to learn in")
     as_of: str | None = AS_OF
 
 

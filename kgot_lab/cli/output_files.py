@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
 
 _WOULD_BE_LOST = "is there, and what it holds would be lost: name a new file, or begin with it (--graph)"
-_OTHER_GRAPH = (
-    "is there and holds another graph than the run began with, which would be lost: name another file"
-)
+_OTHER_GRAPH = "holds another graph than the run began with, which would be lost: name another file"
 
 
 @dataclass(frozen=True)
@@ -65,14 +63,13 @@ def check_save_target(path: Path, option: str, why_not: Callable[[PropertyGraph]
     try:
         graph = read_named_graph(path).graph
     except BadInput:
-        message = f"{option} {path} is there and holds no graph, and would be lost: name another file"
-        raise BadInput(message) from None
+        raise BadInput(f"{option} {path} holds no graph, and would be lost: name another file") from None
     if reason := why_not(graph):
         raise BadInput(f"{option} {path} {reason}")
     file_format = lossless_format(path)
     if not file_format:
-        reason = "is not as this program writes a graph, so parts of it (IRIs, languages, types, defaults, remarks) would be lost"
-        raise BadInput(f"{option} {path} {reason}: name another file")
+        lost = "parts of it (IRIs, languages, types, defaults, remarks) would be lost: name another file"
+        raise BadInput(f"{option} {path} is not as this program writes a graph, so {lost}")
     return SavedGraph(path, digest, file_format)
 
 
@@ -92,9 +89,8 @@ def resumed_save_target(choice: StoreChoice, initial: PropertyGraph) -> SavedGra
     """
     if choice.save is None:
         return None
-    return check_save_target(
-        Path(choice.save), "--save-graph", lambda existing: "" if existing == initial else _OTHER_GRAPH
-    )
+    path = Path(choice.save)
+    return check_save_target(path, "--save-graph", lambda graph: "" if graph == initial else _OTHER_GRAPH)
 
 
 def save_graph(graph: PropertyGraph, events: Sequence[Event], target: SavedGraph) -> None:
@@ -131,16 +127,15 @@ def rewrite_graph(events: Sequence[Event], path: Path, *, is_named: bool) -> Non
 
     graph, initial = graph_after(consistent_events(events)), start_event(events).start
     if (diverged_at := first_inconsistent_write(events)) is not None:
-        terminal.say(
-            f"note: the graph of this run is known up to event {diverged_at} alone: {inconsistency_message(diverged_at)}"
-        )
+        known = f"the graph of this run is known up to event {diverged_at} alone"
+        terminal.say(f"note: {known}: {inconsistency_message(diverged_at)}")
     existing = read_named_graph(path).graph if path.exists() else None
     if existing is not None and (not initial or graph == initial or existing != initial):
         if existing != add_supports(graph, events):
-            message = f"{path} holds another graph than this run made, and stays as it is: --save-graph OTHER keeps that of the run"
+            message = f"{path} holds another graph than this run made, and stays as it is"
             if is_named:
-                raise BadInput(message)
-            terminal.say(f"note: {message}")
+                raise BadInput(f"{message}: --save-graph OTHER keeps that of the run")
+            terminal.say(f"note: {message}: --save-graph OTHER keeps that of the run")
         return
     save_graph(graph, events, check_save_target(path, "--save-graph", lambda _: ""))
 
@@ -167,18 +162,15 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
                 state.apply(event.diff)
             except BadInput:  # the run continues, with its writes in store and trace
                 is_ours = False
-                terminal.say(
-                    "note: no more snapshots: a write does not follow on those before it, so another command writes there too"
-                )
+                terminal.say("note: no more snapshots: another command writes to the store of this run too")
         if isinstance(event, Wrote) and is_ours:
             number += 1
             path = Path(folder) / f"snapshot_{number}.json"
             is_ours = _matches_snapshot(PropertyGraph.of(state.nodes.values(), state.edges.values()), path)
             if not is_ours:
                 resume_with = command_line("resume", trace, snapshots=SavedGraph(Path(folder)).free_path)
-                terminal.say(
-                    f"note: {path} is of another run, so none is written from here on; when the run has ended: {resume_with}"
-                )
+                stops = f"{path} is of another run, so none is written from here on"
+                terminal.say(f"note: {stops}; when the run has ended: {resume_with}")
         yield event
 
 

@@ -123,13 +123,9 @@ def initial_graph(choice: StoreChoice) -> PropertyGraph | None:
     if "://" not in choice.graph:
         return load_graph_file(choice.graph)
     if choice.at or choice.kind:
-        raise BadInput(
-            "--graph names the address of a graph and --store or --at another place: leave one out"
-        )
+        raise BadInput("--graph names the address of a graph, and --store or --at another: leave one out")
     if not choice.namespace:
-        raise BadInput(
-            f"say which graph of the server: --namespace NAME; kgot-lab namespaces {choice.graph} lists them"
-        )
+        raise BadInput(f"name the graph with --namespace NAME: kgot-lab namespaces {choice.graph} lists them")
     if choice.keep:
         return None
     login = environment_login(choice.graph)
@@ -146,9 +142,7 @@ def open_run_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
             return empty_store(choice.graph, unsafe=choice.unsafe, namespace=choice.namespace, keep=True)
         choice = choice.model_copy(update={"namespace": None})
     if graph is not None and choice.keep:
-        raise BadInput(
-            "--graph FILE gives the graph to begin with, and --keep the one that is in the store: leave one out"
-        )
+        raise BadInput("a run begins with --graph FILE, or --keep the graph in the store: leave one out")
     kind, options = choice.kind or "in_memory", {"keep": choice.keep, "wipe": choice.wipe}
     store = empty_store(kind, choice.at, unsafe=choice.unsafe, namespace=choice.namespace, **options)
     print_namespace(store)
@@ -171,18 +165,14 @@ def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[
         problem = inconsistency_message(diverged)
         terminal.say(f"note: {location} holds something else than this run wrote: {problem}")
     elif location and store.graph() != graph_after(events):
-        terminal.say(
-            f"note: {location} holds something else than this run wrote, which its trace has: another command writes there too"
-        )
+        terminal.say(f"note: {location} holds something else than this run wrote: another command writes too")
 
 
 def _fill_store(graph: PropertyGraph, store: Store) -> Store:
     """Load a graph into an empty store and return the store. The store is closed on failure."""
     try:
         if store.schema().nodes:
-            raise BadInput(
-                "the store holds a graph already: --graph gives the graph to begin with, so leave --keep out"
-            )
+            raise BadInput("the store holds a graph already, and a run begins with --graph: leave --keep out")
         store.apply(store.graph().diff(graph))
     except BaseException:
         store.close()
@@ -202,9 +192,8 @@ def load_graph_file(where: str) -> PropertyGraph:
 
     path = Path(where)
     if not path.is_file():
-        raise BadInput(
-            f"there is no graph at {where}: name a snapshot, a GraphML or Turtle file, a trace, a store's file, or an address"
-        )
+        forms = "a snapshot, a GraphML or Turtle file, a trace, a store's file, or an address"
+        raise BadInput(f"there is no graph at {where}: name {forms}")
     if is_trace(path):
         events = load_run(path).events
         return add_supports(graph_after(events), events)
@@ -249,10 +238,9 @@ def check_prices(configuration: Configuration, *models: LLM | None) -> None:
 
     for llm in models if configuration.budget.dollars is not None else ():
         if llm is not None and requested_price(llm) is None:
+            problem = f"the price of {llm.name} is not known, so --max-dollars cannot be kept"
             advice = "in a file of models (--models), below its name: price: {prompt: …, completion: …} in US dollars a million tokens"
-            raise BadInput(
-                f"the price of {llm.name} is not known, so --max-dollars cannot be kept: give it {advice}, or limit calls or seconds"
-            )
+            raise BadInput(f"{problem}: give it {advice}, or limit calls or seconds")
 
 
 def print_forecast(llm: LLM, limits: Limits) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -42,7 +43,9 @@ class _RunOptions:
     """Options for the folder, the system and the output of a run."""
 
     folder: Path | None = option("folder of the run (default: runs/questions/SET-SYSTEM)")
-    system: str = option("loop, rag (the best passages and one call) or zero-shot (one call)", default="loop")
+    system: str = option(
+        "loop, rag (passages, one call), rag-unknown (may say unknown) or zero-shot", default="loop"
+    )
     grader: str | None = option("a model that grades answers as SimpleQA does; may be added to a run later")
     parallel: int = option("how many questions are answered at a time", default=1)
     plots: Path | None = option("draw the plots of the run in this folder; nothing is asked")
@@ -59,9 +62,7 @@ class _SelectionOptions:
     sample: float = option("ask this share of the questions, drawn by --seed: .1 is a tenth", default=1.0)
     seed: int = option("of the sample", default=0)
     level: str = option("ask those of one level, where the set has levels", default="")
-    part: str = option(
-        "develop, test or locked, where the set has parts; all: the locked ones too", default=""
-    )
+    part: str = option("develop, test or locked, where the set has parts; all: locked too", default="")
 
 
 @dataclass(frozen=True)
@@ -169,16 +170,13 @@ def _answer(
         )  # fmt: skip
         check_run(question_set, selection, answerers, folder, graded=run_options.grader is not None)
         question_setup.print_configuration(configuration, limits)
-        names = (
-            configuration.model,
-            configuration.execution_model,
-            run_options.grader,
-            tool_choice.vision_model,
-        )
-        planning, execution, grader, vision = (
-            terminal.connect_model(model, models=registry) if model else None for model in names
-        )
-        answerers = replace(answerers, planning=planning, execution=execution, grader=grader, vision=vision)
+        names = {
+            "planning": configuration.model, "execution": configuration.execution_model, "grader": run_options.grader,
+            "vision": tool_choice.vision_model,
+        }  # fmt: skip
+        connect = partial(terminal.connect_model, models=registry)
+        models: dict[str, Any] = {role: connect(name) for role, name in names.items() if name}
+        answerers = replace(answerers, **models)
         ready = prepare_run(question_set, selection, answerers, folder, budget)
         _answer_all(ready, run_options.parallel)
         _show_results(ready.run, run_options.as_json)
@@ -196,11 +194,13 @@ _LOOP_ONLY = {
 
 
 def _refuse_loop_options(system: str, flags: Mapping[str, object]) -> None:
-    """Raise BadInput for the first given option that does not apply to a system without a graph and tools."""
-    if flag := next((flag for field, flag in _LOOP_ONLY.items() if flags[field]), ""):
-        raise BadInput(
-            f"{flag} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop"
-        )
+    """Raise BadInput for the first given option that does not apply to a system without a graph and tools.
+
+    The answers of RAG can be checked too.
+    """
+    used = "limits" if system.startswith("rag") and flags["limits"] == {"check_answers": True} else ""
+    if flag := next((flag for field, flag in _LOOP_ONLY.items() if flags[field] and field != used), ""):
+        raise BadInput(f"{flag} means nothing for {system}: leave it out, or take --system loop")
 
 
 def _answer_all(ready: ReadyRun, parallel: int) -> None:
@@ -245,7 +245,8 @@ def _format_result(result: QuestionResult) -> str:
         return f"{printable_line(result.id)}: {printable_line(result.error)}"
     graded = f" (the grader said {short_repr(result.span)})" if result.grade else ""
     predicted, gold = (printable_line(short_repr(value)) for value in (result.predicted, result.gold))
-    return f"{printable_line(result.id)}: {result.end}{graded}, {predicted}; right is {gold}"
+    outcome = f", {result.outcome}" if result.outcome else ""
+    return f"{printable_line(result.id)}: {result.end}{graded}, {predicted}{outcome}; right is {gold}"
 
 
 def _selected_results(run: QuestionRun) -> list[QuestionResult]:
@@ -269,9 +270,7 @@ def _show_results(run: QuestionRun, as_json: bool) -> None:
     if (graded := graded_grid(results_shown)) is not None:
         typer.echo(f"\n{graded.text}")
     elif run.questions.scored_by == "grader":
-        typer.echo(
-            "\nscored by exact match, since no model graded: --grader MODEL grades these answers, none is asked for again"
-        )
+        typer.echo("\nscored by exact match, since no model graded: --grader MODEL grades these very answers")
     typer.echo(f"\nwritten: {run.folder}/receipts.jsonl, results.json, totals.json, ledger.jsonl, traces/")
 
 

@@ -70,12 +70,8 @@ class ResumeCommand:
         must be replaced.
         """
         if isinstance(error, ReplayMiss):
-            recorded = [
-                name
-                for name in ("model", "execution_model")
-                if str(self.options.get(name)).startswith("recorded:")
-            ]
-            if recorded:
+            models = ("model", "execution_model")
+            if recorded := [n for n in models if str(self.options.get(n)).startswith("recorded:")]:
                 return f"Go on with a model that can answer in place of MODEL: {self._with_options(recorded, 'MODEL')}"
         limits = [n for n in ("max_calls", "max_seconds", "max_dollars") if self.options.get(n) is not None]
         if isinstance(error, OverBudget) and limits:
@@ -170,9 +166,8 @@ def regenerate_hint(path: Path, regenerate_command: object) -> Iterator[None]:
         yield
     except (BadInput, OSError) as error:
         reason = format_os_error(error) if isinstance(error, OSError) else str(error).rstrip(".")
-        raise LabError(
-            f"{reason}. The whole run is in {path}. Without asking anything once more, it is made by: {regenerate_command}"
-        ) from error
+        advice = f"Without asking anything once more, it is made by: {regenerate_command}"
+        raise LabError(f"{reason}. The whole run is in {path}. {advice}") from error
 
 
 # The command that runs a recorded run again with one event changed.
@@ -226,9 +221,7 @@ def fork_run(
         return
     change, change_file = change_options.change, change_options.change_file
     if (change is None) == (change_file is None):
-        raise BadInput(
-            "say what the event is changed to: --change TEXT or --change-file FILE; --list shows what can be changed"
-        )
+        raise BadInput("name the change of the event: --change TEXT or --change-file FILE; --list: events")
     if change_file is not None:
         try:
             change = read_regular_text(change_file, "utf-8-sig")

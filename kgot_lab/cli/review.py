@@ -20,6 +20,7 @@ from kgot_lab.cli.memory import (
     effects_to_json,
     fact_to_json,
     format_fact_row,
+    memories,
     opened_memory,
     parse_time,
     print_rows,
@@ -45,6 +46,7 @@ _MOVE_KEYS = {"s": 1, "j": 1, "k": -1}
 # by its id and not by its index, since indices change with each decision, also with those of others
 
 
+@memories.command("waiting")
 def list_waiting(
     context: typer.Context,
     claim: str | None = argument("show this one alone: how its id begins", default=None),
@@ -70,6 +72,7 @@ def list_waiting(
     typer.echo(json.dumps(row) if as_json else "\n".join(_claim_card(queued, weighed)))
 
 
+@memories.command("decide")
 def decide_claim(
     context: typer.Context,
     claim: str = argument("how the id begins that `waiting` shows"),
@@ -81,9 +84,7 @@ def decide_claim(
 ) -> None:
     """Accept, reject or override a waiting claim. `undo` takes it back."""
     if verdict == "override" and (confidence is None) == (object is None):
-        raise BadInput(
-            "an override takes another confidence or another object: --confidence NUMBER or --object TEXT, one of them"
-        )
+        raise BadInput("an override takes one of --confidence (another confidence) and --object (another)")
     with opened_memory(context) as claims:
         reviewer = _reviewer(claims, by)
         id = reviewer.find_waiting(decode_argument(claim, "the id"))
@@ -98,12 +99,11 @@ def decide_claim(
     typer.echo("\n".join(effect_lines(effects)))
 
 
+@memories.command("review")
 def review_claims(context: typer.Context, by: str = BY_OPTION) -> None:
     """Decide on the waiting claims one at a time, by keys. Each decision is stored at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise BadInput(
-            "a review takes keys from a terminal: elsewhere `waiting` lists what waits, and `decide ID accept` decides"
-        )
+        raise BadInput("a review takes keys from a terminal: elsewhere use `waiting` and `decide ID accept`")
     with opened_memory(context) as claims:
         reviewer = _loaded_reviewer(claims, by)
         try:
@@ -255,6 +255,7 @@ def _truncate(text: str) -> str:
 _RELATION = argument("a relation, as `facts` shows it")
 
 
+@memories.command("relations")
 def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     """List the relations, with their declared cardinality (single or many).
 
@@ -278,11 +279,10 @@ def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> N
         return f"{row['relation']}: {row['suggested']}? {row['several']} of {format_count(row['subjects'], 'subject')} with several objects"
 
     print_rows(rows, as_json, line)
-    terminal.say(
-        f"{format_count(len(rows), 'relation')}; what is suggested counts for nothing before it is declared"
-    )
+    terminal.say(f"{format_count(len(rows), 'relation')}; what is suggested counts once it is declared")
 
 
+@memories.command("declare")
 def declare_relation(
     context: typer.Context,
     relation: str = _RELATION,
@@ -303,6 +303,7 @@ def declare_relation(
         terminal.say(f"note: no fact has the relation {name!r} yet")
 
 
+@memories.command("changes")
 def show_changes(
     context: typer.Context,
     subject: str = argument("what is asked about"),
@@ -323,14 +324,11 @@ def show_changes(
         return has_begun and (period.until is None or now < period.until)
 
     rows = [
-        {
-            "objects": [fact.object for fact in p.facts],
-            "from": _iso_time(p.since),
-            "until": _iso_time(p.until),
-        }
-        | {"contested": p.contested, "now": is_now(p)}
-        for p in periods
-        if p.facts
+        {"objects": [fact.object for fact in period.facts]}
+        | {"from": _iso_time(period.since), "until": _iso_time(period.until)}
+        | {"contested": period.contested, "now": is_now(period)}
+        for period in periods
+        if period.facts
     ]
 
     def line(row: dict[str, Any]) -> str:
@@ -343,6 +341,7 @@ def show_changes(
         terminal.say("nothing is known of that; a name or a relation is spelled as `facts` shows it")
 
 
+@memories.command("names")
 def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     """List the merged names, and pairs of names that may mean one thing, with the reasons.
 
@@ -368,6 +367,7 @@ def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     terminal.say(f"{len(merged)} merged, {len(proposed)} proposed")
 
 
+@memories.command("merge")
 def merge_names(
     context: typer.Context,
     kept: str = argument("the name that stays"),
@@ -382,6 +382,7 @@ def merge_names(
     _print_change(change, as_json, f"{other_name} is read as {kept_name}")
 
 
+@memories.command("unmerge")
 def unmerge_name(
     context: typer.Context,
     other: str = argument("the name that was merged into another"),
@@ -399,20 +400,17 @@ def _require_name(claims: Claims, text: str) -> str:
     """Return a name that occurs in some fact. Raises BadInput for any other, which is probably a typo."""
     name = decode_argument(text, "the name")
     if not any(name in (fact.subject, fact.object) for fact in claims.recorded_facts()):
-        raise BadInput(
-            f"no fact names {name!r}, so nothing was changed: `kgot-lab memory FILE facts` shows the names"
-        )
+        raise BadInput(f"no fact names {name!r}, so nothing was changed: `facts` shows the names")
     return name
 
 
 def _print_change(change: int | None, as_json: bool, message: str) -> None:
     if as_json:
         typer.echo(json.dumps({"change": change}))
+    elif change is None:
+        typer.echo(printable_line(f"nothing was changed: {message} already"))
     else:
-        outcome = (
-            f"change {change}: {message}" if change is not None else f"nothing was changed: {message} already"
-        )
-        typer.echo(printable_line(outcome))
+        typer.echo(printable_line(f"change {change}: {message}"))
 
 
 def _iso_time(time: datetime | None) -> str | None:

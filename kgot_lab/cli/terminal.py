@@ -164,9 +164,8 @@ def reconnect_model(
                 return connect_model(entry, budget, tape, trace=trace, models=models)
         return connect_model("local" if name.startswith("local:") else name, budget, tape, trace=trace)
     except UnknownName:
-        raise BadInput(
-            f"the run was made with {name!r}: name that model with --model, a server as http://HOST:PORT/v1#MODEL"
-        ) from None
+        advice = "name that model with --model, a server as http://HOST:PORT/v1#MODEL"
+        raise BadInput(f"the run was made with {name!r}: {advice}") from None
 
 
 def make_budget(calls: int | None, seconds: float | None, dollars: float | None) -> Budget:
@@ -202,33 +201,20 @@ def ensure_model() -> Path:
 
     Raises ModelMissing.
     """
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
 
-    from kgot_lab.llm.model_file import (
-        MODEL_VARIABLE,
-        QWEN_CODER,
-        exists_whole,
-        fetch_model,
-        find_model,
-        models_folder,
-    )
+    from kgot_lab.llm import model_file
 
-    if os.environ.get(MODEL_VARIABLE) or exists_whole(models_folder() / QWEN_CODER.name):
-        return find_model()
+    is_there = model_file.exists_whole(model_file.models_folder() / model_file.QWEN_CODER.name)
+    if os.environ.get(model_file.MODEL_VARIABLE) or is_there:
+        return model_file.find_model()
     say("Fetching the local model, 1.1 GB, once (Ctrl-C stops; the next time it goes on from there).")
-    text, bar = TextColumn("{task.description}", markup=False), BarColumn()
-    columns = text, bar, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    columns = bars.BarColumn(), bars.DownloadColumn(), bars.TransferSpeedColumn(), bars.TimeRemainingColumn()
+    with bars.Progress("{task.description}", *columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("model", total=None)
-        return fetch_model(say=lambda received, total: progress.update(task, completed=received, total=total))
+        report = partial(progress.update, task)
+        return model_file.fetch_model(say=lambda received, total: report(completed=received, total=total))
 
 
 # --- documents, tools and files ---
@@ -383,9 +369,7 @@ def check_page_path(html: Path | None, documents: Path | None = None) -> None:
     if html is None:
         return
     if html.suffix.lower() not in {".html", ".htm"}:
-        raise BadInput(
-            f"--html {html} does not end in .html, and what it holds would be lost: name a file that does"
-        )
+        raise BadInput(f"--html {html} does not end in .html, so it may be no page: name a file that does")
     if documents is not None and html.exists() and html.resolve().is_relative_to(documents.resolve()):
         raise BadInput(f"--html {html} is one of the documents, and would be lost: name another file")
 
@@ -416,9 +400,8 @@ def require_distinct_paths(**files: object) -> None:
                 paths.append((option.replace("_", "-"), resolved.resolve()))
     for (first, resolved), (second, second_path) in combinations(paths, 2):
         if resolved == second_path and (first, second) != ("attach", "attach"):
-            raise BadInput(
-                f"{first} and {second} are the same file, {resolved.name}: one would be written over the other; name two files"
-            )
+            same = f"{first} and {second} are the same file, {resolved.name}"
+            raise BadInput(f"{same}: one would be written over the other; name two files")
 
 
 # --- showing a run ---
@@ -435,7 +418,6 @@ def show_event(event: Event, started_at: float | None = None, *, to_stderr: bool
 def show_answer(
     events: Sequence[Event],
     path: Path,
-    *,
     as_json: bool = False,
     learnt: LearntRun | None = None,
     certificate: Certificate | None = None,
@@ -466,12 +448,9 @@ def show_answer(
         start = start_event(events)
         result = {
             "question": start.question, "answer": answered.text, "forced": answered.forced,
-            "outcome": answered.outcome, "missing": answered.missing, "evidence": list(shown.evidence),
+            "outcome": answered.outcome, "missing": shown.missing, "evidence": list(shown.evidence),
             "passages": [{"id": document.id, "title": document.title} for document in passages],
-            "supports": [
-                [{"document": support.source, "sentence": support.sentence} for support in fact_supports]
-                for fact_supports in shown.supports
-            ],
+            "supports": [[{"document": s.source, "sentence": s.sentence} for s in each] for each in shown.supports],
             "preset": start.preset, "model": start.planning, "calls": len(costs.entries),
             "prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens,
             "calls_without_told_tokens": costs.without_usage, "seconds": round(total.seconds, 1), "dollars": total.cost, "trace": str(path),
@@ -484,10 +463,10 @@ def show_answer(
     typer.echo(f"\nAnswer: {answer}" + (f"   ({printable_line(shown.remark)})" if shown.remark else ""))
     if certified is not None:
         typer.echo(f"Certificate: {certified['ruling']}")
-        for line in list(certificate_lines(certified))[2:]:
-            typer.echo(printable_line(line))
+        for fact in certified["facts"]:
+            typer.echo(printable_line(_certified_fact_line(fact)))
     if shown.evidence:
-        typer.echo(f"It {'was read from' if shown.forced else 'rests on'} these facts of the graph:")
+        typer.echo(f"It {'was read from' if answered.forced else 'rests on'} these facts of the graph:")
     for number, fact in enumerate(shown.evidence):
         supports = shown.supports[number] if number < len(shown.supports) else ()
         words, citations = format_fact(str(fact), supports)
@@ -513,14 +492,19 @@ def show_answer(
 def certificate_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
     """Format a certificate from `certificate_to_json`.
 
-    The lines are the verdict with the question, the text that may be shown, and one line for each needed
-    fact.
+    The lines are the verdict with the question, the text that may be shown, and each needed fact with the
+    sentences that state it.
     """
     yield f"{certificate['ruling']}: {certificate['question']}"
     yield f"  {certificate['told']}"
     for fact in certificate["facts"]:
-        sources = f"   [{', '.join(fact['sources'])}]" if fact["sources"] else ""
-        yield f"    {fact['state']}: {fact['subject'] or '?'} – {fact['relation']} – {fact['object'] or '?'}{sources}"
+        yield _certified_fact_line(fact)
+        yield from (f"      “{sentence}”" for sentence in fact["sentences"])
+
+
+def _certified_fact_line(fact: Mapping[str, Any]) -> str:
+    sources = f"   [{', '.join(fact['sources'])}]" if fact["sources"] else ""
+    return f"    {fact['state']}: {fact['subject'] or '?'} – {fact['relation']} – {fact['object'] or '?'}{sources}"
 
 
 def learnt_lines(learnt: LearntRun) -> Iterator[str]:

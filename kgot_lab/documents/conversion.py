@@ -34,23 +34,13 @@ _OFFICE = {  # the member that identifies an Office file, and the name of the fo
     ".xlsx": ("xl/workbook.xml", "Excel file", "an Excel workbook"),
 }
 # the title of a Word document is above its headings
-_WORD_HEADINGS = "\n".join(
-    [
-        "p[style-name='Title'] => h1:fresh",
-        *(
-            f"p[style-name='{name}eading {n}'] => h{n + 1}:fresh"
-            for n in range(1, 6)
-            for name in ("heading", "Heading")
-        ),
-    ]
-)
+_WORD_STYLES = {"Title": 1} | {f"{name} {n}": n + 1 for n in range(1, 6) for name in ("heading", "Heading")}
+_WORD_HEADINGS = "\n".join(f"p[style-name='{style}'] => h{n}:fresh" for style, n in _WORD_STYLES.items())
 _MOST_UNPACKED = 500_000_000  # unpacked bytes of an Office file
 # unpacked bytes allowed for any file, and beyond that the maximum ratio to its size
 _SAFE_SIZE, _RATIO = (10_000_000, 200)
-_MOST_TABLE_PAGES, _LEAST_RULES = (
-    100,
-    6,
-)  # pages of a PDF searched for tables; lines on a page that may hold one
+_MOST_TABLE_PAGES = 100  # pages of a PDF searched for tables
+_LEAST_RULES = 6  # lines on a page that may hold one
 _MOST_TEXT = 50_000_000  # characters
 MESSAGE_HEADER = struct.Struct(">II")
 _IDLE_SECONDS = 60.0  # idle seconds after which the process exits

@@ -52,21 +52,13 @@ def table_blocks(grid: Grid, level: int = 1, *, has_header: bool | None = False)
         notes: list[Block] = []
         while is_wide and part and (names if is_prose else _is_note(part[-1])):
             notes.insert(0, Block("text", "".join(part.pop())))
-        lines = list(
-            takewhile(
-                lambda row: _filled(row) == 1, part if is_wide and names is None and not has_header else []
-            )
-        )
+        may_have_title = is_wide and names is None and not has_header
+        lines = list(takewhile(lambda row: _filled(row) == 1, part)) if may_have_title else []
         for number, line in enumerate(lines):
             yield Block("heading" if number == 0 else "text", "".join(line), level)
         if part := part[len(lines) :]:
-            used = (
-                1
-                if has_header
-                else 0
-                if has_header is None and max(map(len, part)) == 2
-                else _header_rows(part)
-            )
+            is_pairs = has_header is None and max(map(len, part)) == 2
+            used = 1 if has_header else 0 if is_pairs else _header_rows(part)
             if used or names is None:
                 names = _column_names(part, used)
                 part = part[used:]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, UnknownName, describe_value, short_repr
 from kgot_lab.io.files import refuse_wide_encoding
@@ -158,15 +159,9 @@ def _checked_grade(grade: object, query: str, document: str) -> int:
 
 # Data sets from a folder in BEIR format.
 
-if TYPE_CHECKING:
-    pass
-
 ID_COLUMNS = ("id", "_id", "doc_id", "docid", "docno", "query_id", "qid")
 TEXT_COLUMNS = ("text", "query", "question", "contents", "body")
 TITLE_COLUMNS = ("title",)
-QUERY_COLUMNS = ("query", "query_id", "query-id", "qid")
-DOCUMENT_COLUMNS = ("document", "doc_id", "corpus-id", "docid", "docno")
-GRADE_COLUMNS = ("grade", "score", "relevance", "rel", "label")
 
 
 class SourceRow(NamedTuple):
@@ -198,7 +193,7 @@ def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise"
     _check_split(split)
     documents = _documents(_json_rows(_find_file(folder, "corpus.jsonl")))
     queries = _queries(_json_rows(_find_file(folder, "queries.jsonl")))
-    judged = _judgements(_tsv_rows(_find_file(folder, f"qrels/{split}.tsv", "qrels.tsv")))
+    judged = _judgements(_find_file(folder, f"qrels/{split}.tsv", "qrels.tsv"))
     return build_dataset(f"{folder.resolve().name}/{split}", documents, queries, judged, missing=missing)
 
 
@@ -249,7 +244,7 @@ def _json_rows(path: Path) -> Iterator[SourceRow]:
         yield SourceRow(where, values)
 
 
-def _tsv_rows(path: Path) -> Iterator[SourceRow]:
+def _judgements(path: Path) -> Iterator[Judgement]:
     for number, (where, line) in enumerate(_lines(path)):
         parts = line.split("\t")
         if len(parts) != 3:
@@ -258,7 +253,10 @@ def _tsv_rows(path: Path) -> Iterator[SourceRow]:
         if number == 0 and re.match(r"[A-Za-z]", parts[2]):
             continue  # the header
         query, document, grade = map(str.strip, parts)
-        yield SourceRow(where, {"query": query, "document": document, "grade": grade})
+        for name, id in (("query", query), ("document", document)):
+            if not id:
+                raise BadInput(f"{where}: {name} is {id!r}; an id is a text or a whole number")
+        yield Judgement(where, query, document, _parse_grade(grade, where))
 
 
 # --- rows into a data set ---
@@ -345,14 +343,6 @@ def _queries(rows: Iterable[SourceRow]) -> list[Query]:
     return [Query(_text_value(row, TEXT_COLUMNS), _id_value(row, ID_COLUMNS)) for row in rows]
 
 
-def _judgements(rows: Iterable[SourceRow]) -> list[Judgement]:
-    judgements = []
-    for row in rows:
-        query, document = _id_value(row, QUERY_COLUMNS), _id_value(row, DOCUMENT_COLUMNS)
-        judgements.append(Judgement(row.where, query, document, _grade_value(row)))
-    return judgements
-
-
 def _column(row: SourceRow, names: Sequence[str]) -> str:
     for name in names:
         if name in row.values:
@@ -383,15 +373,13 @@ def _id_value(row: SourceRow, names: Sequence[str]) -> str:
     raise BadInput(f"{row.where}: {column} is {value!r}; an id is a text or a whole number")
 
 
-def _grade_value(row: SourceRow) -> int:
-    column = _column(row, GRADE_COLUMNS)
-    value = row.values[column]
+def _parse_grade(text: str, where: str) -> int:
     try:
-        number = float(value) if isinstance(value, str | Real) else float("nan")
+        number = float(text)
     except ValueError:
-        number = float("nan")
+        number = math.nan
     if not number.is_integer() or abs(number) > HIGHEST_GRADE:
-        problem = f"{row.where}: {column} is {value!r}; a grade is a whole number up to {HIGHEST_GRADE:,}"
+        problem = f"{where}: grade is {text!r}; a grade is a whole number up to {HIGHEST_GRADE:,}"
         raise BadInput(f"{problem}, and above 0 means relevant")
     return int(number)
 

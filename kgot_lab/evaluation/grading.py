@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgot_lab.evaluation.significance import ROUNDS, Estimate, proportion
-from kgot_lab.types import LLM, Message, Prompt
+from kgot_lab.types import Message, Prompt
 
 CORRECT, INCORRECT, NOT_ATTEMPTED, UNCLEAR = GRADES = ("correct", "incorrect", "not attempted", "unclear")
 _GRADER = "You judge whether an answer to a question is right. You know the right answer and need no other knowledge."
@@ -63,11 +63,6 @@ def parse_grade(reply: str) -> Grade:
         if len({_span_grade(span) for span in spans}) == 1:
             return Grade(_span_grade(spans[0]), spans[0])
     return Grade(UNCLEAR, text)
-
-
-def grade_answer(question: str, gold: str, answer: str, llm: LLM) -> Grade:
-    """Grade an answer with a model. Raises what the model raises."""
-    return parse_grade(llm(grading_prompt(question, gold, answer)).text)
 
 
 def _span_grade(span: str) -> str:

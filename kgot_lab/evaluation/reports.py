@@ -206,12 +206,8 @@ class Report:
         return self.markdown()
 
     def _repr_html_(self) -> str:
-        return "".join(
-            [
-                *(grid.html for grid in self.grids()),
-                f"<p>{escaped_cell(f'{self._plan_and_remarks} {self._method_note}')}</p>",
-            ]
-        )
+        tables = "".join(grid.html for grid in self.grids())
+        return f"{tables}<p>{escaped_cell(f'{self._plan_and_remarks} {self._method_note}')}</p>"
 
     def __repr__(self) -> str:
         return "\n\n".join([*(grid.text for grid in self.grids()), self._plan_and_remarks])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import NormalDist, fmean
 
 import numpy as np
@@ -112,27 +113,16 @@ def compare(
     differences = values[1:] - values[0]
     query_groups = [groups[query] for query in queries] if groups else None
     chance = {"rounds": rounds, "seed": seed}
-    own, gaps = (query_intervals(part, query_groups, **chance) for part in (values, differences))
-    ps = [
-        grouped_p(row, query_groups, rounds=rounds, seed=seed)
-        if query_groups
-        else sign_flip_p(row, rounds=rounds, seed=seed)
-        for row in differences
-    ]
+    first, *own = query_intervals(values, query_groups, **chance)
+    gaps = query_intervals(differences, query_groups, **chance)
+    test: Callable[..., float] = partial(grouped_p, groups=query_groups) if query_groups else sign_flip_p
+    ps = [test(row, **chance) for row in differences]
+    estimates = zip(others, own, gaps, ps, holm(ps), strict=True)
     rows = (
-        Comparison(
-            system,
-            own[number + 1],
-            gaps[number],
-            ps[number],
-            corrected,
-            effect_size(row),
-            *wins_ties_losses(row),
-            smallest_detectable(row),
-        )
-        for number, (system, row, corrected) in enumerate(zip(others, differences, holm(ps), strict=True))
+        Comparison(*each, effect_size(row), *wins_ties_losses(row), smallest_detectable(row))
+        for each, row in zip(estimates, differences, strict=True)
     )
-    return Comparisons(baseline, measure, own[0], tuple(rows))
+    return Comparisons(baseline, measure, first, tuple(rows))
 
 
 # --- methods ---

@@ -98,13 +98,8 @@ class Grid:
         lines = [" & ".join(map(_latex, self.columns)) + r" \\", r"\midrule"]
         rows = [[_format_cell(cell, _latex, r"\textbf{{{}}}") for cell in row] for row in self.rows]
         lines += [" & ".join(row) + r" \\" for row in rows]
-        tabular = [
-            rf"\begin{{tabular}}{{l{('l' if self.words else 'r') * (len(self.columns) - 1)}}}",
-            r"\toprule",
-            *lines,
-            r"\bottomrule",
-            r"\end{tabular}",
-        ]
+        sides = "l" + ("l" if self.words else "r") * (len(self.columns) - 1)
+        tabular = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"]
         return "\n".join([r"\begin{table}", rf"\caption{{{_latex(self.title)}}}", *tabular, r"\end{table}"])
 
 

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -50,6 +51,8 @@ _Text = Annotated[str, Field(max_length=_MAX_TEXT_LENGTH), AfterValidator(_check
 _ShortText = Annotated[str, Field(max_length=100), AfterValidator(_check_not_blank)]
 _GraphId = Annotated[str, AfterValidator(_check_graph_id)]
 _Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+_Method = Literal["hybrid", "intent"]
+_GraphWeight = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
 _ShortTexts = Annotated[tuple[_ShortText, ...], Field(max_length=_MAX_LIST_LENGTH)]
 
 
@@ -71,10 +74,7 @@ class Persona(ExpertPart):
 class ExpertRetrieval(ExpertPart):
     """How an expert searches. Weights are divided by their sum."""
 
-    methods: Annotated[tuple[Literal["hybrid", "intent"], ...], Field(min_length=1, max_length=2)] = (
-        "hybrid",
-        "intent",
-    )
+    methods: Annotated[tuple[_Method, ...], Field(min_length=1, max_length=2)] = ("hybrid", "intent")
     alpha: _Weight = 0.35
     beta: _Weight = 0.40
     gamma: _Weight = 0.15
@@ -82,6 +82,11 @@ class ExpertRetrieval(ExpertPart):
     limit: Annotated[int, Field(ge=1, le=50)] = 10
     expand_depth: Annotated[int, Field(ge=0, le=3)] = 1
     boost_types: _ShortTexts | None = None
+
+    def search_config(self) -> RetrievalConfig:
+        """Return how a graph is searched."""
+        fields = {name: getattr(self, name) for name in ("methods", "limit", "expand_depth", "boost_types")}
+        return RetrievalConfig(weights=Weights(self.alpha, self.beta, self.gamma, self.delta), **fields)
 
 
 class DimensionBound(ExpertPart):
@@ -126,9 +131,7 @@ class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
     description: _Text = ""
     kg_db_id: _GraphId | None = None
     kg_db_ids: Annotated[tuple[_GraphId, ...], Field(max_length=20)] = ()
-    graph_weights: Annotated[
-        dict[_GraphId, Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]], Field(max_length=20)
-    ] = {}
+    graph_weights: Annotated[dict[_GraphId, _GraphWeight], Field(max_length=20)] = {}
     cross_edges: Annotated[tuple[CrossEdge, ...], Field(max_length=1000)] = ()
     persona: Persona
     retrieval: ExpertRetrieval = ExpertRetrieval()
@@ -152,9 +155,8 @@ class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
         for edge in self.cross_edges:
             for end in (edge.source, edge.target):
                 if end.partition(":")[0] not in self.graphs:
-                    raise ValueError(
-                        f"cross_edges: {end[:60]!r} begins with none of its graphs, {', '.join(self.graphs)}"
-                    )
+                    graphs = ", ".join(self.graphs)
+                    raise ValueError(f"cross_edges: {end[:60]!r} begins with none of its graphs, {graphs}")
         try:
             self.search_config()
         except LabError as error:
@@ -176,19 +178,12 @@ class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
 
         Raises BadInput and UnknownName if a setting is invalid.
         """
-        retrieval = self.retrieval
-        return RetrievalConfig(
-            weights=Weights(retrieval.alpha, retrieval.beta, retrieval.gamma, retrieval.delta),
-            methods=retrieval.methods,
-            limit=retrieval.limit,
-            expand_depth=retrieval.expand_depth,
-            boost_types=retrieval.boost_types,
-            dimension_filters={
-                name: bound.model_dump(exclude_none=True) for name, bound in self.dimension_filters.items()
-            },
+        bounds, goals = self.dimension_filters.items(), self.custom_goal_mappings.items()
+        return replace(
+            self.retrieval.search_config(),
+            dimension_filters={name: bound.model_dump(exclude_none=True) for name, bound in bounds},
             goal_mappings={
-                word: GoalMapping(goal.boost_types, goal.dimension_boosts)
-                for word, goal in self.custom_goal_mappings.items()
+                word: GoalMapping(goal.boost_types, goal.dimension_boosts) for word, goal in goals
             },
         )
 

@@ -36,9 +36,8 @@ def read_graph_in_worker(folder: Path) -> PropertyGraph:
         try:
             return pool.submit(load_graph, str(folder)).result()
         except BrokenProcessPool:
-            raise BadInput(
-                f"reading the folder {folder.name} ended before its time, perhaps for lack of memory"
-            ) from None
+            reason = "ended before its time, perhaps for lack of memory"
+            raise BadInput(f"reading the folder {folder.name} {reason}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +68,9 @@ class _LoadedGraph(NamedTuple):
     graph: PropertyGraph
 
 
+_MakeGraph = Callable[[], PropertyGraph]
+
+
 class GraphFolder:
     """A folder of graphs. Nothing outside the folder is read.
 
@@ -77,9 +79,7 @@ class GraphFolder:
     once.
     """
 
-    def __init__(
-        self, folder: Path | None = None, more: Mapping[str, Callable[[], PropertyGraph]] | None = None
-    ):
+    def __init__(self, folder: Path | None = None, more: Mapping[str, _MakeGraph] | None = None):
         self.folder = None if folder is None else folder.resolve()
         self._factories = dict(more or {})
         self._read: dict[str, _LoadedGraph] = {}

@@ -19,6 +19,8 @@ SPECIAL_FILES = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+# a pipe does not block, and a terminal does not become that of the program; Windows has other flags
+_READ_FLAGS = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_NONBLOCK", "O_BINARY", "O_NOCTTY"))
 _CHUNK = 1 << 20
 _BYTE_ORDER_MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
@@ -36,13 +38,7 @@ def read_regular_file(path: Path | str, max_bytes: int | None = None) -> bytes:
     is larger than that.
     """
     try:
-        descriptor = os.open(
-            path,
-            os.O_RDONLY
-            | getattr(os, "O_NONBLOCK", 0)
-            | getattr(os, "O_BINARY", 0)
-            | getattr(os, "O_NOCTTY", 0),
-        )
+        descriptor = os.open(path, _READ_FLAGS)
     except ValueError as error:  # a null character in the path
         raise OSError(errno.EINVAL, str(error), str(path)) from None
     except OSError as error:

@@ -97,16 +97,7 @@ class Limits:
         counted = "steps votes parses forced_reads calls graph_tokens tool_tokens row_tokens path_tokens"
         for name in counted.split():
             require_count(getattr(self, name), 1, f"limits.{name}")
-        for name in (
-            "rereads",
-            "repairs",
-            "unpolled",
-            "longer",
-            "paths",
-            "wide_tokens",
-            "passages",
-            "evidence",
-        ):
+        for name in "rereads repairs unpolled longer paths wide_tokens passages evidence".split():
             require_count(getattr(self, name), 0, f"limits.{name}")
         for role, maximum in _checked_roles("reply_tokens", self.reply_tokens).items():
             require_count(maximum, 1, f"limits.reply_tokens[{role!r}]")
@@ -328,4 +319,5 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
         "arithmetic": candidates if limits.arithmetic == "always" else 0,
         "parse": parses * candidates,
         "choose": int(not limits.pool and parses * candidates > 1),
+        **dict.fromkeys(("claim", "check"), int(limits.check_answers)),
     }

@@ -81,13 +81,9 @@ class _Run:
         last = last if _ABBREVIATED.search(last) and len(words) > 1 and "." in last[:-1] else last.rstrip(".")
         return " ".join([*words[:-1], last])
 
-    def without_first(self, count: int = 1) -> _Run:
-        return _Run(
-            self.tokens[count:],
-            False,
-            (*self.before, *(token.key for token in self.tokens[:count])),
-            self.language,
-        )
+    def without_first(self) -> _Run:
+        before = (*self.before, self.tokens[0].key)
+        return replace(self, tokens=self.tokens[1:], opens=False, before=before)
 
 
 class EntityFinder:
@@ -264,12 +260,7 @@ class EntityFinder:
                 and self._inside[run.without_first().text] > 0
             )
             if dated or (is_opener and not keeps) or is_role or repeats:
-                run = _Run(
-                    run.without_first().tokens,
-                    run.opens and not (dated or is_opener),
-                    run.without_first().before,
-                    run.language,
-                )
+                run = replace(run.without_first(), opens=run.opens and not (dated or is_opener))
                 while run.tokens and not run.tokens[0].is_capital:
                     run = run.without_first()
                 continue

@@ -56,17 +56,7 @@ def boost(
         scores[boosted] += weight * boosts
         return fused_ranking(ranking.query, ids, scores, ((1.0, ranking), (weight, near)))
 
-    return Stage(
-        _stage_name(
-            "boost",
-            f"{weight:g}",
-            types,
-            outgoing=(outgoing, OUTGOING_BOOST),
-            incoming=(incoming, INCOMING_BOOST),
-            seeds=(seeds, BOOST_SEEDS),
-        ),
-        step,
-    )
+    return Stage(_boost_name("boost", f"{weight:g}", types, outgoing, incoming, seeds), step)
 
 
 def boosted_neighbours(
@@ -86,14 +76,7 @@ def boosted_neighbours(
     """
     boost_stage = _boost_stage(graph, types, outgoing, incoming)
     keep = _checked_seeds(seeds)
-    name = _stage_name(
-        "around",
-        start.name,
-        types,
-        outgoing=(outgoing, OUTGOING_BOOST),
-        incoming=(incoming, INCOMING_BOOST),
-        seeds=(seeds, BOOST_SEEDS),
-    )
+    name = _boost_name("around", start.name, types, outgoing, incoming, seeds)
     return Stage(name, lambda ranking: boost_stage(best(start(ranking), keep)))
 
 
@@ -327,6 +310,13 @@ def _checked_seeds(seeds: int) -> int:
     if seeds < 1:
         raise BadInput(f"a walk needs 1 seed or more, not {seeds}")
     return seeds
+
+
+def _boost_name(
+    verb: str, first: str, types: Iterable[str] | None, outgoing: float, incoming: float, seeds: int
+) -> str:
+    weights = {"outgoing": (outgoing, OUTGOING_BOOST), "incoming": (incoming, INCOMING_BOOST)}
+    return _stage_name(verb, first, types, **weights, seeds=(seeds, BOOST_SEEDS))
 
 
 def _stage_name(verb: str, first: str, types: Iterable[str] | None, **options: tuple[float, float]) -> str:

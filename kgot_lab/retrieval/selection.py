@@ -1,6 +1,4 @@
-"""Retriever selection: a retriever is refused unless it improves the fusion on a tuning split by a margin fixed
-in advance.
-"""
+"""Retriever selection: a retriever is added only if it improves the fusion on a tuning split by a margin."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import weakref
 from collections.abc import Sequence
@@ -17,27 +16,26 @@ from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document
 
 _MAX_LISTED = 50  # files listed in a message
-_MAX_FILES = 10_000
 _MAX_NESTING = 3  # zip files inside one another
 
 
 class FileCollection:
     """Files by name. Names are not paths, so no other file can be read.
 
-    `paths` are files, known by their bare names, or one folder, whose visible files are known by their
-    relative paths. `unpack_into` is the folder to unpack zip files into, which a later shelf reuses. By
-    default it is a temporary folder, removed with the shelf. `limits` are those of zip files, whose bytes are
-    counted over all of them. Raises BadInput if a file is missing or two have the same name.
+    `paths` are files, known by their bare names. `unpack_into` is the folder to unpack zip files into, which a
+    later shelf reuses. By default it is a temporary folder, removed with the shelf. `limits` are those of zip
+    files, whose bytes are counted over all of them. Raises BadInput if a file is missing or two have the same
+    name.
     """
 
     def __init__(
         self,
-        paths: Sequence[str | Path] | str | Path,
+        paths: Sequence[str | Path],
         *,
         unpack_into: Path | None = None,
         limits: UnpackLimits | None = None,
     ):
-        self._files = _folder_files(Path(paths)) if isinstance(paths, str | Path) else _attached_files(paths)
+        self._files = _attached_files(paths)
         self._unpack_into = unpack_into
         self._limits = limits or UnpackLimits()
 
@@ -100,8 +98,9 @@ class FileCollection:
         return f"<FileCollection: {len(self._files)} files>"
 
 
-def _attached_files(paths: object) -> dict[str, Path]:
-    if not isinstance(paths, Sequence) or not all(isinstance(path, str | Path) for path in paths):
+def _attached_files(paths: Sequence[str | Path]) -> dict[str, Path]:
+    is_list = isinstance(paths, Sequence) and not isinstance(paths, str)
+    if not is_list or not all(isinstance(path, str | Path) for path in paths):
         raise BadInput(f"attachments are a list of paths, not {describe_value(paths)}")
     files = {Path(path).name: Path(path).resolve() for path in paths}
     missing = [str(path) for path in paths if not Path(path).is_file()]
@@ -109,29 +108,6 @@ def _attached_files(paths: object) -> dict[str, Path]:
         raise BadInput(
             f"attachments must be files with different names; not there: {', '.join(missing) or 'none'}, given: {len(paths)}"
         )
-    return files
-
-
-def _folder_files(folder: Path) -> dict[str, Path]:
-    """List the visible files of a folder by their relative path.
-
-    Links are skipped, since they may lead anywhere.
-    """
-    if not folder.is_dir():
-        raise BadInput(f"{folder} is not a folder; files are given as a list of paths, or as one folder")
-    root, files = folder.resolve(), dict[str, Path]()
-    for parent, folders, names in os.walk(root):
-        visible = (name for name in folders if not name.startswith("."))
-        folders[:] = sorted(name for name in visible if not (Path(parent) / name).is_symlink())
-        paths = (Path(parent) / name for name in sorted(names) if not name.startswith("."))
-        plain = (path for path in paths if not path.is_symlink() and path.is_file())
-        files |= {path.relative_to(root).as_posix(): path for path in plain}
-        if len(files) > _MAX_FILES:
-            raise BadInput(
-                f"{folder} holds more than {_MAX_FILES:,} files; give a folder with what the question needs"
-            )
-    if not files:
-        raise BadInput(f"{folder} holds no files")
     return files
 
 
@@ -143,8 +119,6 @@ def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment
 
     Raises BadInput if a file is missing or two have the same name.
     """
-    if isinstance(paths, str | Path):
-        raise BadInput(f"attachments are a list of paths, not {describe_value(paths)}")
     files = _attached_files(paths)
 
     def run(file: str) -> Result:

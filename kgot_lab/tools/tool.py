@@ -45,19 +45,11 @@ def checked_result(result: object) -> Result:
         return Result(result)
     if not isinstance(result, Result) or not isinstance(result.text, str):
         raise BadInput(f"a tool returns a text, or a Result with a text, not {describe_value(result)}")
-    for field_name, values, element_type in (
-        ("sources", result.sources, Document),
-        ("usage", result.usage, Usage),
-    ):
-        wrong_values = (
-            [values]
-            if not isinstance(values, tuple | list)
-            else [value for value in values if not isinstance(value, element_type)]
-        )
-        if wrong_values:
-            raise BadInput(
-                f"the {field_name} of a Result are a tuple of {element_type.__name__}, not {describe_value(wrong_values[0])}"
-            )
+    for name, values, kind in (("sources", result.sources, Document), ("usage", result.usage, Usage)):
+        parts = values if isinstance(values, tuple | list) else [values]
+        if odd := [part for part in parts if not isinstance(part, kind)]:
+            expected = f"the {name} of a Result are a tuple of {kind.__name__}"
+            raise BadInput(f"{expected}, not {describe_value(odd[0])}")
     if wrong := next(filter(None, map(usage_problem, result.usage)), ""):
         raise BadInput(f"a Result whose {wrong}")
     return result

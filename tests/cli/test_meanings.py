@@ -72,7 +72,7 @@ def test_relations_are_suggested_with_counts_and_count_for_nothing_before_they_a
     listed = kgot_lab("memory", moved, "relations")
     assert listed.out.splitlines()[0] == "lives_in: declared single"
     assert "knows: single? 0 of 2 subjects with several objects" in listed.out
-    assert "before it is declared" in listed.err
+    assert "once it is declared" in listed.err
     assert {row["relation"] for row in rows(kgot_lab("memory", moved, "relations", "--json"))} == {
         "lives_in",
         "knows",
@@ -117,7 +117,7 @@ def test_an_answer_says_what_it_rests_on_and_is_hedged_or_withheld_once_that_doe
     kgot_lab("memory", moved, "declare", "lives_in", "single")
     told = kgot_lab("memory", moved, "answers")
     assert told.out.startswith(
-        "hedged: Where does Ada live?\n  London (not certain: Ada – lives_in – London holds at another time"
+        "hedged: Where does Ada live?\n  London (not certain: Ada – lives_in – London is out of date: it holds"
     )
     assert "in its place Paris" in told.out and "1 answer: 0 passes, 1 hedged, 0 withheld" in told.err
     assert kgot_lab("memory", moved, "retract", "--source", "letter 1").code == 0

@@ -177,7 +177,7 @@ def test_an_erasure_names_the_runs_whose_traces_still_hold_what_they_read(kgot_l
     assert kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1").code == 0
     ran = kgot_lab("memory", "memory.db", "erase", "--source", "ada.md#1", "--yes", "--json")
     (run,) = json.loads(ran.out)["runs"]
-    assert f"may still stand in the traces and tapes of {run}" in ran.err
+    assert f"may still be in the traces and tapes of {run}" in ran.err
     assert [path.name for path in Path().glob("memory.db*") if text in path.read_bytes()] == []
     with Path("first.jsonl").open() as trace:
         assert f"run {json.loads(trace.readline())['run']}" == run
@@ -243,7 +243,7 @@ def test_two_commands_that_ask_at_once_with_one_file_leave_the_facts_of_both(kgo
         (["ask", QUESTION, "--memory", "my papers"], "is a folder"),
         (["ask", QUESTION, "--memory", "my papers/ada.md"], "not an SQLite file"),
         (["ask", QUESTION, "--memory", "new.db"], "or --memory FILE where facts hold in it"),
-        (["ask", QUESTION, "--memory", "new.db", "--as-of", "yesterday"], "a time is a date"),
+        (["ask", QUESTION, "--memory", "new.db", "--as-of", "yesterday"], "a time is such as"),
         (["ask", QUESTION, "--memory", "new.db", "--keep"], "leave one of them out"),
         (["ask", QUESTION, "--as-of", "2026-11-23"], "name it with --memory"),
         (["memory", "none.db", "facts"], "there is no memory at none.db"),

@@ -126,7 +126,7 @@ def test_a_stopped_run_is_not_saved_over_a_graph_that_came_in_the_meantime(kgot_
         asked = len(model.bodies)
         ran = kgot_lab("resume", "run.jsonl", "--max-calls", "50")
         assert ran.code == 1
-        assert "--save-graph learnt.jsonl is there and holds another graph" in ran.err
+        assert "--save-graph learnt.jsonl holds another graph" in ran.err
         assert len(model.bodies) == asked
         assert kgot_lab("resume", "run.jsonl", "--max-calls", "50", "--save-graph", "mine.jsonl").code == 0
     assert read_snapshot("learnt.jsonl") == OTHER and len(read_snapshot("mine.jsonl").edges) == 1
@@ -183,7 +183,7 @@ def test_an_extraction_that_goes_on_does_not_lose_edges_that_it_did_not_make(kgo
         write_snapshot(more, "graph.jsonl", variant="networkx")
         ran = kgot_lab("extract", "my papers", "--model", f"{model.url}#m", "--resume", "--trace", "x.jsonl")
     assert ran.code == 1
-    assert "another graph than this extraction made" in ran.err
+    assert "holds another graph" in ran.err
     assert read_snapshot("graph.jsonl") == more
 
 

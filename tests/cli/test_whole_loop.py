@@ -264,11 +264,11 @@ def test_a_page_that_cannot_be_used_is_refused_by_file_and_field(kgot_lab, page,
     ("words", "says"),
     [
         (["--model", "gpt-4o"], "did you mean 'openai:gpt-4o'?"),
-        (["--set", "steps"], "a limit is set as NAME=VALUE"),
+        (["--set", "steps"], "a limit is NAME=VALUE"),
         (["--steps", "-1"], "limits.steps must be 1 or more"),
         (["--tool", "image_question", "--model", "openai:m"], "openai needs a key"),
         (["--graph", "nowhere.jsonl"], "there is no graph at nowhere.jsonl"),
-        (["--graph", "bolt://127.0.0.1:1"], "say which graph of the server: --namespace NAME"),
+        (["--graph", "bolt://127.0.0.1:1"], "name the graph with --namespace NAME"),
         (["--keep", "--wipe", "--model", "http://127.0.0.1:9/v1#m"], "kept or wiped"),
         (["--config", "nowhere.yaml"], "the configuration nowhere.yaml cannot be read"),
     ],
@@ -328,7 +328,7 @@ def test_a_run_is_forked_on_the_command_line_and_the_fork_verifies(kgot_lab, ser
         ran.err
     )
     assert kgot_lab("verify", f"run_fork_{at}.jsonl").code == 0
-    assert "say what the event is changed to" in kgot_lab("fork", "run.jsonl", at).err
+    assert "name the change of the event" in kgot_lab("fork", "run.jsonl", at).err
     assert "exists already" in kgot_lab("fork", "run.jsonl", at, "--change", "x").err
 
 

@@ -170,7 +170,7 @@ def test_an_answer_that_stands_in_no_sentence_is_refused_and_a_last_one_is_a_gue
     assert "it does not stand in the sentences" in {parsed.problem for parsed in of(events, Parsed)}
     final = events[-1]
     assert isinstance(final, Answered) and final.forced and of(events, Forced)
-    assert final.evidence and final.guess_reason == "what was read does not say it"
+    assert final.evidence and final.remark == "unsure, a guess: what was read does not say it"
 
 
 def test_facts_of_the_path_in_hand_are_written_where_its_sentences_say_them() -> None:
@@ -434,7 +434,7 @@ def test_at_most_three_sentences_are_cited_and_the_last_one_has_the_answer() -> 
 def test_what_the_documents_do_not_say_cites_nothing_and_says_so() -> None:
     final = run_of(WHEN, {WHEN: "unknown"}, CHECKED)[-1]
     assert (final.shown_text, final.evidence) == ("the documents do not say", ())
-    assert final.remark == "what was read does not say it"
+    assert final.remark == "not in the sources: what was read does not say it"
 
 
 def test_an_answer_recorded_without_an_outcome_has_that_of_a_guess_or_of_none() -> None:

@@ -1,103 +1,244 @@
-"""The certificate of a run: what its answer needs, by the sentences that it met, and which answers never
-pass.
-"""
+"""The certificate of a run: its claim and chain, by the sentences that it cites, and what is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
+from loop.test_along import PASSAGES, SAID, WHEN, Told
 from support.every import every
 
-from benchmarks.competence.plain_facts import PlainFacts
-from benchmarks.competence.simulated import Competence, Simulated
-from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.changes import Support, support_properties
+from kgot_lab.graph.changes import Support
 from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.answer_check import question_names
-from kgot_lab.loop.certificate import certificate_of_run, rival_value
+from kgot_lab.loop.certificate import certificate_of_run, certified_events, rival_value
 from kgot_lab.loop.controller import think
-from kgot_lab.loop.events import Answered, Event, Started, ToolCall, ToolReturned, Wrote
+from kgot_lab.loop.events import Answered, Asked, Event, Parsed, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.limits import PATHS
 from kgot_lab.loop.trace import load_run
-from kgot_lab.memory.claims.certificate import Certificate
+from kgot_lab.memory.claims.certificate import Certificate, hedge_answer
 from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.stores import empty_store
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import contains_words
 from kgot_lab.tools.search import search
-from kgot_lab.types import Diff, Document, Edge, Node
+from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt
 
 WHERE = "Where was the director of Silver Lane born?"
+DIRECTED, BORN = "Who directed Silver Lane?", "Where was Jo Marsh born?"
 LANE = Document("d4", "Silver Lane is a film directed by Jo Marsh.", "Silver Lane")
 MARSH = Document("d5", "Jo Marsh was born in Cork.", "Jo Marsh")
+OSK = Document("osk.md#1", "Odo Castrell designed a bridge near Osk.", "Osk")
+MAYOR, CLAIM = "Who is the mayor of Osk?", "Odo Castrell is the mayor of Osk."
+UNSAID = f"no text that was read says: {CLAIM}"
+UNCHECKED = "whether the sentences that it cites say it was not checked"
+NOWHERE = "no sentence that it cites contains the answer"
+NOT_SAID = {"outcome": "not in the sources", "forced": True}
+MADE = Edge("Jo Marsh", "born in", "Cork")
+WROTE = Wrote(statement="…", diff=Diff(added_nodes=(Node("Jo Marsh"), Node("Cork")), added_edges=(MADE,)))
 RUNS = sorted(path.name for path in bundled_path("traces/hotpotqa_demo.jsonl").parent.glob("*.jsonl"))
 
 
-def told_run(
+def asked(role: str, request: str, reply: str) -> Asked:
+    return Asked(
+        role=role, model="m", prompt=Prompt((Message("user", request),), None, 0.0, 0, 9), reply=reply
+    )
+
+
+def run_of(
     answer: str,
-    documents: Sequence[Document],
-    read: Sequence[Document],
+    cited: Sequence[Document],
     *,
     question: str = WHERE,
-    forced: bool = False,
-):
-    """A run that met some documents of one sentence each, and read its answer from a few of them."""
-    returned = ToolReturned(call=ToolCall("search", {"query": question}), text="…", sources=tuple(documents))
-    supports = tuple((Support(document.id, document.text),) for document in read)
-    return [Started(question=question), returned, Answered(text=answer, forced=forced, supports=supports)]
+    claim: str = "",
+    met: Sequence[Document] = (),
+    chain: Mapping[str, str] | None = None,
+    **end: object,
+) -> list[Event]:
+    """A run that met some documents of one sentence each and cites a few of them. A claim means a check."""
+    events: list[Event] = [Started(question=question)]
+    documents = tuple(dict.fromkeys([*met, *cited]))
+    events += [ToolReturned(call=ToolCall("search"), text="…", sources=documents)]
+    if chain:
+        events.append(asked("hops", question, "1. Who directed Silver Lane?\n2. Where was #1 born?"))
+        for hop, reply in chain.items():
+            events += [asked("path", f"…\n\nQuestion: {hop}", reply), Parsed(text=reply)]
+    if claim:
+        events += [
+            asked("claim", f"{question}\n{answer}", claim),
+            asked("check", f"Statement: {claim}", "yes"),
+        ]
+    supports = tuple((Support(document.id, document.text),) for document in cited)
+    return [*events, Answered(**{"text": answer, "forced": False, "supports": supports} | end)]
 
 
 def states(certificate: Certificate) -> list[str]:
     return [fact.state for fact in certificate.facts]
 
 
-def simulated_run(
-    world: World, number: int, documents: Sequence[Document], competence: Competence | None = None
-) -> list[Event]:
-    tools = [search(documents, bm25(documents), k=4)]
-    return list(
-        think(
-            world.gold.chains[number].question, Simulated(world.gold, competence), PlainFacts(), tools, PATHS
-        )
-    )
+@every(
+    ("run", "ruling", "reasons"),
+    [
+        (run_of("Cork", [LANE, MARSH], claim="Its director was born in Cork."), "passes", ()),
+        (run_of("yes", [LANE], claim="Silver Lane is a film: yes."), "passes", ()),
+        (run_of("cork", [MARSH], claim="He was born in Cork."), "passes", ()),
+        (run_of("東京", [Document("t", "田中は東京に住んでいる。")], claim="田中は東京に住んでいる。"), "passes", ()),
+        (run_of("Silver Lane", [Document("d", "It is a film.", "Silver Lane")], claim="Silver Lane"), "passes", ()),
+        (run_of("Cork", [MARSH], claim="…", outcome="unsure", forced=True, missing=UNSAID), "hedged", (UNSAID,)),
+        (run_of("Odo Castrell", [OSK], claim=CLAIM, missing=UNSAID, **NOT_SAID), "withheld", (UNSAID,)),
+        (run_of("Cork", [], missing="no text that was read mentions Zork", **NOT_SAID), "withheld",
+         ("no text that was read mentions Zork",)),
+        (run_of("unknown", [MARSH], missing="what was read does not say it", **NOT_SAID), "withheld",
+         ("what was read does not say it",)),
+        # the check took it for said, and no cited sentence contains it
+        (run_of("Dublin", [LANE, MARSH], claim="It is Dublin."), "withheld", (NOWHERE,)),
+        (run_of("Cor", [MARSH], claim="It is Cor."), "withheld", (NOWHERE,)),
+        (run_of("Marsh Cork", [MARSH], claim="It is Marsh Cork."), "withheld", (NOWHERE,)),
+        (run_of("Cork", [], claim="It is Cork."), "withheld", (NOWHERE,)),
+        (run_of("2", [LANE, MARSH], claim="There are 2."), "hedged", (NOWHERE,)),
+        # runs that were not checked, and one that checked another answer
+        (run_of("Cork", [LANE, MARSH]), "hedged", (UNCHECKED,)),
+        (run_of("yes", [MARSH]), "hedged", (UNCHECKED,)),
+        ([*run_of("Galway", [MARSH], claim="It is Galway.")[:-1], run_of("Cork", [MARSH])[-1]], "hedged",
+         (UNCHECKED,)),
+        (run_of("Cork", [LANE, MARSH], forced=True), "withheld", ("no read gave rows",)),
+        (run_of("Dublin", [LANE, MARSH]), "withheld", (NOWHERE,)),
+        (run_of("unknown", []), "withheld", ("no text that was read says it",)),
+        (run_of("", []), "withheld", ("no text that was read says it",)),
+        ([Started(question=""), Answered(text="Cork", forced=False)], "withheld", (NOWHERE,)),
+        # a fact that was in the graph, and one that the run wrote and no sentence states
+        (run_of("Cork", [], evidence=(fact_of(MADE),)), "hedged", (UNCHECKED,)),
+        ([WROTE, *run_of("Cork", [], evidence=(fact_of(MADE),))], "withheld", (NOWHERE,)),
+    ],
+)  # fmt: skip
+def test_a_run_passes_if_its_claim_was_checked_and_a_cited_sentence_contains_its_answer(run, ruling, reasons):
+    certificate = certificate_of_run(run)
+    assert (certificate.ruling, certificate.reasons) == (ruling, reasons)
 
 
-# --- a path of sentences ---
+def test_the_claim_is_stated_by_the_cited_sentences_and_rests_on_each_source():
+    claim = "The director of Silver Lane was born in Cork."
+    (fact,) = certificate_of_run(run_of("Cork", [LANE, MARSH], claim=claim)).facts
+    assert fact.fact.identity == (WHERE, claim, "Cork") and fact.sole_sources == ("d4", "d5")
+    assert [(each.span.text, each.said_by) for each in fact.supports] == [
+        (LANE.text, "Silver Lane"), (MARSH.text, "Jo Marsh"),
+    ]  # fmt: skip
 
 
-def test_the_path_from_the_name_in_the_question_to_the_answer_is_told_step_by_step():
-    certificate = certificate_of_run(told_run("Cork", [LANE, MARSH], [LANE, MARSH]))
-    assert [str(fact.fact) for fact in certificate.facts] == [
-        "Silver Lane --[is a film directed by]--> Jo Marsh",
-        "Jo Marsh --[was born in]--> Cork",
-    ]
-    assert states(certificate) == ["one source", "one source"] and certificate.ruling == "passes"
-    assert [fact.supports[0].span.text for fact in certificate.facts] == [LANE.text, MARSH.text]
+def test_a_claim_that_leaves_the_answer_out_is_the_question_with_its_answer():
+    (fact,) = certificate_of_run(run_of("Cork", [MARSH], claim="He was born there.")).facts
+    assert fact.needed.relation == f"{WHERE} Cork"
 
 
-def test_a_second_document_that_names_both_is_a_second_source():
-    again = Document("d9", "In 1950 Jo Marsh left Cork for good.", "Cork in the cinema")
-    certificate = certificate_of_run(told_run("Cork", [LANE, MARSH, again], [LANE, MARSH]))
-    assert states(certificate) == ["one source", "holds"]
+def test_what_is_missing_is_one_sentence_without_the_answer_that_is_withheld():
+    run = run_of("Odo Castrell", [OSK], question=MAYOR, claim=CLAIM, missing=UNSAID, **NOT_SAID)
+    certificate = certificate_of_run(run)
+    told = "No answer is given: no text that was read says: ? is the mayor of Osk."
+    assert hedge_answer("Odo Castrell", certificate) == told
+    shown = certified_events(run, certificate)[-1]
+    assert shown.shown_text == told and not shown.remark and "Castrell" not in repr(shown)
 
 
-def test_a_name_of_the_question_that_no_sentence_mentions_is_missing():
-    certificate = certificate_of_run(told_run("Cork", [MARSH], [MARSH]))
-    assert states(certificate) == ["missing"] and certificate.ruling == "withheld"
-    assert "Silver Lane" in certificate.reasons[0]
+# --- the chain ---
 
 
-def test_a_link_that_no_sentence_makes_is_missing():
-    other = Document("d8", "Pal Norr was born in Cork.", "Pal Norr")
-    certificate = certificate_of_run(told_run("Cork", [LANE, other], [LANE, other]))
-    assert certificate.facts[0].needed.identity == ("Silver Lane", "leads to", "Cork")
-    assert certificate.ruling == "withheld"
+def test_a_chain_that_leads_to_the_answer_comes_before_the_claim():
+    run = run_of("Cork", [LANE, MARSH], claim="…Cork", chain={DIRECTED: "Jo Marsh", BORN: "Cork"})
+    certificate = certificate_of_run(run)
+    assert [fact.fact.identity for fact in certificate.facts] == [
+        ("Silver Lane", DIRECTED, "Jo Marsh"), ("Jo Marsh", BORN, "Cork"), (WHERE, "…Cork", "Cork"),
+    ]  # fmt: skip
+    assert certificate.ruling == "passes"
+    assert [fact.sources for fact in certificate.facts] == [("d4", "d5"), ("d5",), ("d4", "d5")]
 
 
-@pytest.mark.parametrize("answer", ["Dublin", "yes", "", "Cor", "Marsh Cork"])
-def test_an_answer_that_no_sentence_holds_never_passes(answer):
-    certificate = certificate_of_run(told_run(answer, [LANE, MARSH], [LANE, MARSH]))
-    assert "missing" in states(certificate) and certificate.ruling == "withheld"
+@every(
+    "chain",
+    [{DIRECTED: "Jo Marsh"}, {DIRECTED: "Jo Marsh", BORN: "unknown"}, {DIRECTED: "Jo Marsh", BORN: "Galway"},
+     {DIRECTED: "Pal Norr", "Where was Pal Norr born?": "Cork"}],
+)  # fmt: skip
+def test_a_chain_that_ends_early_or_elsewhere_or_is_not_cited_is_no_part_of_the_answer(chain):
+    certificate = certificate_of_run(run_of("Cork", [LANE, MARSH], claim="…Cork", chain=chain))
+    assert states(certificate) == ["one source"]
+
+
+@every(
+    ("reply", "ruling"),
+    [("yes", "passes"), (("no", 0.6), "hedged"), (("no", 0.95), "withheld")],
+)
+def test_a_run_of_the_loop_is_certified_by_its_own_check(reply, ruling):
+    tool = search(PASSAGES, bm25(PASSAGES), k=5)
+    limits = PATHS.but(typed_facts=False, check_answers=True)
+    store = empty_store("in_memory")
+    run = list(think(WHEN, Told({WHEN: ("1984", 0.6), SAID: reply}), store, [tool], limits))
+    store.close()
+    certificate = certificate_of_run(run)
+    assert certificate.ruling == ruling
+    missing = () if ruling == "passes" else (f"no text that was read says: {WHEN} 1984",)
+    assert certificate.reasons == missing
+
+
+# --- recorded runs, and what is none ---
+
+
+def test_a_run_without_an_answer_is_refused():
+    with pytest.raises(BadInput, match="finished run"):
+        certificate_of_run([Started(question=WHERE)])
+    with pytest.raises(BadInput, match="finished run"):
+        certificate_of_run(None)  # type: ignore[arg-type]
+
+
+@every("name", RUNS)
+def test_recorded_runs_were_not_checked_so_none_passes(name):
+    run = load_run(bundled_path(f"traces/{name}"))
+    first = certificate_of_run(run)
+    assert first == certificate_of_run(run) and first.ruling != "passes" and first.reasons
+
+
+# --- what contests ---
+
+
+@every(
+    ("sentence", "title", "rival"),
+    [
+        ("Jo Marsh was born in Galway.", "Jo Marsh", "Galway"),
+        ("Jo Marsh was born in New York City.", "A book of lives", "New York City"),
+        ("Pal Norr was born in Galway.", "Pal Norr", ""),
+        ("Jo Marsh was born in 1901.", "Jo Marsh", ""),
+        ("Jo Marsh was buried near the old harbour of Galway.", "Jo Marsh", ""),
+        ("Jo Marsh was born in Cork.", "Jo Marsh", ""),
+        ("Jo Marsh was born in Galway.", "Galway", ""),
+    ],
+)
+def test_another_document_contests_an_answer_with_another_value_in_the_same_words(sentence, title, rival):
+    other = Document("x1", sentence, title)
+    (fact,) = certificate_of_run(run_of("Cork", [MARSH], claim="…Cork", met=[other])).facts
+    assert [each.object for each in fact.rivals] == [rival] * bool(rival)
+    assert fact.state == ("contested" if rival else "one source")
+
+
+def test_a_rival_of_an_answer_that_was_not_checked_is_among_the_reasons():
+    other = Document("x1", "Jo Marsh was born in Galway.", "Jo Marsh")
+    certificate = certificate_of_run(run_of("Cork", [MARSH], met=[other]))
+    assert certificate.reasons == (f"{UNCHECKED}; others say Galway",)
+
+
+@every(
+    ("sentence", "other", "value", "rival"),
+    [
+        ("She died on 20 March 851 in Tours.", "She died on 20 March 852 in Tours.", "20 March 851", "20 March 852"),
+        ("He was born in Cork, Ireland.", "He was born in New York City, Ireland.", "Cork", "New York City"),
+        ("Cork.", "Galway.", "Cork", ""),
+        ("He was born in Cork.", "He was born in County Cork.", "Galway", ""),
+        ("Belt: part casing; town Rivermouth", "Corley: part board; town Highfield", "Rivermouth", ""),
+    ],
+)  # fmt: skip
+def test_the_value_in_the_same_place_is_found_whole(sentence, other, value, rival):
+    assert rival_value(sentence, other, value) == rival
+
+
+# --- words and names ---
 
 
 @every(
@@ -118,111 +259,6 @@ def test_a_value_stands_in_a_text_word_for_word_in_any_script(value, text, stand
     assert contains_words(value, text) == stands
 
 
-def test_a_guess_never_passes_even_where_a_sentence_holds_it():
-    assert (
-        certificate_of_run(told_run("Cork", [LANE, MARSH], [LANE, MARSH], forced=True)).ruling == "withheld"
-    )
-    assert certificate_of_run(told_run("Cork", [], [], forced=True)).ruling == "withheld"
-
-
-def test_of_two_things_that_are_named_each_must_be_told_of():
-    asked = "Which film is older, Silver Lane or Copper Lane?"
-    other = Document("d3", "Copper Lane is a film of 1961.", "Copper Lane")
-    both = certificate_of_run(told_run("Silver Lane", [LANE, other], [LANE, other], question=asked))
-    assert states(both) == ["one source", "one source"] and both.ruling == "passes"
-    assert certificate_of_run(told_run("Silver Lane", [LANE], [LANE], question=asked)).ruling == "withheld"
-
-
-def test_a_title_goes_by_its_part_before_a_comma():
-    born = Document("a", "Harris Fawell was born in West Chicago.", "Harris Fawell")
-    place = Document("b", "It is a city in DuPage County.", "West Chicago, Illinois")
-    run = told_run(
-        "DuPage County", [born, place], [born, place], question="In what county was Harris Fawell born?"
-    )
-    assert certificate_of_run(run).ruling == "passes"
-
-
-def test_an_answer_without_any_facts_is_withheld():
-    certificate = certificate_of_run([Started(question=""), Answered(text="Cork", forced=False)])
-    assert certificate.ruling == "withheld"
-
-
-def test_typed_facts_name_the_relation_of_a_link():
-    fact = Edge("Jo Marsh", "birthplace", "Cork", support_properties([Support("d5", MARSH.text)]))
-    run = told_run("Cork", [LANE, MARSH], [LANE, MARSH])
-    wrote = Wrote(statement="…", diff=Diff(added_nodes=(Node("Jo Marsh"), Node("Cork")), added_edges=(fact,)))
-    assert certificate_of_run([*run[:2], wrote, run[2]]).facts[1].fact.relation == "birthplace"
-
-
-def test_a_run_without_an_answer_is_refused():
-    with pytest.raises(BadInput, match="finished run"):
-        certificate_of_run([Started(question=WHERE)])
-    with pytest.raises(BadInput, match="finished run"):
-        certificate_of_run(None)  # type: ignore[arg-type]
-
-
-@every("name", RUNS)
-def test_recorded_runs_have_a_certificate_and_it_is_the_same_each_time(name):
-    run = load_run(bundled_path(f"traces/{name}"))
-    first = certificate_of_run(run)
-    assert first == certificate_of_run(run) and first.facts
-    path = " ".join(claim.span.text for fact in first.facts for claim in fact.supports)
-    assert first.ruling != "passes" or run.answer.split()[0].casefold() in path.casefold()
-
-
-# --- what contests ---
-
-
-def test_a_passage_that_gives_another_value_contests_the_fact():
-    other = Document("x1", "Jo Marsh was born in Galway.", "Jo Marsh")
-    certificate = certificate_of_run(told_run("Cork", [LANE, MARSH, other], [LANE, MARSH]))
-    assert states(certificate) == ["one source", "contested"] and certificate.ruling == "hedged"
-    assert certificate.facts[1].rivals[0].object == "Galway"
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        "Pal Norr was born in Galway.",
-        "Jo Marsh was born in 1901.",
-        "Jo Marsh was buried near the old harbour of Galway.",
-        "Jo Marsh was born in Cork.",
-    ],
-    ids=["of another", "of another kind", "in other words", "the same"],
-)
-def test_what_is_said_of_another_or_of_another_kind_contests_nothing(other):
-    title = "Pal Norr" if other.startswith("Pal") else "Jo Marsh"
-    certificate = certificate_of_run(
-        told_run("Cork", [LANE, MARSH, Document("x1", other, title)], [LANE, MARSH])
-    )
-    assert "contested" not in states(certificate)
-
-
-def test_what_a_passage_says_of_its_own_subject_contests_nothing():
-    asked = "What landlocked country is in Southern Africa?"
-    places = [
-        Document(name, f"{name} is a landlocked country located in Southern Africa.", name)
-        for name in ("Botswana", "Zambia")
-    ]
-    certificate = certificate_of_run(told_run("Botswana", places, places[:1], question=asked))
-    assert states(certificate) == ["one source"]
-
-
-def test_the_value_in_the_same_place_is_found_whole():
-    assert (
-        rival_value(
-            "She died on 20 March 851 in Tours.", "She died on 20 March 852 in Tours.", "20 March 851"
-        )
-        == "20 March 852"
-    )
-    assert (
-        rival_value("He was born in Cork, Ireland.", "He was born in New York City, Ireland.", "Cork")
-        == "New York City"
-    )
-    assert rival_value("Cork.", "Galway.", "Cork") == ""
-    assert rival_value("He was born in Cork.", "He was born in County Cork.", "Galway") == ""
-
-
 def test_the_names_of_a_question_are_its_titles_and_runs_of_capitals():
     asked = "Whose teacher wrote about Harrow Brewing Company's founder, and who is Mira Tolland?"
     assert question_names(asked, ["Mira Tolland (politician)"]) == [
@@ -231,50 +267,3 @@ def test_the_names_of_a_question_are_its_titles_and_runs_of_capitals():
     ]
     assert question_names("When did it end?", []) == []
     assert question_names("What is the place of birth of Jo Marsh?", ["Place of birth"]) == ["Jo Marsh"]
-
-
-# --- hops and comparisons, with a simulated model ---
-
-
-def test_a_question_that_was_split_needs_its_hops_and_passes_where_each_is_said():
-    world = chain_world(3, 2)
-    certificate = certificate_of_run(simulated_run(world, 0, world.documents))
-    assert [f.fact.object for f in certificate.facts] == [s.fact.object for s in world.gold.chains[0].steps]
-    assert certificate.ruling == "passes"
-
-
-@pytest.mark.parametrize("gone", [0, 1])
-def test_a_hop_whose_passage_is_gone_is_missing(gone):
-    world = chain_world(3, 2)
-    step = world.gold.chains[1].steps[gone]
-    certificate = certificate_of_run(
-        simulated_run(world, 1, [document for document in world.documents if document.title != step.title])
-    )
-    assert certificate.ruling == "withheld" and "missing" in states(certificate)
-
-
-def test_a_made_passage_contests_the_hop_that_it_is_about():
-    world = chain_world(3, 2)
-    step = world.gold.chains[0].steps[1]
-    made = Document("made:1", step.sentence.replace(step.fact.object, "Pal Norr"), step.title)
-    certificate = certificate_of_run(simulated_run(world, 0, [*world.documents, made]))
-    assert states(certificate) == ["one source", "contested"]
-    assert certificate.facts[1].rivals[0].object == "Pal Norr"
-
-
-@pytest.mark.parametrize("hops", [1, 2])
-def test_two_things_that_are_compared_need_what_was_read_of_each(hops):
-    world = comparing_world(3, hops)
-    certificate = certificate_of_run(simulated_run(world, 0, world.documents))
-    assert len(certificate.facts) == 2 * hops and certificate.ruling == "passes"
-    years = {step.fact.object for step in world.gold.chains[0].steps[-2:]}
-    assert years <= {fact.fact.object for fact in certificate.facts}
-
-
-def test_whatever_a_model_misreads_an_answer_that_passes_stands_in_a_sentence():
-    world = chain_world(6, 2)
-    errors = [Competence(read=0.6, split=0.3, assured=0.5, seed=seed) for seed in range(2)]
-    runs = [simulated_run(world, number, world.documents, error) for error in errors for number in range(6)]
-    passed = [run[-1].text for run in runs if certificate_of_run(run).ruling == "passes"]
-    assert 0 < len(passed) < len(runs)
-    assert all(text and any(text in document.text for document in world.documents) for text in passed)

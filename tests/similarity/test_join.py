@@ -7,10 +7,11 @@ from support.every import every
 from threadpoolctl import threadpool_info
 
 from benchmarks.join.approximate import IndexEffort, approximate_delta_pairs, approximate_nearest
+from benchmarks.join.nearest import nearest
 from kgot_lab.errors import BadInput
-from kgot_lab.similarity.blocks import PairSelection
+from kgot_lab.similarity.blocks import Effort, JoinInterrupted, PairSelection
 from kgot_lab.similarity.delta import Thresholds
-from kgot_lab.similarity.join import Effort, JoinInterrupted, delta_pairs, nearest, similar_pairs
+from kgot_lab.similarity.join import delta_pairs, similar_pairs
 
 # --- vectors of chance, and what a search without blocks finds among them ---
 

@@ -238,7 +238,7 @@ def _unanswered_systems(there: Mapping[str, Json], plan: Mapping[str, Json], fol
 
 
 def _require_same_plan(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> None:
-    """Raise BadInput naming the differences unless two plans are the same, or their splits if those differ."""
+    """Raise BadInput unless two plans are the same, naming the differences, or the splits if those differ."""
     stored = {name: value for name, value in there.items() if name != "amended"}
     if differences := plan_differences(stored, plan):
         held, wanted = _is_tuning(there), _is_tuning(plan)

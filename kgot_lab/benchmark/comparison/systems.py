@@ -26,10 +26,8 @@ from kgot_lab.loop.modes.paths import (
     routes,
     values,
 )
-from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import follow
-from kgot_lab.retrieval.fusion import weighted
-from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.retrieval.multihop.retriever import convex_hybrid
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text import words
 from kgot_lab.tools.search import search
@@ -137,7 +135,7 @@ class PassageSearches:
 
     @cached_property
     def _convex(self) -> Stage:
-        return weighted((0.7, dense(self._documents, minilm())), (0.3, bm25(self._documents)))
+        return convex_hybrid(self._documents, minilm())
 
     @cached_property
     def _follow(self) -> Stage:
@@ -167,10 +165,6 @@ def _few_prompt(question: str, found: Result | None) -> Prompt:
     return reading.answer_prompt(question, reading.format_passages(found.sources) if found else "")
 
 
-def _few_rejection(question: str, answer: str, found: Result) -> str:
-    return reading.rejection_reason(question, answer, reading.format_passages(found.sources))
-
-
 def _with_likelihood(call: OneCall) -> OneCall:
     """Request the log-probability of the reply, which does not change its text."""
     return replace(call, prompt=lambda text, found: replace(call.prompt(text, found), likelihood=True))
@@ -178,7 +172,7 @@ def _with_likelihood(call: OneCall) -> OneCall:
 
 SINGLE_CALLS: Mapping[str, OneCall] = {
     "json": _with_likelihood(JSON_CALL),
-    "few": _with_likelihood(OneCall(_few_prompt, reading.parse_answer, _few_rejection)),
+    "few": _with_likelihood(OneCall(_few_prompt, reading.parse_answer)),
 }
 
 

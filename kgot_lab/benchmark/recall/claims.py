@@ -23,36 +23,24 @@ class PublishedClaim:
     said: str
 
 
-PUBLISHED_CLAIMS = tuple(
-    PublishedClaim(*row)
-    for row in (
-        ("hybrid beats embeddings alone", "kg-os hybrid", "embeddings", ".885 and about .50"),
-        ("hybrid beats BM25 alone", "kg-os hybrid", "bm25", ".885 and about .60"),
-        ("BM25 alone beats embeddings alone", "bm25", "embeddings", "about .60 and .50"),
-        ("BM25 alone beats FTS5 alone", "bm25", "fts5", "about .60 and .55"),
-        (
-            "embeddings alone beat the graph boost alone",
-            "embeddings",
-            "graph boost only",
-            "about .50 and .30",
-        ),
-        (
-            "a weighted sum beats RRF, same three lanes",
-            "kg-os hybrid",
-            "rrf of three",
-            "weights instead of RRF",
-        ),
-        ("few lanes beat many, both weighted", "kg-os hybrid", "weighted, six", "two strategies beat seven"),
-        ("few lanes beat many, both RRF", "rrf of three", "rrf of six", "two strategies beat seven"),
-        ("weighted hybrid beats RRF over many", "kg-os hybrid", "rrf of six", ".885 and .667 (with LIKE)"),
-        (
-            "weighted hybrid beats RRF over many, paths",
-            "kg-os hybrid",
-            "rrf of six, paths",
-            ".885 and .667 (with path retrieval)",
-        ),
-    )
+_CLAIMS = (
+    ("hybrid beats embeddings alone", "kg-os hybrid", "embeddings", ".885 and about .50"),
+    ("hybrid beats BM25 alone", "kg-os hybrid", "bm25", ".885 and about .60"),
+    ("BM25 alone beats embeddings alone", "bm25", "embeddings", "about .60 and .50"),
+    ("BM25 alone beats FTS5 alone", "bm25", "fts5", "about .60 and .55"),
+    ("embeddings alone beat the graph boost alone", "embeddings", "graph boost only", "about .50 and .30"),
+    ("a weighted sum beats RRF, same three lanes", "kg-os hybrid", "rrf of three", "weights instead of RRF"),
+    ("few lanes beat many, both weighted", "kg-os hybrid", "weighted, six", "two strategies beat seven"),
+    ("few lanes beat many, both RRF", "rrf of three", "rrf of six", "two strategies beat seven"),
+    ("weighted hybrid beats RRF over many", "kg-os hybrid", "rrf of six", ".885 and .667 (with LIKE)"),
+    (
+        "weighted hybrid beats RRF over many, paths",
+        "kg-os hybrid",
+        "rrf of six, paths",
+        ".885 and .667 (with path retrieval)",
+    ),
 )
+PUBLISHED_CLAIMS = tuple(PublishedClaim(*claim) for claim in _CLAIMS)
 # these wait for a curated graph
 UNTESTABLE_CLAIMS = {
     "intent words weigh 5x": "the eight verbs hardly occur in these questions",

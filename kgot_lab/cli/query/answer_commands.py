@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +24,16 @@ from kgot_lab.cli.query.shared import (
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
+    from kgot_lab.graph import PropertyGraph
     from kgot_lab.kgos.query.answering import TextAnswer
     from kgot_lab.types import LLM
+
+    _MakeAnswer = Callable[[PropertyGraph, LLM | None], TextAnswer]
 
 _ANSWER_PANEL = "Natural language"
 
 
-_LIMIT_OPTION = option(
-    "how many nodes the answer may rest on, besides their neighbours", "--limit", default=10, min=1
-)
+_LIMIT_OPTION = option("how many nodes to answer from, with neighbours", "--limit", default=10, min=1)
 _QUESTION_ARGUMENT = argument("a question in plain words")
 
 
@@ -40,9 +42,7 @@ class _OutputOptions:
     """Where an answer goes."""
 
     output: Path | None = ANSWER_FILE
-    as_json: bool = option(
-        "print one JSON object, with the context and what is cited", "--json", default=False
-    )
+    as_json: bool = option("print JSON, with the context and what is cited", "--json", default=False)
     timeout: float | None = option("stop after so many seconds", min=0.001)
 
 
@@ -50,9 +50,7 @@ class _OutputOptions:
 class _AnswerOptions(_OutputOptions):
     """Options for the model and the output."""
 
-    model: str | None = option(
-        f"the model that answers in words; without one the context is shown; {options.MODEL_FORMS}"
-    )
+    model: str | None = option(f"what answers; without it the context is shown; {options.MODEL_FORMS}")
     models: Path | None = options.MODELS_FILE
 
 
@@ -70,9 +68,8 @@ def _ask(
     from kgot_lab.kgos.query.answering import Conversation, answer_question
 
     conversation = Conversation(session) if session else None
-    answer = _answer_and_print(
-        context, output, lambda queried, llm: answer_question(queried.graph, question, llm, limit=limit)
-    )
+    ask = partial(answer_question, limit=limit)
+    answer = _answer_and_print(context, output, lambda graph, llm: ask(graph, question, llm))
     if conversation and answer:
         conversation.add(answer)
 
@@ -94,10 +91,8 @@ def _follow_up(
     if not conversation.turns:
         raise BadInput(f"{session} holds no question to follow: begin with `ask … --session {session}`")
 
-    def following(queried: QueriedGraph, llm: LLM | None) -> TextAnswer:
-        return answer_question(queried.graph, question, llm, before=conversation.turns, limit=limit)
-
-    if answer := _answer_and_print(context, output, following):
+    ask = partial(answer_question, before=conversation.turns, limit=limit)
+    if answer := _answer_and_print(context, output, lambda graph, llm: ask(graph, question, llm)):
         conversation.add(answer)
 
 
@@ -112,7 +107,7 @@ def _explain(
     """Explain a node by its properties and edges, in words if a model is given."""
     from kgot_lab.kgos.query.answering import explain_node
 
-    _answer_and_print(context, output, lambda queried, llm: explain_node(queried.graph, node, llm))
+    _answer_and_print(context, output, lambda graph, llm: explain_node(graph, node, llm))
 
 
 @queries.command("summarize", rich_help_panel=_ANSWER_PANEL)
@@ -121,7 +116,7 @@ def _summarize(context: typer.Context, *, output: _AnswerOptions) -> None:
     """Summarize the graph: what it holds, where to begin, its clusters."""
     from kgot_lab.kgos.query.answering import summarise_graph
 
-    _answer_and_print(context, output, lambda queried, llm: summarise_graph(queried.graph, llm))
+    _answer_and_print(context, output, summarise_graph)
 
 
 @queries.command("context", rich_help_panel=_ANSWER_PANEL)
@@ -130,32 +125,27 @@ def _context(
     context: typer.Context,
     *,
     question: str = _QUESTION_ARGUMENT,
-    output_options: _OutputOptions,
+    output: _OutputOptions,
     limit: int = _LIMIT_OPTION,
 ) -> None:
     """Print what the graph says about a question, as context for a model of your own."""
     from kgot_lab.kgos.query.answering import answer_question
 
-    _answer_and_print(
-        context, output_options, lambda queried, _: answer_question(queried.graph, question, limit=limit)
-    )
+    _answer_and_print(context, output, lambda graph, _: answer_question(graph, question, limit=limit))
 
 
-def _answer_and_print(
-    context: typer.Context, output: _OutputOptions, make: Callable[[QueriedGraph, LLM | None], TextAnswer]
-) -> TextAnswer | None:
+def _answer_and_print(context: typer.Context, output: _OutputOptions, make: _MakeAnswer) -> TextAnswer | None:
     queried: QueriedGraph = context.obj
     model, models = (output.model, output.models) if isinstance(output, _AnswerOptions) else (None, None)
     if queried.dry:
-        by = f"by {model}: one call of a model"
-        terminal.say(f"would tell it {by}" if model else "would ask no model")
+        terminal.say(f"would tell it by {model}: one call of a model" if model else "would ask no model")
         return None
     with time_limit(output.timeout):
         graph = queried.graph  # read before a model is loaded, to report a wrong name at once
         llm = None
         if model and len(graph):
             llm = terminal.connect_model(model, models=str(models) if models else None)
-        answer = make(queried, llm)
+        answer = make(graph, llm)
     text = answer.text
     if output.as_json:
         fields = ("question", "text", "context", "nodes", "cited")
@@ -189,9 +179,7 @@ def _concepts(
     models: Path | None = options.MODELS_FILE,
     only: str = option("only passages of files whose path begins so", default=""),
     most: int | None = option("only the first passages", "--max-passages", min=1),
-    relations: bool = option(
-        "leave keywords and dimensions out: half the calls", "--relations-only", default=False
-    ),
+    relations: bool = option("no keywords and dimensions: half the calls", "--relations-only", default=False),
 ) -> None:
     """Extract concepts, keywords and dimensions from documents and docstrings with a model.
 
@@ -212,9 +200,7 @@ def _concepts(
     listed = list_passages(graph, folder if folder.is_dir() else None)
     passages = [passage for passage in listed if passage.file.startswith(only)][:most]
     if not passages:
-        raise BadInput(
-            f"nothing in {queried.where} says enough to be read: no paragraph of a document, and no description of code"
-        )
+        raise BadInput(f"{queried.where} has no paragraph of a document and no description of code to read")
     budget = terminal.make_budget(cost.max_calls, cost.max_seconds, cost.max_dollars)
     llm = terminal.connect_model(model, budget, models=str(models) if models else None)
     takes = estimate_reading(passages, about=not relations, rate=model_rate(llm))

@@ -45,9 +45,7 @@ class VocabularyName(StrEnum):
 @queries.command("batch", rich_help_panel=_BATCH_PANEL)
 def _batch(
     context: typer.Context,
-    file: str = argument(
-        'a file with a question in each line, as it stands behind GRAPH or as JSON; "-" for standard input'
-    ),
+    file: str = argument('a file with a question a line, as behind GRAPH or as JSON; "-" for standard input'),
     parallel: int = option("how many processes answer", default=1, min=1),
     output: Path | None = ANSWER_FILE,
     timeout: float | None = _TIMEOUT_OPTION,
@@ -84,9 +82,7 @@ def _batch(
 @queries.command("pipeline", rich_help_panel=_BATCH_PANEL)
 def _pipeline(
     context: typer.Context,
-    questions: str = argument(
-        'questions with | between them; {1} is the first node found before: want-to "less cost" | impact {1}'
-    ),
+    questions: str = argument('questions, parted by |; {1} is the first node: want-to "speed" | impact {1}'),
     format: OutputFormat = _FORMAT_OPTION,
     output: Path | None = ANSWER_FILE,
     explain: bool = option("show all columns and how it came about", "--explain", default=False),
@@ -193,9 +189,8 @@ def _import_graph(
     write_graph(merged, output)
     terminal.say(f"{output}: {merged}")
     if differing:
-        terminal.say(
-            f"note: {len(differing)} nodes differ, and are as {queried.where} has them: {', '.join(differing[:10])}"
-        )
+        ids = ", ".join(differing[:10])
+        terminal.say(f"note: {len(differing)} nodes differ, and are as {queried.where} has them: {ids}")
 
 
 @queries.command("export-graph", rich_help_panel=_GRAPH_PANEL)

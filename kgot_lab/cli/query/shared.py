@@ -73,9 +73,8 @@ class QueriedGraph:
             return self._open(self.where)
         if "graph" in self.beside:
             raise BadInput("--with graph=… : graph is the name of the one that is asked; give another")
-        return MultiGraph.of(
-            {n: self._open(where) for n, where in {"graph": self.where, **self.beside}.items()}
-        )
+        locations = {"graph": self.where, **self.beside}
+        return MultiGraph.of({name: self._open(where) for name, where in locations.items()})
 
     def _open(self, where: str) -> PropertyGraph:
         from kgot_lab.io.dask_workers import dask_client
@@ -216,9 +215,7 @@ def visible_rows(result: MethodResult, shape: OutputOptions) -> tuple[list[str],
         scored = [name for name in ("score", "risk", "priority", "value") if name in columns]
         position = columns.index(scored[0]) if scored else None
         if position is None:
-            raise BadInput(
-                f"this answer has no score to hold against --threshold; its columns are {', '.join(columns)}"
-            )
+            raise BadInput(f"this answer has no score for --threshold; its columns are {', '.join(columns)}")
         least = shape.threshold
         rows = [row for row in rows if isinstance(row[position], int | float) and row[position] >= least]
     rows = rows[: shape.max_results]

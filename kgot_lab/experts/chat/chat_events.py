@@ -77,16 +77,10 @@ def build_thought(
     nodes = []
     for node in result.nodes:
         graph, id = known.split_id(node.id)
-        lanes = {
-            "embedding": node.embedding,
-            "text": node.text,
-            "by_graph": node.graph,
-            "intent": node.intent,
-        }
-        scores: dict[str, Any] = {lane: round(value, 4) for lane, value in lanes.items()}
         fields: dict[str, Any] = {"graph": graph, "id": id, "name": node.name, "type": node.type}
-        fields |= {"score": round(node.score, 4), "path": node.path}
-        nodes.append(ThoughtNode(**fields, **scores, told=(graph, id) in shown))
+        scores = {"score": node.score, "embedding": node.embedding, "text": node.text, "intent": node.intent}
+        fields |= {name: round(value, 4) for name, value in {**scores, "by_graph": node.graph}.items()}
+        nodes.append(ThoughtNode(**fields, path=node.path, told=(graph, id) in shown))
     plan = result.answers.get("compose_for")
     best = result.intents.best
     weights = result.weights
@@ -95,9 +89,7 @@ def build_thought(
         intent_score=round(best.score, 4) if best else 0.0,
         purpose=str(result.intents.purpose),
         weights={name: round(getattr(weights, name), 4) for name in ("embedding", "text", "graph", "intent")},
-        steps=[
-            ThoughtStep(method=each.method, reason=each.reason, found=each.found) for each in result.trace
-        ],
+        steps=[ThoughtStep(method=s.method, reason=s.reason, found=s.found) for s in result.trace],
         nodes=nodes,
         edges=[{"source": edge.source, "type": edge.type, "target": edge.target} for edge in context.edges],
         limitations=[limitation.handle for limitation in context.limitations],
@@ -193,7 +185,8 @@ class ChatDone:
     """The answer is stored.
 
     Fields are its message id, the nodes it cites, those it names without citing, and its false citations.
-    `cut` is True if the answer was truncated at the token limit of the model.
+    `cut` is True if the answer was truncated at the token limit of the model. `outcome` says in words whether
+    the sources say it.
     """
 
     message_id: str
@@ -203,11 +196,12 @@ class ChatDone:
     text: str = field(default="", compare=False)
     named: tuple[CitableNode, ...] = ()
     cut: bool = False
+    outcome: str = ""
 
     def to_json(self) -> dict[str, Json]:
         cited, named = _nodes_json(self.cited), _nodes_json(self.named)
-        fields = {"citations": cited, "named": named, "false_citations": list(self.false)}
-        return {"type": "done", "message_id": self.message_id, **fields, "cut": self.cut}
+        fields = {"citations": cited, "named": named, "false_citations": list(self.false), "cut": self.cut}
+        return {"type": "done", "message_id": self.message_id, **fields, "outcome": self.outcome}
 
 
 def _nodes_json(nodes: tuple[CitableNode, ...]) -> list[Mapping[str, Json]]:

@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from pydantic_core import from_json
 
+from kgot_lab.loop.events import Answered, Outcome
+from kgot_lab.loop.modes.paths.values import is_no_answer
+from kgot_lab.text.words import text_sentences
 from kgot_lab.types import Json
 
 # after a bracket; a model may write round ones too, which are shown as square ones
@@ -51,6 +54,9 @@ class CitableNode(NamedTuple):
         return frozenset(_normalize(f"{prefix}{word}") for word in words for prefix in ("", f"{self.graph}:"))
 
 
+_Nodes = tuple[CitableNode, ...]
+
+
 class CitableNodes:
     """The nodes that can be cited in an answer, by all texts that may name them."""
 
@@ -67,9 +73,7 @@ class CitableNodes:
         return nodes[0] if len(nodes) == 1 else None
 
 
-def mentioned_nodes(
-    text: str, nodes: Iterable[CitableNode], cited: Collection[CitableNode] = ()
-) -> tuple[CitableNode, ...]:
+def mentioned_nodes(text: str, nodes: Iterable[CitableNode], cited: Collection[CitableNode] = ()) -> _Nodes:
     """Return the nodes whose names occur in an answer without being cited, in the order of the text.
 
     The names are matched here; the model did not cite them. Whole words are matched, ignoring case. A name
@@ -132,6 +136,22 @@ class CitationCheck:
         held, self._pending = self._pending, ""
         return held
 
+    def judge(self, text: str, unsaid: Iterable[str]) -> Answered:
+        """Return an answer with its outcome: supported if it cites nodes that were found, and nothing else.
+
+        `unsaid` are words of the question that nothing found says, if they are most of its words.
+        """
+        cited, first = tuple(node.handle for node in self.cited), next(iter(text_sentences(text)), "")
+        missing = "" if cited else "it cites nothing that was found"
+        missing = f"nothing that was found says {words}" if (words := ", ".join(unsaid)) else missing
+        missing = f"it cites {false}, which was not found" if (false := "; ".join(self.false)) else missing
+        outcome: Outcome = "unsure" if missing else "supported"
+        if is_no_answer(first) or (not cited and is_no_answer(text)):
+            outcome, missing = "not in the sources", missing or "what was found does not say it"
+        return Answered(
+            text=text, forced=outcome != "supported", outcome=outcome, missing=missing, passages=cited
+        )
+
     def _check_citation(self, citation: str) -> str:
         """Format a citation with a mark behind each part that names no node.
 
@@ -191,23 +211,18 @@ def sentences_schema(nodes: Iterable[CitableNode], *, allow_unknown: bool) -> Ma
     sentence = _sentence_schema({"enum": handles}, {})
     if allow_unknown:
         sentence = {"anyOf": [sentence, _sentence_schema({"enum": [NO_SOURCE]}, {"enum": [NOT_KNOWN]})]}
-    return {
-        "type": "object",
-        "properties": {
-            "sentences": {"type": "array", "minItems": 1, "maxItems": _MAX_SENTENCES, "items": sentence}
-        },
-        "required": ["sentences"],
-        "additionalProperties": False,
-    }
+    limits: dict[str, Json] = {"minItems": 1, "maxItems": _MAX_SENTENCES}
+    return _object_schema({"sentences": {"type": "array", "items": sentence, **limits}})
 
 
 def _sentence_schema(source: dict[str, Json], text: dict[str, Json]) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "properties": {"source": {"type": "string", **source}, "sentence": {"type": "string", **text}},
-        "required": ["source", "sentence"],
-        "additionalProperties": False,
-    }
+    return _object_schema({"source": {"type": "string", **source}, "sentence": {"type": "string", **text}})
+
+
+def _object_schema(properties: dict[str, Json]) -> dict[str, Json]:
+    """Return the schema of an object that has just these properties."""
+    fields = {"properties": properties, "required": list(properties)}
+    return {"type": "object", **fields, "additionalProperties": False}
 
 
 @dataclass

@@ -25,6 +25,9 @@ _MIN_COVERAGE = 0.5
 _CACHE_SECONDS = 300.0  # seconds for which offers are cached
 
 
+_Chosen = list[tuple[Peer, str]]  # peers with the ids of their experts
+
+
 @dataclass
 class Consultants:
     """Experts of other instances that can be asked.
@@ -38,9 +41,7 @@ class Consultants:
     _offered: dict[str, tuple[float, PeerOffer]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def _select_expert(
-        self, question: str, names: Sequence[str]
-    ) -> tuple[list[tuple[Peer, str]], list[DelegatedAnswer]]:
+    def _select_expert(self, question: str, names: Sequence[str]) -> tuple[_Chosen, list[DelegatedAnswer]]:
         """Select, of experts named PEER/EXPERT, the one whose offer fits a question best.
 
         Also returns an unanswered result for each expert whose instance did not say what it offers, with the
@@ -148,12 +149,8 @@ def uncovered_words(question: str, found: SearchResult) -> UncoveredWords:
     for node in found.nodes:
         for id in node.sources:
             row = index.graph.row(id)
-            covered |= {
-                stem(word)
-                for word in content_words(
-                    f"{index.names[row]} {index.graph.node_properties[row].get('description', '')}"
-                )
-            }
+            description = index.graph.node_properties[row].get("description", "")
+            covered |= set(map(stem, content_words(f"{index.names[row]} {description}")))
     return UncoveredWords(tuple(word for told, word in asked.items() if told not in covered), len(asked))
 
 
@@ -164,9 +161,8 @@ def format_answers(answers: Sequence[DelegatedAnswer]) -> str:
     """
 
     def with_instance(answer: DelegatedAnswer) -> DelegatedAnswer:
-        cited = CITATION_PATTERN.sub(
-            lambda match: f"[Source: {answer.instance}/{match[1].strip()}]", answer.answer or ""
-        )
+        source = rf"[Source: {answer.instance}/"
+        cited = CITATION_PATTERN.sub(lambda match: f"{source}{match[1].strip()}]", answer.answer or "")
         return replace(answer, answer=cited or None)
 
     return join_answers(map(with_instance, answers))

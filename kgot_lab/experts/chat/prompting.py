@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -199,13 +199,12 @@ def prompt_context(known: KnownGraphs, result: SearchResult) -> PromptContext:
     ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
     prompt_ids = dict.fromkeys([*shown, *ends])
     plan = result.answers.get("compose_for")
-    steps = [step.tool for step in plan.steps] if isinstance(plan, Composition) else []
+    plan = plan if isinstance(plan, Composition) else None
+    steps = [step.tool for step in plan.steps] if plan else []
     limits = _collect_limitations(index, [*prompt_ids, *steps])
     limitation_ids = dict.fromkeys(each.id for those in limits.values() for each in those)
     limitations = (each for those in limits.values() for each in those)
-    workaround_ids = dict.fromkeys(
-        id for limitation in limitations for id in limitation.workarounds if id in known.graph
-    )
+    workaround_ids = dict.fromkeys(id for each in limitations for id in each.workarounds if id in known.graph)
     ids = dict.fromkeys([*prompt_ids, *limitation_ids, *workaround_ids, *steps])
     citable = {id: _citable_node(known, index, id) for id in ids}
     lines, cut_lines = _context_lines(index, result, citable, hits, edges, limits)
@@ -216,9 +215,7 @@ def prompt_context(known: KnownGraphs, result: SearchResult) -> PromptContext:
         edges=edges,
         text="\n".join(map(printable_line, lines)),
         hints="\n".join(map(printable_line, _hint_lines(index, citable, hits))),
-        plan="\n".join(map(printable_line, _plan_lines(plan, citable)))
-        if isinstance(plan, Composition) and len(plan.steps) > 1
-        else "",
+        plan="\n".join(map(printable_line, _plan_lines(plan, citable))) if plan and len(steps) > 1 else "",
         cut=(*cut, *cut_lines),
     )
 
@@ -228,9 +225,7 @@ def empty_context(count: int) -> PromptContext:
 
     Similarity of embeddings alone would mislead. `count` is the number of nodes left out.
     """
-    return PromptContext(
-        (), (), (), (), "", "", "", (f"all {count} nodes: none says a word of the question",)
-    )
+    return PromptContext((), (), (), (), "", "", "", (f"all {count} nodes: none has a word of the question",))
 
 
 @dataclass(frozen=True)
@@ -254,9 +249,8 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, request: PromptQ
     style = PERSONA_STYLES.get(persona.style, f"Style: {_one_line(persona.style)}.")
     parts = [f"You are {_one_line(persona.name)}. {persona.instructions}".strip(), style]
     if request.wishes.strip():
-        parts.append(
-            f"[Client Instructions]\nOn the manner of the answer alone: {truncate_to_tokens(request.wishes.strip(), _MESSAGE_TOKENS)}"
-        )
+        wishes = truncate_to_tokens(request.wishes.strip(), _MESSAGE_TOKENS)
+        parts.append(f"[Client Instructions]\nOn the manner of the answer alone: {wishes}")
     if context.text:
         head = f"[Knowledge Graph Context]\nSource: {', '.join(config.graphs)}\nIntent: {request.intent or 'none'}"
         plan = f"\n[Composition Plan]\n{context.plan}" if context.plan else ""
@@ -265,11 +259,9 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, request: PromptQ
     if request.remote:
         parts.append(f"[Remote Expert]\n{request.remote}")
     if request.sections:
-        texts = (
-            (section, truncate_to_tokens(section.text, _PLAYBOOK_TOKENS)) for section in request.sections
-        )
-        section_texts = "\n\n".join(f"{each.playbook}: {each.heading}\n{text}" for each, text in texts)
-        parts.append(f"[Playbook Context]\n{section_texts}")
+        shorten = partial(truncate_to_tokens, budget=_PLAYBOOK_TOKENS)
+        texts = (f"{each.playbook}: {each.heading}\n{shorten(each.text)}" for each in request.sections)
+        parts.append("[Playbook Context]\n" + "\n\n".join(texts))
     if remembered := "\n".join(f"- {_one_line(memory)}" for memory in request.memories):
         parts.append(f"[Memory]\n{fence_text(remembered, 'earlier conversations')}")
     citable = (*context.citable, *request.remote_nodes)
@@ -278,13 +270,11 @@ def expert_prompt(config: ExpertConfig, context: PromptContext, request: PromptQ
     parts.append(_SENTENCE_INSTRUCTIONS if by_sentence else instructions)
     schema = sentences_schema(citable, allow_unknown=bool(request.unsaid)) if by_sentence else None
     if request.unsaid and citable:
-        parts.append(
-            f"Nothing that was found in the knowledge graph says: {', '.join(map(_one_line, request.unsaid))}."
-        )
+        unsaid = ", ".join(map(_one_line, request.unsaid))
+        parts.append(f"Nothing that was found in the knowledge graph says: {unsaid}.")
         if by_sentence:
-            parts.append(
-                f'If it does not answer the question, write one sentence, with the source "{NO_SOURCE}": {NOT_KNOWN}'
-            )
+            instruction = f'write one sentence, with the source "{NO_SOURCE}": {NOT_KNOWN}'
+            parts.append(f"If it does not answer the question, {instruction}")
     messages = [Message("system", "\n\n".join(parts))]
     messages += [
         Message("assistant" if role == "assistant" else "user", truncate_to_tokens(text, _MESSAGE_TOKENS))
@@ -322,9 +312,7 @@ def _collect_limitations(index: GraphIndex, ids: Iterable[str]) -> dict[str, tup
         found = {index.graph.ids[row]: those for row, those in rows.items()}
         limits |= found
         limitations = (each for those in found.values() for each in those)
-        named = dict.fromkeys(
-            id for limitation in limitations for id in (limitation.id, *limitation.workarounds)
-        )
+        named = dict.fromkeys(id for each in limitations for id in (each.id, *each.workarounds))
         pending = [id for id in named if id not in seen]
     return limits
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,6 +18,7 @@ from kgot_lab.experts.federation.envelope import (
     MAX_ENVELOPE_BYTES,
     MAX_LIFETIME,
     REFUSALS,
+    Clock,
     Envelope,
     InstanceKey,
     refusal,
@@ -122,7 +123,7 @@ class Federation:
     key: InstanceKey
     peers: Peers
     seen: SeenNonces
-    now: Callable[[], datetime] = utc_now
+    now: Clock = utc_now
 
     def open_request(self, data: bytes, kind: str) -> tuple[Envelope, Peer]:
         """Open an envelope of a requesting kind from a peer, once, and return it with the peer.
@@ -230,7 +231,7 @@ def delegate(
     *,
     expert: str,
     timeout: float = 30.0,
-    now: Callable[[], datetime] = utc_now,
+    now: Clock = utc_now,
 ) -> DelegatedAnswer:
     """Ask an expert of a peer a question, and return its answer within `timeout` seconds.
 
@@ -246,7 +247,7 @@ def delegate_to_all(
     key: InstanceKey,
     *,
     timeout: float = 30.0,
-    now: Callable[[], datetime] = utc_now,
+    now: Clock = utc_now,
 ) -> tuple[DelegatedAnswer, ...]:
     """Ask several experts at once, each with its peer, and return their answers in the same order.
 
@@ -257,16 +258,14 @@ def delegate_to_all(
         raise BadInput(f"at most {MAX_EXPERTS} experts are asked at once: choose among them")
     questions = [RemoteQuestion(expert=expert, question=question) for _, expert in experts]
 
-    def make_job(peer: Peer, asked: RemoteQuestion) -> Callable[[], DelegatedAnswer]:
-        return lambda: _ask(asked, peer, _sign_question(asked, peer, key, timeout, now), timeout, now)
-
-    jobs = [make_job(peer, one) for (peer, _), one in zip(experts, questions, strict=True)]
-    outcomes = run_with_timeout(jobs, timeout)
+    asked = zip(questions, experts, strict=True)
+    jobs = [partial(_ask, question, peer, key, timeout, now) for question, (peer, _) in asked]
+    outcomes = zip(run_with_timeout(jobs, timeout), experts, strict=True)
     return tuple(
         each
         if isinstance(each, DelegatedAnswer)
         else DelegatedAnswer(peer.name, expert, reason=failure_reason(each))
-        for each, (peer, expert) in zip(outcomes, experts, strict=True)
+        for each, (peer, expert) in outcomes
     )
 
 
@@ -288,9 +287,7 @@ def failure_reason(outcome: object) -> str:
     return TIMED_OUT if outcome is None else f"it could not be asked ({type(outcome).__name__})"
 
 
-def request_reply(
-    peer: Peer, sent: Envelope, path: str, kind: str, seconds: float, now: Callable[[], datetime]
-) -> Envelope:
+def request_reply(peer: Peer, sent: Envelope, path: str, kind: str, seconds: float, now: Clock) -> Envelope:
     """Send an envelope to a peer and return its signed reply.
 
     Raises ToolFailed if the exchange fails, and RefusedEnvelope if the reply is not accepted.
@@ -301,16 +298,11 @@ def request_reply(
     return open_envelope(response.body, Peers(peer), sent.sender, kind=kind, now=now, in_reply_to=sent.digest)
 
 
-def _sign_question(
-    question: RemoteQuestion, peer: Peer, key: InstanceKey, seconds: float, now: Callable[[], datetime]
-) -> Envelope:
-    lifetime = min(timedelta(seconds=seconds) + CLOCK_SKEW, MAX_LIFETIME)
-    return sign_envelope("question", question.to_json(), key, peer.public_key, lifetime=lifetime, now=now)
-
-
 def _ask(
-    question: RemoteQuestion, peer: Peer, sent: Envelope, seconds: float, now: Callable[[], datetime]
+    question: RemoteQuestion, peer: Peer, key: InstanceKey, seconds: float, now: Clock
 ) -> DelegatedAnswer:
+    lifetime = min(timedelta(seconds=seconds) + CLOCK_SKEW, MAX_LIFETIME)
+    sent = sign_envelope("question", question.to_json(), key, peer.public_key, lifetime=lifetime, now=now)
     reply = request_reply(peer, sent, ASK_PATH, "answer", seconds, now)
     answer_of = partial(DelegatedAnswer, peer.name, question.expert, signed=reply.wire)
     try:

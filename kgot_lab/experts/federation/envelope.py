@@ -9,7 +9,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -69,9 +69,8 @@ def load_instance_key(path: Path | str) -> InstanceKey:
             _create_key_file(path)
         return _read_key_file(path)
     except OSError as error:
-        raise BadInput(
-            f"the file of the instance's key cannot be used: {error.strerror or type(error).__name__}"
-        ) from None
+        reason = error.strerror or type(error).__name__
+        raise BadInput(f"the file of the instance's key cannot be used: {reason}") from None
 
 
 def is_signed_by(public: str, signature: str, data: bytes) -> bool:
@@ -146,12 +145,11 @@ def _read_key_file(path: Path) -> InstanceKey:
         if not stat.S_ISREG(status.st_mode):
             raise BadInput("the file of the instance's key is no regular file: name another")
         if status.st_uid != os.geteuid():
-            raise BadInput(
-                "the file of the instance's key belongs to another user: give it to the one who runs this"
-            )
+            raise BadInput("the file of the instance's key belongs to another user: give it to this one")
         if status.st_mode & 0o077:
+            mode = f"{status.st_mode & 0o777:o}"
             raise BadInput(
-                f"the file of the instance's key can be read by others (mode {status.st_mode & 0o777:o}): chmod 600 it"
+                f"the file of the instance's key can be read by others (mode {mode}): chmod 600 it"
             )
         data = file.read(_MAX_KEY_FILE_BYTES)
     try:
@@ -159,9 +157,8 @@ def _read_key_file(path: Path) -> InstanceKey:
     except (ValueError, TypeError):
         private = None
     if not isinstance(private, _ed25519().Ed25519PrivateKey):
-        raise BadInput(
-            "the file of the instance's key holds no Ed25519 key without a password: move it away, and a new one is made"
-        )
+        problem = "the file of the instance's key holds no Ed25519 key without a password"
+        raise BadInput(f"{problem}: move it away, and a new one is made")
     return InstanceKey(private)
 
 
@@ -183,6 +180,7 @@ def _cryptography(name: str) -> Any:
 MAX_ENVELOPE_BYTES = 2_000_000  # bytes
 MAX_LIFETIME = timedelta(minutes=15)  # nonces are stored as long
 CLOCK_SKEW = timedelta(seconds=30)
+Clock = Callable[[], datetime]  # the time now
 # whether each kind is a reply
 ENVELOPE_KINDS = {"question": False, "answer": True, "introduction": False, "capabilities": True}
 REFUSALS: Mapping[str, tuple[int, str]] = {  # by code: HTTP status and what to do
@@ -241,13 +239,11 @@ def canonical_json(value: object) -> bytes:
     Raises BadInput if the value cannot be written as JSON.
     """
     try:
-        return json.dumps(
-            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        ).encode()
+        form: dict[str, Any] = {"sort_keys": True, "separators": (",", ":"), "ensure_ascii": False}
+        return json.dumps(value, **form, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError):
-        raise BadInput(
-            "only JSON can be signed: texts in Unicode, finite numbers, lists, and objects with texts for keys"
-        ) from None
+        forms = "texts in Unicode, finite numbers, lists, and objects with texts for keys"
+        raise BadInput(f"only JSON can be signed: {forms}") from None
 
 
 def signed_bytes(fields: Mapping[str, Any]) -> bytes:

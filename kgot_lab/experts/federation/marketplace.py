@@ -13,10 +13,11 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -31,7 +32,7 @@ from kgot_lab.experts.federation.delegation import (
     failure_reason,
     request_reply,
 )
-from kgot_lab.experts.federation.envelope import InstanceKey
+from kgot_lab.experts.federation.envelope import Clock, InstanceKey
 from kgot_lab.experts.federation.signing import Peer, exchange, is_plain_url, run_with_timeout, sign_envelope
 from kgot_lab.io.files import read_regular_file, write_atomically
 from kgot_lab.memory.claims.claim import utc_now
@@ -44,10 +45,8 @@ from kgot_lab.types import Document
 
 _Count = Annotated[int, Field(strict=True, ge=0)]
 Description = Annotated[str, Field(max_length=2_000)]
-MeasuredScores = (
-    Annotated[dict[Line, Annotated[float, Field(strict=True, allow_inf_nan=False)]], Field(max_length=100)]
-    | None
-)
+_Score = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Scores = Annotated[dict[Line, _Score], Field(max_length=100)] | None
 
 
 class AdvertisedGraph(SentValue):
@@ -70,7 +69,7 @@ class AdvertisedExpert(SentValue):
     topics: Annotated[tuple[Line, ...], Field(max_length=100)] = ()
     graphs: Annotated[tuple[AdvertisedGraph, ...], Field(max_length=100)] = ()
     schema_version: Annotated[int, Field(strict=True, ge=1)] = 1
-    scores: MeasuredScores = None
+    scores: Scores = None
 
 
 class _Offer(SentValue):
@@ -108,24 +107,21 @@ def sign_capabilities(data: bytes, federation: Federation, experts: Iterable[Adv
     Raises RefusedEnvelope if the introduction is not accepted.
     """
     envelope, _ = federation.open_request(data, "introduction")
-    return federation.sign_reply(
-        "capabilities", {"experts": [expert.to_json() for expert in experts]}, envelope
-    )
+    body = {"experts": [expert.to_json() for expert in experts]}
+    return federation.sign_reply("capabilities", body, envelope)
 
 
 def request_offers(
-    peers: Iterable[Peer], key: InstanceKey, *, timeout: float = 10.0, now: Callable[[], datetime] = utc_now
+    peers: Iterable[Peer], key: InstanceKey, *, timeout: float = 10.0, now: Clock = utc_now
 ) -> tuple[PeerOffer, ...]:
     """Ask all peers at once what they offer.
 
     A peer that gives no valid reply within `timeout` seconds has a reason instead.
     """
     asked_peers = list(peers)
-
-    def make_job(peer: Peer) -> Callable[[], PeerOffer]:
-        return lambda: _request_offer(peer, key, timeout, now)
-
-    outcomes = run_with_timeout([make_job(peer) for peer in asked_peers], timeout)
+    outcomes = run_with_timeout(
+        [partial(_request_offer, peer, key, timeout, now) for peer in asked_peers], timeout
+    )
     return tuple(
         each if isinstance(each, PeerOffer) else PeerOffer(peer, reason=failure_reason(each))
         for each, peer in zip(outcomes, asked_peers, strict=True)
@@ -147,7 +143,7 @@ def best_match(question: str, advertised: Iterable[PeerOffer]) -> MatchingExpert
     return MatchingExpert(peer, expert, hits[0].score)
 
 
-def _request_offer(peer: Peer, key: InstanceKey, seconds: float, now: Callable[[], datetime]) -> PeerOffer:
+def _request_offer(peer: Peer, key: InstanceKey, seconds: float, now: Clock) -> PeerOffer:
     sent = sign_envelope("introduction", {}, key, peer.public_key, now=now)
     reply = request_reply(peer, sent, CAPABILITIES_PATH, "capabilities", seconds, now)
     try:
@@ -190,7 +186,7 @@ class ListedExpert(SentValue):
     file: Annotated[str, AfterValidator(_check_file)]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     description: Description = ""
-    scores: MeasuredScores = None
+    scores: Scores = None
 
 
 class _Index(SentValue):
@@ -227,9 +223,7 @@ def fetch_from_marketplace(location: Path | str, name: str, *, timeout: float = 
     return _parse_object(data, "the exported expert")
 
 
-def publish_to_marketplace(
-    folder: Path | str, expert_json: str, scores: MeasuredScores = None
-) -> ListedExpert:
+def publish_to_marketplace(folder: Path | str, expert_json: str, scores: Scores = None) -> ListedExpert:
     """Add an exported expert to the marketplace in a folder, replacing one of the same name.
 
     The index is complete at any time. The file is named by its hash and written before the index, so that
@@ -271,9 +265,7 @@ def _read_file(location: Path | str, file: str, max_bytes: int, seconds: float) 
 
 def _fetch_file(address: str, file: str, max_bytes: int, seconds: float) -> bytes:
     if not is_plain_url(address):
-        raise BadInput(
-            "a marketplace is a folder or an address: https://HOST/PATH, without a password or a query"
-        )
+        raise BadInput("a marketplace is a folder or https://HOST/PATH, without a password or a query")
     url = f"{address.rstrip('/')}/{file}"
     (outcome,) = run_with_timeout([lambda: exchange(url, seconds, max_bytes)], seconds)
     if outcome is None:
@@ -290,15 +282,12 @@ def _fetch_file(address: str, file: str, max_bytes: int, seconds: float) -> byte
 def _read_from_folder(folder: Path, file: str, max_bytes: int) -> bytes:
     path = folder / file
     if path.is_symlink():
-        raise BadInput(
-            f"{file} of the marketplace is a link, which may lead anywhere: put the file itself there"
-        )
+        raise BadInput(f"{file} of the marketplace is a link, which may lead anywhere: put the file there")
     try:
         return read_regular_file(path, max_bytes)
     except OSError as error:
-        raise StoreUnavailable(
-            f"{file} of the marketplace cannot be read: {error.strerror or type(error).__name__}"
-        ) from None
+        reason = error.strerror or type(error).__name__
+        raise StoreUnavailable(f"{file} of the marketplace cannot be read: {reason}") from None
 
 
 def _parse_index(data: bytes) -> tuple[ListedExpert, ...]:

@@ -28,6 +28,7 @@ from kgot_lab.experts.federation.envelope import (
     ENVELOPE_KINDS,
     MAX_ENVELOPE_BYTES,
     MAX_LIFETIME,
+    Clock,
     Envelope,
     InstanceKey,
     canonical_json,
@@ -46,14 +47,9 @@ from kgot_lab.memory.tables import Layout, TableBacked, TableStorage
 
 # Received envelopes: each is accepted once, by all processes of an instance that share the file.
 
-NONCES_LAYOUT = Layout(
-    "seen nonces",
-    0x6B676C6F,  # "kglo"
-    (
-        "CREATE TABLE nonces (sender TEXT NOT NULL, nonce TEXT NOT NULL, gone_at BIGINT NOT NULL, PRIMARY KEY (sender, nonce))",
-    ),
-    ("CREATE INDEX nonces_gone ON nonces (gone_at)",),
-)
+_NONCE_TABLE = "CREATE TABLE nonces (sender TEXT NOT NULL, nonce TEXT NOT NULL, gone_at BIGINT NOT NULL, PRIMARY KEY (sender, nonce))"
+_NONCE_INDEX = "CREATE INDEX nonces_gone ON nonces (gone_at)"
+NONCES_LAYOUT = Layout("seen nonces", 0x6B676C6F, (_NONCE_TABLE,), (_NONCE_INDEX,))  # "kglo"
 _DELETE_EXPIRED = "DELETE FROM nonces WHERE gone_at < :now"
 _COUNT_NONCE = "SELECT count(*) FROM nonces WHERE sender = :sender AND nonce = :nonce"
 _COUNT_OF_SENDER = "SELECT count(*) FROM nonces WHERE sender = :sender"
@@ -97,7 +93,7 @@ def open_nonces(location: Path | str = ":memory:", *, limit: int = 10_000) -> Se
 
 # One HTTP exchange with another server. Redirects are not followed, and time and size are limited.
 
-_Result = TypeVar("_Result")
+_Job = TypeVar("_Job")  # the result of one
 MAX_SECONDS = 3_600.0
 TIMED_OUT = "it did not answer in time"
 
@@ -140,15 +136,11 @@ def exchange(url: str, seconds: float, max_bytes: int, *, body: bytes | None = N
     except (library.HTTPError, library.InvalidURL, OSError, UnicodeError) as error:
         raise ToolFailed(f"it cannot be reached ({type(error).__name__})", again=True) from None
     if 300 <= response.status_code < 400:
-        raise ToolFailed(
-            "it redirects to another address, which is not followed: name the address where it answers"
-        )
+        raise ToolFailed("it redirects, which is not followed: name the address where it answers")
     return HttpReply(response.status_code, response.content)
 
 
-def run_with_timeout(
-    jobs: Sequence[Callable[[], _Result]], seconds: float
-) -> list[_Result | Exception | None]:
+def run_with_timeout(jobs: Sequence[Callable[[], _Job]], seconds: float) -> list[_Job | Exception | None]:
     """Run jobs in parallel threads and return what each returned or raised.
 
     A job that is not done after `seconds` gives None. It is left in a daemon thread, because a name lookup
@@ -158,7 +150,7 @@ def run_with_timeout(
     if seconds > MAX_SECONDS:
         raise BadInput(f"the seconds to wait are at most {MAX_SECONDS:g}")
     client_library()  # loading it does not count towards the server's time
-    results: list[_Result | Exception | None] = [None] * len(jobs)
+    results: list[_Job | Exception | None] = [None] * len(jobs)
 
     def run(index: int) -> None:
         try:
@@ -167,10 +159,7 @@ def run_with_timeout(
             results[index] = error
 
     deadline = time.monotonic() + seconds
-    threads = [
-        threading.Thread(target=run, args=(index,), daemon=True, name=f"delegation-{index}")
-        for index in range(len(jobs))
-    ]
+    threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(len(jobs))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -202,19 +191,15 @@ class Peer:
         if not is_printable or not 1 <= len(self.name.strip()) <= 100:
             raise BadInput("the name of a peer is 1 to 100 characters on one line")
         if not is_public_key(self.public_key):
-            raise BadInput(
-                f"the public key of the peer {short_repr(self.name)} is 43 characters of base64url, as its instance shows it"
-            )
+            form = "43 characters of base64url, as its instance shows it"
+            raise BadInput(f"the public key of the peer {short_repr(self.name)} is {form}")
         require(self.url, str, "the url of a peer is a text")
+        url = f"the url of the peer {short_repr(self.name)}"
         if not is_plain_url(self.url):
-            raise BadInput(
-                f"the url of the peer {short_repr(self.name)} is https://HOST[:PORT][/PATH], without a password or a query"
-            )
+            raise BadInput(f"{url} is https://HOST[:PORT][/PATH], without a password or a query")
         if self.url.casefold().startswith("http:") and not self.plain_http and not is_loopback(self.url):
-            advice = (
-                "a question may be private: use https, or say plain_http where the network between is yours"
-            )
-            raise BadInput(f"the url of the peer {short_repr(self.name)} begins with http://; {advice}")
+            advice = "use https, or say plain_http where the network between is yours"
+            raise BadInput(f"{url} begins with http://, and a question may be private: {advice}")
 
     def url_for(self, path: str) -> str:
         """Return the address of one of the peer's routes."""
@@ -261,9 +246,8 @@ def read_peers(path: Path | str) -> Peers:
     try:
         data: Any = json.loads(utf8_text(read_regular_file(path, _MAX_PEERS_FILE_BYTES), "peers.json"))
     except OSError as error:
-        raise BadInput(
-            f"the file of peers cannot be read: {error.strerror or type(error).__name__}"
-        ) from None
+        reason = error.strerror or type(error).__name__
+        raise BadInput(f"the file of peers cannot be read: {reason}") from None
     except (ValueError, RecursionError):
         raise BadInput("the file of peers is no JSON") from None
     return peers_from_json(data)
@@ -282,7 +266,7 @@ def peers_from_json(data: object) -> Peers:
         has_fields = {"name", "url", "public_key"} <= set(entry) <= _PEER_FIELDS
         if not has_fields or not isinstance(entry.get("plain_http", False), bool):
             raise BadInput(
-                "a peer has name, url and public_key, perhaps plain_http (true or false), and nothing else"
+                "a peer has name, url, public_key, perhaps plain_http (true or false), and no more"
             )
     return Peers(*(Peer(**entry) for entry in entries))
 
@@ -295,7 +279,7 @@ def sign_envelope(
     *,
     in_reply_to: str = "",
     lifetime: timedelta = timedelta(minutes=5),
-    now: Callable[[], datetime] = utc_now,
+    now: Clock = utc_now,
 ) -> Envelope:
     """Create a signed envelope of a kind of ENVELOPE_KINDS for the public key of a recipient.
 
@@ -304,9 +288,8 @@ def sign_envelope(
     """
     has_valid_kind = kind in ENVELOPE_KINDS and ENVELOPE_KINDS[kind] == bool(in_reply_to)
     if not has_valid_kind or not is_public_key(recipient):
-        raise BadInput(
-            f"an envelope is one of {', '.join(ENVELOPE_KINDS)}, for a public key; answer and capabilities reply to a digest"
-        )
+        rules = "for a public key; answer and capabilities reply to a digest"
+        raise BadInput(f"an envelope is one of {', '.join(ENVELOPE_KINDS)}, {rules}")
     if not timedelta(0) < lifetime <= MAX_LIFETIME:
         raise BadInput(f"an envelope lives more than 0 and at most {MAX_LIFETIME.total_seconds():g} seconds")
     issued_at, nonce = now(), encode_base64url(secrets.token_bytes(16))
@@ -327,7 +310,7 @@ def open_envelope(
     recipient: str,
     *,
     kind: str,
-    now: Callable[[], datetime] = utc_now,
+    now: Clock = utc_now,
     seen: SeenNonces | None = None,
     in_reply_to: str = "",
 ) -> Envelope:
@@ -339,9 +322,7 @@ def open_envelope(
     REFUSALS.
     """
     if ENVELOPE_KINDS.get(kind) != bool(in_reply_to) or (seen is None and not in_reply_to):
-        raise BadInput(
-            "what asks is opened with a memory of nonces, what replies with the digest of what was asked"
-        )
+        raise BadInput("a request is opened with a memory of nonces, a reply with the digest of the request")
     envelope, signature, signed = parse_envelope(data)
     if peers.with_key(envelope.sender) is None:
         raise refusal("unknown sender")

@@ -66,9 +66,8 @@ async def read_body(receive: Receive, max_bytes: int, seconds: float) -> bytes |
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
-        raise RequestRefused(
-            408, "too_slow", f"the body was not here within {seconds:g} seconds: send it again"
-        ) from None
+        why = f"the body was not here within {seconds:g} seconds: send it again"
+        raise RequestRefused(408, "too_slow", why) from None
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:
@@ -127,9 +126,8 @@ class GuardRules:
 
     def __post_init__(self) -> None:
         if not self.tokens and not is_local_host(self.host):
-            raise BadInput(
-                f"a server that others reach ({self.host}) demands tokens: make one with kgot-lab serve --new-token NAME"
-            )
+            advice = "make one with kgot-lab serve --new-token NAME"
+            raise BadInput(f"a server that others reach ({self.host}) demands tokens: {advice}")
 
     def accepts_host(self, host: str) -> bool:
         """Return whether a Host header names this server.
@@ -151,16 +149,14 @@ def is_local_host(host: str) -> bool:
     return is_loopback(f"http://[{host}]" if ":" in host else f"http://{host}")
 
 
+_Seconds = Callable[[], float]
+
+
 class AuthMiddleware:
     """An application behind the rules. The tenant is in the scope as `tenant`."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        rules: GuardRules,
-        tables: ExpertTables,
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, app: ASGIApp, rules: GuardRules, tables: ExpertTables, *, clock: _Seconds = time.monotonic
     ):
         self._app, self._rules, self._tables, self._clock = app, rules, tables, clock
         self._recent: dict[str, deque[float]] = {}
@@ -217,9 +213,8 @@ class AuthMiddleware:
         if tenant is None and path not in _OPEN_PATHS and not is_page:
             raise RequestRefused(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
         if tenant is not None and not self._is_within_rate(tenant.name):
-            raise RequestRefused(
-                429, "too_often", f"more than {limits.requests_a_minute} requests a minute: wait"
-            )
+            too_many = f"more than {limits.requests_a_minute} requests a minute: wait"
+            raise RequestRefused(429, "too_often", too_many)
         return tenant
 
     async def _authenticate(self, headers: dict[str, str]) -> Tenant | None:

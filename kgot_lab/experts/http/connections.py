@@ -57,19 +57,9 @@ class LimitedServer(uvicorn.Server):
     def __init__(self, app: ASGIApp, limits: ConnectionLimits | None = None):
         # uvicorn expects a class
         protocol = type("LimitedConnection", (_LimitedConnection,), {"limits": limits or fitting_limits()})
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=protocol,
-                ws="none",
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                backlog=_BACKLOG,
-                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-            )
-        )
+        settings: dict[str, Any] = {"log_config": None, "log_level": "warning", "access_log": False}
+        settings |= {"backlog": _BACKLOG, "timeout_graceful_shutdown": _SHUTDOWN_SECONDS}
+        super().__init__(uvicorn.Config(app, http=protocol, ws="none", server_header=False, **settings))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and keep listening if file descriptors run out, since asyncio retries each second."""
@@ -153,8 +143,7 @@ def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.so
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise BadInput(
-            f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port"
-        ) from None
+        problem = f"cannot listen on {host}, port {port}: {error.strerror}"
+        raise BadInput(f"{problem}; choose another --port") from None
     listener.set_inheritable(True)
     return listener

@@ -30,21 +30,24 @@ from kgot_lab.experts.http.responses import (
 )
 from kgot_lab.experts.service import ExpertService
 
+_Json = dict[str, Any]
+
 
 class _LenientModel(BaseModel):
     model_config: ClassVar[ConfigDict] = {"extra": "ignore"}  # clients send many fields that are unused
 
 
+_Text = Annotated[str, Field(max_length=20_000)]
+
+
 class ContentPart(_LenientModel):
     type: Annotated[str, Field(max_length=50)]
-    text: Annotated[str, Field(max_length=20_000)] = ""
+    text: _Text = ""
 
 
 class CompletionMessage(_LenientModel):
     role: Annotated[str, Field(max_length=20)]
-    content: (
-        Annotated[str, Field(max_length=20_000)] | Annotated[list[ContentPart], Field(max_length=50)] | None
-    ) = None
+    content: _Text | Annotated[list[ContentPart], Field(max_length=50)] | None = None
 
     @property
     def text(self) -> str:
@@ -131,7 +134,8 @@ async def _completion_json(stream: EventStream, turn: ExpertTurn, base: str) -> 
     annotations = _annotations(text, done.cited, base)
     message = {"role": "assistant", "content": text, "refusal": None, "annotations": annotations}
     choice = {"index": 0, "message": message, "finish_reason": _finish_reason(done), "logprobs": None}
-    return _response_head(turn, "chat.completion") | {"choices": [choice], "usage": _usage_json(done)}
+    rest = {"choices": [choice], "usage": _usage_json(done), "outcome": done.outcome}
+    return _response_head(turn, "chat.completion") | rest
 
 
 async def _completion_chunks(
@@ -154,21 +158,15 @@ async def _completion_chunks(
         elif isinstance(event, ChatDone):
             annotations = _annotations(text, event.cited, base)
             delta, reason = {"annotations": annotations} if annotations else {}, _finish_reason(event)
-            yield _chunk_frame(head, delta, finish_reason=reason, extra={"sources": sources})
+            yield _chunk_frame(head, delta, finish_reason=reason, sources=sources, outcome=event.outcome)
             if usage:
                 yield event_frame(head | {"choices": [], "usage": _usage_json(event)})
     yield "data: [DONE]\n\n"
 
 
-def _chunk_frame(
-    head: dict[str, Any],
-    delta: dict[str, Any],
-    *,
-    finish_reason: str | None = None,
-    extra: dict[str, Any] | None = None,
-) -> str:
+def _chunk_frame(head: _Json, delta: _Json, *, finish_reason: str | None = None, **extra: Any) -> str:
     choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
-    return event_frame(head | {"choices": [choice]} | (extra or {}))
+    return event_frame(head | {"choices": [choice]} | extra)
 
 
 def _response_head(turn: ExpertTurn, kind: str) -> dict[str, Any]:

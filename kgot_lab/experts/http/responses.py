@@ -55,9 +55,8 @@ _DESCRIPTIONS = {
 ERRORS: dict[int | str, dict[str, Any]] = {  # of every route, for OpenAPI
     status: {"model": ApiErrorBody, "description": said} for status, said in _DESCRIPTIONS.items()
 }
-NOT_FOUND: dict[int | str, dict[str, Any]] = {
-    404: {"model": ApiErrorBody, "description": "There is none, or it is not the caller's"}
-}
+_NONE = "There is none, or it is not the caller's"
+NOT_FOUND: dict[int | str, dict[str, Any]] = {404: {"model": ApiErrorBody, "description": _NONE}}
 _MAX_FIELD_LENGTH = 300  # characters of a message that may repeat the request
 
 

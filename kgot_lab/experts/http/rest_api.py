@@ -31,40 +31,28 @@ from kgot_lab.kgos.methods.compose_for import Composition, compose_for
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
 from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.methods.ranking import similar_to
-from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.dimensions import DIMENSION_CATEGORIES, DIMENSIONS
-from kgot_lab.retrieval.fusion import Weights, normalised_weights
+from kgot_lab.retrieval.fusion import normalised_weights
 from kgot_lab.text.cleaning import replace_surrogates
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
 _ConversationId = Annotated[str, Path(max_length=200, description="the id of a conversation")]
-_GraphName = Annotated[
-    str, Path(max_length=100, description="the id of a graph of this server", examples=["cookbook"])
-]
-_NodeId = Annotated[
-    str, Path(max_length=500, description="the id of a node", examples=["technique:prompt_caching"])
-]
+_GraphName = Annotated[str, Path(max_length=100, description="the id of a graph", examples=["cookbook"])]
+_NODE_EXAMPLES = ["technique:prompt_caching"]
+_NodeId = Annotated[str, Path(max_length=500, description="the id of a node", examples=_NODE_EXAMPLES)]
+_Limit = Annotated[int, Query(ge=1, le=200)]
+_Offset = Annotated[int, Query(ge=0, le=10**9)]
+_CONVERSATION = "/experts/{id}/conversations/{cid}"
+_OPINION = f"{_CONVERSATION}/messages/{{mid}}/opinion"
 _EXAMPLE_EXPERT: dict[str, Any] = {
     "name": "Python Expert",
     "description": "Answers questions on building applications on language models",
     "kg_db_id": "cookbook",
-    "persona": {
-        "name": "Cook",
-        "instructions": "You explain trade-offs.",
-        "style": "professional",
-        "greeting": "Ask me anything.",
-    },
-    "retrieval": {
-        "methods": ["hybrid", "intent"],
-        "alpha": 0.35,
-        "beta": 0.4,
-        "gamma": 0.15,
-        "delta": 0.1,
-        "limit": 10,
-    },
+    "persona": {"name": "Cook", "instructions": "You explain trade-offs.", "greeting": "Ask me anything."},
+    "retrieval": {"methods": ["hybrid", "intent"], "alpha": 0.35, "beta": 0.4, "gamma": 0.15, "delta": 0.1},
     "custom_goal_mappings": {"debug": {"boost_types": ["has_limitation", "has_workaround"]}},
 }
 _Json = dict[str, Any]
@@ -83,12 +71,8 @@ def _expert_routes(service: ExpertService) -> APIRouter:
     def list_experts(
         who: Caller,
         response: Response,
-        limit: Annotated[
-            int | None, Query(ge=1, le=200, description="how many; without it, all there are")
-        ] = None,
-        after: Annotated[
-            str | None, Query(max_length=200, description="the id of the last expert of the page before")
-        ] = None,
+        limit: Annotated[int | None, Query(ge=1, le=200, description="by default all")] = None,
+        after: Annotated[str | None, Query(max_length=200, description="the last expert's id before")] = None,
     ) -> Any:
         """List experts, the oldest first, with the number of the caller's conversations with each.
 
@@ -133,9 +117,9 @@ def _expert_routes(service: ExpertService) -> APIRouter:
         count = service.delete(id, conversations=delete_conversations)
         return {"deleted": True, "conversations_deleted": count}
 
-    @router.post(
-        "/{id}/duplicate", response_model=schemas.CreatedExpert, status_code=201, responses=NOT_FOUND
-    )
+    created: _Json = {"response_model": schemas.CreatedExpert, "status_code": 201}
+
+    @router.post("/{id}/duplicate", responses=NOT_FOUND, **created)
     def duplicate_expert(who: Admin, id: ExpertId, copy: schemas.DuplicateRequest) -> Any:
         """Copy an expert under another name, with some fields changed."""
         return service.duplicate(id, copy.new_name, copy.overrides)
@@ -164,12 +148,7 @@ def _chat_routes(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         return EventStreamResponse(stream, _event_frames(stream, trace=asked.trace))
 
     @router.get("/experts/{id}/conversations", response_model=schemas.ConversationPage, responses=NOT_FOUND)
-    def list_conversations(
-        who: Caller,
-        id: ExpertId,
-        limit: Annotated[int, Query(ge=1, le=200)] = 20,
-        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
-    ) -> Any:
+    def list_conversations(who: Caller, id: ExpertId, limit: _Limit = 20, offset: _Offset = 0) -> Any:
         """List the caller's conversations with an expert, the latest first.
 
         Conversations with a deleted expert are listed too, if they were not deleted with it.
@@ -181,21 +160,18 @@ def _chat_routes(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
     def list_owned(
         who: Caller,
         gone: Annotated[bool, Query(description="only those with experts that were deleted")] = False,
-        limit: Annotated[int, Query(ge=1, le=200)] = 20,
-        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+        limit: _Limit = 20,
+        offset: _Offset = 0,
     ) -> Any:
         """List the caller's conversations with all experts, the latest first.
 
         Each is read and deleted under the id of its expert.
         """
-        page, total = service.tables.owned_conversations(
-            who.name, expert_deleted=gone, limit=limit, offset=offset
-        )
+        owned = service.tables.owned_conversations
+        page, total = owned(who.name, expert_deleted=gone, limit=limit, offset=offset)
         return {"conversations": page, "total": total, "limit": limit, "offset": offset}
 
-    @router.get(
-        "/experts/{id}/conversations/{cid}", response_model=schemas.ConversationDetails, responses=NOT_FOUND
-    )
+    @router.get(_CONVERSATION, response_model=schemas.ConversationDetails, responses=NOT_FOUND)
     def get_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """Return a conversation with all messages, and the evidence of each answer."""
         conversation, messages = service.conversation(cid, id, who.name)
@@ -208,19 +184,13 @@ def _chat_routes(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         begun = conversation.started_at
         return {"id": conversation.id, "expert_id": id, "started_at": begun, "messages": shown}
 
-    @router.delete(
-        "/experts/{id}/conversations/{cid}", response_model=schemas.DeletedConversation, responses=NOT_FOUND
-    )
+    @router.delete(_CONVERSATION, response_model=schemas.DeletedConversation, responses=NOT_FOUND)
     def delete_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """Delete a conversation."""
         service.remove_conversation(cid, id, who.name)
         return {"deleted": True}
 
-    @router.put(
-        "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
-        response_model=schemas.StoredRating,
-        responses=NOT_FOUND,
-    )
+    @router.put(_OPINION, response_model=schemas.StoredRating, responses=NOT_FOUND)
     def put_opinion(
         who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: schemas.RatingRequest
     ) -> Any:
@@ -228,11 +198,7 @@ def _chat_routes(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         service.tables.rate_answer(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
         return {"kept": True}
 
-    @router.delete(
-        "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
-        response_model=schemas.DeletedRating,
-        responses=NOT_FOUND,
-    )
+    @router.delete(_OPINION, response_model=schemas.DeletedRating, responses=NOT_FOUND)
     def delete_opinion(who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
         """Remove the rating of an answer."""
         service.tables.remove_rating(mid, conversation=cid, expert=id, owner=who.name)
@@ -247,14 +213,7 @@ def _graph_routes(service: ExpertService) -> APIRouter:
     @router.post("/query/{db_id}", response_model=_Json, responses=NOT_FOUND)
     def query_graph(who: Caller, db_id: _GraphName, asked: schemas.QueryRequest) -> Any:
         """Search a graph with four retrievers: dense, lexical, graph and intent."""
-        graph, settings = _find_graph(service, db_id), asked.config
-        config = RetrievalConfig(
-            weights=Weights(settings.alpha, settings.beta, settings.gamma, settings.delta),
-            methods=tuple(settings.methods),
-            limit=settings.limit,
-            expand_depth=settings.expand_depth,
-            boost_types=None if settings.boost_types is None else tuple(settings.boost_types),
-        )
+        graph, config = _find_graph(service, db_id), asked.config.search_config()
         result = intent_search(graph, asked.query, config=config, embedder=service.embedder)
         edges: dict[str, list[_Json]] = defaultdict(list)
         for edge in result.edges:
@@ -333,21 +292,10 @@ def _graph_routes(service: ExpertService) -> APIRouter:
         graph = _find_graph(service, db_id)
         _require_node(graph, node_id)
         neighbourhood = lay_out_neighbourhood(graph, node_id)
-        return replace_surrogates(
-            {
-                "graph": db_id,
-                "node": neighbourhood.node._asdict(),
-                "properties": dict(neighbourhood.properties),
-                "limitations": [limitation._asdict() for limitation in neighbourhood.limitations],
-                "neighbours": [neighbour._asdict() for neighbour in neighbourhood.neighbours],
-                "edges": [
-                    {"source": edge.source, "type": edge.type, "target": edge.target}
-                    for edge in neighbourhood.edges
-                ],
-                "neighbours_in_all": neighbourhood.neighbours_in_all,
-                "edges_in_all": neighbourhood.edges_in_all,
-            }
-        )
+        fields: _Json = {**vars(neighbourhood), "graph": db_id, "node": neighbourhood.node._asdict()}
+        fields |= {name: [each._asdict() for each in fields[name]] for name in ("limitations", "neighbours")}
+        fields["edges"] = [{"source": e.source, "type": e.type, "target": e.target} for e in fields["edges"]]
+        return replace_surrogates(fields | {"properties": dict(neighbourhood.properties)})
 
     @router.get("/dimensions", response_model=schemas.DimensionList)
     def list_dimensions(who: Caller) -> Any:
@@ -355,12 +303,10 @@ def _graph_routes(service: ExpertService) -> APIRouter:
         shown = []
         for dimension in DIMENSIONS:
             ends = {"low_description": dimension.low, "high_description": dimension.high, "range": [0.0, 1.0]}
-            shown.append(
-                {"name": dimension.name, "category": dimension.category, "description": str(dimension)} | ends
-            )
-        counts = {
-            name: sum(dimension.category == name for dimension in DIMENSIONS) for name in DIMENSION_CATEGORIES
-        }
+            names = {"name": dimension.name, "category": dimension.category, "description": str(dimension)}
+            shown.append(names | ends)
+        found = Counter(dimension.category for dimension in DIMENSIONS)
+        counts = {name: found[name] for name in DIMENSION_CATEGORIES}
         return {"dimensions": shown, "total": len(shown), "categories": counts}
 
     return router

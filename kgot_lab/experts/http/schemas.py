@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from kgot_lab.experts.expert import Expert
+from kgot_lab.experts.expert import Expert, ExpertRetrieval
 
 
 def _check_characters(text: str) -> str:
@@ -25,7 +25,6 @@ def _check_not_blank(text: str) -> str:
 ValidId = Annotated[str, Field(max_length=200), AfterValidator(_check_characters)]
 _Question = Annotated[str, Field(min_length=1, max_length=20_000), AfterValidator(_check_not_blank)]
 _Id = ValidId
-_Type = Annotated[str, Field(max_length=100), AfterValidator(_check_characters)]
 
 
 _STREAM_EVENT: dict[str, Any] = {  # one event of a stream, as described in OpenAPI
@@ -196,25 +195,9 @@ class DeletedRating(BaseModel):
     deleted: bool
 
 
-class QueryConfig(_Request):
-    """How to search a graph, as in an expert's retrieval."""
-
-    methods: Annotated[list[Literal["hybrid", "intent"]], Field(min_length=1, max_length=2)] = [
-        "hybrid",
-        "intent",
-    ]
-    alpha: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.35
-    beta: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.40
-    gamma: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.15
-    delta: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.10
-    limit: Annotated[int, Field(ge=1, le=50)] = 10
-    expand_depth: Annotated[int, Field(ge=0, le=3)] = 1
-    boost_types: Annotated[list[_Type], Field(max_length=100)] | None = None
-
-
 class QueryRequest(_Request):
     query: _Question
-    config: QueryConfig = QueryConfig()
+    config: ExpertRetrieval = ExpertRetrieval()
 
 
 class ImpactRequest(_Request):

@@ -5,8 +5,9 @@ They also determine what a reader may see.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from typing import Literal, get_args
 
@@ -16,7 +17,7 @@ from kgot_lab.memory.claims.claim import Claim, Period, check_text, check_triple
 from kgot_lab.text.words import contains_words
 from kgot_lab.types import Json, Triple
 
-FactState = Literal["holds", "one source", "contested", "out of date", "missing"]
+FactState = Literal["holds", "one source", "contested", "out of date", "unsure", "missing"]
 FACT_STATES: tuple[FactState, ...] = get_args(FactState)  # from firm to weak
 Ruling = Literal["passes", "hedged", "withheld"]
 RULINGS: tuple[Ruling, ...] = get_args(Ruling)
@@ -45,21 +46,22 @@ class OpenFact:
 class CertificateRules:
     """The ruling on an answer for each state of the weakest fact that it needs.
 
-    A missing fact never passes. Raises BadInput.
+    A fact that is missing or unsure never passes. Raises BadInput.
     """
 
     one_source: Ruling = "passes"
     contested: Ruling = "hedged"
     out_of_date: Ruling = "hedged"
+    unsure: Ruling = "hedged"
     missing: Ruling = "withheld"
 
     def __post_init__(self) -> None:
-        for name in ("one_source", "contested", "out_of_date", "missing"):
-            if (ruling := getattr(self, name)) not in RULINGS:
+        for ruling in astuple(self):
+            if ruling not in RULINGS:
                 raise UnknownName("ruling", str(ruling), RULINGS)
-        if self.missing == "passes":
-            reason = 'missing is "hedged" or "withheld"'
-            raise BadInput(f"an answer that needs a missing fact cannot pass: {reason}")
+        if "passes" in (self.missing, self.unsure):
+            reason = 'missing and unsure are "hedged" or "withheld"'
+            raise BadInput(f"an answer that needs a missing or unsure fact cannot pass: {reason}")
 
     def ruling(self, states: Iterable[FactState]) -> Ruling:
         """Return the strictest ruling for some states, or that for a missing fact if there are none."""
@@ -80,7 +82,8 @@ class CertifiedFact:
     `fact` is the fact that answers for it, under its canonical names, or None if it is missing. `rivals` are
     other objects of a relation with a single one: those that hold as well, or those that replaced it.
     `sole_sources` are the sources whose retraction alone would retract it. `since` and `until` limit the time
-    in which it answers, or, if it is out of date, in which it did or will. None is open.
+    in which it answers, or, if it is out of date, in which it did or will. None is open. `reason` says what is
+    missing or unsure, if it is more than that no claim states the fact.
     """
 
     needed: Triple | OpenFact
@@ -91,6 +94,7 @@ class CertifiedFact:
     sole_sources: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
+    reason: str = ""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -104,23 +108,32 @@ class CertifiedFact:
         return self.needed.subject, self.needed.relation, object
 
     @property
-    def status(self) -> str:
-        """Its state in words, "" for a fact that holds."""
-        if self.fact is None:
-            subject, relation, object = self.needed_parts
-            return f"nothing says: {subject or 'what is not known'} – {relation} – {object or '?'}"
-        fact_text, rivals = _format_fact(self.fact), ", ".join(rival.object for rival in self.rivals)
+    def description(self) -> str:
+        """Its state in words, without the fact itself."""
+        others = ", ".join(rival.object for rival in self.rivals)
+        if self.state in ("unsure", "missing"):
+            return f"{self.state}: {self.reason or 'nothing says it'}"
         if self.state == "contested":
-            return f"{fact_text} is contested: others say {rivals}"
+            return f"contested: others say {others}"
         if self.state == "out of date":
-            ends = {"from": self.since, "until": self.until}
-            bounds = " ".join(f"{word} {time.date()}" for word, time in ends.items() if time)
-            period = f" ({bounds})" if bounds else ""
-            replacement = f", in its place {rivals}" if rivals else ""
-            return f"{fact_text} holds at another time{period}{replacement}"
-        if self.state == "one source":
-            return f"{fact_text} rests on one source ({', '.join(self.sole_sources)})"
-        return ""
+            times = (("from", self.since), ("until", self.until))
+            ends = " ".join(f"{word} {time.date()}" for word, time in times if time) or "at another time"
+            return f"out of date: it holds {ends}" + (f", in its place {others}" if others else "")
+        if self.state == "holds":
+            return f"holds by {len(self.sources)} sources"
+        count = len(self.sole_sources)
+        return f"rests on each of {count} sources" if count > 1 else "rests on one source"
+
+    @property
+    def status(self) -> str:
+        """The fact with its state in words, or what is missing or unsure."""
+        if self.reason or self.fact is None:
+            subject, relation, object = self.needed_parts
+            nothing = f"nothing says: {subject or 'what is not known'} – {relation} – {object or '?'}"
+            return self.reason or nothing
+        sources = f" ({', '.join(self.sole_sources)})" if self.state == "one source" else ""
+        verb = "is " if self.state in ("contested", "out of date") else ""
+        return f"{_format_fact(self.fact)} {verb}{self.description}{sources}"
 
 
 @dataclass(frozen=True)
@@ -145,23 +158,16 @@ class Certificate:
         return frozenset(fact.state for fact in self.facts)
 
     @property
-    def weak(self) -> tuple[CertifiedFact, ...]:
-        """The facts that are in another state than holding."""
-        return tuple(fact for fact in self.facts if fact.state != "holds")
-
-    @property
     def reasons(self) -> tuple[str, ...]:
         """The distinct reasons why the answer does not pass, in words, or () if it does."""
-        if self.ruling == "passes":
-            return ()
-        statuses = (fact.status for fact in self.weak if self.rules.ruling([fact.state]) != "passes")
-        return tuple(dict.fromkeys(statuses)) or ("it rests on no fact",)
+        statuses = [fact.status for fact in self.facts if self.rules.ruling([fact.state]) != "passes"]
+        return tuple(dict.fromkeys(statuses)) if self.facts else ("it rests on no fact",)
 
     def redacted(self, answer: str) -> Certificate:
         """Return the certificate as a reader of an answer may see it.
 
         If the answer is withheld, everything that reveals it is removed. A "?" replaces names, relations and
-        sources that contain the answer or are part of it. A longer subject is kept, such as a question that
+        sources that contain the answer or are part of it, and the answer in a reason. A longer subject is kept, such as a question that
         lists the options. Sentences that contain the answer are not quoted.
         """
         if self.ruling != "withheld" or not answer.strip():
@@ -226,7 +232,8 @@ def certificate_to_json(question: str, answer: str, certificate: Certificate) ->
         {
             **dict(zip(("subject", "relation", "object"), fact.needed_parts, strict=True)),
             "state": fact.state, "sources": list(fact.sources), "sole_sources": list(fact.sole_sources),
-            "rivals": [rival.object for rival in fact.rivals],
+            "rivals": [rival.object for rival in fact.rivals], "reason": fact.reason,
+            "sentences": [claim.span.text for claim in fact.supports if claim.span],
         }
         for fact in certificate.facts
     ]  # fmt: skip
@@ -327,6 +334,8 @@ def _redact_answer(answer: str, fact: CertifiedFact) -> CertifiedFact:
         by, stated = other(each.said_by), replace(each, kind="stated", premises=())
         return replace(stated, fact=shown(each.fact), source=other(each.source), span=span, said_by=by)
 
+    before, colon, stated = fact.reason.partition(": ")  # what it says before the colon holds for any answer
+    stated = re.sub(rf"(?<!\w){re.escape(answer.strip())}(?!\w)", "?", stated, flags=re.I)
     needed = fact.needed
     return replace(
         fact,
@@ -337,6 +346,7 @@ def _redact_answer(answer: str, fact: CertifiedFact) -> CertifiedFact:
         supports=tuple(map(claim, fact.supports)),
         rivals=tuple(map(shown, fact.rivals)),
         sole_sources=tuple(map(other, fact.sole_sources)),
+        reason=before + colon + ("?" if contains_words(answer, stated) else stated),
     )
 
 

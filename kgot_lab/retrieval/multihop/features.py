@@ -412,13 +412,8 @@ class QuestionFeatures:
         words = [word.lower() for word in name_words(question)]
         known = self._index.mentions.stems
         flags = np.zeros(len(known) or 1)
-        flags[
-            [
-                known[word_prefix(word)]
-                for word in words
-                if len(word) > 2 and word not in NAME_STOP_WORDS | named and word_prefix(word) in known
-            ]
-        ] = 1.0
+        stems = [word_prefix(word) for word in words if len(word) > 2 and word not in NAME_STOP_WORDS | named]
+        flags[[known[stem] for stem in stems if stem in known]] = 1.0
         return flags
 
     @staticmethod

@@ -31,19 +31,17 @@ _EXCERPT_LENGTH = 300  # characters of an excerpt
 class Mirror:
     """The files of a folder as a web site: a search engine over them (BM25), and the pages by address.
 
-    `site` is the address of the folder's root. Without it, a folder with one folder for each host
-    (en.wikipedia.org/wiki/…), as wget creates it, serves those hosts. Any other folder is served at
-    http://offline.invalid/. Nothing outside the folder is read, links on the disk are not followed, and
-    hidden files are ignored. Raises BadInput if there is no file.
+    A folder with one folder for each host (en.wikipedia.org/wiki/…), as wget creates it, serves those hosts.
+    Any other folder is served at http://offline.invalid/. Nothing outside the folder is read, links on the disk
+    are not followed, and hidden files are ignored. Raises BadInput if there is no file.
     """
 
-    def __init__(self, folder: str | Path, *, site: str = ""):
+    def __init__(self, folder: str | Path):
         require(folder, (str, Path), "a mirror is a folder, named by its path")
         self._root = Path(folder).resolve()
         if not self._root.is_dir():
             raise BadInput(f"{folder} is not a folder; a mirror is a folder of pages")
-        self.hosts = not site and _has_host_folders(self._root)
-        self.site = "" if self.hosts else _with_slash(site or OFFLINE)
+        self.hosts = _has_host_folders(self._root)
         self._files = dict(_files(self._root))
         if not self._files:
             raise BadInput(f"{folder} holds no files to serve as pages")
@@ -110,17 +108,14 @@ class Mirror:
         path = unquote(parts.path).strip("/")
         if self.hosts:
             return f"{(parts.hostname or '').lower()}/{path}".rstrip("/")
-        site = urlsplit(self.site)
-        path, root = unquote(parts.path), unquote(site.path)
-        inside = path.startswith(root) or f"{path}/" == root
-        if parts.netloc.lower() != site.netloc.lower() or not inside:
-            raise ToolFailed(f"{short_repr(address)} is not on {self.site}, which is all that can be visited")
-        return path[len(root) :].strip("/")
+        if parts.netloc.lower() != urlsplit(OFFLINE).netloc:
+            raise ToolFailed(f"{short_repr(address)} is not on {OFFLINE}, which is all that can be visited")
+        return path
 
     def _address(self, name: str) -> str:
         is_index = name == "index.html" or name.endswith("/index.html")
         path = quote(name.removesuffix("index.html") if is_index else name)
-        return f"https://{path}" if self.hosts else f"{self.site}{path}"
+        return f"https://{path}" if self.hosts else f"{OFFLINE}{path}"
 
     def _read(self, name: str) -> WebPage:
         path = self._files[name]
@@ -130,7 +125,8 @@ class Mirror:
         return page_from(Fetched(self._address(name), kind, "", path.read_bytes()))
 
     def __repr__(self) -> str:
-        return f"<{self.name} in place of the web: {len(self._files)} pages at {self.site or 'its hosts'}>"
+        where = "its hosts" if self.hosts else OFFLINE
+        return f"<{self.name} in place of the web: {len(self._files)} pages at {where}>"
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
@@ -152,13 +148,6 @@ def _has_host_folders(root: Path) -> bool:
     entries = [path for path in root.iterdir() if not path.name.startswith(".")]
     host = re.compile(r"[\w-]+(\.[\w-]+)+(:\d+)?")
     return bool(entries) and all(path.is_dir() and host.fullmatch(path.name) for path in entries)
-
-
-def _with_slash(site: str) -> str:
-    parts = urlsplit(site)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise BadInput(f"the site of a mirror is an http or https address, not {short_repr(site)}")
-    return site if site.endswith("/") else f"{site}/"
 
 
 def _excerpt(text: str, query: str) -> str:
@@ -243,17 +232,15 @@ class Wikipedia:
         query: dict[str, str | int] = {"titles": _clean_title(title), "redirects": 1, "inprop": "url"}
         query |= {"prop": "info|pageprops|revisions", "rvprop": "ids|timestamp", "rvlimit": 1}
         query |= {"rvstart": stamp, "rvdir": "older"} if stamp else {}
-        pages = self._query("query", query).get("pages") or [{}]
+        pages = self._query("query", **query).get("pages") or [{}]
         info = pages[0]
         if not isinstance(info, dict) or info.get("missing") or info.get("invalid") or "title" not in info:
             raise ToolFailed(f"Wikipedia has no article {short_repr(title)}{self._similar_titles(title)}")
         return info
 
     def _page(self, info: dict[str, Any], version: int, when: str) -> WebPage:
-        parameters: dict[str, str | int] = {"action": "parse", "oldid": version, "prop": "text|displaytitle"}
-        parsed = self._api.get(_COMMON_PARAMETERS | parameters | {"disableeditsection": 1})
-        _raise_service_error(parsed)
-        markup = str((parsed.get("parse") or {}).get("text") or "")
+        parsed = self._query("parse", oldid=version, prop="text|displaytitle", disableeditsection=1)
+        markup = str(parsed.get("text") or "")
         address = str(info.get("fullurl") or self._api.address)
         _, data = readable_markup(_without_editor_parts(markup), address)
         text = extract_text(data, ".html", "utf-8").text.strip()
@@ -262,28 +249,17 @@ class Wikipedia:
         return WebPage(address + old, title, f"# {title}\n\n{text}", f"as of {when}")
 
     def _meanings(self, title: str) -> str:
-        parameters: dict[str, str | int] = {
-            "titles": title,
-            "prop": "links",
-            "plnamespace": 0,
-            "pllimit": _MAX_MEANINGS,
-        }
-        pages = self._query("query", parameters).get("pages") or [{}]
+        listed = self._query("query", titles=title, prop="links", plnamespace=0, pllimit=_MAX_MEANINGS)
+        pages = listed.get("pages") or [{}]
         meanings = "; ".join(str(link.get("title")) for link in pages[0].get("links") or [])
         return meanings or "they are not listed"
 
     def _similar_titles(self, title: str) -> str:
-        parameters: dict[str, str | int] = {
-            "list": "search",
-            "srsearch": _clean_title(title),
-            "srlimit": 5,
-            "srprop": "",
-        }
-        answer = self._query("query", parameters)
+        answer = self._query("query", list="search", srsearch=_clean_title(title), srlimit=5, srprop="")
         near = "; ".join(str(hit.get("title")) for hit in answer.get("search") or [])
         return f"; there are: {near}" if near else ""
 
-    def _query(self, action: str, parameters: dict[str, str | int]) -> dict[str, Json]:
+    def _query(self, action: str, **parameters: str | int) -> dict[str, Json]:
         answer = self._api.get({**_COMMON_PARAMETERS, "action": action, **parameters})
         _raise_service_error(answer)
         inside = answer.get(action)

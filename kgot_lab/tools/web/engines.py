@@ -286,18 +286,10 @@ def _parse_hits(results: Json, *, address: str, excerpt: str, date: str) -> tupl
     No structure is assumed, since services send odd results.
     """
     listed: Iterable[Json] = results if isinstance(results, list) else ()
-    usable = [
-        entry
-        for entry in listed
-        if isinstance(entry, Mapping) and str(entry.get(address) or "").startswith(("http://", "https://"))
-    ]
+    entries = [entry for entry in listed if isinstance(entry, Mapping)]
+    usable = [entry for entry in entries if str(entry.get(address)).startswith(("http://", "https://"))]
     return tuple(
-        WebHit(
-            str(entry[address]),
-            _plain(entry.get("title")),
-            _plain(entry.get(excerpt)),
-            _plain(entry.get(date)),
-        )
+        WebHit(str(entry[address]), *(_plain(entry.get(name)) for name in ("title", excerpt, date)))
         for entry in usable[:MAX_RESULTS]
     )
 

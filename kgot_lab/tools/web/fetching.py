@@ -175,11 +175,8 @@ class WebFetcher:
             try:
                 return self._follow_redirects(address, obey=True, max_bytes=self.manners.most_bytes)
             except _TransientFailure as error:
-                wait = (
-                    error.wait
-                    if error.wait is not None
-                    else 0.5 * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)
-                )
+                usual = 0.5 * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)
+                wait = usual if error.wait is None else error.wait
                 if attempt == self.manners.attempts or wait > self.manners.longest_wait:
                     raise ToolFailed(str(error), again=True) from None
                 self._sleep(wait)
@@ -213,9 +210,8 @@ class WebFetcher:
         origin = f"{url.scheme}://{url.netloc.decode()}"
         if origin not in self._robots:
             try:
-                rules = self._follow_redirects(
-                    f"{origin}/robots.txt", obey=False, max_bytes=_ROBOTS_BYTES
-                ).data.decode("utf-8", "replace")
+                file = self._follow_redirects(f"{origin}/robots.txt", obey=False, max_bytes=_ROBOTS_BYTES)
+                rules = file.data.decode("utf-8", "replace")
             except _TransientFailure:
                 raise  # it is retried, and nothing is cached
             except ToolFailed:
@@ -245,9 +241,8 @@ class WebFetcher:
                 timeout=seconds_left,
                 follow_redirects=False,
             ) as response:
-                declared_size = (
-                    int(length) if (length := response.headers.get("content-length", "")).isdigit() else 0
-                )
+                length = response.headers.get("content-length", "")
+                declared_size = int(length) if length.isdigit() else 0
                 if declared_size > max_bytes and not _is_text(response.headers.get("content-type", "")):
                     raise ToolFailed(
                         f"{target.url.host} has a file of {declared_size / 1e6:,.0f} MB there; the most is {max_bytes / 1e6:,.1f} MB"

@@ -53,6 +53,7 @@ LINK_LOOKS: Mapping[str, LinkLook] = {
     "one source": LinkLook("1", 1.6, "#005A8C"),
     "contested": LinkLook("≠", 1.6, "#9C4400", double=True),
     "out of date": LinkLook("†", 2.4, "#6B4E00", "7 4"),
+    "unsure": LinkLook("~", 1.6, "#5A3E85", "5 3"),
     "missing": LinkLook("×", 3.2, "#8A1538", "2.5 3.5"),
 }
 _VERDICTS: Mapping[Ruling, str] = {
@@ -87,7 +88,7 @@ def certificate_picture(certificate: Certificate, *, question: str = "", answer:
 def describe_certificate(certificate: Certificate, question: str = "") -> str:
     """Describe a certificate in words, with everything that its picture marks."""
     facts = (
-        f"{number}. {_format_fact(fact)}: {_describe_state(fact)}"
+        f"{number}. {_format_fact(fact)}: {fact.description}"
         for number, fact in enumerate(certificate.facts, start=1)
     )
     question_part = [f"Question: {shorten(question, 300)}"] if question else []
@@ -137,7 +138,7 @@ def _fact_link(fact: CertifiedFact) -> _Piece:
     """Draw the line between two boxes, with the sign, text, state and sources of the fact."""
     look, text_width = LINK_LOOKS[fact.state], _WIDTH - _TEXT_X - _EDGE
     relation_lines = fit_lines(_format_relation(fact), text_width, _RELATION_SIZE * 1.08, 2)[0]
-    state_lines = fit_lines(_describe_state(fact), text_width, _SMALL_SIZE * 1.08, 3)[0]
+    state_lines = fit_lines(fact.description, text_width, _SMALL_SIZE * 1.08, 3)[0]
     quotes = _fit_texts(_format_sources(fact), text_width, _SMALL_SIZE, _MAX_QUOTE_LINES)
     y, parts = 22.0, []
     for lines, size, colour, bold in (
@@ -203,20 +204,6 @@ def _fact_ends(fact: CertifiedFact) -> tuple[str, str]:
 def _format_relation(fact: CertifiedFact) -> str:
     object = getattr(fact.needed, "object", "")
     return f"{fact.needed.relation} {object}".strip() if fact.state == "missing" else fact.needed.relation
-
-
-def _describe_state(fact: CertifiedFact) -> str:
-    """Describe the state of a fact, without the fact itself."""
-    others = ", ".join(shorten(rival.object, 80) for rival in fact.rivals)
-    if fact.state == "contested":
-        return f"contested: {others} is said as well"
-    if fact.state == "out of date":
-        times = (("from", fact.since), ("until", fact.until))
-        ends = " ".join(f"{word} {time.date()}" for word, time in times if time) or "at another time"
-        return f"out of date: it holds {ends}" + (f", in its place {others}" if others else "")
-    if fact.state == "missing":
-        return "missing: nothing says it"
-    return "rests on one source" if fact.state == "one source" else f"holds by {len(fact.sources)} sources"
 
 
 def _format_sources(fact: CertifiedFact) -> list[str]:

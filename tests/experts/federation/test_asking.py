@@ -138,7 +138,7 @@ def test_a_redirect_is_not_followed_wherever_it_leads():
                 lambda handler, body, status=status: send(handler, status, b"", location=f"{address}/inside")
             ) as peer:
                 came = delegate("What eases pain?", peer, ASKER, expert="trade")
-                assert came.answer is None and came.reason.startswith("it redirects to another address")
+                assert came.answer is None and came.reason.startswith("it redirects")
     assert reached == []
 
 

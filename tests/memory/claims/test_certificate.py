@@ -59,7 +59,7 @@ def test_a_fact_that_ended_before_the_time_is_out_of_date(memory):
     assert states(certify(memory, [LONDON], at=year(1835))) == ["one source"]
     late = certify(memory, [LONDON], at=year(1850))
     assert states(late) == ["out of date"] and late.ruling == "hedged"
-    assert "holds at another time (from 1830-01-01 until 1840-01-01)" in hedge_answer("London", late)
+    assert "is out of date: it holds from 1830-01-01 until 1840-01-01" in hedge_answer("London", late)
 
 
 def test_a_fact_that_another_has_taken_the_place_of_is_out_of_date_and_names_it(memory):
@@ -173,6 +173,8 @@ def test_an_answer_that_needs_no_fact_is_withheld(memory):
 def test_no_rules_let_a_missing_fact_pass():
     with pytest.raises(BadInput, match="cannot pass"):
         CertificateRules(missing="passes")
+    with pytest.raises(BadInput, match="unsure"):
+        CertificateRules(unsure="passes")
     with pytest.raises(UnknownName, match="ruling"):
         CertificateRules(contested="maybe")  # type: ignore[arg-type]
 
