@@ -41,7 +41,6 @@ from kgot_lab.types import LLM, Document, Prompt
 
 RUNS = Path("runs/own_folders")
 Row = dict[str, Any]
-CHECKED = PATHS.but(check_answers=True, typed_facts=False, wide_tokens=260)
 
 
 def load_rows(data: str, part: str) -> list[Row]:
@@ -83,9 +82,9 @@ def answer(system: str, row: Row, documents: Sequence[Document], llm: LLM) -> It
     """Run a system on a question."""
     question = Question(row["id"], row["question"], "")
     if system == "paths":
-        tool = search(documents, k=min(CHECKED.search_passages, len(documents)))
+        tool = search(documents, k=min(PATHS.search_passages, len(documents)))
         with closing(empty_store("in_memory")) as store:
-            yield from think(question.text, llm, store, [tool], CHECKED)
+            yield from think(question.text, llm, store, [tool], PATHS)
         return
     prompt = partial(_rag_prompt, may_abstain=system == "rag-unknown")
     tool = search(documents, k=min(5, len(documents)))
@@ -125,9 +124,16 @@ def main() -> None:
     parser.add_argument("--language", default="en")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--every", type=int, default=1, help="only each n-th question")
+    parser.add_argument("--first", type=int, default=0, help="begin with this question, counted from 0")
     given = parser.parse_args()
     rows = [row for row in load_rows(given.data, given.part) if row["language"] == given.language]
-    run(given.data, given.part, given.system, connect(given.model), rows[:: given.every][: given.limit])
+    run(
+        given.data,
+        given.part,
+        given.system,
+        connect(given.model),
+        rows[given.first :: given.every][: given.limit],
+    )
 
 
 if __name__ == "__main__":

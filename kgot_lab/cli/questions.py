@@ -150,7 +150,8 @@ def _answer(
     tool_choice, registry = configuration.tools, configuration.models
     pages = str(Path(tool_choice.mirror).resolve()) if tool_choice.mirror else ""
     web = WebSources(tool_choice.web, pages, tool_choice.engine)
-    limits = configuration.limits_for(terminal.actual_model_name(configuration.model, registry))
+    model_name = terminal.actual_model_name(configuration.model, registry)
+    limits = configuration.limits_for(model_name, with_tools=name == "gaia")  # its questions have files
     question_setup.check_engine(tool_choice)
     terminal.check_writable(folder / "plan.json")
     tools = web_tools(web)

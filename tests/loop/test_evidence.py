@@ -475,6 +475,7 @@ OSK = PropertyGraph.of(
 )  # fmt: skip
 SAYS, ALL = "supported", "result = facts()"
 SILENT, UNSURE = "not in the sources", "unsure"
+NOT_OF_BRASK = "no text that was read says this of Brask"
 HEADS = "How many people live in Osk?"
 JUDGED = [  # question, what is read (a statement, or names), answer, the reply of the check, outcome, what is missing
     ("Of what is Osk the capital?", "Osk", "Tellmark", "yes", SAYS, ""),
@@ -482,7 +483,7 @@ JUDGED = [  # question, what is read (a statement, or names), answer, the reply 
     ("Who is the mayor of Osk?", "Osk", "Odo Castrell", "no", SILENT, "no text that was read says: Who is the mayor of Osk? Odo Castrell"),
     ("Who is the mayor of Osk?", "Osk", "Anton Brug", "yes", UNSURE, "nothing that was read has Anton Brug"),
     ("Who is the mayor of Osk?", "Osk", "unknown", "", SILENT, "what was read does not say it"),
-    ("Who is the mayor of Brask?", "Osk", "Odo Castrell", "yes", SILENT, "no text that was read mentions Brask"),
+    ("Who is the mayor of Brask?", "Osk", "Odo Castrell", "yes", SILENT, NOT_OF_BRASK),
     ("Who designed Osk Bridge?", ALL, "Odo Castrell", "yes", SAYS, ""),
     ("When was Osk Bridge opened?", ALL, "1911-05-09", "yes", SAYS, ""),
     ("When was Osk Bridge opened?", ALL, "9 May 1912", "yes", UNSURE, "nothing that was read has 9 May 1912"),
@@ -495,7 +496,7 @@ JUDGED = [  # question, what is read (a statement, or names), answer, the reply 
     (HEADS, ALL, "3", "yes", SAYS, ""),
     (HEADS, ALL, "7", "yes", UNSURE, "nothing that was read has 7"),
     (HEADS, "result = [G.nodes['Osk']['people']]", "4,000", "yes", SAYS, ""),
-    ("How many people live in Brask?", "result = [len(facts(relation='lives_in'))]", "3", "yes", SILENT, "no text that was read mentions Brask"),
+    ("How many people live in Brask?", "result = [len(facts(relation='lives_in'))]", "3", "yes", SILENT, NOT_OF_BRASK),
     (HEADS, "result = []", "12", "", SILENT, ""),
 ]  # fmt: skip
 
