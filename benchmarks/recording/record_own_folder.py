@@ -8,11 +8,12 @@ python -m benchmarks.recording.record_own_folder treasurer        one
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
 from kgot_lab.api.ask import ask
+from kgot_lab.loop.limits import preset
 from kgot_lab.loop.trace import Trace, record
 
 FOLDER = Path(__file__).parents[2] / "data" / "own-folder"
@@ -53,7 +54,9 @@ def main() -> None:
     if unknown := set(names) - set(QUESTIONS):
         parser.error(f"there is no question {', '.join(sorted(unknown))}; there are {', '.join(QUESTIONS)}")
     for name in names:
-        run = ask(QUESTIONS[name].text, FOLDER / "allotment", "local", preset=QUESTIONS[name].preset)
+        # facts too, which a run with a memory asks for
+        limits = replace(preset(QUESTIONS[name].preset), typed_facts=True)
+        run = ask(QUESTIONS[name].text, FOLDER / "allotment", "local", preset=limits)
         keep(run, name)
         print(f"{name}: {run.answer}", flush=True)
 

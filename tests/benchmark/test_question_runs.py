@@ -167,7 +167,7 @@ MAYOR, DESIGNER = "Who is the mayor of Osk?", "Who designed Osk Bridge?"
         (DESIGNER, "Odo Castrell", "", "supported", ""),
         (DESIGNER, "Odo Castrell", "yes", "supported", ""),
         ("Did Odo Castrell design a bridge?", "yes", "yes", "supported", ""),
-        ("Who is the mayor of Brask?", "Odo Castrell", "yes", "not in the sources", "no text that was read mentions Brask"),
+        ("Who is the mayor of Brask?", "Odo Castrell", "yes", "not in the sources", "no text that was read says this of Brask"),
     ],
 )  # fmt: skip
 def test_an_answer_of_rag_has_an_outcome_by_the_rule_of_the_loop(question, answer, check, outcome, missing):
