@@ -67,7 +67,7 @@ def adapt_expert(
         )
     content = {name: value for name, value in data.items() if name != "sha256"}
     if "sha256" in data and data["sha256"] != _content_hash(content):
-        raise BadInput("this expert was changed after its export: export it again, or take sha256 out")
+        raise BadInput("the hash does not fit this expert: export it again, or take sha256 out")
     body = data.get("expert")
     config = _rename_graphs(expert_config(body), dict(graphs or {}))
     graph_names = service.graphs.names()

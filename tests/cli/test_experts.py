@@ -94,7 +94,7 @@ def test_an_expert_whose_graph_is_not_here_is_refused_and_another_graph_may_stan
         (("publish", "expert_cookbook", "market", "--score", "f1=nan"), "a finite number"),
         (("publish", "expert_cookbook", "https://example.org/market"), "published in a folder"),
         (("fetch", "Cookbook", "nowhere"), "index.json of the marketplace cannot be read"),
-        (("fetch", "Cookbook", "ftp://example.org/market"), "a folder or an address"),
+        (("fetch", "Cookbook", "ftp://example.org/market"), "a folder or https"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_no_marketplace_is_made(kgot_lab, words, said, tmp_path):

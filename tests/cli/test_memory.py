@@ -244,7 +244,7 @@ def test_two_commands_that_ask_at_once_with_one_file_leave_the_facts_of_both(kgo
         (["ask", QUESTION, "--memory", "my papers/ada.md"], "not an SQLite file"),
         (["ask", QUESTION, "--memory", "new.db"], "or --memory FILE where facts hold in it"),
         (["ask", QUESTION, "--memory", "new.db", "--as-of", "yesterday"], "a time is such as"),
-        (["ask", QUESTION, "--memory", "new.db", "--keep"], "leave one of them out"),
+        (["ask", QUESTION, "--memory", "new.db", "--keep"], "leave one out"),
         (["ask", QUESTION, "--as-of", "2026-11-23"], "name it with --memory"),
         (["memory", "none.db", "facts"], "there is no memory at none.db"),
         (["memory", "my papers/ada.md", "log"], "not an SQLite file"),
