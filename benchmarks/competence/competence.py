@@ -146,13 +146,13 @@ def along() -> list[PathCase]:
         solved_despite_misreadings,
         solved_despite_splits,
     )
-    from kgot_lab.loop.limits import PATHS
+    from benchmarks.competence.simulated import UNCHECKED
 
     def case(panel: str, rate: str, name: str, limits: Limits, exact: Any = None, **more: Any) -> PathCase:
         return PathCase(panel, rate, LoopSetting(name, limits, exact), **more)
 
     # each question is asked of its best paths, and hop by hop, of nothing else
-    once = PATHS.but(wide_tokens=0, steps=1)
+    once = UNCHECKED.but(wide_tokens=0, steps=1)
     # wrong answers that look sure: none, half, all
     told, half, sure = ({"assured": share} for share in (0.0, 0.5, 1.0))
     looks = (("told apart", told), ("half look sure", half), ("all look sure", sure))
@@ -162,8 +162,8 @@ def along() -> list[PathCase]:
     # path, all sentences, path
     again = {name: partial(solved_despite_misreadings, 3, assured=rates["assured"]) for name, rates in looks}
     return [
-        *(case("1 hop", "read", name, PATHS, again[name], others=rates, hops=1) for name, rates in looks),
-        *(case("2 hops", "read", name, PATHS, others=rates) for name, rates in looks),
+        *(case("1 hop", "read", name, UNCHECKED, again[name], others=rates, hops=1) for name, rates in looks),
+        *(case("2 hops", "read", name, UNCHECKED, others=rates) for name, rates in looks),
         *(
             case("2 hops, hop by hop", "read", name, once, by_hops[name], others=rates, found=1)
             for name, rates in looks
@@ -171,22 +171,24 @@ def along() -> list[PathCase]:
         case("1 hop, a path once", "read", "1 path", once, partial(solved_despite_misreadings, 1), hops=1),
         case("1 hop, a path once", "read", "2 paths", once.but(paths=2), hops=1),
         *(
-            case("2 hops, half look sure", "read", f"{n} paths", PATHS.but(paths=n), others=half)
+            case("2 hops, half look sure", "read", f"{n} paths", UNCHECKED.but(paths=n), others=half)
             for n in (2, 3)
         ),
         *(
-            case("2 hops, half look sure", "read", f"enough: {enough}", PATHS.but(sure=enough), others=half)
+            case(
+                "2 hops, half look sure", "read", f"enough: {enough}", UNCHECKED.but(sure=enough), others=half
+            )
             for enough in (0.0, 0.95)
         ),
-        case("2 hops, not split", "read", "no hops", PATHS.but(hops=False)),
-        case("split", "split", "3 hops", PATHS, hops=3),
+        case("2 hops, not split", "read", "no hops", UNCHECKED.but(hops=False)),
+        case("split", "split", "3 hops", UNCHECKED, hops=3),
         case("split", "split", "2 hops, hop by hop", once, solved_despite_splits, found=1),
         *(
             case(
                 "two compared",
                 "read",
                 f"{hops} hop{'s' * (hops > 1)} each",
-                PATHS,
+                UNCHECKED,
                 hops=hops,
                 found=4,
                 comparing=True,
@@ -284,7 +286,7 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     the sets on file.
     """
     from benchmarks.competence.curves import simulated_ends
-    from benchmarks.competence.simulated import Competence
+    from benchmarks.competence.simulated import UNCHECKED, Competence
     from benchmarks.competence.worlds import (
         chain_world,
         comparing_world,
@@ -295,7 +297,6 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     from kgot_lab.errors import UnknownName
     from kgot_lab.evaluation.significance import proportion
     from kgot_lab.io.files import bundled_path
-    from kgot_lab.loop.limits import PATHS
     from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
 
@@ -328,7 +329,9 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     for name, world, k in worlds:
         tools = [search(world.documents, bm25(world.documents), k=k)]
         settings = (
-            {"paths": PATHS} if k == PASSAGES else {"paths": PATHS, "paths, no hops": PATHS.but(hops=False)}
+            {"paths": UNCHECKED}
+            if k == PASSAGES
+            else {"paths": UNCHECKED, "paths, no hops": UNCHECKED.but(hops=False)}
         )
         for setting, limits in settings.items():
             ends = simulated_ends(world.gold, tools, Competence(), limits)

@@ -141,8 +141,9 @@ class _Facts:
     def close(self) -> None:
         """Nothing is open."""
 
-    def _ends(self, id: str) -> list[str]:
-        return [end for source, _, target, _ in self._truth.incident[id] for end in (source, target)]
+    def _ends(self, ids: list[str]) -> list[str]:
+        incident = (edge for id in ids for edge in self._truth.incident[id])
+        return [end for source, _, target, _ in incident for end in (source, target)]
 
 
 def _asked(statement: str, what: str) -> Json:

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import count
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from benchmarks.recall.growth import synthetic_word
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.llm.presets import FREE
 from kgot_lab.loop.events import ToolCall
+from kgot_lab.loop.limits import PATHS
 from kgot_lab.loop.render import join_lines
 from kgot_lab.stores.cypher.dialect import CYPHER
 from kgot_lab.stores.embedded_store import PYTHON, fact_of
@@ -31,6 +32,9 @@ from kgot_lab.stores.protocol import Dialect
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.text.words import canonical_answer
 from kgot_lab.types import Edge, Json, Prompt, Reply, Triple, Usage
+
+# the mode without the check of answers, which a simulated model does not make
+UNCHECKED = replace(PATHS, check_answers=False, typed_facts=True, wide_tokens=320)
 
 DIALECTS = (PYTHON, CYPHER, SPARQL, PLAIN_FACTS)
 UNANSWERED = "unknown"  # what it answers where the facts do not give the answer

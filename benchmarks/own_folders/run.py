@@ -32,7 +32,7 @@ from kgot_lab.llm import connect
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.limits import PATHS
-from kgot_lab.loop.modes.paths.reading import answer_prompt, format_passages, parse_answer, rejection_reason
+from kgot_lab.loop.modes.paths.reading import answer_prompt, format_passages, parse_answer
 from kgot_lab.loop.trace import record
 from kgot_lab.stores import empty_store
 from kgot_lab.tools.search import search
@@ -41,7 +41,6 @@ from kgot_lab.types import LLM, Document, Prompt
 
 RUNS = Path("runs/own_folders")
 Row = dict[str, Any]
-CHECKED = PATHS.but(check_answers=True, typed_facts=False, wide_tokens=260)
 
 
 def load_rows(data: str, part: str) -> list[Row]:
@@ -79,21 +78,17 @@ def _rag_prompt(question: str, found: Result | None, *, may_abstain: bool = Fals
     return replace(answer_prompt(question, passages, may_abstain=may_abstain), likelihood=True)
 
 
-def _rejected(question: str, answer: str, found: Result) -> str:
-    return rejection_reason(question, answer, format_passages(found.sources))
-
-
 def answer(system: str, row: Row, documents: Sequence[Document], llm: LLM) -> Iterator[Event]:
     """Run a system on a question."""
     question = Question(row["id"], row["question"], "")
     if system == "paths":
-        tool = search(documents, k=min(CHECKED.search_passages, len(documents)))
+        tool = search(documents, k=min(PATHS.search_passages, len(documents)))
         with closing(empty_store("in_memory")) as store:
-            yield from think(question.text, llm, store, [tool], CHECKED)
+            yield from think(question.text, llm, store, [tool], PATHS)
         return
     prompt = partial(_rag_prompt, may_abstain=system == "rag-unknown")
     tool = search(documents, k=min(5, len(documents)))
-    yield from plain_rag(question, llm, tool, OneCall(prompt, parse_answer, _rejected), name=system)
+    yield from plain_rag(question, llm, tool, OneCall(prompt, parse_answer), name=system)
 
 
 def run(data: str, part: str, system: str, llm: LLM, rows: Sequence[Row]) -> None:
@@ -129,9 +124,16 @@ def main() -> None:
     parser.add_argument("--language", default="en")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--every", type=int, default=1, help="only each n-th question")
+    parser.add_argument("--first", type=int, default=0, help="begin with this question, counted from 0")
     given = parser.parse_args()
     rows = [row for row in load_rows(given.data, given.part) if row["language"] == given.language]
-    run(given.data, given.part, given.system, connect(given.model), rows[:: given.every][: given.limit])
+    run(
+        given.data,
+        given.part,
+        given.system,
+        connect(given.model),
+        rows[given.first :: given.every][: given.limit],
+    )
 
 
 if __name__ == "__main__":

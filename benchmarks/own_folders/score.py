@@ -31,7 +31,9 @@ def score_run(row: Row, path: Path) -> Row:
     end = next(event for event in reversed(events) if isinstance(event, Answered))
     calls = [event for event in events if isinstance(event, Asked)]
     checks = [event for event in calls if event.role == "check"]
-    reading = next((event for event in reversed(calls) if event.role in ("path", "wide", "answer")), None)
+    reading = next(
+        (event for event in reversed(calls) if event.role in ("path", "wide", "reread", "answer")), None
+    )
     likelihood = end.likelihood
     if likelihood is None and reading is not None and reading.logprob is not None:
         likelihood = math.exp(reading.logprob)

@@ -19,8 +19,7 @@ from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Forced, Read, Voted
 from kgot_lab.loop.limits import PRESETS
-from kgot_lab.loop.render import join_lines
-from kgot_lab.loop.retrieve import row_text
+from kgot_lab.loop.render import join_lines, row_text
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search

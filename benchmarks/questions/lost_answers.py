@@ -11,8 +11,7 @@ from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.evaluation.grading import contains_answer
 from kgot_lab.graph.changes import latest_sentence
 from kgot_lab.loop.events import Event, Read, Wrote
-from kgot_lab.loop.render import join_lines
-from kgot_lab.loop.retrieve import row_text
+from kgot_lab.loop.render import join_lines, row_text
 from kgot_lab.loop.trace import load_run
 
 STAGES = (RIGHT, NEARLY, "a yes or no", NOT_FOUND, "not written", "not read", MISREAD)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from benchmarks.stores.measured import Subject
@@ -47,7 +47,10 @@ class NetworkX:
         ]
 
     def within(self, id: str, hops: int) -> object:
-        return nodes_within(id, hops, lambda each: self.nx.all_neighbors(self.graph, each))
+        def adjacent_ids(ids: list[str]) -> Iterator[str]:
+            return (end for each in ids for end in self.nx.all_neighbors(self.graph, each))
+
+        return nodes_within(id, hops, adjacent_ids)
 
     def path(self, source: str, target: str) -> object:
         try:

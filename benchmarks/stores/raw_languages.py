@@ -29,12 +29,15 @@ class Walks:
         raise NotImplementedError
 
     def within(self, id: str, hops: int) -> object:
-        return nodes_within(
-            id, hops, lambda each: (end for source, _, target in self.edges(each) for end in (source, target))
-        )
+        def adjacent_ids(ids: Sequence[str]) -> Iterable[str]:
+            return (end for each in ids for source, _, target in self.edges(each) for end in (source, target))
+
+        return nodes_within(id, hops, adjacent_ids)
 
     def path(self, source: str, target: str) -> object:
-        return shortest_path(source, target, HOPS, lambda id: [Edge(*edge) for edge in self.edges(id)])
+        return shortest_path(
+            source, target, HOPS, lambda ids: [Edge(*edge) for each in ids for edge in self.edges(each)]
+        )
 
 
 def reached_by_level(

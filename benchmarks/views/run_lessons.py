@@ -21,8 +21,7 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.render import join_lines
-from kgot_lab.loop.retrieve import row_text
+from kgot_lab.loop.render import join_lines, row_text
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Document, Edge, full_text

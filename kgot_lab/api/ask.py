@@ -32,7 +32,7 @@ from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.search import tools_for
-from kgot_lab.tools.tool import Tool
+from kgot_lab.tools.tool import Tool, search_argument
 from kgot_lab.types import LLM, Document, checked_documents
 
 # Progress of a run or a long job: in a notebook its cell, elsewhere lines on standard error, which
@@ -185,8 +185,9 @@ def ask(
     `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…).
     `attachments` are files that belong to the question. `model` is a model, or what `connect` takes. `store`
     is an open store, which stays open, or what `open_store` takes, which must be empty. If an open store
-    holds a graph, the run begins with it and may do without documents. `preset` is "local" (for small
-    models), "reference" (the published limits), "auto", or Limits. With a `trace`, the run is written to that
+    holds a graph, the run begins with it and may do without documents. `preset` is "paths" (for small
+    models: sentences and names as a graph, and an answer that is checked), "local" (a small model writes the
+    graph), "reference" (the published limits), "auto", or Limits. With a `trace`, the run is written to that
     file event by event, and after an interruption the same call resumes it. Otherwise the run is only
     returned. A recorded model begins with its first replies. Nothing is downloaded: if its file is missing,
     the local model raises ModelMissing, which says what to do. A notebook shows the events in the cell as they
@@ -215,7 +216,10 @@ def ask(
         llm = connect(model) if isinstance(model, str) else model
         requirement = "a model is a text such as local or openai:MODEL, or what connect(…) gives"
         require_parts(llm, ("name", "__call__"), requirement)
-        limits = limits_for(llm.name, preset)
+        recorded = llm.preset if preset == "auto" and isinstance(llm, Recorded) else ""
+        is_tool = callable(documents) and not search_argument(documents)
+        limits = limits_for(llm.name, recorded or preset, with_tools=bool(attachments) or is_tool)
+        limits = replace(limits, typed_facts=True) if session else limits  # a memory learns them
         names = [Path(file).name for file in attachments]
         before = None
         if trace is not None and Path(trace).exists():

@@ -64,8 +64,7 @@ def answer_question(
     documents = Path(configuration.documents) if configuration.documents else None
     choice, tool_choice = configuration.store, configuration.tools
     has_graph = choice.graph is not None or choice.keep or (memory is not None and memory.begun.facts > 0)
-    uses_tools = tool_choice.web or tool_choice.mirror or tool_choice.names != "auto"
-    if not (documents or attached or has_graph or uses_tools):
+    if not (documents or attached or has_graph or tool_choice.adds_tools):
         sources = "name a folder with --documents DIR or a file with --attach FILE"
         alternatives = "begin with a graph (--graph FILE, or --memory FILE where facts hold in it), or allow more tools (--web, --tool NAME)"
         raise BadInput(f"there is nothing to take facts from: {sources}, {alternatives}")
@@ -83,7 +82,9 @@ def answer_question(
     target = output_files.save_target(choice)
     output_files.check_snapshots(configuration.snapshots, begins=True)
     spending = question_setup.shared_spending(configuration)
-    limits = configuration.limits_for(terminal.actual_model_name(configuration.model, configuration.models))
+    name = terminal.actual_model_name(configuration.model, configuration.models)
+    limits = configuration.limits_for(name, with_tools=bool(attached))
+    limits = replace(limits, typed_facts=True) if memory else limits  # a memory learns them
     passages = terminal.read_folder(documents) if documents else []
     graph = question_setup.initial_graph(choice)
     registry = configuration.models
@@ -305,7 +306,8 @@ def extract_graph(
     resume_command = ResumeCommand("extract", documents, {**resume_options, "trace": path, "resume": True})
     grown = graph_after(done)
     target = output_files.check_save_target(out, "--out", partial(_reason_to_keep, grown))
-    limits = configuration.limits_for(terminal.actual_model_name(model, configuration.models))
+    name = terminal.actual_model_name(model, configuration.models)
+    limits = configuration.limits_for(name, with_tools=True)  # the model writes the graph
     passages = terminal.read_folder(documents)
     unread = unread_documents(passages, limits, done)
     if done and not unread:

@@ -43,6 +43,11 @@ class ToolChoice(_StrictModel):
     speech_model: str = "whisper-1"  # OpenAI speech-to-text model, for recordings
     unpack_into: str | None = None
 
+    @property
+    def adds_tools(self) -> bool:
+        """Whether a run gets tools besides its search."""
+        return bool(self.web or self.mirror or self.names != "auto")
+
 
 class BudgetChoice(_StrictModel):
     """The most that all models of a run may take together."""
@@ -107,15 +112,22 @@ class Configuration(_StrictModel):
                 del values[name]
         return _validate(values, "the configuration"), dropped
 
-    def limits_for(self, name: str) -> Limits:
-        """Return the limits for a model. Raises UnknownName and BadInput for invalid settings."""
+    def limits_for(self, name: str, *, with_tools: bool = False) -> Limits:
+        """Return the limits for a model, for a run with tools besides the search or with attached files.
+
+        Raises UnknownName and BadInput for invalid settings.
+        """
+        from kgot_lab.llm import connect
         from kgot_lab.loop.limits import limits_for
 
         if self.format not in {None, "default", "gaia"}:
             raise BadInput(f"--format is default or gaia, not {self.format!r}")
         if "preset" in self.limits:
             raise BadInput("the preset is no single limit: give preset: NAME (--preset NAME)")
-        limits = limits_for(name, self.preset, self.format)
+        preset = self.preset
+        if preset == "auto" and self.model.startswith("recorded:"):
+            preset = getattr(connect(self.model), "preset", "") or "auto"
+        limits = limits_for(name, preset, self.format, with_tools=with_tools or self.tools.adds_tools)
         return limits.but(**self.limits) if self.limits else limits
 
     def to_yaml(self, limits: Limits) -> str:

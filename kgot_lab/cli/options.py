@@ -89,7 +89,7 @@ EXECUTION = option("another model, to choose tools and write arithmetic", "--exe
 VISION = option("a model that answers questions about images", "--vision-model")
 MODELS_FILE = option("a YAML file of models, to be named by --model", "--models")
 MAX_CALLS = option("stop before the whole run makes more model calls", "--max-calls")
-_PRESETS = "local or paths (for small models), reference (published defaults), or auto (local or reference)"
+_PRESETS = "paths or local (for small models), reference (published defaults), or auto (paths or reference)"
 PRESET = option(f"limits: {_PRESETS}", "--preset")
 SET_LIMIT = option("another limit: NAME=VALUE, as in reply_tokens.vote=500", "--set")
 DOCUMENTS_FIRST = argument(_DOCUMENTS_HELP)

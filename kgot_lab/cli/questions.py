@@ -43,7 +43,9 @@ class _RunOptions:
     """Options for the folder, the system and the output of a run."""
 
     folder: Path | None = option("folder of the run (default: runs/questions/SET-SYSTEM)")
-    system: str = option("loop, rag (the best passages and one call) or zero-shot (one call)", default="loop")
+    system: str = option(
+        "loop, rag (passages, one call), rag-unknown (may say unknown) or zero-shot", default="loop"
+    )
     grader: str | None = option("a model that grades answers as SimpleQA does; may be added to a run later")
     parallel: int = option("how many questions are answered at a time", default=1)
     plots: Path | None = option("draw the plots of the run in this folder; nothing is asked")
@@ -148,7 +150,8 @@ def _answer(
     tool_choice, registry = configuration.tools, configuration.models
     pages = str(Path(tool_choice.mirror).resolve()) if tool_choice.mirror else ""
     web = WebSources(tool_choice.web, pages, tool_choice.engine)
-    limits = configuration.limits_for(terminal.actual_model_name(configuration.model, registry))
+    model_name = terminal.actual_model_name(configuration.model, registry)
+    limits = configuration.limits_for(model_name, with_tools=name == "gaia")  # its questions have files
     question_setup.check_engine(tool_choice)
     terminal.check_writable(folder / "plan.json")
     tools = web_tools(web)
@@ -192,8 +195,12 @@ _LOOP_ONLY = {
 
 
 def _refuse_loop_options(system: str, flags: Mapping[str, object]) -> None:
-    """Raise BadInput for the first given option that does not apply to a system without a graph and tools."""
-    if flag := next((flag for field, flag in _LOOP_ONLY.items() if flags[field]), ""):
+    """Raise BadInput for the first given option that does not apply to a system without a graph and tools.
+
+    The answers of RAG can be checked too.
+    """
+    used = "limits" if system.startswith("rag") and flags["limits"] == {"check_answers": True} else ""
+    if flag := next((flag for field, flag in _LOOP_ONLY.items() if flags[field] and field != used), ""):
         raise BadInput(f"{flag} means nothing for {system}: leave it out, or take --system loop")
 
 
@@ -239,7 +246,8 @@ def _format_result(result: QuestionResult) -> str:
         return f"{printable_line(result.id)}: {printable_line(result.error)}"
     graded = f" (the grader said {short_repr(result.span)})" if result.grade else ""
     predicted, gold = (printable_line(short_repr(value)) for value in (result.predicted, result.gold))
-    return f"{printable_line(result.id)}: {result.end}{graded}, {predicted}; right is {gold}"
+    outcome = f", {result.outcome}" if result.outcome else ""
+    return f"{printable_line(result.id)}: {result.end}{graded}, {predicted}{outcome}; right is {gold}"
 
 
 def _selected_results(run: QuestionRun) -> list[QuestionResult]:

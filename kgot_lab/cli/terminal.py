@@ -426,7 +426,7 @@ def show_answer(
 
     With a certificate, the answer is shown as far as that allows. If it is withheld, so is its evidence.
     """
-    from kgot_lab.loop.certificate import certified_events
+    from kgot_lab.loop.certificate import certified_answer
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.formatting import format_fact
     from kgot_lab.loop.replay.replay import start_event
@@ -437,7 +437,7 @@ def show_answer(
     certified, shown = None, answered
     if certificate is not None:
         certified = certificate_to_json(start_event(events).question, answered.text, certificate)
-        (shown,) = (e for e in certified_events([answered], certificate) if isinstance(e, Answered))
+        shown = certified_answer(answered, certificate)
         if certificate.ruling == "withheld" and learnt is not None:
             learnt = replace(learnt, old=(), new=(), unheld=())
     sources = {document.id: document for e in events if isinstance(e, ToolReturned) for document in e.sources}
@@ -527,7 +527,8 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     """
     if html is None:
         return
-    from kgot_lab.loop.certificate import certified_events
+    from kgot_lab.loop.certificate import certified_answer
+    from kgot_lab.loop.events import Answered
     from kgot_lab.loop.trace import consistent_events, first_inconsistent_write, inconsistency_message
     from kgot_lab.viz.html import html as html_of
 
@@ -535,7 +536,9 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
         note = f"the page shows the graph of this run up to event {diverged}"
         say(f"note: {note}: {inconsistency_message(diverged)}")
     shown = consistent_events(events)
-    say(f"page: {html_of(shown if certificate is None else certified_events(shown, certificate)).save(html)}")
+    if certificate is not None:
+        shown = tuple(certified_answer(e, certificate) if isinstance(e, Answered) else e for e in shown)
+    say(f"page: {html_of(shown).save(html)}")
 
 
 def log_warnings() -> None:

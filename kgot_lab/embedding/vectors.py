@@ -376,12 +376,14 @@ def _to_int8(matrix: Matrix) -> Any:
     return np.round(matrix * (127 / np.where(largest > 0, largest, 1))).astype(np.int8)
 
 
-def _read_arrays(path: Path, names: Sequence[str]) -> dict[str, Any]:
+def _read_arrays(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """Read arrays of an npz file. Raises BadInput unless it is one that holds all but the optional ones."""
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            return {name: file[name] for name in names}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise BadInput(f"{path.name} does not hold vectors ({error})") from error
+            return {name: file[name] for name in (*names, *(name for name in optional if name in file))}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, TypeError) as error:
+        problem = f"{path.name} does not hold vectors ({error})"
+        raise BadInput(f"{problem}; it is an npz file with the arrays {', '.join(names)}") from error
 
 
 def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> None:
@@ -431,15 +433,9 @@ class StoredVectors:
 
         `Vectors.save` writes this format. Raises BadInput if the file does not hold vectors.
         """
-        path = Path(path)
-        try:
-            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                origin = {name: str(file[name]) for name in ("model", "digest") if name in file}
-                ids, matrix = [str(id) for id in file["ids"].tolist()], file["matrix"]
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, TypeError) as error:
-            problem = f"{path.name} does not hold vectors ({error})"
-            raise BadInput(f"{problem}; it is an npz file with the arrays ids and matrix") from None
-        return cls.of(ids, matrix, **origin)
+        file = _read_arrays(Path(path), ("ids", "matrix"), ("model", "digest"))
+        ids, matrix = map(str, np.atleast_1d(file.pop("ids")).tolist()), file.pop("matrix")
+        return cls.of(ids, matrix, **{name: str(value) for name, value in file.items()})
 
     @property
     def dimension(self) -> int:

@@ -53,6 +53,7 @@ class TalkAnswer:
     false: tuple[str, ...] = ()
     trouble: str = ""
     named: tuple[CitableNode, ...] = ()  # nodes that it names without citing them, matched here
+    outcome: str = ""  # whether the sources say it, in words
 
     @property
     def parts(self) -> tuple[AnswerPart, ...]:
@@ -60,7 +61,7 @@ class TalkAnswer:
         return tuple(split_answer(self.text, self.cited))
 
     def __repr__(self) -> str:
-        parts = ([self.text] if self.text else []) + ([f"({self.trouble})"] if self.trouble else [])
+        parts = [*filter(None, [self.text]), *(f"({note})" for note in (self.trouble, self.outcome) if note)]
         false = f", {format_count(len(self.false), 'false citation')}" if self.false else ""
         return f"{' '.join(parts)}\n<{format_count(len(self.cited), 'node')} cited{false}>"
 
@@ -179,6 +180,7 @@ class _TurnRecorder:
             false=false,
             trouble=trouble,
             named=self.done.named if self.done else (),
+            outcome=self.done.outcome if self.done else "",
         )
 
     def _stored(self) -> tuple[str, tuple[CitableNode, ...], tuple[str, ...]]:

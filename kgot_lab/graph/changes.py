@@ -6,70 +6,38 @@ import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Diff, Edge, Json, Node
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-Element = TypeVar("Element", bound=Node | Edge)
+W = TypeVar("W")
+Element = TypeVar("Element", Node, Edge)
 
 
-@dataclass(frozen=True)
-class Changes(Generic[V]):
-    """The values added, the values removed, and the pairs (before, after) that differ."""
+class Changes(NamedTuple, Generic[V]):
+    """The values added, the values removed, and the pairs (before, after) that differ, as in a Diff."""
 
     added: tuple[V, ...]
     removed: tuple[V, ...]
     changed: tuple[tuple[V, V], ...]
+
+    def mapped(self, old: Callable[[V], W], new: Callable[[V], W]) -> Changes[W]:
+        """Return what two functions make of the old and of the new values."""
+        changed = tuple((old(before), new(after)) for before, after in self.changed)
+        return Changes(tuple(map(new, self.added)), tuple(map(old, self.removed)), changed)
 
 
 def compare_tables(
     before: Mapping[K, V], after: Mapping[K, V], is_same: Callable[[V, V], bool]
 ) -> Changes[V]:
     """Return the values added, removed and changed between two tables, in the order of the tables."""
-    return Changes(
-        tuple(value for key, value in after.items() if key not in before),
-        tuple(value for key, value in before.items() if key not in after),
-        tuple(
-            (value, after[key])
-            for key, value in before.items()
-            if key in after and not is_same(value, after[key])
-        ),
-    )
-
-
-def patch_table(
-    table: dict[K, Element],
-    removed: Iterable[Element],
-    changed: Iterable[tuple[Element, Element]],
-    added: Iterable[Element],
-    *,
-    key: Callable[[Element], K],
-) -> None:
-    """Change a table of nodes or edges in place.
-
-    Raises BadInput if what to remove or change is missing, or what to add exists.
-    """
-    removed, changed, added = tuple(removed), tuple(changed), tuple(added)
-    _refuse_duplicates(chain(map(key, removed), (key(before) for before, _ in changed), map(key, added)))
-    for old in (*removed, *(before for before, _ in changed)):
-        if key(old) not in table or not _same_content(table[key(old)], old):
-            raise BadInput(
-                f"the diff does not fit this graph: it expects {_shorten(old)}, and finds {_shorten(table.get(key(old)))}"
-            )
-    for before, after in changed:
-        if key(before) != key(after):
-            raise BadInput(f"a change keeps the identity: {_shorten(before)} became {_shorten(after)}")
-        table[key(after)] = after
-    for old in removed:
-        del table[key(old)]
-    for new in added:
-        if key(new) in table:
-            problem = "the diff does not fit this graph"
-            raise BadInput(f"{problem}: it adds {_shorten(new)}, which is already there")
-        table[key(new)] = new
+    added = tuple(value for key, value in after.items() if key not in before)
+    removed = tuple(value for key, value in before.items() if key not in after)
+    common = ((value, after[key]) for key, value in before.items() if key in after)
+    return Changes(added, removed, tuple(pair for pair in common if not is_same(*pair)))
 
 
 def require_distinct_elements(diff: Diff) -> None:
@@ -106,17 +74,6 @@ def _canonical(properties: Mapping[str, Any]) -> str:
     return json.dumps(dict(properties), sort_keys=True, default=repr)
 
 
-def _same_content(one: Node | Edge, other: Node | Edge) -> bool:
-    if isinstance(one, Node) and isinstance(other, Node) and tuple(one.labels) != tuple(other.labels):
-        return False
-    return same_properties(one.properties, other.properties)
-
-
-def _shorten(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 300 else f"{text[:300]}…"
-
-
 def merged_properties(before: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
     """Merge changes into properties. A value of None removes a property."""
     return {name: value for name, value in {**before, **changes}.items() if value is not None}
@@ -144,10 +101,10 @@ def inverse(diff: Diff) -> Diff:
 
 
 def same_element(one: Node | Edge, other: Node | Edge) -> bool:
-    """Return whether two elements are equal, distinguishing 1, 1.0 and True, which Python's == does not."""
-    if one != other:
+    """Return whether two elements of one identity have the same labels and the same properties as JSON."""
+    if isinstance(one, Node) and isinstance(other, Node) and tuple(one.labels) != tuple(other.labels):
         return False
-    return json.dumps(one.properties, sort_keys=True) == json.dumps(other.properties, sort_keys=True)
+    return same_properties(one.properties, other.properties)
 
 
 class MutableGraph:
@@ -164,26 +121,7 @@ class MutableGraph:
 
         Raises BadInput if the result would not be a valid graph.
         """
-        diff = Diff(
-            added_nodes=tuple(node for id, node in nodes.items() if node and id not in self.nodes),
-            removed_nodes=tuple(
-                self.nodes[id] for id, node in nodes.items() if not node and id in self.nodes
-            ),
-            changed_nodes=tuple(
-                (self.nodes[id], node)
-                for id, node in nodes.items()
-                if node and id in self.nodes and not same_element(self.nodes[id], node)
-            ),
-            added_edges=tuple(edge for id, edge in edges.items() if edge and id not in self.edges),
-            removed_edges=tuple(
-                self.edges[id] for id, edge in edges.items() if not edge and id in self.edges
-            ),
-            changed_edges=tuple(
-                (self.edges[id], edge)
-                for id, edge in edges.items()
-                if edge and id in self.edges and not same_element(self.edges[id], edge)
-            ),
-        )
+        diff = Diff(*_table_changes(self.nodes, nodes), *_table_changes(self.edges, edges))
         self.check(diff)
         return diff
 
@@ -244,6 +182,12 @@ class MutableGraph:
             self.incident[edge.target][identity] = None
 
 
+def _table_changes(table: Mapping[K, Element], states: Mapping[K, Element | None]) -> Changes[Element]:
+    """Return what leads from a table to new states of some of its elements, None for absent."""
+    before = {key: table[key] for key in states if key in table}
+    return compare_tables(before, {key: new for key, new in states.items() if new}, same_element)
+
+
 def _misfit_error(why: str) -> BadInput:
     return BadInput(f"the diff does not fit the graph: {why}")
 
@@ -251,10 +195,7 @@ def _misfit_error(why: str) -> BadInput:
 # Provenance of facts: all documents and sentences, in the properties of the edge.
 
 # provenance: for the reader and the evidence, not for the prompt
-PROVENANCE_PROPERTIES = {
-    "source",
-    "sentence",
-}
+PROVENANCE_PROPERTIES = {"source", "sentence"}
 
 
 @dataclass(frozen=True)
@@ -302,14 +243,8 @@ def merge_supports(diff: Diff) -> Diff:
     are taken to be unchanged.
     """
     merged = [(before, after, _keep_old_supports(before, after)) for before, after in diff.changed_edges]
-    return replace(
-        diff,
-        changed_edges=tuple(
-            (before, merged_edge)
-            for before, after, merged_edge in merged
-            if merged_edge is after or merged_edge != before
-        ),
-    )
+    changed = tuple((before, edge) for before, after, edge in merged if edge is after or edge != before)
+    return replace(diff, changed_edges=changed)
 
 
 def _keep_old_supports(before: Edge, after: Edge) -> Edge:
@@ -323,9 +258,7 @@ def _keep_old_supports(before: Edge, after: Edge) -> Edge:
 def _added_supports(old_supports: Sequence[Support], properties: Mapping[str, Json]) -> tuple[Support, ...]:
     """Return the supports that a change added, whether it replaced the old ones or was mixed with them."""
     sources, sentences = _text_list(properties.get("source")), _text_list(properties.get("sentence"))
-    if not {support.source for support in old_supports} <= set(sources) or not {
-        support.sentence for support in old_supports
-    } <= set(sentences):
+    if not all(old.source in sources and old.sentence in sentences for old in old_supports):
         return supports_of(properties)
     common_source = sources[0] if len(set(sources)) == 1 else ""
     for support in old_supports:

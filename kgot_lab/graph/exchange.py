@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
@@ -145,17 +145,11 @@ def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     rows = ((node.id, node.labels, _escape_reserved(node.properties, NODE_COLUMNS)) for node in graph.nodes)
     nodes = [{"id": id, "labels": labels, **properties} for id, labels, properties in rows]
-    edges = [
-        {
-            "source": e.source,
-            "type": e.type,
-            "target": e.target,
-            "key": e.key,
-            **_escape_reserved(e.properties, EDGE_COLUMNS),
-        }
-        for e in graph.edges
-    ]
-    edge_columns = _columns(edges, ["source", "type", "target", "key"])
+    parts = ["source", "type", "target", "key"]
+    ends = (dict(zip(parts, edge.identity, strict=True)) for edge in graph.edges)
+    properties = (_escape_reserved(edge.properties, EDGE_COLUMNS) for edge in graph.edges)
+    edges = [{**own, **others} for own, others in zip(ends, properties, strict=True)]
+    edge_columns = _columns(edges, parts)
     node_frame = pd.DataFrame(nodes, columns=_columns(nodes, ["id", "labels"]), dtype=object)
     return node_frame, pd.DataFrame(edges, columns=edge_columns, dtype=object)
 
@@ -306,13 +300,8 @@ def from_edge_list(edges: pd.DataFrame) -> PropertyGraph:
     names = {column: name for name, column in _edge_columns(edges).items()}
     renamed = edges.rename(columns=names)
     require_distinct_columns(renamed.columns, "edges")  # "Source" and "source"
-    ends = (
-        pd.concat([renamed[end].astype(object) for end in ("source", "target")])
-        .dropna()
-        .map(id_text)
-        .drop_duplicates()
-    )
-    return from_pandas(pd.DataFrame({"id": ends}), renamed)
+    ends = pd.concat([renamed[end].astype(object) for end in ("source", "target")])
+    return from_pandas(pd.DataFrame({"id": ends.dropna().map(id_text).drop_duplicates()}), renamed)
 
 
 def _edge_columns(edges: pd.DataFrame) -> dict[str, Any]:
@@ -334,14 +323,6 @@ def looks_like_triple(value: object) -> bool:
     return isinstance(value, Triple | tuple | list)
 
 
-def _from_edges(edges: Iterable[Edge]) -> PropertyGraph:
-    return PropertyGraph.of((), edges, dangling="add")
-
-
-_ITEM_CONVERTERS: tuple[tuple[Callable[[object], bool], Callable[[Any], PropertyGraph]], ...] = (
-    (looks_like_triple, PropertyGraph.from_triples),
-    (lambda item: isinstance(item, Edge), _from_edges),
-)
 GRAPH_KINDS = "a PropertyGraph, a NetworkX graph, triples (subject, relation, object), edges, or a pandas table of edges"
 
 
@@ -357,8 +338,9 @@ def as_graph(value: object) -> PropertyGraph:
     if is_data_frame(value):
         return from_edge_list(value)  # type: ignore[arg-type]
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
-        items: Sequence[object] = value if isinstance(value, Sequence) else list(value)
-        for matches, convert in _ITEM_CONVERTERS:
-            if items and matches(items[0]):
-                return convert(items)
+        items: Sequence[Any] = value if isinstance(value, Sequence) else list(value)
+        if items and looks_like_triple(items[0]):
+            return PropertyGraph.from_triples(items)
+        if items and isinstance(items[0], Edge):
+            return PropertyGraph.of((), items, dangling="add")
     raise BadInput(f"a graph is {GRAPH_KINDS}; this is {describe_value(value)}")

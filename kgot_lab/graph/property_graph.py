@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_count, short_repr
-from kgot_lab.graph.changes import compare_tables, patch_table, same_properties
+from kgot_lab.graph.changes import MutableGraph, compare_tables, same_properties
 from kgot_lab.graph.validation import copy_properties, require_labels
 from kgot_lab.text.cleaning import format_count, printable_line
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
@@ -361,14 +361,7 @@ class PropertyGraph:
             {identity: e for e, identity in enumerate(other._identities())},
             lambda e, f: same_properties(self.edge_properties[e], other.edge_properties[f]),
         )
-        return Diff(
-            added_nodes=tuple(map(other._node, nodes.added)),
-            removed_nodes=tuple(map(self._node, nodes.removed)),
-            changed_nodes=tuple((self._node(r), other._node(s)) for r, s in nodes.changed),
-            added_edges=tuple(map(other._edge, edges.added)),
-            removed_edges=tuple(map(self._edge, edges.removed)),
-            changed_edges=tuple((self._edge(e), other._edge(f)) for e, f in edges.changed),
-        )
+        return Diff(*nodes.mapped(self._node, other._node), *edges.mapped(self._edge, other._edge))
 
     def apply(self, diff: Diff) -> PropertyGraph:
         """Return the graph after a diff.
@@ -377,12 +370,9 @@ class PropertyGraph:
         not.
         """
         require(diff, Diff, "what is applied to a graph is a Diff")
-        nodes = {node.id: node for node in self.nodes}
-        patch_table(nodes, diff.removed_nodes, diff.changed_nodes, diff.added_nodes, key=lambda node: node.id)
-        edges = {edge.identity: edge for edge in self.edges}
-        changes = (diff.removed_edges, diff.changed_edges, diff.added_edges)
-        patch_table(edges, *changes, key=lambda edge: edge.identity)
-        return PropertyGraph.of(nodes.values(), edges.values())
+        graph = MutableGraph(self.nodes, self.edges)
+        graph.apply(diff)
+        return PropertyGraph.of(graph.nodes.values(), graph.edges.values())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PropertyGraph):

@@ -244,13 +244,8 @@ def use_names_as_ids(graph: PropertyGraph) -> NamedGraph:
     ids = _new_ids(graph)
     types = _local_names(graph.type_names)
     labels = _local_names({label for labels in graph.node_labels for label in labels})
-    property_names = _local_names(
-        {
-            word
-            for element_properties in (*graph.node_properties, *graph.edge_properties)
-            for word in element_properties
-        }
-    )
+    properties = (*graph.node_properties, *graph.edge_properties)
+    property_names = _local_names({word for named in properties for word in named})
     if not (ids or types or labels or property_names):
         return NamedGraph(graph)
 
@@ -307,10 +302,8 @@ def _new_ids(graph: PropertyGraph) -> dict[str, str]:
 
 def _find_name(properties: Mapping[str, Json]) -> str:
     """Return the name among properties of any vocabulary, or "" if there is none."""
-    by_local_name = {
-        (_local_name(word) if _is_iri(word) else word): value
-        for word, value in reversed(list(properties.items()))
-    }
+    pairs = reversed(list(properties.items()))
+    by_local_name = {(_local_name(word) if _is_iri(word) else word): value for word, value in pairs}
     for word in _NAME_PROPERTIES:
         value = by_local_name.get(word)
         first = value[0] if isinstance(value, list | tuple) and value else value

@@ -234,11 +234,8 @@ def _are_plain_properties(properties: object) -> bool:
             return False
         if kind is str and not (len(value) <= _FAST_TEXT_LENGTH and value.isascii()):
             return False
-        if (
-            kind is not str
-            and kind is not bool
-            and not (kind is int and -_FAST_INTEGER < value < _FAST_INTEGER)
-        ):
+        is_small_integer = kind is int and -_FAST_INTEGER < value < _FAST_INTEGER
+        if not (kind is str or kind is bool or is_small_integer):
             return False
         # a number has at most 20 digits; quotes, a colon and a comma
         characters += len(name) + (len(value) if kind is str else 4) + 1
@@ -246,12 +243,8 @@ def _are_plain_properties(properties: object) -> bool:
 
 
 def _validate_properties(properties: Mapping[str, Json], owner: str) -> dict[str, Json]:
-    if properties:
-        return {
-            _validate_property_name(name, owner): validate_value(value, f"a property of {owner}")
-            for name, value in properties.items()
-        }
-    return {}
+    of, items = f"a property of {owner}", properties.items()
+    return {_validate_property_name(name, owner): validate_value(value, of) for name, value in items}
 
 
 def _validate_property_name(name: object, owner: str) -> str:

@@ -94,6 +94,8 @@ class Recorded:
         read = _replies_of_trace if self.is_trace else _replies_of_tape
         self.head, self.replies = read(lines, self.tape, model)
         self._keys = PromptKeys(self.head.model)
+        started = next((line for line in lines if line.get("event") == "Started"), {})
+        self.preset = str(started.get("preset", "")).rstrip("*")  # that a recorded run used
 
     @property
     def name(self) -> str:

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from kgot_lab.loop.events import Outcome
 from kgot_lab.loop.modes.paths.mentions import GraphSentence
+from kgot_lab.loop.modes.paths.question_form import classify_question, describes_entity, offered_choices
 from kgot_lab.loop.modes.paths.values import parse_yes_no
 from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
-from kgot_lab.retrieval.entity_linking import CAPITALISED_RUN, NameIndex, capitalised_names, normalise_name
+from kgot_lab.retrieval.entity_linking import (
+    CAPITALISED_RUN,
+    FINAL_BRACKETS,
+    NAME_SPLIT,
+    NameIndex,
+    capitalised_names,
+    normalise_name,
+)
+from kgot_lab.text.function_words import detect_language, is_calendar_word
 from kgot_lab.text.words import LEADING_STOP_WORDS, contains_words, content_words, name_tokens
 from kgot_lab.types import Document, Message
 
 MIN_SUPPORTED = 0.5  # score from which an answer counts as supported
 MAX_NOT_SAID = 0.25  # and up to which the sources count as silent
+UNDECIDED = (MIN_SUPPORTED + MAX_NOT_SAID) / 2
 # weights of the log-odds of the answer and of its check, and their bias, set on the dev questions of
 # data/own-folders and data/squad2-unanswerable: benchmarks/own_folders
-ANSWER_WEIGHT, CHECK_WEIGHT, BIAS = 0.5, 1.0, 0.0
+ANSWER_WEIGHT, CHECK_WEIGHT, BIAS = 0.5, 1.0, 0.8
 MAX_CITED = 3  # sentences that are cited for an answer
 _CLAIM_SYSTEM = "Write the question and its answer as one sentence."
 _CLAIMS = """\
@@ -104,8 +115,10 @@ def check_answer(
     probability is that of "yes", from the log-probability of the reply where the model reports it.
     """
     question = run.state.question
-    if name := next((name for name in question_names(question, ()) if not _is_named(name, evidence)), ""):
-        return CheckedAnswer("", 0.0, f"no text that was read mentions {name}")
+    if name := unlinked_name(question, evidence):
+        return CheckedAnswer("", 0.0, f"no text that was read says this of {name}")
+    if not evidence:
+        return CheckedAnswer("", 0.0, f"no text that was read answers: {question}")
     claim = yield from _write_claim(run, question, answer)
     shown = "\n".join(" ".join(text.split()) for text in evidence)
     request = f"Text: {shown}\nStatement: {claim}"
@@ -116,6 +129,11 @@ def check_answer(
     score = support_score(likelihood, certainty if says_so else 1 - certainty)
     missing = "" if score >= MIN_SUPPORTED else f"no text that was read says: {claim}"
     return CheckedAnswer(claim, score, missing)
+
+
+def unlinked_name(question: str, evidence: Sequence[str]) -> str:
+    """Return the first name of a question that its evidence does not mention, or ""."""
+    return next((name for name in question_names(question, ()) if not _is_named(name, evidence)), "")
 
 
 def _write_claim(run: RunContext, question: str, answer: str) -> Steps[str]:
@@ -146,55 +164,163 @@ def select_evidence(
 ) -> tuple[GraphSentence, ...]:
     """Return the sentences that carry an answer, at most MAX_CITED, in the order of the chain.
 
-    The last one contains the answer and shares the most words with the question. Before it come sentences
-    that mention the names of the question that it does not mention, those that share a name with it first.
-    For yes and no, any sentence may be the last one. Returns none if no sentence contains another answer.
+    The last one contains the answer; for yes and no, it may be any sentence. Names of the question that it
+    does not mention must be linked to it: by one of the two sentences before or after it, or by a sentence
+    that shares a name with it. The last sentence is the one with the fewest unlinked names, then with the most
+    words of the question. Returns none if no sentence contains another answer.
     """
     asked = set(content_words(question))
-    is_truth = parse_yes_no(answer) is not None
-    stating = [sentence for sentence in sentences if is_truth or contains_words(answer, sentence.text)]
-    if not stating:
-        return ()
-
-    def rank(sentence: GraphSentence) -> int:
-        return len(asked & set(content_words(str(sentence))))
-
-    selected = [max(stating, key=rank)]
-    for name in question_names(question, [sentence.title for sentence in sentences]):
-        naming = [sentence for sentence in sentences if _is_named(name, [str(sentence)])]
-        if len(selected) == MAX_CITED or not naming or any(sentence in naming for sentence in selected):
+    is_choice, is_truth = classify_question(question) == "choice", parse_yes_no(answer) is not None
+    names = question_names(question, [sentence.title for sentence in sentences])
+    names = list(dict.fromkeys([*(offered_choices(question) if is_choice else ()), *names]))
+    links = {s: (_link_names(s.text), _link_names(f"{_heading(s.title)}. {s.text}")) for s in sentences}
+    best: tuple[GraphSentence, ...] = ()
+    best_rank = -math.inf, 0
+    for last in sentences:
+        if not is_truth and not states(answer, f"{_heading(last.title)}. {last.text}"):
             continue
-        known = set().union(*(capitalised_names(str(sentence)) for sentence in selected))
-        linked = [sentence for sentence in naming if known & capitalised_names(str(sentence))]
-        selected.insert(0, max(linked or naming, key=rank))
-    return tuple(selected)
+        chain, unlinked = [last], 0
+        cell = first_cell(last)
+        if (
+            cell
+            and not is_choice
+            and not is_truth
+            and any(_is_asked_row(row, last, asked) for row in sentences)
+        ):
+            continue
+        # a row is linked by its first cell, or else it tells of another row's value
+        by_cell = bool(cell) and not contains_words(answer, cell)
+        for name in names:
+            if _is_named(name, map(str, chain)):
+                continue
+            naming = [sentence for sentence in sentences if _is_named(name, [str(sentence)])]
+            linked = [
+                s for s in naming
+                if is_choice or (contains_words(cell, s.text) if by_cell else _is_near(s, last) or _share_name(links[s], links[last]))
+            ]  # fmt: skip
+            if linked and len(chain) < MAX_CITED:
+                chain.insert(0, max(linked, key=lambda s: len(asked & set(content_words(str(s))))))
+            else:
+                unlinked += 1
+        rank = -unlinked, len(asked & {word for s in chain for word in content_words(str(s))})
+        if rank > best_rank:
+            best, best_rank = tuple(chain), rank
+    return best
 
 
+_NUMBER_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen twenty"
+).split()
+_MIN_LOOSE_WORDS = 3  # words of an answer that need not be in one piece
+
+
+def states(answer: str, text: str) -> bool:
+    """Return whether a sentence contains an answer, as it stands, with a number as a word, or, from three words
+    on, all of its words.
+    """
+    words = content_words(answer)
+    digits = {word: str(number) for number, word in enumerate(_NUMBER_WORDS)}
+    stated = [digits.get(word, word) for word in content_words(text)]
+    has_all = {digits.get(word, word) for word in words} <= set(stated)
+    is_number = bool(words) and (words[0].isdecimal() or words[0] in digits)
+    return contains_words(answer, text) or (has_all and (len(words) >= _MIN_LOOSE_WORDS or is_number))
+
+
+def counted_rows(question: str, answer: str, sentences: Iterable[GraphSentence]) -> tuple[GraphSentence, ...]:
+    """Return the rows of one table that mention all names of a question, if there are as many as the answer
+    says, and at least two.
+    """
+    names = question_names(question, ())
+    by_table: dict[str, list[GraphSentence]] = {}
+    for sentence in sentences if names and answer.isdecimal() else ():
+        if _TABLE_ROW.fullmatch(sentence.text) and all(_is_named(name, [str(sentence)]) for name in names):
+            by_table.setdefault(f"{sentence.source}#{sentence.title}", []).append(sentence)
+    return next((tuple(rows) for rows in by_table.values() if 1 < len(rows) == int(answer)), ())
+
+
+def first_cell(sentence: GraphSentence) -> str:
+    """Return the first cell of a table row without the name of its column, or "" for another sentence."""
+    is_row = _TABLE_ROW.fullmatch(sentence.text)
+    return FINAL_BRACKETS.sub("", sentence.text.partition(":")[0]).strip() if is_row else ""
+
+
+def _is_asked_row(row: GraphSentence, cited: GraphSentence, asked: Set[str]) -> bool:
+    """Return whether the first cell of another row of the table has words of the question that a cited row
+    lacks.
+    """
+    is_other = row.source == cited.source and row.title == cited.title and row != cited
+    return is_other and bool(asked & set(content_words(first_cell(row))) - set(content_words(cited.text)))
+
+
+_TABLE_ROW = re.compile(r"[^.;:]+: [^;]+(?:; [^;]+)+")
+_NEAR = 2  # sentences before or after one that may say of whom or what it is
+
+
+def _is_near(sentence: GraphSentence, last: GraphSentence) -> bool:
+    """Return whether a sentence may say of whom another one is. Rows of a table say so themselves."""
+    is_near = sentence.source == last.source and abs(sentence.number - last.number) <= _NEAR
+    return is_near and not _TABLE_ROW.fullmatch(last.text)
+
+
+def _heading(title: str) -> str:
+    """Return the heading in a title such as "Portraits (Joris Quell)", or the title if it has none."""
+    heading = FINAL_BRACKETS.search(title)
+    return heading.group().strip(" ()") if heading else title
+
+
+def _share_name(one: tuple[set[str], set[str]], other: tuple[set[str], set[str]]) -> bool:
+    """Return whether two sentences share a name that is not only in both of their titles."""
+    return bool(one[0] & other[1] or one[1] & other[0])
+
+
+def _link_names(text: str) -> set[str]:
+    """Return the names in a text that may link it to another. A month links nothing."""
+    return {name for name in capitalised_names(text) if not _is_date(name)}
+
+
+_GERMAN_SPLIT = re.compile(r"\s+[a-zäöüß]+\s+")
+_YEAR = re.compile(r"\b1\d{3}\b|\b20\d{2}\b")
+_CODE = re.compile(r"[A-Z]{1,4}-?\d+")  # H3
 _QUESTION_WORDS = LEADING_STOP_WORDS | frozenset(
     "whose whom why does do did can could name both between among after before during if".split()
 )
 
 
 def question_names(question: str, titles: Iterable[str]) -> list[str]:
-    """Return the names in a question, spelled as there.
+    """Return the names in a question, spelled as there, without dates.
 
-    These are the titles that it mentions, and sequences of capitalised words outside those titles.
+    These are the titles that it mentions, and sequences of capitalised words outside those titles. A single
+    capitalised word at the start is no name, and in German, where nouns have capitals, no single word is.
     """
     titles_index = NameIndex(Document(title, "", title) for title in titles)
     names = {name: titles_index[name][0] for name in titles_index.find_names(question)}
+    has_noun_capitals = detect_language([question]) == "de"
     for match in CAPITALISED_RUN.finditer(question):
-        words = match.group().split()
-        while words and normalise_name(words[0]) in _QUESTION_WORDS:
-            words = words[1:]
-        name = " ".join(words).removesuffix("'s").removesuffix("’s").rstrip(".,'’")
-        key = normalise_name(name)
-        overlaps = any(key in other or other in key for other in names)
-        if len(key) > 2 and key in capitalised_names(name) and not overlaps:
-            names[key] = name
-    return list(names.values())
+        is_first = not question[: match.start()].strip()
+        for part in (_GERMAN_SPLIT if has_noun_capitals else NAME_SPLIT).split(match.group()):
+            words = part.split()
+            while words and (
+                words[0].casefold() in _QUESTION_WORDS or (is_first and words[1:2] and words[1].isdigit())
+            ):
+                words = words[1:]
+            name = " ".join(words).removesuffix("'s").removesuffix("’s").rstrip(".,'’")
+            key = normalise_name(name)
+            is_word = len(words) == 1 and (has_noun_capitals or is_first)
+            is_name = len(key) > 2 and key in capitalised_names(name) and not is_word
+            overlaps = any(key in other or other in key for other in names)
+            if (is_name or _CODE.fullmatch(name)) and not overlaps and not _is_date(name):
+                names[key] = name
+    years = [] if describes_entity(question) else _YEAR.findall(question)
+    return [*names.values(), *(year for year in years if not any(year in name for name in names.values()))]
+
+
+def _is_date(name: str) -> bool:
+    """Return whether a name is a date, a month or a weekday."""
+    return all(word.isdigit() or is_calendar_word(word) for word in name_tokens(name))
 
 
 def _is_named(name: str, texts: Iterable[str]) -> bool:
     """Return whether some texts together contain all words of a name, without what its brackets add."""
-    words = set(name_tokens(name.split("(")[0]))
+    words = set(name_tokens(name.split("(")[0])) - LEADING_STOP_WORDS
     return words <= {word for text in texts for word in name_tokens(text)}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import zip_longest
 
-from kgot_lab.errors import BadInput, require
+from kgot_lab.errors import BadInput
 from kgot_lab.graph.changes import Support, supports_of
 from kgot_lab.loop.answer_check import question_names
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed
@@ -50,9 +50,6 @@ def certificate_of_run(
     refused it or no cited sentence contains the answer, and unsure if the check was unsure or not made.
     Raises BadInput for a run without an answer.
     """
-    require(
-        run, (Trace, Iterable), "a certificate is of a finished run, as load_run(path) gives, or its events"
-    )
     events = events_of(run)
     state = state_after(events)
     if state.answer is None:
@@ -68,15 +65,8 @@ def certificate_of_run(
     return Certificate((*hops, fact), at or _start_time(run) or datetime.now(UTC), rules)
 
 
-def certified_events(events: Iterable[Event], certificate: Certificate) -> list[Event]:
-    """Return the events of a run with its answer as the certificate allows it to be shown.
-
-    For a withheld answer, its evidence is removed too. Earlier events are unchanged.
-    """
-    return [_hedged_answer(event, certificate) if isinstance(event, Answered) else event for event in events]
-
-
-def _hedged_answer(answered: Answered, certificate: Certificate) -> Answered:
+def certified_answer(answered: Answered, certificate: Certificate) -> Answered:
+    """Return the end of a run as its certificate allows it to be shown, without evidence if it is withheld."""
     shown = replace(answered, text=hedge_answer(answered.text, certificate), forced=False, missing="")
     if certificate.ruling != "withheld":
         return shown
@@ -250,22 +240,18 @@ def rival_value(sentence: str, other_sentence: str, value: str) -> str:
     Returns "" if the rest of the two sentences differs, or if no value of the same kind is there.
     """
     words, other_words, value_words = map(_WORD.findall, (sentence, other_sentence, value))
-    folded, other_folded = ([word.casefold() for word in part] for part in (words, other_words))
-    size = len(value_words)
-    starts = [
-        i for i in range(len(words)) if folded[i : i + size] == [word.casefold() for word in value_words]
-    ]
-    if not starts or len(words) < size + 2:
+    folded, other_folded, wanted = (
+        [w.casefold() for w in part] for part in (words, other_words, value_words)
+    )
+    size, spare = len(wanted), len(other_words) - len(words)
+    start = next((i for i in range(len(words)) if folded[i : i + size] == wanted), None)
+    if start is None or len(words) < size + 2 or not -size < spare <= _MAX_EXTRA_WORDS:
         return ""
-    before, after = folded[: starts[0]], folded[starts[0] + size :]
-    rival = other_words[len(before) : len(other_words) - len(after)]
-    if not 0 < len(rival) <= size + _MAX_EXTRA_WORDS:
-        return ""
-    if other_folded != [*before, *(word.casefold() for word in rival), *after]:
-        return ""
-    text = " ".join(rival)
-    is_part = set(name_tokens(text)) <= set(name_tokens(value))
-    return "" if is_part or _value_kind(text) != _value_kind(value) else text
+    end = start + size + spare
+    rival = " ".join(other_words[start:end])
+    has_same_frame = folded[:start] + folded[start + size :] == other_folded[:start] + other_folded[end:]
+    is_part = set(name_tokens(rival)) <= set(name_tokens(value))
+    return rival if has_same_frame and not is_part and _value_kind(rival) == _value_kind(value) else ""
 
 
 def _value_kind(value: str) -> tuple[bool, bool]:

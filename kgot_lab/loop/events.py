@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from kgot_lab.errors import TraceError
 from kgot_lab.graph import PropertyGraph
@@ -236,6 +236,7 @@ class Parsed(Event):
 
 
 Outcome = Literal["supported", "unsure", "not in the sources"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -262,27 +263,24 @@ class Answered(Event):
     @property
     def guess_reason(self) -> str:
         """Why the answer is a guess, or "" if it is none."""
-        if not self.forced:
-            return ""
         unread = "what was read does not say it" if self.evidence else "no read gave rows"
-        return self.missing or unread
+        return (self.missing or unread) if self.forced else ""
 
     @property
     def remark(self) -> str:
-        """The outcome in words, to be shown beside the answer, or "" if the sources say it."""
+        """The outcome in words, to be shown beside the answer, and why the answer is a guess if it is one.
+
+        It is "" for an answer without evidence that is no guess, as in older runs.
+        """
         if not self.forced:
-            return ""
-        outcome = "not in the sources; " if self.outcome == "not in the sources" else ""
-        return self.guess_reason if self._is_unknown else f"{outcome}a guess: {self.guess_reason}"
+            return self.outcome if self.evidence or self.passages else ""
+        guess = ": " if self.shown_text != self.text else ", a guess: "
+        return f"{self.outcome}{guess}{self.guess_reason}"
 
     @property
     def shown_text(self) -> str:
         """The answer, or that the documents do not say it where not even a guess was made."""
-        return "the documents do not say" if self._is_unknown else self.text
-
-    @property
-    def _is_unknown(self) -> bool:
-        return self.forced and is_no_answer(str(self.text))
+        return "the documents do not say" if self.forced and is_no_answer(str(self.text)) else self.text
 
 
 EVENTS: dict[str, type[Event]] = {

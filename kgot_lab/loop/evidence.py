@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
+from typing import Any
 from urllib.parse import unquote
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import PROVENANCE_PROPERTIES, Support, support_properties, supports_of
+from kgot_lab.loop.answer_check import MAX_CITED, check_answer, question_names
 from kgot_lab.loop.events import Event
-from kgot_lab.loop.render import relevance
-from kgot_lab.loop.run_context import Candidate, EditableStore, RunContext, scalars
+from kgot_lab.loop.modes.paths.values import is_no_answer, parse_date, parse_yes_no
+from kgot_lab.loop.render import relevance, row_lines, row_text
+from kgot_lab.loop.run_context import Candidate, EditableStore, RunContext, Steps, scalars
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.provenance import edges_read
@@ -201,7 +205,7 @@ def _select_rows(rows: Sequence[Json], question: str, answer: str, limit: int) -
 
 def _row_names(row: Json) -> list[str]:
     """Return the ends of a fact, or the texts of another row."""
-    values = [row["subject"], row["object"]] if _is_fact(row) else scalars(row)
+    values = fact[::2] if (fact := _fact_parts(row)) else scalars(row)
     return [value for value in values if isinstance(value, str)]
 
 
@@ -211,13 +215,86 @@ def _row_line(row: Json) -> str:
     return " ".join(map(str, scalars(row)))
 
 
-def _is_fact(row: Json) -> bool:
-    return isinstance(row, Mapping) and {"subject", "relation", "object"} <= row.keys()
+def _fact_parts(row: Json) -> tuple[Any, ...]:
+    """Return subject, relation and object of a row, or nothing if it is no fact."""
+    is_fact = isinstance(row, Mapping) and {"subject", "relation", "object"} <= row.keys()
+    return (row["subject"], row["relation"], row["object"]) if is_fact else ()
 
 
 def _share_name(names: Iterable[str], others: Sequence[str]) -> bool:
     pairs = ((one, other) for one in names for other in others)
     return any(contains_words(one, other) or contains_words(other, one) for one, other in pairs)
+
+
+# Whether what was read says the answer.
+
+CitedEdge = tuple[Edge, Iterable[Support]]
+_AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|len|size)\s*\(", re.I)
+_THOUSANDS = re.compile(r"(?<=\d)[,\u00a0\u202f](?=\d{3}\b)")
+
+
+def judge_answer(
+    run: RunContext, answer: str, read: Sequence[str], *, computed: str = "", likelihood: float | None = None
+) -> Steps[dict[str, Any]]:
+    """Return the fields `forced`, `outcome` and `missing` of an answer, by the texts that were read.
+
+    An answer within `computed`, a result computed from rows, is supported if the texts have the names of the
+    question. Any other one is checked by the model. It is at most unsure unless it is yes or no or stands in
+    the texts or the question.
+    """
+    question, words = run.state.question, set(name_tokens(" ".join(read)))
+    is_named = all(words.issuperset(name_tokens(name)) for name in question_names(question, ()))
+    if is_no_answer(answer) or not read:
+        outcome, missing = "not in the sources", "what was read does not say it" if read else ""
+    elif contains_words(answer, computed) and is_named:
+        outcome, missing = "supported", ""
+    else:
+        checked = yield from check_answer(run, answer, read, likelihood)
+        outcome, missing = checked.outcome, checked.missing
+        is_read = parse_yes_no(answer) is not None or _has_answer((*read, question), answer)
+        if outcome == "supported" and not is_read:
+            outcome, missing = "unsure", f"nothing that was read has {answer}"
+    return {"forced": outcome != "supported", "outcome": outcome, "missing": missing}
+
+
+def judge_rows(
+    run: RunContext, answer: str, candidates: Iterable[Candidate], cited: Iterable[CitedEdge], printed: str
+) -> Steps[dict[str, Any]]:
+    """Judge an answer by the sentences of its edges, or by the edges themselves where there is none.
+
+    The subject is put before a sentence that does not name it. If there are no edges, it is judged by rows, those
+    that hold the answer first, each after its statement. Numbers that statements counted or summed up, and what
+    Python `printed`, are computed. The number of facts with one relation to a thing that the question names is
+    read too.
+    """
+    read, numbers, counts = list[str](), [printed], Counter[tuple[str, str]]()
+    for edge, supports in cited:
+        sentences = [support.sentence for support in supports if support.sentence]
+        fact = {"subject": f"{edge.source}:", "relation": edge.type, "object": edge.target}
+        facts = [row_text({**edge.properties, **fact})]
+        read += [s if contains_words(edge.source, s) else f"{edge.source}: {s}" for s in sentences] or facts
+    lines = list[tuple[bool, str]]()
+    for candidate in candidates:
+        values = (value for row in candidate.rows for value in scalars(row) if isinstance(value, int | float))
+        numbers += map(str, values if _AGGREGATE.search(candidate.statement) else ())
+        parts = {tuple(map(str, _fact_parts(row))) for row in candidate.rows if _fact_parts(row)}
+        counts |= Counter((end, relation) for one, relation, other in parts for end in (one, other))
+        rows = row_lines(candidate.rows)
+        lines += ((not _has_answer([row], answer), f"{candidate.statement}: {row}") for row in rows)
+    read = read or [line for _, line in sorted(lines, key=itemgetter(0))[:MAX_CITED]]
+    for (end, relation), n in counts.items():
+        if contains_words(end, run.state.question) and contains_words(str(n), answer):
+            read.append(f"{end}: {n} {relation}")
+    return (yield from judge_answer(run, answer, read, computed=" ".join(numbers)))
+
+
+def _has_answer(texts: Iterable[str], answer: str) -> bool:
+    """Return whether texts have an answer, the words of a list in any order, or its date in another form."""
+    read, answer = [_THOUSANDS.sub("", text) for text in texts], _THOUSANDS.sub("", answer)
+    date, words = parse_date(answer), {word for text in read for word in content_words(text)}
+    if words.issuperset(content_words(answer)) or (date is not None and date in map(parse_date, read)):
+        return True
+    return any(contains_words(answer, text) for text in read)
 
 
 # The edges that rows were read from.
@@ -226,7 +303,7 @@ def _share_name(names: Iterable[str], others: Sequence[str]) -> bool:
 def _edges_read(run: RunContext, candidate: Candidate, rows: Sequence[Json]) -> list[Edge]:
     """Return the edges that rows were read from: facts that the loop looked up are edges themselves."""
     if run.limits.reading == "operations" or not candidate.statement:
-        facts = [(row["subject"], row["relation"], row["object"]) for row in rows if _is_fact(row)]
+        facts = list(filter(None, map(_fact_parts, rows)))
         edges = (edge for subject, *_ in facts for edge in run.store.neighbours(subject))
         return [edge for edge in edges if (edge.source, edge.type, edge.target) in facts]
     store = candidate.reader or run.store

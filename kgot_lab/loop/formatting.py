@@ -229,7 +229,7 @@ def _parsed(event: events.Parsed) -> FormattedEvent:
 
 
 def _answered(event: events.Answered) -> FormattedEvent:
-    text, remark = event.shown_text, f" ({event.remark})" if event.remark else ""
+    text, remark = event.shown_text, f" ({event.remark})" if event.forced else ""
     parts = Part("strong", text), Part("words", remark), *_evidence_parts(event)
     return FormattedEvent(f"answer: {text}", "answer", f"{text}{remark}", parts)
 

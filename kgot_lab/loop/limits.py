@@ -97,16 +97,7 @@ class Limits:
         counted = "steps votes parses forced_reads calls graph_tokens tool_tokens row_tokens path_tokens"
         for name in counted.split():
             require_count(getattr(self, name), 1, f"limits.{name}")
-        for name in (
-            "rereads",
-            "repairs",
-            "unpolled",
-            "longer",
-            "paths",
-            "wide_tokens",
-            "passages",
-            "evidence",
-        ):
+        for name in "rereads repairs unpolled longer paths wide_tokens passages evidence".split():
             require_count(getattr(self, name), 0, f"limits.{name}")
         for role, maximum in _checked_roles("reply_tokens", self.reply_tokens).items():
             require_count(maximum, 1, f"limits.reply_tokens[{role!r}]")
@@ -230,7 +221,7 @@ LOCAL = Limits(
 PATHS = Limits(
     preset="paths", steps=2, votes=1, repairs=0, writing="mentions", reading="paths", merge=False, open_with_question=True,
     stop_when_stuck=True, arithmetic="never", answer_format="gaia",
-    path_tokens=140, wide_tokens=320,
+    path_tokens=140, wide_tokens=260, typed_facts=False, check_answers=True,
 )  # fmt: skip
 PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
 
@@ -238,14 +229,22 @@ PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
 SMALL_MODELS = ("local", "ollama")  # small models, by the prefix of their names
 
 
-def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: str | None = None) -> Limits:
+def limits_for(
+    model: str,
+    preset_name: str | Limits = "auto",
+    answer_format: str | None = None,
+    *,
+    with_tools: bool = False,
+) -> Limits:
     """Return the limits for a model, by the name of a preset or from given limits.
 
-    "auto" selects the preset that fits the model's name. Raises UnknownName for an unknown preset, and
+    "auto" selects the preset that fits the model's name: for a small one "paths", or "local" where a run is
+    `with_tools` besides the search, or with attached files. Raises UnknownName for an unknown preset, and
     BadInput if `preset_name` is neither a name nor limits.
     """
     require(preset_name, (str, Limits), "a preset is a name (auto, local, paths, reference) or limits")
-    presets = {"auto": PRESETS["local" if model.split(":")[0] in SMALL_MODELS else "reference"], **PRESETS}
+    small = LOCAL if with_tools else PATHS
+    presets = {"auto": small if model.split(":")[0] in SMALL_MODELS else REFERENCE, **PRESETS}
     if isinstance(preset_name, str) and preset_name not in presets:
         raise UnknownName("preset", preset_name, presets)
     limits = presets[preset_name] if isinstance(preset_name, str) else preset_name
@@ -267,7 +266,7 @@ def preset(name: str) -> Limits:
 _CALL_TOKENS = {
     "vote": (650, 60), "merge": (200, 60), "tools": (500, 40), "write": (650, 300), "sentence": (230, 40),
     "read": (650, 60), "arithmetic": (500, 40), "parse": (450, 15), "choose": (500, 10),
-    "path": (350, 8), "hops": (320, 30), "wide": (650, 8), "facts": (320, 80), "claim": (200, 15), "check": (400, 1),
+    "path": (350, 8), "hops": (320, 30), "wide": (650, 8), "reread": (500, 8), "facts": (320, 80), "claim": (200, 15), "check": (400, 1),
 }  # fmt: skip
 
 
@@ -301,13 +300,14 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
     """
     most = limits.steps if steps is None else min(steps, limits.steps)
     if limits.reading == "paths":  # calls for an open question whose first path is not sure
-        later = max(most - 1, 0)
+        checked = int(limits.check_answers)
+        paths = 0 if checked else limits.paths * max(most, 1)
         return {
-            "path": limits.paths * (1 + later) + 2 * limits.hops,
+            "path": paths + 2 * limits.hops,
             "hops": int(limits.hops),
             "wide": int(limits.wide_tokens > 0),
             "facts": int(limits.typed_facts),
-            **(dict.fromkeys(("claim", "check"), 2) if limits.check_answers else {}),
+            **(dict.fromkeys(("reread", "claim", "check"), checked) if checked else {}),
         }
     turns = max(most, min(limits.unpolled, limits.steps))
     forced = turns == limits.steps
@@ -328,4 +328,5 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
         "arithmetic": candidates if limits.arithmetic == "always" else 0,
         "parse": parses * candidates,
         "choose": int(not limits.pool and parses * candidates > 1),
+        **dict.fromkeys(("claim", "check"), int(limits.check_answers)),
     }

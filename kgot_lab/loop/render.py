@@ -5,6 +5,7 @@ A large graph is not read as a whole.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from kgot_lab.stores.embedded_store import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 from kgot_lab.text.cleaning import estimate_tokens, truncate_to_tokens
 from kgot_lab.text.words import content_words
-from kgot_lab.types import Edge, Json, Node
+from kgot_lab.types import Edge, Json, Node, Rows
 
 # Selection within a token budget: texts ranked by the words they share with the question.
 
@@ -136,3 +137,24 @@ def _format_counts(counts: Mapping[str, int], limit: int = 8) -> str:
     order = sorted(counts, key=lambda name: (-counts[name], name))
     listed = ", ".join(f"{name} {counts[name]}" for name in order[:limit])
     return f"{listed}, …" if len(order) > limit else listed
+
+
+def row_lines(rows: Rows) -> list[str]:
+    """Format rows as lines, with the triples from one sentence together."""
+
+    def line_and_sentence(row: Json) -> tuple[str, str]:
+        sentence = latest_sentence(row) if isinstance(row, dict) else ""
+        return row_text({**row, "sentence": ""} if sentence else row), sentence
+
+    return list(dict.fromkeys(group_by_sentence(dict.fromkeys(map(line_and_sentence, rows)))))
+
+
+def row_text(row: Json) -> str:
+    """Format a row as one line: a triple with its sentence, or plain JSON."""
+    if isinstance(row, dict) and {"subject", "relation", "object"} <= row.keys():
+        triple = f"{row['subject']} {row['relation']} {row['object']}"
+        hidden = {"subject", "relation", "object", *PROVENANCE_PROPERTIES}
+        properties = ", ".join(f"{name}: {value}" for name, value in row.items() if name not in hidden)
+        sentence = latest_sentence(row)
+        return triple + (f" ({properties})" if properties else "") + (f' ("{sentence}")' if sentence else "")
+    return row if isinstance(row, str) else json.dumps(row, ensure_ascii=False, default=str)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -11,12 +10,12 @@ from functools import partial
 from typing import Any
 
 from kgot_lab.errors import BadReply, QueryFailed
-from kgot_lab.graph.changes import PROVENANCE_PROPERTIES, latest_sentence
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed, Read
-from kgot_lab.loop.evidence import SupportFinder, answer_evidence, passage_ids
+from kgot_lab.loop.evidence import SupportFinder, answer_evidence, judge_rows, passage_ids
+from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.loop.prompts import Answer, CandidateChoice, Code, ComputationNeeded, Names, Statement
-from kgot_lab.loop.render import fit_budget, group_by_sentence, join_lines
+from kgot_lab.loop.render import fit_budget, join_lines, row_lines
 from kgot_lab.loop.run_context import (
     Candidate,
     RunContext,
@@ -34,7 +33,7 @@ from kgot_lab.stores.protocol import Store, readers
 from kgot_lab.stores.provenance import flatten_facts
 from kgot_lab.text.cleaning import estimate_tokens, truncate_to_tokens
 from kgot_lab.text.words import canonical_answer
-from kgot_lab.types import Json, Message, Rows
+from kgot_lab.types import Message, Rows
 
 WHOLE_GRAPH = "the whole graph, as text"
 
@@ -240,10 +239,11 @@ def conclude(run: RunContext, candidates: list[Candidate]) -> Steps[None]:
         pooled = [Candidate(tuple(row for candidate in candidates for row in candidate.rows))]
     parsed: list[str] = []
     texts: list[str] = []
+    computed = ""
     for candidate in pooled:
         facts = yield from _format_facts(run, candidate)
-        facts += yield from _compute(run, facts)
-        texts.append(facts)
+        computed += (result := (yield from _compute(run, facts)))
+        texts.append(facts := facts + result)
         parsed += yield from _parse_answers(run, facts)
     if not parsed:
         yield from _guess_answer(run)
@@ -252,7 +252,13 @@ def conclude(run: RunContext, candidates: list[Candidate]) -> Steps[None]:
     evidence = answer_evidence(run, candidates, chosen)
     supports = tuple(map(SupportFinder(run.state).find, evidence))
     cited = {"evidence": tuple(map(fact_of, evidence)), "passages": passage_ids(supports)}
-    yield run.record(Answered, text=chosen, forced=run.state.is_forced, supports=supports, **cited)
+    judged: dict[str, Any] = {"forced": run.state.is_forced}
+    if run.limits.check_answers:
+        printed = computed if _NUMERIC_QUESTION.search(run.state.question) else ""
+        judged = yield from judge_rows(run, chosen, candidates, zip(evidence, supports, strict=True), printed)
+    if is_no_answer(chosen) and judged["forced"]:
+        cited, supports = {}, ()
+    yield run.record(Answered, text=chosen, supports=supports, **judged, **cited)
 
 
 def _format_facts(run: RunContext, candidate: Candidate) -> Steps[str]:
@@ -269,27 +275,6 @@ def _format_facts(run: RunContext, candidate: Candidate) -> Steps[str]:
         yield run.record(Cut, what="rows", kept=kept, left_out=left_out)
     facts = join_lines(shown)
     return f"{facts}\n\nA first answer: {candidate.said}" if candidate.said else facts
-
-
-def row_lines(rows: Rows) -> list[str]:
-    """Format rows as lines, with the triples from one sentence together."""
-
-    def line_and_sentence(row: Json) -> tuple[str, str]:
-        sentence = latest_sentence(row) if isinstance(row, dict) else ""
-        return row_text({**row, "sentence": ""} if sentence else row), sentence
-
-    return distinct(group_by_sentence(dict.fromkeys(map(line_and_sentence, rows))))
-
-
-def row_text(row: Json) -> str:
-    """Format a row as one line: a triple with its sentence, or plain JSON."""
-    if isinstance(row, dict) and {"subject", "relation", "object"} <= row.keys():
-        triple = f"{row['subject']} {row['relation']} {row['object']}"
-        hidden = {"subject", "relation", "object", *PROVENANCE_PROPERTIES}
-        properties = ", ".join(f"{name}: {value}" for name, value in row.items() if name not in hidden)
-        sentence = latest_sentence(row)
-        return triple + (f" ({properties})" if properties else "") + (f' ("{sentence}")' if sentence else "")
-    return row if isinstance(row, str) else json.dumps(row, ensure_ascii=False, default=str)
 
 
 def _compute(run: RunContext, facts: str) -> Steps[str]:
@@ -382,4 +367,5 @@ def _guess_answer(run: RunContext) -> Steps[None]:
         raise BadReply(
             "the model gave an empty answer; try another model, or the preset made for small models", answer
         )
-    yield run.record(Answered, text=answer, forced=True)
+    outcome = "not in the sources" if run.limits.check_answers else "unsure"
+    yield run.record(Answered, text=answer, forced=True, outcome=outcome)

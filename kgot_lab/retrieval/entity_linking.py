@@ -98,9 +98,7 @@ class NameIndex:
         Where two names overlap, the longer one is returned. With `cased`, only names that begin with a
         capital or a digit in the text count.
         """
-        return list(self._iterate_names(text, cased))
-
-    def _iterate_names(self, text: str, cased: bool) -> Iterator[str]:
+        found: list[str] = []
         words = name_words(text)
         lowered = [word.lower() for word in words]
         position = 0
@@ -111,8 +109,9 @@ class NameIndex:
                 matches = (n for n in lengths if " ".join(lowered[position : position + n]) in self._ids)
                 length = next(matches, 0)
             if length:
-                yield " ".join(lowered[position : position + length])
+                found.append(" ".join(lowered[position : position + length]))
             position += length or 1
+        return found
 
 
 def is_distinctive(name: str) -> bool:

@@ -193,13 +193,8 @@ def _read_headless(data: bytes, path: Path) -> Chain:
     if not data:
         return Chain(CHAINED_VERSION, (), 0, b"")
     if any(head.startswith(data) for head in (EMPTY_LOG, _format_head(1))):
-        return Chain(
-            CHAINED_VERSION,
-            (),
-            0,
-            b"",
-            torn="it ended within its head, so it held no record, or has lost all of them",
-        )
+        torn = "it ended within its head, so it held no record, or has lost all of them"
+        return Chain(CHAINED_VERSION, (), 0, b"", torn=torn)
     start = data[: len(EMPTY_LOG)]
     line = start.partition(b"\n")[0]
     record = _parse_record(line, b"", CHAINED_VERSION) if _FORMAT.encode() in start else None
@@ -244,8 +239,6 @@ def _classify_rest(rest: bytes, read_count: int) -> tuple[str, str]:
     """
     end = rest.find(b"\n")
     if end < 0 or not rest[end + 1 :].strip(b"\x00\n"):
-        return (
-            "",
-            f"it ended in record {read_count + 1:,}, which was cut off: a write that did not end, or damage to the last one",
-        )
+        cause = "a write that did not end, or damage to the last one"
+        return "", f"it ended in record {read_count + 1:,}, which was cut off: {cause}"
     return f"its record {read_count + 1:,} is damaged and others follow it", ""

@@ -88,12 +88,9 @@ def holds_value(store: Browsable, value: Scalar) -> bool:
         raise BadInput(f"what a graph may hold is a text or a number, not {describe_value(value)}")
     if isinstance(store, ValueLookup):
         return store.holds(value)
-    found = store.search(str(value), _MAX_INSPECTED)
-    return any(
-        value in element_scalars(node)
-        or any(value in element_scalars(edge) for edge in store.neighbours(node.id))
-        for node in found
-    )
+    nodes = store.search(str(value), _MAX_INSPECTED)
+    groups: Iterator[tuple[Node | Edge, ...]] = ((node, *store.neighbours(node.id)) for node in nodes)
+    return any(value in element_scalars(element) for group in groups for element in group)
 
 
 def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:

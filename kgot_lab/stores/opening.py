@@ -136,10 +136,7 @@ def open_for(language: str, *others: str, **options: Any) -> Store:
     if others and options.get("path"):
         raise BadInput("a graph in several languages lives in this process alone: leave the path out")
     main, *mirrors = (_open_kind(_LANGUAGES[name], **options) for name in (language, *others))
-    if not mirrors:
-        return main
-
-    return Fused(main, *mirrors)
+    return Fused(main, *mirrors) if mirrors else main
 
 
 def _open_kind(kind: str, at: Location | None = None, **options: Any) -> Store:
@@ -152,17 +149,12 @@ def _open_kind(kind: str, at: Location | None = None, **options: Any) -> Store:
     create = store_kind.load()
     parameters = signature(create).parameters
     if unknown := sorted(set(options) - set(parameters)):
-        option_names = ", ".join(
-            ["at", *(name for name in parameters if name not in (store_kind.address, store_kind.file))]
-        )
-        raise BadInput(f"the store {kind!r} has no option {unknown[0]!r}; it knows {option_names}")
+        known = ["at", *(name for name in parameters if name not in (store_kind.address, store_kind.file))]
+        raise BadInput(f"the store {kind!r} has no option {unknown[0]!r}; it knows {', '.join(known)}")
     for name, value in options.items():
         _check_option(kind, name, value, optional=parameters[name].default is None)
-    if (
-        store_kind.address
-        and parameters[store_kind.address].default is parameters[store_kind.address].empty
-        and store_kind.address not in options
-    ):
+    address = parameters.get(store_kind.address)
+    if address and address.default is address.empty and address.name not in options:
         problem = f"the store {kind!r} is a server's"
         raise BadInput(f"{problem}: say which with at=URL (--at URL on the command line)")
     return create(**options)
@@ -176,11 +168,8 @@ def _location_option(kind: str, store_kind: _StoreKind, at: Location) -> dict[st
     is_address = "://" in str(at)
     option = store_kind.address if is_address else store_kind.file
     if not option:
-        expected = (
-            "an address, such as " + ("http://HOST/query" if "sparql" in kind else "bolt://HOST")
-            if store_kind.address
-            else "a file"
-        )
+        example = "http://HOST/query" if "sparql" in kind else "bolt://HOST"
+        expected = f"an address, such as {example}" if store_kind.address else "a file"
         raise BadInput(f"the store {kind!r} lives at {expected}, not at {str(at)!r}")
     if not str(at).strip():
         problem = f"the place of the store {kind!r} is empty"
@@ -232,11 +221,7 @@ STORES: dict[str, Callable[..., Store]] = {
 # stores that a model can write to
 RUN_STORES = ("in_memory", "cypher_embedded", "sparql_embedded", "cypher_server", "sparql_server", "fused")
 _LOGIN_VARIABLES = {  # never on a command line
-    "cypher_server": {
-        "user": "KGOT_NEO4J_USER",
-        "password": "KGOT_NEO4J_PASSWORD",
-        "database": "KGOT_NEO4J_DATABASE",
-    },
+    "cypher_server": {name: f"KGOT_NEO4J_{name.upper()}" for name in ("user", "password", "database")},
     "sparql_server": {"token": "KGOT_SPARQL_TOKEN"},
 }
 

@@ -78,6 +78,9 @@ def blank_quoted(statement: str) -> str:
     return re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", lambda match: "_" * len(match[0]), statement)
 
 
+_GRAPH_NAMES = {"G", "self", "facts", "names", "paths"}
+
+
 def python_constants(statement: str) -> StatementConstants:
     """Return the constants that a statement's result contains, as keys with constant values and list items.
 
@@ -86,18 +89,12 @@ def python_constants(statement: str) -> StatementConstants:
     tree = _parse_python(statement)
     if tree is None:
         return StatementConstants()
-    reads_graph = any(
-        isinstance(node, ast.Name) and node.id in {"G", "self", "facts", "names", "paths"}
-        for node in ast.walk(tree)
-    )
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     assignments = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
     expressions = [node.value for node in assignments if _assigns_result(node.targets)]
     keys = frozenset(key for expression in expressions for key in _constant_keys(expression))
-    return StatementConstants(
-        reads_graph,
-        keys,
-        frozenset(value for expression in expressions for value in _constant_items(expression)),
-    )
+    values = frozenset(value for expression in expressions for value in _constant_items(expression))
+    return StatementConstants(bool(names & _GRAPH_NAMES), keys, values)
 
 
 def _parse_python(statement: str) -> ast.Module | None:

@@ -275,11 +275,10 @@ def _page_header(title: str, events: Sequence[Event], question: str) -> Markup:
     question_parts = element("h2", "Question"), element("p", question, class_="question")
     if answer is None:
         answer_box = element("p", "This run did not reach an answer.", class_="answer forced")
-    elif answer.forced:
-        note = element("p", f"{answer.remark[:1].upper()}{answer.remark[1:]}.", class_="small")
-        answer_box = element("div", element("div", answer.shown_text), note, class_="answer forced")
     else:
-        answer_box = element("div", element("div", answer.text), class_="answer")
+        note = answer.remark and element("p", answer.remark[:1].upper() + answer.remark[1:], class_="small")
+        classes = "answer forced" if answer.forced else "answer"
+        answer_box = element("div", element("div", answer.shown_text), note, class_=classes)
     return concat([element("h1", title), *question_parts, element("h2", "Answer"), answer_box])
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.changes import PROVENANCE_PROPERTIES
 from kgot_lab.loop.events import Answered, Event, Read, Repaired, Started, Wrote
+from kgot_lab.loop.formatting import format_event
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.cypher.dialect import CYPHER
 from kgot_lab.stores.embedded_store import PYTHON
@@ -88,7 +89,9 @@ def _summarize_run(started: Started, events: Sequence[Event]) -> RunSummary:
         mended=f"{repair_count} statement{'s' * (repair_count != 1)}",
         read="\n".join(_last_reads(reads)) or "no read gave rows",
         rows=_format_first_rows(reads[-1].rows) if reads else "",
-        answer=next((event.text for event in events if isinstance(event, Answered)), "no answer"),
+        answer=next(
+            (format_event(event).said for event in events if isinstance(event, Answered)), "no answer"
+        ),
         pictured=svg(graph_after(events), width=420, height=400, limit=40),
     )
 

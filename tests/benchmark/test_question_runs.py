@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from support.loop_script import WRITE, call, scripted, votes
 
+from kgot_lab.benchmark.questions.attempt import plain_rag
 from kgot_lab.benchmark.questions.batch import Halted, lock_folder, run_in_parallel, trace_name
 from kgot_lab.benchmark.questions.kit import ToolModels, all_working_tools, no_tools
 from kgot_lab.benchmark.questions.plan import AnswerSettings, QuestionPlan, check_run, prepare_run, read_plan
@@ -42,6 +43,7 @@ from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import Answered, Asked, Read, Started
 from kgot_lab.loop.limits import REFERENCE
 from kgot_lab.loop.modes.paths.reading import answer_prompt
+from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Usage
 
@@ -130,6 +132,61 @@ def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_wha
         read_results(path)
 
 
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        ('"forced": true', "unsure"), ('"forced": false', "supported"), ('"forced": null', ""), ('"steps": 1', ""),
+        ('"outcome": "not in the sources"', "not in the sources"), ('"outcome": "right"', None),
+    ],
+)  # fmt: skip
+def test_a_result_has_the_outcome_of_its_answer_and_one_of_before_that_of_a_guess(tmp_path, fields, outcome):
+    path = tmp_path / "receipts.jsonl"
+    path.write_text(f'{{"id": "a", {fields}}}\n')
+    if outcome is None:
+        with pytest.raises(TraceError, match="holds what no receipt can \\(outcome is 'right'"):
+            read_results(path)
+    else:
+        assert read_results(path)["a"].outcome == outcome
+
+
+OSK = [
+    Document("d1", "Odo Castrell designed a bridge near Osk. It opened in 1911.", "Osk Bridge"),
+    Document("d2", "Osk lies in Tellmark.", "Osk"),
+]
+MAYOR, DESIGNER = "Who is the mayor of Osk?", "Who designed Osk Bridge?"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "check", "outcome", "missing"),
+    [
+        (MAYOR, "Odo Castrell", "no", "not in the sources", f"no text that was read says: {MAYOR} Odo Castrell"),
+        (MAYOR, "unknown", "", "not in the sources", "what was read does not say it"),
+        (MAYOR, "unknown", "yes", "not in the sources", "what was read does not say it"),
+        (MAYOR, "Anton Brug", "", "unsure", "it does not stand in the sentences"),
+        (MAYOR, "Anton Brug", "yes", "unsure", "nothing that was read has Anton Brug"),
+        (DESIGNER, "Odo Castrell", "", "supported", ""),
+        (DESIGNER, "Odo Castrell", "yes", "supported", ""),
+        ("Did Odo Castrell design a bridge?", "yes", "yes", "supported", ""),
+        ("Who is the mayor of Brask?", "Odo Castrell", "yes", "not in the sources", "no text that was read mentions Brask"),
+    ],
+)  # fmt: skip
+def test_an_answer_of_rag_has_an_outcome_by_the_rule_of_the_loop(question, answer, check, outcome, missing):
+    def reply(prompt):
+        system = prompt.messages[0].text
+        checks = {"Write the question": f"{question} {answer}", "Does the text": check}
+        return next(
+            (text for words, text in checks.items() if system.startswith(words)), f'{{"answer": "{answer}"}}'
+        )
+
+    *_, final = plain_rag(Question("q", question, ""), Scripted(reply), search(OSK, k=2), check=bool(check))
+    assert (final.text, final.outcome, final.missing, final.forced) == (
+        answer,
+        outcome,
+        missing,
+        outcome != "supported",
+    )
+
+
 def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took(tmp_path):
     by, folder = AnswerSettings("zero-shot", guessing([]), REFERENCE), tmp_path / "run"
 
@@ -171,12 +228,23 @@ def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_t
 
 def test_results_have_intervals_and_close_calls_of_their_own():
     receipts = [
-        QuestionResult(str(n), correct=n < 6, close=n == 7, em=float(n < 6), level=f"level {n % 2}")
+        QuestionResult(
+            str(n),
+            correct=n < 6,
+            close=n == 7,
+            em=float(n < 6),
+            level=f"level {n % 2}",
+            outcome="supported" if n < 8 else "unsure",
+        )
         for n in range(10)
     ]
     told = results_json(receipts)["by level"]["all"]
     assert told["correct"]["mean"] == 0.6 and told["correct"]["low"] < 0.6 < told["correct"]["high"]
     assert told["close calls"] == 1
+    assert {name: share["mean"] for name, share in told["outcomes"].items()} == {
+        "supported": 0.8, "unsure": 0.2, "not in the sources": 0, "right of supported": 0.75,
+    }  # fmt: skip
+    assert ".800 | .200 | .000 | .750" in results_grid(receipts).markdown
     assert [row[0].text for row in results_grid(receipts).rows] == ["level 0", "level 1", "all"]
     assert graded_grid(receipts) is None
 

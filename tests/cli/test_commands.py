@@ -38,6 +38,7 @@ from support.openai_server import Answer, openai_server, refuses, says
 from support.waiting import AMPLE, until
 
 from kgot_lab.cli.app import main
+from kgot_lab.cli.configuration import Configuration
 from kgot_lab.cli.resume import command_line
 from kgot_lab.cli.terminal import DEMO_DOCUMENTS, actual_model_name, new_trace_path, run_documents
 from kgot_lab.graph.snapshots import read_snapshot
@@ -45,7 +46,6 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.llm.local import PACKAGE
 from kgot_lab.llm.model_file import MODEL_VARIABLE
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
-from kgot_lab.loop.limits import limits_for
 from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.viz.external_requests import find_external_requests
@@ -667,11 +667,10 @@ def test_a_tape_is_of_one_model(kgot_lab, server):
     assert not Path("tape.jsonl").exists()
 
 
-def test_a_recorded_model_on_this_computer_gets_the_limits_of_a_small_one():
-    assert (
-        limits_for(actual_model_name(f"recorded:{bundled_path('traces/winter_storm.jsonl')}")).preset
-        == "local"
-    )
+def test_a_recorded_run_is_asked_with_its_own_preset_and_a_small_model_along_paths():
+    recorded = f"recorded:{bundled_path('traces/winter_storm.jsonl')}"
+    assert Configuration(model=recorded).limits_for(actual_model_name(recorded)).preset == "local"
+    assert Configuration().limits_for("local").preset == "paths"
 
 
 def stands_alone(page: str) -> bool:

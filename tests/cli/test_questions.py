@@ -123,7 +123,7 @@ def test_every_question_is_answered_scored_and_kept(finished):
         name.split()[-1].lower(): place for name, place in BORN.items()
     }
     assert all(
-        row["correct"] and row["em"] == row["f1"] == 1 and not row["forced"] and not row["error"]
+        row["correct"] and row["em"] == row["f1"] == 1 and row["outcome"] == "supported" and not row["error"]
         for row in lines.values()
     )
     assert all(
@@ -500,13 +500,18 @@ def test_an_id_that_looks_like_markup_or_commands_the_terminal_is_only_an_id(kgo
 # --- which system, which questions, who grades ---
 
 
-@pytest.mark.parametrize(("system", "calls"), [("rag", 1), ("zero-shot", 1)])
-def test_the_baselines_answer_the_same_questions_in_one_call_each(kgot_lab, server, system, calls):
+@pytest.mark.parametrize(
+    ("system", "calls", "outcome"),
+    [("rag", 1, "supported"), ("rag-unknown", 1, "supported"), ("zero-shot", 1, "unsure")],
+)
+def test_the_baselines_answer_the_same_questions_in_one_call_each(kgot_lab, server, system, calls, outcome):
     ran = kgot_lab(*asking(server, "--system", system))
     assert ran.code == 0, ran.err
     assert len(server.answered) == 4 * calls
-    assert all(row["correct"] and row["forced"] is None for row in receipts().values())
-    assert all(row["tools"] == ({"search": 1} if system == "rag" else {}) for row in receipts().values())
+    assert all(row["correct"] and row["outcome"] == outcome for row in receipts().values())
+    assert all(
+        row["tools"] == ({} if system == "zero-shot" else {"search": 1}) for row in receipts().values()
+    )
 
 
 def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here):

@@ -114,6 +114,23 @@ def test_a_false_citation_is_marked_and_a_true_one_is_counted():
         assert checked(f"[Source: {node.handle}]")[1:] == ({node: 1}, [])
 
 
+@pytest.mark.parametrize(
+    ("text", "unsaid", "told"),
+    [
+        ("Caching helps [Source: cook:Prompt caching].", (), "supported"),
+        ("Caching helps.", (), "unsure, a guess: it cites nothing that was found"),
+        ("It helps [Source: cook:Prompt caching] [Source: x].", (), "unsure, a guess: it cites x, which was not found"),
+        ("Zinc helps [Source: cook:Prompt caching].", ("zinc", "tea"), "unsure, a guess: nothing that was found says zinc, tea"),
+        ("I do not know.", (), "not in the sources: it cites nothing that was found"),
+        ("I don't know. Caching may help [Source: cook:Prompt caching].", (), "not in the sources: what was found does not say it"),
+        ("My graph says nothing of zinc. I do not know the answer.", ("zinc",), "not in the sources: nothing that was found says zinc"),
+    ],
+)  # fmt: skip
+def test_an_answer_has_the_outcome_that_its_citations_decide(text, unsaid, told):
+    check = CitationCheck(CitableNodes(NODES))
+    assert check.judge(check.feed(text) + check.finish(), unsaid).remark == told
+
+
 # --- limitations and caps ---
 
 WORDS = ["cache", "prompt", "agent", "search", "cost", "build", "index", "answer"]

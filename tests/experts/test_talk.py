@@ -51,6 +51,9 @@ def test_an_answer_tells_true_citations_from_false_ones():
     assert answered.thought.nodes
     assert {node.id for node in answered.sources} <= set(GRAPH.ids)
     assert not answered.trouble
+    assert f"({answered.outcome})" in repr(answered) and answered.outcome.startswith(
+        "unsure, a guess: it cites "
+    )
     assert repr(answered).endswith("<2 nodes cited, 1 false citation>") and answered.text in repr(answered)
 
 

@@ -35,9 +35,9 @@ from kgot_lab.loop.events import (
     from_json,
 )  # fmt: skip
 from kgot_lab.loop.limits import LOCAL
+from kgot_lab.loop.render import row_lines
 from kgot_lab.loop.replay.recording import Recording, ReplayLLM, ReplayTool
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
-from kgot_lab.loop.retrieve import row_lines
 from kgot_lab.loop.trace import Trace, append_events, load_run, record
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.tools.search import search

@@ -57,7 +57,7 @@ def run_of(question: str, asked: str, replies: Mapping[str, str]) -> list[Event]
 
     store = open_store("in_memory")
     try:
-        return list(think(question, Unsure(), store, [TOOL], PATHS.but(typed_facts=False)))
+        return list(think(question, Unsure(), store, [TOOL], PATHS.but(check_answers=False, wide_tokens=320)))
     finally:
         store.close()
 

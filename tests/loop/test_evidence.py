@@ -455,3 +455,64 @@ def test_the_facts_that_carry_an_answer_are_few_and_linked(facts, question, answ
     edges = [Edge(*fact) for fact in facts]
     found = carrying_edges(edges, question, answer, 3)
     assert sorted(map(edges.index, found)) == sorted(carrying)
+
+
+# An answer that goes out is checked against the facts that it was read from.
+
+CHECKED = FEW.but(forced_reads=1, arithmetic="numbers", check_answers=True)
+BY_NAMES = LOCAL.but(check_answers=True)
+BRIDGE = "Odo Castrell designed a bridge near Osk."
+OSK = PropertyGraph.of(
+    [Node("Osk", (), {"people": 4000})],
+    [
+        Edge("Odo Castrell", "designed", "Osk Bridge", {"source": "d1", "sentence": BRIDGE}),
+        Edge("Osk Bridge", "opened in", "9 May 1911", {"source": "d1", "sentence": "It opened on 9 May 1911."}),
+        Edge("Osk", "capital_of", "Tellmark"),
+        *(Edge(name, "lives_in", "Osk") for name in ("Ada", "Bo", "Cy")),
+        Edge("Ada", "born in", "1990"), Edge("Bo", "born in", "1985"),
+    ],
+    dangling="add",
+)  # fmt: skip
+SAYS, ALL = "supported", "result = facts()"
+SILENT, UNSURE = "not in the sources", "unsure"
+NOT_OF_BRASK = "no text that was read says this of Brask"
+HEADS = "How many people live in Osk?"
+JUDGED = [  # question, what is read (a statement, or names), answer, the reply of the check, outcome, what is missing
+    ("Of what is Osk the capital?", "Osk", "Tellmark", "yes", SAYS, ""),
+    ("Of what is Osk the capital?", "result = facts('Osk')", "Tellmark", "yes", SAYS, ""),
+    ("Who is the mayor of Osk?", "Osk", "Odo Castrell", "no", SILENT, "no text that was read says: Who is the mayor of Osk? Odo Castrell"),
+    ("Who is the mayor of Osk?", "Osk", "Anton Brug", "yes", UNSURE, "nothing that was read has Anton Brug"),
+    ("Who is the mayor of Osk?", "Osk", "unknown", "", SILENT, "what was read does not say it"),
+    ("Who is the mayor of Brask?", "Osk", "Odo Castrell", "yes", SILENT, NOT_OF_BRASK),
+    ("Who designed Osk Bridge?", ALL, "Odo Castrell", "yes", SAYS, ""),
+    ("When was Osk Bridge opened?", ALL, "1911-05-09", "yes", SAYS, ""),
+    ("When was Osk Bridge opened?", ALL, "9 May 1912", "yes", UNSURE, "nothing that was read has 9 May 1912"),
+    ("Who lives in Osk?", ALL, "Cy, Ada and Bo", "yes", SAYS, ""),
+    ("Does Ada live in Osk?", ALL, "yes", "yes", SAYS, ""),
+    ("Does Ada live in Osk?", ALL, "no", "no", SILENT, "no text that was read says: Does Ada live in Osk? no"),
+    ("Who was born first, Ada or Bo?", ALL, "Bo", "yes", SAYS, ""),
+    (HEADS, "result = [len(facts(relation='lives_in'))]", "3", "", SAYS, ""),
+    (HEADS, "result = [sum(1 for f in facts('Osk') if f['relation'] == 'lives_in')]", "3", "", SAYS, ""),
+    (HEADS, ALL, "3", "yes", SAYS, ""),
+    (HEADS, ALL, "7", "yes", UNSURE, "nothing that was read has 7"),
+    (HEADS, "result = [G.nodes['Osk']['people']]", "4,000", "yes", SAYS, ""),
+    ("How many people live in Brask?", "result = [len(facts(relation='lives_in'))]", "3", "yes", SILENT, NOT_OF_BRASK),
+    (HEADS, "result = []", "12", "", SILENT, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "read", "answer", "check", "outcome", "missing"), JUDGED)
+def test_an_answer_is_supported_if_the_facts_that_were_read_say_it(
+    question, read, answer, check, outcome, missing
+):
+    by_names = "=" not in read
+    reading = {"names": {"about": [read]}} if by_names else {"forced": {"statement": read}}
+    asked = {"claim": f"{question} {answer}", **({"check": check} if check else {})}
+    llm = scripted(
+        **reading, reread={"statement": read}, parse={"answer": answer}, guess={"answer": answer}, **asked, **{"arithmetic?": {"needed": False}}
+    )  # fmt: skip
+    with open_store("in_memory") as store:
+        store.apply(store.graph().diff(OSK))
+        *_, final = think(question, llm, store, [], BY_NAMES if by_names else CHECKED)
+    assert (final.text, final.outcome, final.missing) == (answer, outcome, missing)
+    assert final.forced == (outcome != SAYS)

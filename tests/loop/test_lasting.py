@@ -12,13 +12,13 @@ import pytest
 
 import kgot_lab as lab
 from benchmarks.competence.plain_facts import PlainFacts
-from benchmarks.competence.simulated import Simulated
+from benchmarks.competence.simulated import UNCHECKED, Simulated
 from benchmarks.competence.worlds import World, chain_world
 from kgot_lab.errors import BadInput, LLMError, ToolFailed
 from kgot_lab.graph.changes import supports_of
 from kgot_lab.llm.recorded import Recorder, Scripted
 from kgot_lab.loop.events import Asked, Event, Started, ToolReturned
-from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE
+from kgot_lab.loop.limits import LOCAL, REFERENCE
 from kgot_lab.loop.persistence import (
     KnownSources,
     graph_from_claims,
@@ -53,7 +53,7 @@ def asked(path, world: World, number: int = 0, **more) -> Trace:
         return asked_in(store, question, looking(world), model, path, **more)
 
 
-def asked_in(store, question: str, tool, model, path, limits=PATHS, **more) -> Trace:
+def asked_in(store, question: str, tool, model, path, limits=UNCHECKED, **more) -> Trace:
     """A question asked with a memory, its graph in this store."""
     return lab.ask(question, tool, model, preset=limits, store=store, memory=path, **more)
 
@@ -75,7 +75,7 @@ def remembered_sources(path) -> set[str]:
 # --- the second time ---
 
 
-@pytest.mark.parametrize("limits", [PATHS, LOCAL, REFERENCE], ids=lambda limits: limits.preset)
+@pytest.mark.parametrize("limits", [UNCHECKED, LOCAL, REFERENCE], ids=lambda limits: limits.preset)
 @pytest.mark.parametrize("world", [ONE, TWO], ids=["one hop", "two hops"])
 def test_the_same_question_again_is_answered_with_fewer_calls_and_leaves_the_same_memory(
     tmp_path, world, limits
@@ -163,7 +163,7 @@ def test_two_questions_at_once_lose_nothing(tmp_path):
     for number in (0, 1):
         with PlainFacts() as store:
             question = ONE.gold.chains[number].question
-            runs.append(lab.ask(question, looking(ONE), Simulated(ONE.gold), preset=PATHS, store=store))
+            runs.append(lab.ask(question, looking(ONE), Simulated(ONE.gold), preset=UNCHECKED, store=store))
     with (
         open_memory_session(path, runs[0].question) as one,
         open_memory_session(path, runs[1].question) as other,

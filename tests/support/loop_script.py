@@ -35,10 +35,13 @@ WORDS = {
 }
 
 
+SYSTEMS = {EXTRACTION_SYSTEM: "extract", "Write the question": "claim", "Does the text say": "check"}
+
+
 def role_of(prompt: Prompt) -> str:
     """What a prompt asks for."""
-    if prompt.messages[0].text == EXTRACTION_SYSTEM:
-        return "extract"
+    if role := next((SYSTEMS[words] for words in SYSTEMS if prompt.messages[0].text.startswith(words)), ""):
+        return role
     text = prompt.messages[1].text
     return next(role for role, words in WORDS.items() if words in text)
 

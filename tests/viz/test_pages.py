@@ -312,7 +312,7 @@ def test_a_page_holds_the_words_of_every_event():
 
 
 def test_the_answer_says_whether_it_was_forced():
-    assert "A guess: what was read does not say it" in build_run_page(run(forced=True))
+    assert "Unsure, a guess: what was read does not say it" in build_run_page(run(forced=True))
     assert "Forced:" not in build_run_page(run(forced=False))
     assert "did not reach an answer" in build_run_page(
         run()[:-1]

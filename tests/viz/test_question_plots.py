@@ -58,7 +58,8 @@ RUN = [
     QuestionResult(
         "d",
         correct=True,
-        forced=True,
+        outcome="unsure",
+        out_of_steps=False,
         level="level 2",
         human_steps=4,
         human_tools=CODE,

@@ -81,9 +81,8 @@ class AnswerSystem:
         return {**values, **({"limits": limits} if self.preset else {})}
 
 
-# Facts are written from a path after the answer was read, for the next question. Here each question has
-# its own graph.
-_UNTYPED: Mapping[str, Json] = {"typed_facts": False}
+# the figures of this comparison were measured before answers were checked
+_UNCHECKED: Mapping[str, Json] = {"check_answers": False, "wide_tokens": 320}
 ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "closed-book": AnswerSystem("few"),
     "long-context": AnswerSystem("few", "convex", 20, questions=20),
@@ -91,8 +90,8 @@ ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "rag-few": AnswerSystem("few", "convex", 5),
     "follow-few": AnswerSystem("few", "follow", 5),
     "local": AnswerSystem("loop", "convex", 8, "local", "in_memory", questions=20),
-    "paths": AnswerSystem("loop", "follow", 16, "paths", "in_memory", changes=_UNTYPED),
-    "paths-fused": AnswerSystem("loop", "follow", 16, "paths", "fused", questions=20, changes=_UNTYPED),
+    "paths": AnswerSystem("loop", "follow", 16, "paths", "in_memory", changes=_UNCHECKED),
+    "paths-fused": AnswerSystem("loop", "follow", 16, "paths", "fused", questions=20, changes=_UNCHECKED),
     "gold": AnswerSystem("few", "gold"),
 }
 
@@ -165,10 +164,6 @@ def _few_prompt(question: str, found: Result | None) -> Prompt:
     return reading.answer_prompt(question, reading.format_passages(found.sources) if found else "")
 
 
-def _few_rejection(question: str, answer: str, found: Result) -> str:
-    return reading.rejection_reason(question, answer, reading.format_passages(found.sources))
-
-
 def _with_likelihood(call: OneCall) -> OneCall:
     """Request the log-probability of the reply, which does not change its text."""
     return replace(call, prompt=lambda text, found: replace(call.prompt(text, found), likelihood=True))
@@ -176,7 +171,7 @@ def _with_likelihood(call: OneCall) -> OneCall:
 
 SINGLE_CALLS: Mapping[str, OneCall] = {
     "json": _with_likelihood(JSON_CALL),
-    "few": _with_likelihood(OneCall(_few_prompt, reading.parse_answer, _few_rejection)),
+    "few": _with_likelihood(OneCall(_few_prompt, reading.parse_answer)),
 }
 
 

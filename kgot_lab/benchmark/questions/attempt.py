@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import BadInput, BadReply, ToolFailed, TraceError, UnknownName
 from kgot_lab.evaluation.grading import grading_prompt, parse_grade
 from kgot_lab.llm.structured import compact_schema, parse
 from kgot_lab.loop import prompts
+from kgot_lab.loop.answer_check import MAX_CITED, select_evidence
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned
-from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.evidence import judge_answer
+from kgot_lab.loop.limits import REFERENCE, Limits
+from kgot_lab.loop.modes.paths.mentions import GraphSentence
+from kgot_lab.loop.modes.paths.reading import format_passages, rejection_reason
+from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.loop.prompts import Answer
 from kgot_lab.loop.replay.recording import Recording, ReplayLLM
 from kgot_lab.loop.replay.replay import Resources, resume
-from kgot_lab.loop.run_context import Steps
+from kgot_lab.loop.run_context import RunContext, Steps
+from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import RESTORE_HINT, load_run, model_metadata, record
 from kgot_lab.stores import empty_store
+from kgot_lab.text.words import text_sentences
 from kgot_lab.tools.tool import Result, Tool, search_argument
-from kgot_lab.types import LLM, Json, Message, Prompt
+from kgot_lab.types import LLM, Json, Message, Prompt, Reply
 
 # Baselines without a graph, as runs like the loop's: zero-shot and RAG.
 
@@ -33,33 +43,71 @@ _REPLY_TOKENS = 200  # tokens of a reply
 
 @dataclass(frozen=True)
 class OneCall:
-    """How a model is called once: the prompt, the answer in a reply, and why that is rejected.
+    """How a model is called once: the prompt, and the answer in a reply.
 
     The prompt is built from a question and what was found (None for the question alone).
     """
 
     prompt: Callable[[str, Result | None], Prompt]
     answer: Callable[[str], str]
-    refused: Callable[[str, str, Result], str] = lambda question, answer, found: ""
+
+
+def zero_shot_prompt(question: str) -> Prompt:
+    """Build the prompt of a question alone."""
+    return _prompt(f"Question: {question}")
+
+
+def rag_prompt(question: str, passages: str, *, may_abstain: bool = False) -> Prompt:
+    """Build the prompt of a question below the passages. With `may_abstain`, the answer may be "unknown"."""
+    rule = '\nIf the passages do not say it, the answer is "unknown".' if may_abstain else ""
+    return _prompt(f"Passages:\n{passages}\n\nQuestion: {question}{rule}")
+
+
+def _prompt(text: str) -> Prompt:
+    asked = f'{text}\n{prompts.FORMATS["gaia"]}\nReply as JSON: {{"answer": "..."}}'
+    messages = Message("system", prompts.ANSWER), Message("user", asked)
+    return Prompt(messages, compact_schema(Answer), 0.0, 0, _REPLY_TOKENS)
+
+
+def _parse_answer(reply: str) -> str:
+    """Return the answer in a JSON reply, or the whole reply if it has another form."""
+    try:
+        return parse(reply, Answer).answer
+    except BadReply:
+        return reply.strip()
+
+
+def _json_prompt(question: str, found: Result | None, *, may_abstain: bool = False) -> Prompt:
+    return rag_prompt(question, found.text, may_abstain=may_abstain) if found else zero_shot_prompt(question)
+
+
+JSON_CALL = OneCall(_json_prompt, _parse_answer)
+UNKNOWN_CALL = OneCall(partial(_json_prompt, may_abstain=True), _parse_answer)
 
 
 def zero_shot(
-    question: Question, llm: LLM, reading: OneCall | None = None, *, name: str = "zero-shot"
+    question: Question, llm: LLM, reading: OneCall = JSON_CALL, *, name: str = "zero-shot"
 ) -> Iterator[Event]:
     """Ask the model the question alone, by default with a JSON reply."""
     yield Started(question=question.text, preset=name, planning=llm.name)
-    text = yield from _call_model(llm, question, None, reading or JSON_CALL)
-    yield Answered(text=text, forced=True)
+    reply = yield from _request_reply(llm, reading.prompt(question.text, None), "answer")
+    yield Answered(text=reading.answer(reply.text), forced=True)
 
 
 def plain_rag(
-    question: Question, llm: LLM, tool: Tool, reading: OneCall | None = None, *, name: str = "rag"
+    question: Question,
+    llm: LLM,
+    tool: Tool,
+    reading: OneCall = JSON_CALL,
+    *,
+    name: str = "rag",
+    check: bool = False,
 ) -> Iterator[Event]:
     """Ask the model the question over the results of one search.
 
-    An answer that its reading rejects is used as a guess.
+    An answer that cannot have been read from the passages is a guess. With `check`, it is judged as in the
+    loop instead, by the sentences that carry it.
     """
-    reading = reading or JSON_CALL
     yield Started(question=question.text, preset=name, planning=llm.name)
     if not (argument := search_argument(tool)):
         raise BadInput(f"RAG needs a tool that finds documents, which {tool.name} does not")
@@ -71,57 +119,29 @@ def plain_rag(
         yield ToolReturned(call=call, text=str(error), failed=True)
     else:
         yield ToolReturned(call=call, text=found.text, sources=found.sources)
-    text = yield from _call_model(llm, question, found, reading)
-    forced = not found.sources or bool(reading.refused(question.text, text, found))
-    yield Answered(text=text, forced=forced, passages=tuple(document.id for document in found.sources))
-
-
-def zero_shot_prompt(question: str) -> Prompt:
-    """Build the prompt of a question alone."""
-    return _prompt(f"Question: {question}")
-
-
-def rag_prompt(question: str, passages: str) -> Prompt:
-    """Build the prompt of a question below the retrieved passages."""
-    return _prompt(f"Passages:\n{passages}\n\nQuestion: {question}")
-
-
-def _prompt(text: str) -> Prompt:
-    asked = f'{text}\n{prompts.FORMATS["gaia"]}\nReply as JSON: {{"answer": "..."}}'
-    messages = Message("system", prompts.ANSWER), Message("user", asked)
-    return Prompt(messages, compact_schema(Answer), 0.0, 0, _REPLY_TOKENS)
-
-
-def _call_model(llm: LLM, question: Question, found: Result | None, reading: OneCall) -> Steps[str]:
-    """Call the model once and return the answer in its reply."""
     reply = yield from _request_reply(llm, reading.prompt(question.text, found), "answer")
-    return reading.answer(reply)
+    text, likelihood = reading.answer(reply.text), None if reply.logprob is None else math.exp(reply.logprob)
+    missing = rejection_reason(question.text, text, format_passages(found.sources)) if found.sources else ""
+    judged: dict[str, Any] = {"forced": bool(missing) or not found.sources, "missing": missing}
+    if is_no_answer(text) or check:
+        parts = ((d, *numbered) for d in found.sources for numbered in enumerate(text_sentences(d.text)))
+        sentences = [GraphSentence(d.id, d.title, part, d.id, number) for d, number, part in parts]
+        texts = list(map(str, select_evidence(question.text, text, sentences) or sentences[:MAX_CITED]))
+        with closing(empty_store("in_memory")) as store:
+            run = RunContext(llm, llm, store, {}, REFERENCE, None, State(question=question.text))
+            judged = yield from judge_answer(run, text, texts, likelihood=likelihood)
+    yield Answered(text=text, passages=tuple(document.id for document in found.sources), **judged)
 
 
-def _request_reply(llm: LLM, prompt: Prompt, role: str) -> Steps[str]:
-    """Call the model, record the call as an event, and return the text of the reply."""
+def _request_reply(llm: LLM, prompt: Prompt, role: str) -> Steps[Reply]:
+    """Call the model, record the call as an event, and return the reply."""
     reply = llm(prompt)
     usage, logprob = reply.usage, reply.logprob
     yield Asked(role=role, model=llm.name, prompt=prompt, reply=reply.text, usage=usage, logprob=logprob)
-    return reply.text
+    return reply
 
 
-def _parse_answer(reply: str) -> str:
-    """Return the answer in a JSON reply, or the whole reply if it has another form."""
-    try:
-        return parse(reply, Answer).answer
-    except BadReply:
-        return reply.strip()
-
-
-def _json_prompt(question: str, found: Result | None) -> Prompt:
-    return zero_shot_prompt(question) if found is None else rag_prompt(question, found.text)
-
-
-JSON_CALL = OneCall(_json_prompt, _parse_answer)
-
-
-QUESTION_SYSTEMS = ("loop", "rag", "zero-shot")
+QUESTION_SYSTEMS = ("loop", "rag", "rag-unknown", "zero-shot")
 
 
 @dataclass(frozen=True)
@@ -172,7 +192,10 @@ def _single_call(question: Question, system: str, equipment: Equipment) -> Calla
     if finder is None:
         reason = "RAG needs documents to find passages in, and this question has none"
         raise BadInput(f"{reason}: name a folder with --documents DIR")
-    return lambda llm: plain_rag(question, llm, finder)
+    reading = UNKNOWN_CALL if system == "rag-unknown" else JSON_CALL
+    return lambda llm: plain_rag(
+        question, llm, finder, reading, name=system, check=equipment.limits.check_answers
+    )
 
 
 def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> Iterator[Event]:
@@ -185,7 +208,7 @@ def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> 
         yield Started(question=question.text, preset="grading", planning=llm.name)
         golds = " or ".join((question.answer, *question.aliases))
         reply = yield from _request_reply(llm, grading_prompt(question.text, golds, predicted), "grade")
-        yield Answered(text=parse_grade(reply).grade, forced=False)
+        yield Answered(text=parse_grade(reply.text).grade, forced=False)
 
     yield from run_or_replay(walk, grader, path, {"question": question.id})
 

@@ -26,7 +26,6 @@ from kgot_lab.benchmark.questions.question_result import (
     add_costs,
     add_grade,
     append_result,
-    clear_graph_fields,
     read_results,
     score_answer,
     withhold_answer,
@@ -235,7 +234,8 @@ class QuestionRun:
         if not self.equipment.clocked:
             seconds = Usage.total(event.usage for event in seen if isinstance(event, Asked)).seconds
         receipt = add_costs(receipt, seen or _stored_events(path), seconds)
-        receipt = receipt if self.system == "loop" else clear_graph_fields(receipt)
+        if self.system != "loop":  # it has no graph and no steps
+            receipt = replace(receipt, out_of_steps=None, steps=None)
         return withhold_answer(receipt) if self.questions.private else receipt, problem
 
 

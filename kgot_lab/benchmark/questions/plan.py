@@ -193,7 +193,7 @@ def check_run(
     if graded and whole.scored_by == "gaia":
         raise BadInput(f"{whole.name} is scored by its own rules: leave the grader out")
     bare = [question.id for question in chosen.questions if not question.documents]
-    if by.system == "rag" and not (whole.documents or by.documents) and bare:
+    if by.system.startswith("rag") and not (whole.documents or by.documents) and bare:
         which = whole.name if len(bare) == len(chosen.questions) else f"question {bare[0]!r} of {whole.name}"
         also = f" (nor have {len(bare) - 1} others)" if 1 < len(bare) < len(chosen.questions) else ""
         lacking = f"RAG needs documents to find passages in, and {which} has none{also}"

@@ -151,12 +151,9 @@ def _check_row(where: str, row: Json) -> None:
         raise BadInput(f"{where}: {expected}, not {short_repr(answer)}")
     for name in _LISTS:
         if not isinstance(row.get(name, []), list):
-            items = (
-                " of objects with title and text, or of paths of files and folders"
-                if name == "documents"
-                else ""
-            )
-            raise BadInput(f"{where}: {name} are a list{items}, not {short_repr(row[name])}")
+            items = " of objects with title and text, or of paths of files and folders"
+            expected = f"{name} are a list{items if name == 'documents' else ''}"
+            raise BadInput(f"{where}: {expected}, not {short_repr(row[name])}")
 
 
 def _read_documents(where: str, folder: Path, item: Json, place: int) -> list[Document]:
@@ -169,9 +166,7 @@ def _read_documents(where: str, folder: Path, item: Json, place: int) -> list[Do
     if not (folder / item).exists():
         missing = f"there is no {short_repr(item)} in {folder.resolve()}"
         raise BadInput(f"{expected}, from where the file of questions stands; {missing}")
-    if not (folder / item).is_dir():
-        return [
-            replace(document, id=f"{item}#{document.id.rpartition('#')[2]}")
-            for document in read_documents(folder / item)
-        ]
-    return [replace(document, id=f"{item}/{document.id}") for document in read_documents(folder / item)]
+    found = read_documents(folder / item)
+    if (folder / item).is_dir():
+        return [replace(document, id=f"{item}/{document.id}") for document in found]
+    return [replace(document, id=f"{item}#{document.id.rpartition('#')[2]}") for document in found]

@@ -24,9 +24,8 @@ from kgot_lab.evaluation.grading import (
     normalise_answer,
 )
 from kgot_lab.llm.recorded import read_lines, repair_last_line
-from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, ToolReturned
-from kgot_lab.loop.render import join_lines
-from kgot_lab.loop.retrieve import row_text
+from kgot_lab.loop.events import OUTCOMES, Answered, Asked, Event, Forced, Read, Started, ToolReturned
+from kgot_lab.loop.render import join_lines, row_text
 from kgot_lab.stores.hash_chain import append_seal, first_broken_seal, line_seal
 from kgot_lab.text.cleaning import estimate_tokens
 from kgot_lab.types import Usage
@@ -44,9 +43,9 @@ class QuestionResult:
 
     `correct` follows the set's own rule (`scored_by`), and is None if the question has no answer. `seconds`
     is the wall-clock time of the session in which it was answered, plus the model time before that. It is
-    None if only the trace of an earlier session is left, which does not record it. `forced` means that no
-    read of the graph gave rows, `out_of_steps` that reading was forced. Both are None for systems without a
-    graph. `tools` counts the calls of each tool. `evidence_tokens` is the approximate length of the facts
+    None if only the trace of an earlier session is left, which does not record it. `outcome` is that of the
+    answer, "" if there is none. `out_of_steps` means that reading was forced, and is None for systems without
+    a graph. `tools` counts the calls of each tool. `evidence_tokens` is the approximate length of the facts
     that the answer was read from, and `rests` is whether they contain it (None for yes and no). `likelihood`
     is the mean probability of a token of the answer, exp(logprob / tokens), if the model reported it.
     """
@@ -65,7 +64,7 @@ class QuestionResult:
     grader: str = ""
     type: str = ""
     level: str = ""
-    forced: bool | None = None
+    outcome: str = ""
     out_of_steps: bool | None = None
     steps: int | None = None
     calls: int = 0
@@ -86,12 +85,13 @@ class QuestionResult:
 
     @property
     def end(self) -> str:
-        """The outcome of the question, one of ENDINGS."""
+        """How the question ended, one of ENDINGS. Guesses of systems without a graph are not called forced."""
         if self.error:
             return "error"
         if self.grade in {NOT_ATTEMPTED, UNCLEAR}:
             return self.grade
-        forced = ", forced" if self.forced or self.out_of_steps else ""
+        is_guess = self.outcome not in ("", "supported") and self.out_of_steps is not None
+        forced = ", forced" if is_guess or self.out_of_steps else ""
         if self.correct:
             return f"correct{forced}"
         return "close call" if self.close else f"wrong{forced}"
@@ -124,7 +124,7 @@ def add_grade(result: QuestionResult, grade: Grade, grader: str) -> QuestionResu
 def add_costs(result: QuestionResult, events: Sequence[Event], seconds: float | None) -> QuestionResult:
     """Add the costs of a run to a result, whether or not it was answered.
 
-    `forced` and `out_of_steps` apply to runs of the loop.
+    `steps` and `out_of_steps` apply to runs of the loop.
     """
     asked = [event for event in events if isinstance(event, Asked)]
     spent = Usage.total(event.usage for event in asked)
@@ -135,7 +135,7 @@ def add_costs(result: QuestionResult, events: Sequence[Event], seconds: float | 
         result, steps=max((event.step for event in events), default=0), calls=len(asked), prompt_tokens=spent.prompt_tokens,
         completion_tokens=spent.completion_tokens, dollars=spent.cost, model_seconds=spent.seconds, seconds=seconds,
         tools=dict(Counter(event.call.tool for event in used)), tools_failed=sum(event.failed for event in used),
-        forced=final.forced if final else None, out_of_steps=any(isinstance(event, Forced) for event in events),
+        outcome=final.outcome if final else "", out_of_steps=any(isinstance(event, Forced) for event in events),
         evidence_tokens=estimate_tokens(facts) if final else None, rests=_is_supported(final.text, facts) if final else None,
         likelihood=_likelihood(events, final.text) if final else None,
     )  # fmt: skip
@@ -176,11 +176,6 @@ def _likelihood(events: Sequence[Event], answer: str) -> float | None:
     reply = (containing or replies)[-1]
     assert reply.logprob is not None
     return min(1.0, math.exp(reply.logprob / max(1, reply.usage.completion_tokens)))
-
-
-def clear_graph_fields(result: QuestionResult) -> QuestionResult:
-    """Clear the fields of a result that do not apply to a system without a graph and steps."""
-    return replace(result, forced=None, out_of_steps=None, steps=None)
 
 
 def withhold_answer(result: QuestionResult) -> QuestionResult:
@@ -236,6 +231,8 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
         if wrong := _impossible_value(row):
             raise _results_error(path, number, f"holds what no receipt can ({wrong})")
         values = {name: _as_tuple(value) for name, value in row.items() if name in _FIELDS}
+        if "outcome" not in row and row.get("forced") is not None:  # of older versions
+            values["outcome"] = "unsure" if row["forced"] else "supported"
         found[row["id"]] = QuestionResult(**values)
     return found
 
@@ -271,6 +268,8 @@ def _impossible_value(row: Mapping[str, Any]) -> str:
     for name in ("correct", "close", "forced", "out_of_steps", "rests"):
         if not isinstance(value := row.get(name, False), bool) and (value is not None or name == "close"):
             return f"{name} is {short_repr(value)}"
+    if (outcome := row.get("outcome", "")) not in ("", *OUTCOMES):
+        return f"outcome is {short_repr(outcome)}"
     return "" if isinstance(row.get("tools", {}), dict) else f"tools is {short_repr(row['tools'])}"
 
 

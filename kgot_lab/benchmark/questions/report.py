@@ -25,7 +25,7 @@ from kgot_lab.evaluation.significance import Estimate, interval, proportion
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.io.files import write_atomically
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, estimate_tokens, requested_price
-from kgot_lab.loop.events import Event
+from kgot_lab.loop.events import OUTCOMES, Event
 from kgot_lab.loop.limits import forecast
 from kgot_lab.loop.state import Entry, Ledger, ledger
 from kgot_lab.types import LLM, Json, Usage
@@ -34,12 +34,14 @@ from kgot_lab.types import LLM, Json, Usage
 def results_grid(results: Iterable[QuestionResult], title: str = "") -> Grid:
     """Tabulate results with a row for each level and one for all.
 
-    Columns include correct answers by the set's own rule, close answers, exact match, F1 and costs.
+    Columns include correct answers by the set's own rule, close answers, exact match, F1, the share of each
+    outcome, the correct answers among the supported ones, and costs.
     """
     rows = list(results)
     groups = group_by_level(rows)
     levels = {level or "no level": some for level, some in groups.items()} if len(groups) > 1 else {}
-    columns = tuple("questions;n;correct [95 %];close;errors;EM;F1 [95 %];calls;$;median s".split(";"))
+    scores = "questions;n;correct [95 %];close;errors;EM;F1 [95 %]".split(";")
+    columns = (*scores, *_SHARES, "calls", "$", "median s")
     return Grid(title, columns, tuple(_cells(name, some) for name, some in [*levels.items(), ("all", rows)]))
 
 
@@ -72,6 +74,7 @@ def _statistics(rows: Sequence[QuestionResult]) -> dict[str, Json]:
         "correct": asdict(proportion(right, len(rows))),
         "close calls": ends.count("close call"),
         "ends": {end: ends.count(end) for end in dict.fromkeys(ends)},
+        "outcomes": {name: asdict(share) for name, share in _outcome_shares(rows).items()},
         "exact match": asdict(proportion(sum(row.em == 1 for row in rows), len(rows))),
         "f1": asdict(_mean_interval([row.f1 for row in rows])),
         "calls": sum(row.calls for row in rows),
@@ -82,15 +85,26 @@ def _statistics(rows: Sequence[QuestionResult]) -> dict[str, Json]:
     }
 
 
+_SHARES = (*OUTCOMES, "right of supported")
+
+
+def _outcome_shares(rows: Sequence[QuestionResult]) -> dict[str, Estimate]:
+    """Return the share of each outcome, and of correct answers among the supported ones, as far as known."""
+    known = [row.outcome for row in rows if row.outcome]
+    right = [bool(row.correct) for row in rows if row.outcome == "supported"]
+    shares = {name: proportion(known.count(name), len(known)) for name in OUTCOMES if known}
+    return shares | ({"right of supported": proportion(sum(right), len(right))} if right else {})
+
+
 def _cells(name: str, rows: Sequence[QuestionResult]) -> tuple[Cell, ...]:
     correct = proportion(sum(bool(row.correct) for row in rows), len(rows))
     words = _mean_interval([row.f1 for row in rows])
-    ends = [row.end for row in rows]
+    ends, shares = [row.end for row in rows], _outcome_shares(rows)
     texts = (
         name, str(len(rows)), f"{format_decimal(correct.mean)} {span(correct)}", str(ends.count("close call")), str(ends.count("error")),
         format_decimal(fmean(row.em for row in rows) if rows else 0.0), f"{format_decimal(words.mean)} {span(words)}",
-        f"{sum(row.calls for row in rows):,}", _dollars(rows),
-        _median_seconds(rows),
+        *(format_decimal(shares[name].mean) if name in shares else "" for name in _SHARES),
+        f"{sum(row.calls for row in rows):,}", _dollars(rows), _median_seconds(rows),
     )  # fmt: skip
     return tuple(map(Cell, texts))
 
@@ -132,7 +146,7 @@ def _mean_interval(values: Sequence[float]) -> Estimate:
 UNTRACED = "untraced.json"
 _TURNS = 2  # assumed for a question; most decide earlier than their limits
 # tokens read and written: five passages, or the question alone
-_TYPICAL_TOKENS = {"rag": (1000, 40), "zero-shot": (150, 40)}
+_TYPICAL_TOKENS = {"rag": (1000, 40), "rag-unknown": (1020, 40), "zero-shot": (150, 40)}
 _GRADING_TOKENS = (estimate_tokens(grading_prompt("", "", "")) + 60, 5)
 
 

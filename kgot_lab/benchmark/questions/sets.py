@@ -62,8 +62,7 @@ def twowiki() -> QuestionSet:
     """
     passages = _passages(_TWOWIKI_PASSAGES)
     gold: dict[str, list[str]] = {}
-    for line in bundled_path(f"{_TWOWIKI}/qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
-        question, document, _ = line.split("\t")
+    for question, document, _ in read_judgements(f"{_TWOWIKI}/qrels.tsv"):
         gold.setdefault(question, []).append(document)
     rows = read_packed_rows(_TWOWIKI, "queries.jsonl.gz")
     questions = [_triple_question(row, [passages[old] for old in gold[row["_id"]]]) for row in rows]
@@ -109,6 +108,13 @@ def read_split(folder: str, *names: str) -> dict[str, tuple[str, ...]]:
     """Return the question ids of each named split of a bundled folder."""
     split = json.loads(bundled_path(f"{folder}/split.json").read_text(encoding="utf-8"))
     return {name: tuple(split[name]) for name in names}
+
+
+def read_judgements(path: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the query, the document and the grade of each judgement in a bundled file."""
+    for line in bundled_path(path).read_text(encoding="utf-8").splitlines()[1:]:
+        query, document, grade = line.split("\t")
+        yield query, document, int(grade)
 
 
 def _passages(folder: str) -> dict[str, Document]:

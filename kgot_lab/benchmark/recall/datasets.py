@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -11,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA_EDGE
+from kgot_lab.benchmark.questions.sets import read_judgements, read_packed_rows, read_split
 from kgot_lab.errors import BadInput, UnknownName, require, short_repr
 from kgot_lab.evaluation.dataset import (
     Dataset,
@@ -32,7 +32,7 @@ _Pairs = list[tuple[str, str, str, frozenset[str]]]  # id, text, analogous text,
 
 def load_stories() -> Dataset:
     """Load StoryAnalogy: each story asks for its analogue among all stories of the set."""
-    rows = _read_rows("storyanalogy-mc/mc.jsonl.gz")
+    rows = list(read_packed_rows("storyanalogy-mc", "mc.jsonl.gz"))
     right = [(row["_id"], row["source"], row["choices"][row["answer"]]) for row in rows]
     pairs = [(id, source, target, frozenset((source, target))) for id, source, target in right]
     texts = [text for row in rows for text in (row["source"], *row["choices"])]
@@ -43,7 +43,7 @@ def load_processes() -> Dataset:
     """Load ParallelPARC: each description of a process asks for analogous processes."""
     pairs = [
         (row["_id"], row["source"], row["target"], frozenset((row["source_subject"], row["target_subject"])))
-        for row in _read_rows("parallelparc/gold.jsonl.gz")
+        for row in read_packed_rows("parallelparc", "gold.jsonl.gz")
     ]
     return _analogy_dataset("parallelparc", pairs, [text for _, *both, _ in pairs for text in both])
 
@@ -75,8 +75,7 @@ def _analogy_dataset(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
 
     Texts on the same subject were not judged against each other. Analogues of the other split are excluded.
     """
-    split = json.loads(bundled_path(f"{name}/split.json").read_text(encoding="utf-8"))
-    held_out, about = set(split["locked"]), defaultdict[str, set[str]](set)
+    held_out, about = set(read_split(name, "locked")["locked"]), defaultdict[str, set[str]](set)
     near = {part: defaultdict[str, set[str]](set) for part in (False, True)}
     asked: dict[str, tuple[str, bool]] = {}
     in_test = {frozenset((source, target)) for id, source, target, _ in pairs if id in held_out}
@@ -104,11 +103,6 @@ def _analogy_dataset(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
         locked=frozenset(query for query, (_, part) in asked.items() if part),
         excluded=excluded,
     )
-
-
-def _read_rows(name: str) -> list[Json]:
-    with gzip.open(bundled_path(name), "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def load_dataset(name: str) -> Dataset:
@@ -182,8 +176,12 @@ def _published_subset(passages: str, questions: str, name: str) -> Dataset:
     """
     whole = _twowiki()
     ids = _content_ids("2wiki-fastgraphrag-101")
-    kept = {ids[row["_id"]] for row in _read_rows("2wiki-fastgraphrag-101/corpus.jsonl.gz") if row[passages]}
-    rows = _read_rows("2wiki-fastgraphrag-101/queries.jsonl.gz")
+    kept = {
+        ids[row["_id"]]
+        for row in read_packed_rows("2wiki-fastgraphrag-101", "corpus.jsonl.gz")
+        if row[passages]
+    }
+    rows = read_packed_rows("2wiki-fastgraphrag-101", "queries.jsonl.gz")
     asked = [row["_id"] for row in rows if row.get(questions, True)]
     documents = tuple(document for document in whole.documents if document.id in kept)
     part = replace(whole, name=name, documents=documents).only(asked)
@@ -214,7 +212,7 @@ def _musique_dev_steps() -> Dataset:
     queries: dict[str, Query] = {}
     qrels: dict[str, dict[str, int]] = {}
     groups: dict[str, str] = {}
-    for row in _read_rows("musique-498/queries.jsonl.gz"):
+    for row in read_packed_rows("musique-498", "queries.jsonl.gz"):
         for step, held in zip(musique_steps(row["_id"]), row["decomposition"], strict=True):
             queries.setdefault(step, Query(held["question_resolved"], step))
             qrels.setdefault(step, {})[ids[held["doc_id"]]] = 1
@@ -243,7 +241,7 @@ def over_all_passages(dataset: Dataset) -> Dataset:
 
 def _musique_steps() -> Dataset:
     whole = _musique()
-    rows = list(_read_rows("musique-train-100/subqueries.jsonl.gz"))
+    rows = list(read_packed_rows("musique-train-100", "subqueries.jsonl.gz"))
     queries = tuple(Query(row["text"], row["_id"]) for row in rows)
     qrels = _qrels("musique-train-100/subqueries_qrels.tsv", _content_ids("musique-train-100"))
     locked = frozenset(row["_id"] for row in rows if row["parent"] in whole.locked)
@@ -280,14 +278,14 @@ def _read_dataset(
     `locked` is the key of the test split in its split.json.
     """
     passages = passages or folder
-    rows = {row["_id"]: row for row in _read_rows(f"{passages}/corpus.jsonl.gz")}
+    rows = {row["_id"]: row for row in read_packed_rows(passages, "corpus.jsonl.gz")}
     ids = _content_ids(passages)
     found = (Document(ids[old], row["text"], row["title"]) for old, row in rows.items())
     documents = sorted(found, key=lambda document: document.id)
-    questions = list(_read_rows(f"{folder}/queries.jsonl.gz"))
+    questions = list(read_packed_rows(folder, "queries.jsonl.gz"))
     triples: dict[str, tuple[Triple, ...]] = {}
     if folder == "musique-train-100":
-        for row in _read_rows(f"{folder}/openie_gpt35.jsonl.gz"):
+        for row in read_packed_rows(folder, "openie_gpt35.jsonl.gz"):
             triples[ids[row["doc_id"]]] = tuple(Triple(*parts) for parts in row["triples"])
     return Dataset(
         name,
@@ -296,7 +294,7 @@ def _read_dataset(
         _qrels(f"{folder}/qrels.tsv", ids),
         {row["_id"]: type_of(row) for row in questions},
         triples,
-        frozenset(json.loads(bundled_path(f"{folder}/split.json").read_text(encoding="utf-8"))[locked]),
+        frozenset(read_split(folder, locked)[locked]),
         groups=connected_components({row["_id"]: musique_steps(row["_id"]) for row in questions})
         if name == "musique-498"
         else {},
@@ -309,7 +307,7 @@ def _content_ids(folder: str) -> dict[str, str]:
 
     The files number passages in the order of the questions, which would favour the relevant ones in ties.
     """
-    rows = _read_rows(f"{folder}/corpus.jsonl.gz")
+    rows = read_packed_rows(folder, "corpus.jsonl.gz")
     return {row["_id"]: content_id(row["title"], row["text"]) for row in rows}
 
 
@@ -317,7 +315,7 @@ def _delta_edges(folder: str) -> tuple[Edge, ...]:
     """Load the delta edges of a folder's passages, or none if they were not computed."""
     if not (bundled_path(folder) / "delta_edges.jsonl.gz").exists():
         return ()
-    _, *rows = _read_rows(f"{folder}/delta_edges.jsonl.gz")  # the first line says how they were made
+    _, *rows = read_packed_rows(folder, "delta_edges.jsonl.gz")  # the first line says how they were made
     edges = []
     for row in rows:
         properties = {name: row[name] for name in ("weight", "raw", "skeleton")}
@@ -327,7 +325,6 @@ def _delta_edges(folder: str) -> tuple[Edge, ...]:
 
 def _qrels(path: str, ids: Mapping[str, str]) -> Qrels:
     qrels: dict[str, dict[str, int]] = {}
-    for line in bundled_path(path).read_text(encoding="utf-8").splitlines()[1:]:
-        query, document, grade = line.split("\t")
-        qrels.setdefault(query, {})[ids[document]] = int(grade)
+    for query, document, grade in read_judgements(path):
+        qrels.setdefault(query, {})[ids[document]] = grade
     return qrels

@@ -35,9 +35,8 @@ def check_id(id: str) -> str:
     try:
         return str(UUID(str(id)))
     except ValueError:
-        raise BadInput(
-            f"the id of an entity is a UUID, such as {UUID(int=2**127)}, which {short_repr(id)} is not"
-        ) from None
+        expected = f"the id of an entity is a UUID, such as {UUID(int=2**127)}"
+        raise BadInput(f"{expected}, which {short_repr(id)} is not") from None
 
 
 def check_types(types: tuple[str, ...]) -> tuple[str, ...]:
@@ -149,9 +148,8 @@ class Provenance:
             to_micros(self.timestamp, "the timestamp of a provenance")
             object.__setattr__(self, "timestamp", self.timestamp.astimezone(UTC))
         if self.source not in CLAIM_KINDS:
-            raise BadInput(
-                f'the source of a provenance is "stated" or "inferred", not {describe_value(self.source)}'
-            )
+            allowed = 'the source of a provenance is "stated" or "inferred"'
+            raise BadInput(f"{allowed}, not {describe_value(self.source)}")
         require(self.dm_confirmed, bool, "dm_confirmed is true or false")
 
 
@@ -227,9 +225,8 @@ class EntityFilter:
             return False
         if self.types and entity.type not in self.types:
             return False
-        return all(
-            _equal_values(entity.attributes.get(name), value) for name, value in self.attributes.items()
-        )
+        wanted = self.attributes.items()
+        return all(_equal_values(entity.attributes.get(name), value) for name, value in wanted)
 
 
 @dataclass(frozen=True)
@@ -246,9 +243,8 @@ class RelationshipFilter:
         object.__setattr__(self, "types", check_types(self.types))
         object.__setattr__(self, "min_confidence", check_probability(self.min_confidence, "min_confidence"))
         if self.standing not in (None, "accepted", "queued", "rejected"):
-            raise BadInput(
-                f'a standing is "accepted", "queued" or "rejected", not {describe_value(self.standing)}'
-            )
+            allowed = 'a standing is "accepted", "queued" or "rejected"'
+            raise BadInput(f"{allowed}, not {describe_value(self.standing)}")
 
     def matches(self, relationship: Relationship, entity_id: str) -> bool:
         """Return whether a relationship of an entity matches the filter."""

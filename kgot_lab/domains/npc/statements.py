@@ -74,14 +74,9 @@ def to_sqlite(statement: str) -> str:
     return statement
 
 
-WORLD_LAYOUT = Layout(
-    "world",
-    0x6B676C77,  # "kglw"
-    (),
-    sqlite=tuple(map(to_sqlite, (*_TABLES, *_INDEXES))),
-    postgres=(*_TABLES, *_INDEXES),
-    repeatable=True,
-)
+_DEFINITIONS = (*_TABLES, *_INDEXES)
+_IN_FILES = tuple(map(to_sqlite, _DEFINITIONS))
+WORLD_LAYOUT = Layout("world", 0x6B676C77, (), sqlite=_IN_FILES, postgres=_DEFINITIONS, repeatable=True)
 
 
 _ENTITY_COLUMNS = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
@@ -127,10 +122,9 @@ def select_entities(criteria: models.EntityFilter) -> str:
 
     The rest of the filter is not in the statement.
     """
-    parts = (["e.type = ANY(:types)"] if criteria.types else []) + (
-        ["e.name = :name"] if criteria.name else []
-    )
-    return f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE {' AND '.join(['true', *parts])}"
+    conditions = ["e.type = ANY(:types)"] if criteria.types else []
+    conditions += ["e.name = :name"] if criteria.name else []
+    return f"SELECT {_ENTITY_COLUMNS} FROM entities e WHERE {' AND '.join(['true', *conditions])}"
 
 
 def select_relationships(criteria: models.RelationshipFilter) -> str:

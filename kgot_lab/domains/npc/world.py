@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 
 from kgot_lab.domains.npc import statements
@@ -51,6 +52,7 @@ from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import check_probability, check_text, utc_now
 from kgot_lab.memory.tables import TableBacked
+from kgot_lab.stores.lookup import nodes_within
 from kgot_lab.types import Json
 
 # Writing entities and relationships to the tables: attributes by key, a row of support for each session, and
@@ -114,9 +116,8 @@ def store_decision(
         by_session = supports.get(directed.key, {})
         if session not in by_session:
             ends = f"from {directed.source_id} to {directed.target_id}"
-            raise BadInput(
-                f"the session {short_repr(session)} tells of no relationship {short_repr(directed.type)} {ends}"
-            )
+            problem = f"the session {short_repr(session)} tells of no relationship"
+            raise BadInput(f"{problem} {short_repr(directed.type)} {ends}")
         by_session[session] = (replace(by_session[session][0], dm_confirmed=standing == "accepted"), standing)
         row = _relationship_row(directed.key, attributes[directed.key], by_session, at)
         storage.rows(statements.PUT_RELATIONSHIP, row)
@@ -209,6 +210,11 @@ def _key_parameters(key: _RelationshipKey) -> dict[str, Any]:
     return {"source": source, "target": target, "type": key[2]}
 
 
+def _nonempty(**parameters: Any) -> dict[str, Any]:
+    """Return the parameters of a statement that has only the conditions of a filter that are given."""
+    return {name: value for name, value in parameters.items() if value}
+
+
 # Steps that one statement walks. It visits an entity once for each number of steps, so it would follow a cycle
 # for every step.
 _MAX_DEPTH_IN_ONE_QUERY = 8
@@ -285,10 +291,8 @@ class NpcWorld(TableBacked, EntityGraph):
         type = check_text(type, "the type of a relationship")
         with self.storage.changing():
             self._read_support(source, target, type)
-            directions = (
-                {(source, target), (target, source)} if type in SYMMETRIC_TYPES else {(source, target)}
-            )
-            for ends in directions:
+            both_ends = {(source, target), (target, source)}
+            for ends in both_ends if type in SYMMETRIC_TYPES else [(source, target)]:
                 self.storage.rows(statements.DELETE_RELATIONSHIP, _key_parameters((*ends, type)))
 
     # --- queries ---
@@ -307,11 +311,8 @@ class NpcWorld(TableBacked, EntityGraph):
         """Return the entities that match a filter, by name."""
         expected = "a filter of entities is an EntityFilter(types, name, contains, attributes)"
         require(criteria, EntityFilter, expected)
-        parameters = {"types": criteria.types} if criteria.types else {}
-        rows = self.storage.rows(
-            statements.select_entities(criteria),
-            {**parameters, **({"name": criteria.name} if criteria.name else {})},
-        )
+        parameters = _nonempty(types=criteria.types, name=criteria.name)
+        rows = self.storage.rows(statements.select_entities(criteria), parameters)
         return sort_by_name([entity for entity in map(to_entity, rows) if criteria.matches(entity)])
 
     def get_relationships(
@@ -321,21 +322,12 @@ class NpcWorld(TableBacked, EntityGraph):
 
         Raises BadInput if the entity does not exist.
         """
-        require(
-            criteria,
-            RelationshipFilter,
-            "a filter of relationships is a RelationshipFilter(direction, types, …)",
-        )
-        id = check_id(entity_id)
-        parameters = {
-            "id": uuids(id)[0],
-            "types": criteria.types,
-            "standing": criteria.standing,
-            "least": criteria.min_confidence,
-        }
+        expected = "a filter of relationships is a RelationshipFilter(direction, types, …)"
+        require(criteria, RelationshipFilter, expected)
+        id, least = check_id(entity_id), criteria.min_confidence
+        parameters = _nonempty(types=criteria.types, standing=criteria.standing, least=least)
         rows = self.storage.rows(
-            statements.select_relationships(criteria),
-            {name: value for name, value in parameters.items() if value},
+            statements.select_relationships(criteria), {"id": uuids(id)[0], **parameters}
         )
         if not rows:
             raise missing_entity_error(id)
@@ -364,10 +356,8 @@ class NpcWorld(TableBacked, EntityGraph):
         check_direction(direction)
         id, depth, types = check_id(entity_id), check_depth(depth, "depth"), check_types(types)
         if depth <= _MAX_DEPTH_IN_ONE_QUERY:
-            rows = self.storage.rows(
-                statements.select_reached(direction, types),
-                {"id": uuids(id)[0], "depth": depth, **({"types": types} if types else {})},
-            )
+            parameters = {"id": uuids(id)[0], "depth": depth, **_nonempty(types=types)}
+            rows = self.storage.rows(statements.select_reached(direction, types), parameters)
             found = {str(row[0]): Neighbour(to_entity(row[:-1]), row[-1]) for row in rows}
         else:
             found = self._neighbours_by_level(id, depth, types, direction)
@@ -389,9 +379,7 @@ class NpcWorld(TableBacked, EntityGraph):
             for id in (start, end):
                 self.get_entity(id)
             path = shortest_path(start, end, lambda ids: self._read_steps(ids, direction, ()), depth)
-            found = {
-                e.id: e for e in map(to_entity, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)}))
-            }
+            found = _read_entities(self.storage, set(path))
         return tuple(found[id] for id in path)
 
     # --- views of a character ---
@@ -414,10 +402,6 @@ class NpcWorld(TableBacked, EntityGraph):
                 self.get_entity(id)
                 rows = self.storage.rows(statements.VISIBLE_BY_DOCUMENT, {"npc": uuids(id)[0]})
             return VisibleWorld(sort_by_name([to_entity(row) for row in rows]), ())
-        if isinstance(policy, str):
-            raise BadInput(
-                f'a policy of visibility is a VisibilityPolicy(…) or "document", not {short_repr(policy)}'
-            )
         require(policy, VisibilityPolicy, 'a policy of visibility is a VisibilityPolicy(…) or "document"')
         return visible_world(self.storage, id, policy)
 
@@ -442,18 +426,14 @@ class NpcWorld(TableBacked, EntityGraph):
         self, id: str, depth: int, types: tuple[str, ...], direction: Direction
     ) -> dict[str, Neighbour]:
         with self.storage.reading():
-            depths, level = {id: 0}, [id]
-            for distance in range(1, depth + 1):
-                level = sorted({to for _, to in self._read_steps(level, direction, types)} - depths.keys())
-                if not level:
-                    break
-                depths |= dict.fromkeys(level, distance)
-            rows = self.storage.rows(statements.ENTITIES, {"ids": uuids(*depths)})
-        return {entity.id: Neighbour(entity, depths[entity.id]) for entity in map(to_entity, rows)}
+            read_steps = partial(self._read_steps, direction=direction, types=types)
+            depths = nodes_within(id, depth, lambda ids: (to for _, to in read_steps(ids)))
+            entities = _read_entities(self.storage, set(depths))
+        return {id: Neighbour(entity, depths[id]) for id, entity in entities.items()}
 
     def _read_steps(
         self, ids: list[str], direction: Direction, types: tuple[str, ...]
     ) -> list[tuple[str, str]]:
-        parameters = {"ids": uuids(*ids), **({"types": types} if types else {})}
+        parameters = {"ids": uuids(*ids), **_nonempty(types=types)}
         rows = self.storage.rows(statements.select_steps(direction, types), parameters)
         return [(str(source), str(target)) for source, target in rows]

@@ -185,7 +185,8 @@ class ChatDone:
     """The answer is stored.
 
     Fields are its message id, the nodes it cites, those it names without citing, and its false citations.
-    `cut` is True if the answer was truncated at the token limit of the model.
+    `cut` is True if the answer was truncated at the token limit of the model. `outcome` says in words whether
+    the sources say it.
     """
 
     message_id: str
@@ -195,11 +196,12 @@ class ChatDone:
     text: str = field(default="", compare=False)
     named: tuple[CitableNode, ...] = ()
     cut: bool = False
+    outcome: str = ""
 
     def to_json(self) -> dict[str, Json]:
         cited, named = _nodes_json(self.cited), _nodes_json(self.named)
-        fields = {"citations": cited, "named": named, "false_citations": list(self.false)}
-        return {"type": "done", "message_id": self.message_id, **fields, "cut": self.cut}
+        fields = {"citations": cited, "named": named, "false_citations": list(self.false), "cut": self.cut}
+        return {"type": "done", "message_id": self.message_id, **fields, "outcome": self.outcome}
 
 
 def _nodes_json(nodes: tuple[CitableNode, ...]) -> list[Mapping[str, Json]]:

@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from pydantic_core import from_json
 
+from kgot_lab.loop.events import Answered, Outcome
+from kgot_lab.loop.modes.paths.values import is_no_answer
+from kgot_lab.text.words import text_sentences
 from kgot_lab.types import Json
 
 # after a bracket; a model may write round ones too, which are shown as square ones
@@ -132,6 +135,22 @@ class CitationCheck:
         """Return the text that was still held back when the answer ended."""
         held, self._pending = self._pending, ""
         return held
+
+    def judge(self, text: str, unsaid: Iterable[str]) -> Answered:
+        """Return an answer with its outcome: supported if it cites nodes that were found, and nothing else.
+
+        `unsaid` are words of the question that nothing found says, if they are most of its words.
+        """
+        cited, first = tuple(node.handle for node in self.cited), next(iter(text_sentences(text)), "")
+        missing = "" if cited else "it cites nothing that was found"
+        missing = f"nothing that was found says {words}" if (words := ", ".join(unsaid)) else missing
+        missing = f"it cites {false}, which was not found" if (false := "; ".join(self.false)) else missing
+        outcome: Outcome = "unsure" if missing else "supported"
+        if is_no_answer(first) or (not cited and is_no_answer(text)):
+            outcome, missing = "not in the sources", missing or "what was found does not say it"
+        return Answered(
+            text=text, forced=outcome != "supported", outcome=outcome, missing=missing, passages=cited
+        )
 
     def _check_citation(self, citation: str) -> str:
         """Format a citation with a mark behind each part that names no node.

@@ -166,7 +166,7 @@ class ExpertTurn:
         answer.about["declined"] = True
         yield TokenEvent(answer.text)
         message = self._store(answer)
-        yield ChatDone(message.id, text=answer.text)
+        yield ChatDone(message.id, text=answer.text, outcome=str(message.metadata["outcome"]))
 
     def _consult(self, config: ExpertConfig) -> tuple[DelegatedAnswer, ...]:
         """Ask experts of other instances, if the expert has any to delegate to."""
@@ -204,8 +204,12 @@ class ExpertTurn:
         mentioned = mentioned_nodes(answer.text, answer.check.citables.nodes, answer.check.cited)
         answer.about["named"] = [{"graph": n.graph, "id": n.id, "name": n.name} for n in mentioned]
         message = self._store(answer)
-        false, is_cut = tuple(answer.check.false), "cut" in answer.about
-        yield ChatDone(message.id, cited, false, answer.usage, answer.text, mentioned, is_cut)
+        false, is_cut, outcome = (
+            tuple(answer.check.false),
+            "cut" in answer.about,
+            str(message.metadata["outcome"]),
+        )
+        yield ChatDone(message.id, cited, false, answer.usage, answer.text, mentioned, is_cut, outcome)
 
     def _store(self, answer: _Answer, *, stopped: bool = False, failed: bool = False) -> ChatMessage:
         answer.kept = True
@@ -219,6 +223,8 @@ class ExpertTurn:
         metadata |= {"answers": self.asked_as}
         metadata |= {"stopped": True} if stopped else {}
         metadata |= {"failed": True} if failed else {}
+        unsaid = answer.about.get("trace", {}).get("unsaid", ())
+        metadata["outcome"] = "" if stopped or failed else answer.check.judge(answer.text, unsaid).remark
         return self.services.tables.add_message(self.conversation, "assistant", answer.text, metadata)
 
     def _fail(self, error: LabError, answer: _Answer | None = None) -> Iterator[ChatEvent]:

@@ -37,6 +37,7 @@ class ExpertAnswer(BaseModel):
     conversation: str
     message: str
     cut: bool = False  # truncated at the token limit of the model
+    outcome: str = ""  # supported, unsure, or not in the sources, and why
 
 
 class ExpertListed(BaseModel):
@@ -105,6 +106,7 @@ def expert_tools(
             conversation=turn.conversation,
             message=done.message_id,
             cut=done.cut,
+            outcome=done.outcome,
         )
 
     @server.tool(annotations=read_only)

@@ -134,7 +134,8 @@ async def _completion_json(stream: EventStream, turn: ExpertTurn, base: str) -> 
     annotations = _annotations(text, done.cited, base)
     message = {"role": "assistant", "content": text, "refusal": None, "annotations": annotations}
     choice = {"index": 0, "message": message, "finish_reason": _finish_reason(done), "logprobs": None}
-    return _response_head(turn, "chat.completion") | {"choices": [choice], "usage": _usage_json(done)}
+    rest = {"choices": [choice], "usage": _usage_json(done), "outcome": done.outcome}
+    return _response_head(turn, "chat.completion") | rest
 
 
 async def _completion_chunks(
@@ -157,7 +158,7 @@ async def _completion_chunks(
         elif isinstance(event, ChatDone):
             annotations = _annotations(text, event.cited, base)
             delta, reason = {"annotations": annotations} if annotations else {}, _finish_reason(event)
-            yield _chunk_frame(head, delta, finish_reason=reason, sources=sources)
+            yield _chunk_frame(head, delta, finish_reason=reason, sources=sources, outcome=event.outcome)
             if usage:
                 yield event_frame(head | {"choices": [], "usage": _usage_json(event)})
     yield "data: [DONE]\n\n"

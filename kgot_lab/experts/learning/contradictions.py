@@ -14,12 +14,11 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Literal
 
-from kgot_lab.errors import BadInput, UnknownName, require_count
+from kgot_lab.errors import BadInput, require_count
 from kgot_lab.experts.learning.ledger import GraphProposal, PropertyToChange
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing import CURATED_PROPERTY
-from kgot_lab.kgos.methods.dimensions import Filters, validate_filters
 from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS_BY_NAME
 from kgot_lab.kgos.schemas.extracted_dimensions import text_stems
@@ -166,28 +165,6 @@ def extract_statements(
             if (dimension, _opposite_end(end)) not in ends:
                 statements.append(DimensionEvidence(node, dimension, end, by, sentence.strip(), message, at))
     return tuple(statements)
-
-
-def filter_evidence(
-    graph: PropertyGraph, answer: str, filters: Filters, statement: DimensionEvidence
-) -> tuple[DimensionEvidence, ...]:
-    """Return evidence that dimension filters of an expert exclude the right answer, one for each filter.
-
-    Each says that the value of the node `answer` should be within the filter. `statement` gives who asked, with
-    which words and when. Its node, dimension and end are ignored. Such evidence only speaks against a value:
-    if many people take a wrong answer for right, it is reported as drift, so its words must be read. Raises
-    UnknownName if the node is not in the graph, and BadInput for invalid filters.
-    """
-    if answer not in graph:
-        raise UnknownName("node", answer, ())
-    evidence, told = [], (statement.by, statement.words, statement.message, statement.at)
-    for name, (minimum, maximum) in validate_filters(filters).items():
-        value = _as_number(graph.node(answer).properties.get(name))
-        is_above = value is not None and maximum is not None and value > maximum
-        if is_above or (value is not None and minimum is not None and value < minimum):
-            end: DimensionEnd = "low" if is_above else "high"
-            evidence.append(DimensionEvidence(answer, name, end, *told))
-    return tuple(evidence)
 
 
 def _find_phrases(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[tuple[str, DimensionEnd]]]]:

@@ -11,9 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput
-from kgot_lab.experts.expert import slugify
-from kgot_lab.experts.learning.ledger import EdgeToAdd, GraphProposal, NodeToAdd
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import graph_index
 from kgot_lab.text.words import searched_words, stem
@@ -179,24 +176,3 @@ def _merge(first: ProposedRegion, second: ProposedRegion) -> ProposedRegion:
     questions = (*first.questions, *second.questions)
     ends = tuple(edges[end] for end in order)
     return ProposedRegion(words, types, ends, questions, (*first.messages, *second.messages))
-
-
-def region_proposal(
-    graph: PropertyGraph, name: str, region: ProposedRegion, *, node_name: str, type: str
-) -> GraphProposal:
-    """Create the proposal to add the node of a region to a graph, with a name and a type that a person gives.
-
-    `name` is the name of the graph among others. The edges are the usual ones of that type. Raises BadInput
-    if the graph has no such type, or the node's name is blank or taken.
-    """
-    if type not in graph.labels():
-        raise BadInput(f"the graph has no type {type[:40]!r}; it has {', '.join(graph.labels())}")
-    title, id = " ".join(node_name.split()), f"{type}:{slugify(node_name)}"
-    if not title or id in graph:
-        raise BadInput("give the node a name that no node has")
-    edges = [most_frequent_edge(graph, type, end) for end in region.ends[:MAX_EDGES]]
-    new_edges = [
-        EdgeToAdd(id, edge.type, edge.end) if edge.outwards else EdgeToAdd(edge.end, edge.type, id)
-        for edge in edges
-    ]
-    return GraphProposal(name, (NodeToAdd(id, type, title), *new_edges))

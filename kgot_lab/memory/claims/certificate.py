@@ -153,11 +153,6 @@ class Certificate:
         return self.rules.ruling(fact.state for fact in self.facts)
 
     @property
-    def states(self) -> frozenset[FactState]:
-        """The states of its facts."""
-        return frozenset(fact.state for fact in self.facts)
-
-    @property
     def reasons(self) -> tuple[str, ...]:
         """The distinct reasons why the answer does not pass, in words, or () if it does."""
         statuses = [fact.status for fact in self.facts if self.rules.ruling([fact.state]) != "passes"]
@@ -167,16 +162,17 @@ class Certificate:
         """Return the certificate as a reader of an answer may see it.
 
         If the answer is withheld, everything that reveals it is removed. A "?" replaces names, relations and
-        sources that contain the answer or are part of it, and the answer in a reason. A longer subject is kept, such as a question that
-        lists the options. Sentences that contain the answer are not quoted.
+        sources that contain the answer or are part of it, and the answer in a reason. A longer subject is
+        kept, such as a question that lists the options. Sentences that contain the answer are not quoted.
         """
         if self.ruling != "withheld" or not answer.strip():
             return self
         return replace(self, facts=tuple(_redact_answer(answer, fact) for fact in self.facts))
 
     def __str__(self) -> str:
-        texts = ((fact.state, _format_fact(fact.fact) if fact.fact else fact.needed) for fact in self.facts)
-        lines = (f"  {state}: {text}" for state, text in texts)
+        texts = (_format_fact(fact.fact) if fact.fact else str(fact.needed) for fact in self.facts)
+        described = zip(self.facts, texts, strict=True)
+        lines = (f"  {fact.state}: {text}{fact.reason and f' ({fact.reason})'}" for fact, text in described)
         return "\n".join([f"{self.ruling}, at {self.at.isoformat()}", *lines])
 
 

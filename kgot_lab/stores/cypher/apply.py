@@ -177,11 +177,8 @@ class DiffApplication:
         for label_changes, element_ids in groups.items():
             named = zip(("SET", "REMOVE"), label_changes, strict=True)
             parts = [f"{verb} n{self._label_pattern(names)}" for verb, names in named if names]
-            self._run_batched(
-                _CHANGE_LABELS.format(change=" ".join(parts)),
-                element_ids,
-                f"the labels {', '.join(label_changes[0])}",
-            )
+            change_labels = _CHANGE_LABELS.format(change=" ".join(parts))
+            self._run_batched(change_labels, element_ids, f"the labels {', '.join(label_changes[0])}")
 
     def _run_batched(self, query: str, rows: list[Any], subject: str = "") -> _Rows:
         """Run a statement over all rows, in batches.
@@ -312,15 +309,8 @@ def read_additions(run_query: RunQuery, counters: SummaryCounters) -> tuple[Diff
     ends = sources | {edge.target: edge.target_id for edge in edges} | ids
     _mark_nodes(run_query, ids)
     nodes = [dump.StoredNode(ids[r.element_id], r.element_id, r.labels, r.properties).to_node() for r in rows]
-    new_edges = [
-        Edge(
-            ends[edge.source],
-            edge.type,
-            ends[edge.target],
-            edge_properties(dump.temporal_as_text(edge.properties)),
-        )
-        for edge in edges
-    ]
+    values = (edge_properties(dump.temporal_as_text(edge.properties)) for edge in edges)
+    new_edges = [Edge(ends[e.source], e.type, ends[e.target], v) for e, v in zip(edges, values, strict=True)]
     _mark_edges(run_query, edges)
     diff = Diff(added_nodes=tuple(nodes), added_edges=tuple(new_edges))
     return diff, {id: element_id for element_id, id in ids.items()}

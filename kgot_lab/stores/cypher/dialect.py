@@ -62,15 +62,7 @@ def cypher_name(text: str) -> str:
 # their scores, as `told`; and, for each two of them, the names that both mention, as `joints`.
 
 _COLUMN_VALUES = (  # of the columns, in their order
-    *(
-        "first.start",
-        "first.place",
-        "first.sentence",
-        "first.source",
-        "first.relation",
-        "first.subject",
-        "first.object",
-    ),
+    *(f"first.{name}" for name in "start place sentence source relation subject object".split()),
     *("joint", "last.start", "last.place", "last.sentence", "last.source", "first.worth + last.worth"),
 )
 _PATH_QUERY_BODY = f"""

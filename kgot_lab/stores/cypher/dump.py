@@ -260,13 +260,12 @@ def read_dump(run_query: RunQuery) -> Dump:
         (StoredEdge((ids[row.element_id], type, ids[end], own_key(properties)), element_id, properties))
         for row, element_id, type, end, properties in _outgoing_edges(rows)
     )
-    return Dump(
-        {
-            ids[row.element_id]: StoredNode(ids[row.element_id], row.element_id, row.labels, row.properties)
-            for row in rows
-        },
-        {edge.identity: edge for edge in edges},
-    )
+    return Dump(_stored_nodes(rows, ids), {edge.identity: edge for edge in edges})
+
+
+def _stored_nodes(rows: Iterable[BoltRow], ids: Mapping[str, str]) -> dict[str, StoredNode]:
+    nodes = (StoredNode(ids[row.element_id], row.element_id, row.labels, row.properties) for row in rows)
+    return {node.id: node for node in nodes}
 
 
 def assign_ids(run_query: RunQuery, rows: Sequence[BoltRow], before: Dump, namespace: str) -> Dump:
@@ -288,11 +287,7 @@ def assign_ids(run_query: RunQuery, rows: Sequence[BoltRow], before: Dump, names
             row.properties.update(hidden)
     if marks:
         run_query(MARK_NODES, {"rows": marks})
-    nodes = {
-        ids[row.element_id]: StoredNode(ids[row.element_id], row.element_id, row.labels, row.properties)
-        for row in rows
-    }
-    return Dump(nodes, _key_edges(run_query, rows, ids, before, namespace))
+    return Dump(_stored_nodes(rows, ids), _key_edges(run_query, rows, ids, before, namespace))
 
 
 def merged_difference(rows: Sequence[BoltRow], before: Dump) -> Diff:
@@ -354,14 +349,8 @@ def dump_difference(before: Dump, after: Dump) -> Diff:
     """
     nodes = compare_tables(before.nodes, after.nodes, _same_stored)
     edges = compare_tables(before.edges, after.edges, _same_stored)
-    return Diff(
-        added_nodes=tuple(stored.to_node() for stored in nodes.added),
-        removed_nodes=tuple(stored.to_node() for stored in nodes.removed),
-        changed_nodes=tuple((old.to_node(), new.to_node()) for old, new in nodes.changed),
-        added_edges=tuple(stored.to_edge() for stored in edges.added),
-        removed_edges=tuple(stored.to_edge() for stored in edges.removed),
-        changed_edges=tuple((old.to_edge(), new.to_edge()) for old, new in edges.changed),
-    )
+    to_node, to_edge = StoredNode.to_node, StoredEdge.to_edge
+    return Diff(*nodes.mapped(to_node, to_node), *edges.mapped(to_edge, to_edge))
 
 
 def require_valid_names(nodes: Iterable[Node], edges: Iterable[Edge]) -> None:
@@ -406,21 +395,16 @@ def node_ids(rows: Iterable[BoltRow], old_nodes: Mapping[str, StoredNode]) -> di
     for id, times in Counter(id for element_id, id in ids.items() if element_id in old_nodes).items():
         if times > 1:
             raise RefusedValue(f"two nodes would have the id {id!r}; give it to one of them only")
-    nameless = [row for row in rows if row.element_id not in ids]
-    for row in sorted(
-        nameless,
-        key=lambda row: (
-            row.element_id not in old_nodes,
-            canonical_json([sorted(row.labels), node_properties(temporal_as_text(row.properties))]),
-        ),
-    ):
+
+    def sort_key(row: BoltRow) -> tuple[bool, str]:
+        properties = node_properties(temporal_as_text(row.properties))
+        return row.element_id not in old_nodes, canonical_json([sorted(row.labels), properties])
+
+    for row in sorted((row for row in rows if row.element_id not in ids), key=sort_key):
         # a statement replaced all properties, but it is still the same node
-        old_id = old_nodes[row.element_id].id if row.element_id in old_nodes else ""
-        id = (
-            old_id
-            if old_id and old_id not in taken
-            else unused_id(sorted(row.labels), temporal_as_text(row.properties), taken)
-        )
+        id = old_nodes[row.element_id].id if row.element_id in old_nodes else ""
+        if not id or id in taken:
+            id = unused_id(sorted(row.labels), temporal_as_text(row.properties), taken)
         ids[row.element_id] = id
         taken.add(id)
     return ids
@@ -444,11 +428,8 @@ def _ordered_edges(
         row, element_id, type, end, stored = entry
         ends = (ids[row.element_id], type, ids[end])
         old = before.identity_by_element_id.get(element_id)
-        newness = (
-            2
-            if old is None or old[:3] != ends
-            else int((*ends, _current_key(element_id, ends, stored, before)) != old)
-        )
+        is_new = old is None or old[:3] != ends
+        newness = 2 if is_new else int((*ends, _current_key(element_id, ends, stored, before)) != old)
         return newness, canonical_json(edge_properties(temporal_as_text(stored)))
 
     return sorted(_outgoing_edges(rows), key=sort_key)

@@ -178,12 +178,9 @@ class _ConfinementParser(PatternParser):
         imported: frozenset[str] = frozenset()
         if self.peek().text == "(":
             inside = self.tokens[self.position + 1 : self.pairs[self.position]]
-            takes_all = [token.text for token in inside] == ["*"]
-            imported = (
-                self.bound_variables
-                if takes_all
-                else self.bound_variables & frozenset(map(self.token_name, inside))
-            )
+            imported = self.bound_variables
+            if [token.text for token in inside] != ["*"]:
+                imported &= frozenset(map(self.token_name, inside))
             self.position = self.pairs[self.position] + 1
         if self.peek().text != "{":
             self.refuse("a procedure would show what others have; use MATCH")
@@ -219,9 +216,8 @@ class _ConfinementParser(PatternParser):
         items: list[list[CypherToken]] = [[]]
         while index < len(self.tokens):
             token = self.tokens[index]
-            if token.text in (";", *BRACKETS.values()) or (
-                token.kind == "word" and token.text in CLAUSES and not self._is_name_at(index)
-            ):
+            is_clause = token.kind == "word" and token.text in CLAUSES and not self._is_name_at(index)
+            if is_clause or token.text in (";", *BRACKETS.values()):
                 break
             if token.text == ",":
                 items.append([])
@@ -250,9 +246,9 @@ class _ConfinementParser(PatternParser):
             is_replacement = self.peek(1).text == "="
             spelling = self.statement[self.peek().start : self.peek().end]
             self.position += 1
-            while self.position < len(self.tokens) and not (
-                len(self.frames) == depth and self._ends_change()
-            ):
+            while self.position < len(self.tokens):
+                if len(self.frames) == depth and self._ends_change():
+                    break
                 self.parse_step()
             if is_replacement:
                 self.insertions.append((self.peek(-1).end, f", {spelling}.{OWN_PROPERTIES[0]} = {self.mark}"))

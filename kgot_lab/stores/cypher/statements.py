@@ -117,6 +117,7 @@ _PRECEDENCE = {
     **dict.fromkeys(("=", "<", ">", "IN", "STARTS", "ENDS", "CONTAINS", "IS"), 5),
 }
 _CLOSING = {"(": ")", "[": "]", "{": "}", "CASE": "END"}
+_SEPARATORS = {",", "|", "AS", "WHEN", "THEN", "ELSE"}
 _NO_TOKEN = CypherToken("sign", "")
 
 
@@ -124,12 +125,8 @@ def require_small_statement(tokens: Sequence[CypherToken]) -> None:
     """Raise TooLarge for a statement that may crash an engine."""
     significant = [
         CypherToken(token.kind, "") if token.kind == "word" and is_name(two_before, before, after) else token
-        for two_before, before, token, after in zip(
-            [_NO_TOKEN, _NO_TOKEN, *tokens],
-            [_NO_TOKEN, *tokens],
-            tokens,
-            [*tokens[1:], _NO_TOKEN],
-            strict=False,
+        for two_before, (before, token, after) in zip(
+            [_NO_TOKEN, _NO_TOKEN, *tokens], _with_neighbours(tokens), strict=False
         )
     ]
     statements.require_shallow(_nesting_marks(significant), brackets=_MAX_BRACKETS, depth=_MAX_DEPTH)
@@ -143,21 +140,13 @@ def _nesting_marks(tokens: Sequence[CypherToken]) -> Iterator[statements.Nesting
             yield from [_PRECEDENCE[token.text]] if token.text in _PRECEDENCE else []
             yield statements.OPEN
             opened.append(_CLOSING[token.text])
-        elif (
-            token.text in _CLOSING.values()
-            and token.text in opened
-            and (token.text != "END" or opened[-1] == "END")
-        ):
+        elif token.text in opened and (token.text != "END" or opened[-1] == "END"):
             yield statements.CLOSE
             while opened.pop() != token.text:
                 yield statements.CLOSE
         elif token.text == "WITH" and before.text in ("STARTS", "ENDS"):
             continue
-        elif (
-            token.text in CLAUSES
-            or token.text in (",", "|", "AS", "WHEN", "THEN", "ELSE")
-            or _is_step(before, token, after)
-        ):
+        elif token.text in CLAUSES | _SEPARATORS or _is_step(before, token, after):
             yield 0
         elif token.text in _PRECEDENCE:
             yield _PRECEDENCE[token.text]
@@ -175,10 +164,9 @@ def _count_parts(tokens: Sequence[CypherToken]) -> int:
         elif token.text in CLAUSES:
             clauses[-1] = token.text
             parts += 1
-        elif (token.text == "," and clauses[-1] == "MATCH") or (
-            _is_step(before, token, after) and after.text in ("-", "[")
-        ):
-            parts += 1
+        else:
+            is_path = token.text == "," and clauses[-1] == "MATCH"
+            parts += is_path or (after.text in ("-", "[") and _is_step(before, token, after))
     return parts
 
 
@@ -275,11 +263,8 @@ def _ends_operand(before: CypherToken, previous: CypherToken) -> bool:
     if previous.text == "*":  # all columns, or a multiplication
         return before.text in (",", "(") or (before.kind == "word" and before.text in READS | {"DISTINCT"})
     if previous.kind == "word":
-        return (
-            before.text in (".", ":", "$")
-            or previous.text not in READS | WRITES | _OPERATORS
-            or previous.text in _OPERAND_ENDS
-        )
+        opens_operand = previous.text in READS | WRITES | _OPERATORS and previous.text not in _OPERAND_ENDS
+        return before.text in (".", ":", "$") or not opens_operand
     return previous.kind != "sign" or previous.text in (")", "]", "}")
 
 
@@ -337,11 +322,8 @@ def _clause_text(token: CypherToken, following: CypherToken) -> str:
 
 def _list_clauses(clauses: frozenset[str]) -> str:
     order = "MATCH OPTIONAL WHERE WITH RETURN UNWIND ORDER SKIP LIMIT UNION CREATE MERGE SET REMOVE DELETE DETACH FOREACH".split()
-    return ", ".join(
-        {"OPTIONAL": "OPTIONAL MATCH", "ORDER": "ORDER BY", "DETACH": "DETACH DELETE"}.get(clause, clause)
-        for clause in order
-        if clause in clauses
-    )
+    pairs = {"OPTIONAL": "OPTIONAL MATCH", "ORDER": "ORDER BY", "DETACH": "DETACH DELETE"}
+    return ", ".join(pairs.get(clause, clause) for clause in order if clause in clauses)
 
 
 # The constants of a read statement in Cypher: columns that are literals, whatever the graph contains.
@@ -352,20 +334,15 @@ _NAMED = re.compile(rf"(?:\bWITH\b|,)\s*{statements.LITERAL}\s+AS\s+`?(\w+)`?", 
 
 def cypher_constants(statement: str) -> StatementConstants:
     """Return the columns that are literals, or names of literals, in every branch of a UNION."""
-    for comment in reversed(
-        list(re.finditer(r"//[^\n]*|/\*.*?\*/", statements.blank_quoted(statement), re.S))
-    ):
+    comments = list(re.finditer(r"//[^\n]*|/\*.*?\*/", statements.blank_quoted(statement), re.S))
+    for comment in reversed(comments):
         statement = f"{statement[: comment.start()]} {statement[comment.end() :]}"
     plain = statements.blank_quoted(statement)
     reads_graph = re.search(r"\b(MATCH|CALL)\b", plain, re.I) is not None
     unions = [match.span() for match in re.finditer(r"\bUNION\b(?:\s+ALL\b)?", plain, re.I)]
     bounds = zip([0, *(end for _, end in unions)], [*(start for start, _ in unions), len(plain)], strict=True)
-    return StatementConstants(
-        reads_graph,
-        frozenset.intersection(
-            *(_literal_columns(statement[start:end], plain[start:end]) for start, end in bounds)
-        ),
-    )
+    columns = (_literal_columns(statement[start:end], plain[start:end]) for start, end in bounds)
+    return StatementConstants(reads_graph, frozenset.intersection(*columns))
 
 
 def _literal_columns(branch: str, plain: str) -> frozenset[str]:
@@ -381,9 +358,9 @@ def _literal_columns(branch: str, plain: str) -> frozenset[str]:
     for item in map(str.strip, _items(last)):
         if literal := _ALIAS.match(item):
             columns.add(literal[1] or literal[0].strip())
-        elif (alias := re.fullmatch(r"(\w+)(?:\s+AS\s+`?(\w+)`?)?", item, re.I)) and alias[
-            1
-        ] in literal_names:
+            continue
+        alias = re.fullmatch(r"(\w+)(?:\s+AS\s+`?(\w+)`?)?", item, re.I)
+        if alias and alias[1] in literal_names:
             columns.add(alias[2] or alias[1])
     return frozenset(columns)
 

@@ -67,23 +67,14 @@ class GraphmlScan:
     def notes(self) -> list[str]:
         """Describe what is read differently from the file."""
         created = len(self.ends - self.nodes.keys())
-        return [
-            *(
-                ["its edges have no direction, and point here as they are listed"]
-                if self.edges and not self.directed
-                else []
-            ),
-            *(
-                [f"{format_count(created, 'node')} made of what edges name, though it holds none of that id"]
-                if created
-                else []
-            ),
-            *(
-                [f"left out: {', '.join(format_count(times, what) for what, times in self.left_out.items())}"]
-                if self.left_out
-                else []
-            ),
-        ]
+        left_out = ", ".join(format_count(times, what) for what, times in self.left_out.items())
+        notes = {
+            "its edges have no direction, and point here as they are listed": self.edges
+            and not self.directed,
+            f"{format_count(created, 'node')} made of what edges name, though it holds none of that id": created,
+            f"left out: {left_out}": left_out,
+        }
+        return [note for note, applies in notes.items() if applies]
 
 
 def scan_graphml(data: bytes) -> GraphmlScan:

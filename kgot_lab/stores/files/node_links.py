@@ -118,14 +118,13 @@ def _refuse_unread_edges(
     """
     ids = {node.id for node in nodes}
     unread = {name: value for name, value in data.items() if name not in ("nodes", *_EDGE_LIST_NAMES)}
-    found = [
-        name
-        for name, value in unread.items()
-        if (isinstance(value, list) and value and not has_edges)
-        or _contains_edges(value, ids)
-        or ("edge" in name.lower() and _contains_containers(value))
-    ]
-    if found:
+
+    def may_hold_edges(name: str, value: Any) -> bool:
+        is_only_list = isinstance(value, list) and value and not has_edges
+        names_edges = "edge" in name.lower() and _contains_containers(value)
+        return is_only_list or names_edges or _contains_edges(value, ids)
+
+    if found := [name for name, value in unread.items() if may_hold_edges(name, value)]:
         raise BadInput(f"{source}: {_list_names(found)} would not be read; {_ADVICE}")
     if not has_edges:
         for number, node in enumerate(nodes, start=1):
@@ -161,12 +160,12 @@ def _lists_ends(value: Any, ids: set[str]) -> bool:
     """Return whether a value lists nodes, by id or as objects with an id, or is an object keyed by id."""
     if isinstance(value, dict):
         return not ids.isdisjoint(value)
-    return isinstance(value, list) and any(
-        any(_is_id(item.get(name)) for name in (*COLUMNS["target"], "id"))
-        if isinstance(item, dict)
-        else isinstance(item, str) and item in ids
-        for item in value
-    )
+    for item in value if isinstance(value, list) else ():
+        if isinstance(item, dict) and any(_is_id(item.get(name)) for name in (*COLUMNS["target"], "id")):
+            return True
+        if isinstance(item, str) and item in ids:
+            return True
+    return False
 
 
 def _contains_containers(value: Any) -> bool:
@@ -316,10 +315,10 @@ def _column_positions(columns: list[str], location: str) -> dict[str, int]:
     if duplicates := [name for name in columns if name and columns.count(name) > 1]:
         raise BadInput(f"{location}: two columns are called {short_repr(duplicates[0])}: rename one")
     position_by_name = {name.lower(): position for position, name in reversed([*enumerate(columns)])}
-    found = {
-        standard_name: next((position_by_name[name] for name in names if name in position_by_name), -1)
-        for standard_name, names in COLUMNS.items()
+    known = {
+        column: [name for name in names if name in position_by_name] for column, names in COLUMNS.items()
     }
+    found = {column: position_by_name[names[0]] if names else -1 for column, names in known.items()}
     if found["source"] < 0 or found["target"] < 0:
         present = ", ".join(map(short_repr, columns[:_MAX_NAMED_COLUMNS]))
         raise BadInput(

@@ -235,14 +235,11 @@ def sparql_namespaces(link: SparqlLink) -> Mapping[str, GraphSize]:
         nodes, plain, described, shared = (_graph_counts(link, query) for query in queries)
     except QueryFailed as error:
         raise StoreUnavailable(f"{link} does not answer: {error.reason}") from None
-    sizes = {
-        graph_name: GraphSize(
-            nodes.get(graph_name, 0),
-            plain.get(graph_name, 0) + described.get(graph_name, 0) - shared.get(graph_name, 0),
-        )
-        for graph_name in graphs
-    }
-    return {_namespace_name(graph): sizes[graph] for graph in sorted(graphs)}
+    sizes = {}
+    for graph in sorted(graphs):
+        edges = plain.get(graph, 0) + described.get(graph, 0) - shared.get(graph, 0)
+        sizes[_namespace_name(graph)] = GraphSize(nodes.get(graph, 0), edges)
+    return sizes
 
 
 def delete_sparql_namespace(link: SparqlLink, namespace: str) -> None:

@@ -238,16 +238,10 @@ def sparql_constants(statement: str) -> StatementConstants:
     changed = 1
     while changed:  # from the innermost brackets outwards
         text, changed = re.subn(r"\b(?:BIND|FILTER)?\s*\([^()]*\)", " ", text, flags=re.I)
-    body = re.sub(
-        r"\b(?:BIND|FILTER|UNION|OPTIONAL|MINUS)\b",
-        " ",
-        text[text.find("{") :] if "{" in text else "",
-        flags=re.I,
-    )
-    return StatementConstants(
-        re.search(r"[^\s{}.;]", body) is not None,
-        frozenset(match[1] for match in _BOUND_CONSTANT.finditer(statement)),
-    )
+    braces = text[text.find("{") :] if "{" in text else ""
+    body = re.sub(r"\b(?:BIND|FILTER|UNION|OPTIONAL|MINUS)\b", " ", braces, flags=re.I)
+    reads_graph = re.search(r"[^\s{}.;]", body) is not None
+    return StatementConstants(reads_graph, frozenset(m[1] for m in _BOUND_CONSTANT.finditer(statement)))
 
 
 def _format_statement(triples: Iterable[rdf.RdfTriple], subject: str) -> str:
@@ -348,15 +342,11 @@ def _format_node(node: Node) -> str:
 
 def _format_edge(edge: Edge) -> str:
     plain, *described = rdf.edge_triples(edge.source, edge.type, edge.target, {"": edge.properties})
-    description = (
-        _format_statement(
-            (triple for triple in described if triple[1] != rdf.TYPE and not triple[1].startswith(rdf.META)),
-            "[]",
-        )
-        if described
-        else ""
-    )
-    return f"{_format_statement([plain], format_term(plain[0]))} {description}".strip()
+    formatted = _format_statement([plain], format_term(plain[0]))
+    if not described:
+        return formatted
+    shown = (each for each in described if each[1] != rdf.TYPE and not each[1].startswith(rdf.META))
+    return f"{formatted} {_format_statement(shown, '[]')}".strip()
 
 
 SPARQL = Dialect(

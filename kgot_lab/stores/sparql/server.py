@@ -123,11 +123,8 @@ class SparqlServer(EmbeddedStore):
         tokens = refuse_unless_sparql("read", statement)
         try:
             with self._lost_statements.guard(statement):
-                answer = self._server.query(
-                    add_prefixes(tokens),
-                    graph=self._graph,
-                    limits=connection.QueryLimits(self.seconds, connection.MAX_RESULT_BYTES),
-                )
+                limits = connection.QueryLimits(self.seconds, connection.MAX_RESULT_BYTES)
+                answer = self._server.query(add_prefixes(tokens), graph=self._graph, limits=limits)
             if answer.triples is not None:
                 return tuple(rows_of_triples(answer.triples))
             if answer.truth is not None:
@@ -247,10 +244,8 @@ class SparqlServer(EmbeddedStore):
     def _load_copy(self) -> None:
         """Load the server's graph into the copy."""
         if not self._server_version():
-            new, any_version = (
-                self._version_pattern(_format_string(uuid4().hex)),
-                self._version_pattern("?any"),
-            )
+            new = self._version_pattern(_format_string(uuid4().hex))
+            any_version = self._version_pattern("?any")
             self._run_update(f"INSERT {{ {new} }} WHERE {{ FILTER NOT EXISTS {{ {any_version} }} }}")
         # read before the graph: the next write detects any change in between
         version = self._server_version()
@@ -301,13 +296,8 @@ class SparqlServer(EmbeddedStore):
         for edge in (*diff.added_edges, *diff.removed_edges, *(before for before, _ in diff.changed_edges)):
             ends = (edge.source, edge.target)
             incident = min((self._current_state.incident.get(end, {}) for end in ends), key=len)
-            edges.update(
-                {
-                    identity: self._current_state.edges[identity]
-                    for identity in incident
-                    if identity[:3] == edge.identity[:3]
-                }
-            )
+            parallel = (identity for identity in incident if identity[:3] == edge.identity[:3])
+            edges.update((identity, self._current_state.edges[identity]) for identity in parallel)
         old = to_triples((*diff.removed_nodes, *(before for before, _ in diff.changed_nodes)), edges.values())
         removed = {edge.identity for edge in diff.removed_edges}
         added = {edge.identity: edge for edge in diff.written_edges}
@@ -393,10 +383,5 @@ def _format_triples(triples: Iterable[RdfTriple]) -> str:
 def _normalize_double(triple: RdfTriple) -> RdfTriple:
     """Return a triple with a double in this package's notation, since servers may write it differently."""
     subject, predicate, object = triple
-    if (
-        isinstance(object, Literal)
-        and object.datatype == DOUBLE
-        and isinstance(value := value_of(object), float)
-    ):
-        return subject, predicate, literal_of(value)
-    return triple
+    value = value_of(object) if isinstance(object, Literal) and object.datatype == DOUBLE else None
+    return (subject, predicate, literal_of(value)) if isinstance(value, float) else triple

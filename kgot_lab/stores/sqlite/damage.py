@@ -266,11 +266,8 @@ def _read_wal_state(path: Path) -> _WalState:
         if len(data) < offset + _FRAME_HEADER_SIZE + page_size:
             break
         if is_sound:
-            checksum = _wal_checksum(
-                head[:8] + data[offset + _FRAME_HEADER_SIZE : offset + _FRAME_HEADER_SIZE + page_size],
-                order,
-                checksum,
-            )
+            page = data[offset + _FRAME_HEADER_SIZE :][:page_size]
+            checksum = _wal_checksum(head[:8] + page, order, checksum)
             is_sound = checksum == struct.unpack_from(">2I", head, 16)
         if _FRAME_HEADER.unpack_from(head)[1]:
             whole_pages, lost_changes, is_torn = (

@@ -206,20 +206,20 @@ def refuse_foreign_head(connection: sqlite3.Connection, path: Path) -> None:
 
     Raises sqlite3.Error if that cannot be read.
     """
-    _require_own_format(
-        _query_number(connection, "PRAGMA application_id"),
-        _query_number(connection, "PRAGMA user_version"),
-        path,
-    )
+    _require_own_format(connection, path)
 
 
-def _require_own_format(application: int, version: int, path: Path | None) -> None:
+def _require_own_format(connection: sqlite3.Connection, path: Path | None) -> int:
+    """Return the version of a file's format. Raises BadInput for a foreign or newer one."""
+    queries = ("PRAGMA application_id", "PRAGMA user_version")
+    application, version = (_query_number(connection, query) for query in queries)
     if application != APPLICATION:
         problem = f"{path}: an SQLite file that something else made, so it was not touched"
         raise BadInput(f"{problem}; give another path")
     if version > VERSION:
         problem = f"{path}: made by a newer version of this package (format {version}, known is {VERSION})"
         raise BadInput(f"{problem}; update the package")
+    return version
 
 
 def _connect(uri: str, max_bytes: int = MAX_WRITTEN_BYTES) -> Connection:
@@ -241,26 +241,16 @@ def _prepare_file(writer: Connection, path: Path | None) -> None:
             writer.execute(f"PRAGMA application_id = {APPLICATION}")
             writer.execute(f"PRAGMA user_version = {VERSION}")
         writer.execute("COMMIT")
-    names = ("application_id", "user_version")
-    application, version = (_query_number(writer, f"PRAGMA {name}") for name in names)
-    _require_own_format(application, version, path)
-    for setting in (
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "foreign_keys = ON",
-        "recursive_triggers = ON",
-        "cache_size = -65536",
-    ):
+    _require_own_format(writer, path)
+    settings = "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "recursive_triggers = ON"
+    for setting in (*settings, "cache_size = -65536"):
         writer.execute(f"PRAGMA {setting}").fetchall()
     writer.create_function("merged", 2, _merge_properties, deterministic=True)
     enable_checksums(writer)
     if path is not None:
         _complete_checksums(writer, path)
-    for statement in (
-        JOURNAL_STATEMENTS
-        if path is None
-        else (*JOURNAL_STATEMENTS, *CHECKSUM_TRIGGERS.values(), *VERIFICATION_TRIGGERS.values())
-    ):
+    checksum_triggers = (*CHECKSUM_TRIGGERS.values(), *VERIFICATION_TRIGGERS.values()) if path else ()
+    for statement in (*JOURNAL_STATEMENTS, *checksum_triggers):
         writer.execute(statement)
 
 
@@ -311,11 +301,7 @@ def search_file(path: Path) -> FileSearch:
             return FileSearch(damage)
         try:
             with closing(_connect(copy.path.as_uri())) as connection, connection.raise_callback_errors():
-                _require_own_format(
-                    _query_number(connection, "PRAGMA application_id"),
-                    version := _query_number(connection, "PRAGMA user_version"),
-                    path,
-                )
+                version = _require_own_format(connection, path)
                 enable_checksums(connection)
                 queries = (f"SELECT count(*) FROM {kind}" for kind in ("nodes", "edges"))
                 nodes, edges = (_query_number(connection, query) for query in queries)
@@ -354,13 +340,8 @@ def _query_number(connection: sqlite3.Connection, query: str) -> int:
 
 
 def _guard_connections(writer: Connection, reader: Connection) -> GraphConnections:
-    graph = GraphConnections(
-        writer,
-        reader,
-        Guard(allows_writes=True, is_active=False),
-        Guard(allows_writes=False),
-        _database_files(writer),
-    )
+    guards = Guard(allows_writes=True, is_active=False), Guard(allows_writes=False)
+    graph = GraphConnections(writer, reader, *guards, _database_files(writer))
     register_for_forks(graph)
     _OPEN_GRAPHS.add(graph)
     reader.execute("PRAGMA query_only = ON")

@@ -190,10 +190,8 @@ def fetch_rows(cursor: sqlite3.Cursor, statement: str) -> Rows:
 
 def _cell_value(name: str, value: Any, statement: str) -> Json:
     if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
-        raise QueryFailed(
-            statement,
-            f"column {name!r} holds {'bytes' if isinstance(value, bytes) else value}, which is not JSON",
-        )
+        held = "bytes" if isinstance(value, bytes) else value
+        raise QueryFailed(statement, f"column {name!r} holds {held}, which is not JSON")
     if name in ("labels", "properties") and isinstance(value, str) and value[:1] in ("[", "{"):
         try:
             return json.loads(value)
@@ -218,15 +216,8 @@ def query_terms(words: str) -> list[str]:
 
 # Which actions a statement may perform in an SQLite file.
 
-_TRIGGERS = {
-    "words_come",
-    "words_go",
-    "words_change",
-    "fact_comes",
-    *JOURNAL_TRIGGERS,
-    *CHECKSUM_TRIGGERS,
-    *CHECKSUM_REMOVAL_TRIGGERS,
-}
+_TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes"}
+_TRIGGERS |= {*JOURNAL_TRIGGERS, *CHECKSUM_TRIGGERS, *CHECKSUM_REMOVAL_TRIGGERS}
 # the tables of the full-text index
 _INDEX_TABLES = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}
 _READABLE = {

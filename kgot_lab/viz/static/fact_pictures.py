@@ -174,7 +174,7 @@ def _verdict_pieces(certificate: Certificate, text: str) -> Iterator[_Piece]:
 def _legend_pieces(certificate: Certificate) -> Iterator[_Piece]:
     """Draw the legend of the signs used in the picture."""
     parts, x = [], _EDGE + 10
-    for state in (state for state in FACT_STATES if state in certificate.states):
+    for state in sorted({fact.state for fact in certificate.facts}, key=FACT_STATES.index):
         parts += [_draw_sign(LINK_LOOKS[state], x, 10), draw_text(state, x + 16, 14, _SMALL_SIZE, _FAINT)]
         x += 46 + 6.2 * len(state)
     if parts:

@@ -98,7 +98,7 @@ def stable_hash(what: object) -> str:
 _MAX_DROPPED_FACTS = 2  # maximum questions on dropped facts per write
 _MAX_FEW_ROWS = 5  # maximum rows of a read with "few" rows
 _NO_LOOKUP = "nothing: it reads what is there"
-_ANSWER_ROLES = ("parse", "guess", "forced answer", "path", "wide", "compared")
+_ANSWER_ROLES = ("parse", "guess", "forced answer", "path", "wide", "reread", "compared")
 
 
 def predictions(events: Sequence[Event]) -> list[Prediction]:

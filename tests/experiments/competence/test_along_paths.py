@@ -17,13 +17,13 @@ from benchmarks.competence.exact import (
     solved_despite_splits,
 )
 from benchmarks.competence.plain_facts import PlainFacts
-from benchmarks.competence.simulated import LIKELY, UNANSWERED, UNLIKELY, Competence, Simulated
+from benchmarks.competence.simulated import LIKELY, UNANSWERED, UNCHECKED, UNLIKELY, Competence, Simulated
 from benchmarks.competence.texts import misread_names, told_answer
 from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.errors import LLMError
 from kgot_lab.evaluation.significance import proportion
 from kgot_lab.loop.controller import think
-from kgot_lab.loop.limits import PATHS, Limits
+from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.modes.paths.comparison import comparison_prompt
 from kgot_lab.loop.modes.paths.question_form import hops_prompt, parse_hops
 from kgot_lab.loop.modes.paths.reading import answer_prompt, rejection_reason
@@ -33,7 +33,7 @@ from kgot_lab.tools.tool import Tool
 
 ONE, TWO = chain_world(60, 1), chain_world(60, 2)
 # a question is asked of its best path, and hop by hop, of nothing else
-ONCE = PATHS.but(wide_tokens=0, steps=1)
+ONCE = UNCHECKED.but(wide_tokens=0, steps=1)
 
 
 def tools(world: World, found: int = 2) -> list[Tool]:
@@ -41,7 +41,7 @@ def tools(world: World, found: int = 2) -> list[Tool]:
 
 
 def ends(
-    world: World, competence: Competence, limits: Limits = PATHS, found: int = 2
+    world: World, competence: Competence, limits: Limits = UNCHECKED, found: int = 2
 ) -> tuple[SimulatedEnd, ...]:
     return simulated_ends(world.gold, tools(world, found), competence, limits)
 
@@ -65,9 +65,9 @@ def test_a_model_without_faults_solves_every_chain_in_mode_paths(hops):
     ("rate", "world", "limits", "found", "assured", "exact"),
     [
         ("read", ONE, ONCE, 2, 0.0, partial(solved_despite_misreadings, 1)),
-        ("read", ONE, PATHS, 2, 0.0, partial(solved_despite_misreadings, 3)),
-        ("read", ONE, PATHS, 2, 0.5, partial(solved_despite_misreadings, 3, assured=0.5)),
-        ("read", ONE, PATHS, 2, 1.0, partial(solved_despite_misreadings, 1)),
+        ("read", ONE, UNCHECKED, 2, 0.0, partial(solved_despite_misreadings, 3)),
+        ("read", ONE, UNCHECKED, 2, 0.5, partial(solved_despite_misreadings, 3, assured=0.5)),
+        ("read", ONE, UNCHECKED, 2, 1.0, partial(solved_despite_misreadings, 1)),
         ("read", TWO, ONCE, 1, 0.0, partial(solved_despite_hop_misreadings, 2)),
         ("read", TWO, ONCE, 1, 1.0, partial(solved_despite_hop_misreadings, 2, assured=1.0)),
         ("split", TWO, ONCE, 1, 0.0, solved_despite_splits),
@@ -147,7 +147,7 @@ def test_a_misreading_stands_in_the_text_and_is_wrong():
 
 def test_a_question_without_gold_is_an_error_in_mode_paths_too():
     with pytest.raises(LLMError, match=r"no gold for the question 'Who is it\?'"):
-        list(think("Who is it?", Simulated(ONE.gold), PlainFacts(), tools(ONE), PATHS))
+        list(think("Who is it?", Simulated(ONE.gold), PlainFacts(), tools(ONE), UNCHECKED))
 
 
 def test_a_text_is_read_rightly_exactly_where_it_holds_the_fact_that_is_asked():

@@ -12,14 +12,13 @@ from support.every import every
 from support.held_graph import HeldGraph
 from support.simulated_learning import simulated_sayings
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput
 from kgot_lab.experts.learning.contradictions import (
     DimensionEvidence,
     benjamini_hochberg,
     binomial_tail,
     contradiction_proposal,
     extract_statements,
-    filter_evidence,
     find_contradictions,
 )
 from kgot_lab.experts.learning.ledger import PropertyToChange, ProposalSource, open_proposals, plan_change
@@ -147,16 +146,6 @@ def test_altered_values_are_found_and_a_copy_without_drift_stays_silent():
             (each.node, each.dimension) for each in find_contradictions(graph, found).found
         }
     assert reports[True] == set(pairs[:2]) and reports[False] == set()
-
-
-def test_a_filter_that_excludes_the_right_answer_speaks_for_the_other_end():
-    graph = altered((NODE, PRICE, 0.9))
-    who = DimensionEvidence("", "", "low", "ada", "a cheap one?", "m", NOW)
-    (found,) = filter_evidence(graph, NODE, {PRICE: {"max": 0.3}}, who)
-    assert (found.node, found.dimension, found.end, found.by, found.at) == (NODE, PRICE, "low", "ada", NOW)
-    assert filter_evidence(graph, NODE, {PRICE: {"min": 0.3}}, who) == ()
-    with pytest.raises(UnknownName):
-        filter_evidence(graph, "nobody", {PRICE: {"max": 0.3}}, who)
 
 
 def test_a_contradicted_value_is_changed_only_by_who_reviews_and_then_passes_the_filter():

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 from support.every import every
-from support.held_graph import HeldGraph
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import expert_config
@@ -23,11 +22,7 @@ from kgot_lab.experts.learning.gaps import (
 from kgot_lab.experts.learning.growth_regions import (
     NodeMatches,
     most_frequent_edge,
-    propose_region,
-    region_proposal,
 )
-from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
-from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.experts.repository import ChatMessage, open_experts
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
@@ -179,24 +174,6 @@ def test_a_pattern_is_told_where_the_questions_of_a_topic_fail_more_than_chance_
 def test_the_tail_is_that_of_draws_without_replacement():
     assert hypergeometric_tail(0, 3, 2, 10) == pytest.approx(1)
     assert hypergeometric_tail(2, 2, 2, 4) == pytest.approx(1 / 6)
-
-
-def test_a_region_becomes_a_node_when_somebody_names_it_and_approves():
-    graph = without(GONE)
-    region = propose_region(NodeMatches(graph), QUESTION, "m")
-    proposal = region_proposal(graph, "cookbook", region, node_name="Prompt caching", type="technique")
-    ledger, held = open_proposals(), HeldGraph(graph)
-    ledger.propose(proposal, ProposalSource("m", "c", "gap report", QUESTION))
-    assert GONE not in held.graph()
-    verdict = GraphReviewer(ledger, held, "cookbook", "Grace").accept(proposal.id)
-    assert GONE in held.graph() and GONE in intent_search(held.graph(), QUESTION).ids
-    GraphReviewer(ledger, held, "cookbook", "Grace").undo(verdict.number)
-    assert held.graph().digest == graph.digest
-    with pytest.raises(BadInput, match="no type"):
-        region_proposal(graph, "cookbook", region, node_name="Prompt caching", type="spell")
-    with pytest.raises(BadInput, match="a name that no node has"):
-        region_proposal(COOKBOOK, "cookbook", region, node_name="Prompt caching", type="technique")
-    ledger.close()
 
 
 def test_the_usual_edge_is_the_most_frequent_between_two_types():

@@ -141,9 +141,8 @@ def check_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
     Raises BadInput if one is invalid.
     """
     if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise BadInput(
-            f"{what} is the ids of entities in a tuple, or None for all, not {describe_value(ids)}"
-        )
+        expected = f"{what} is the ids of entities in a tuple, or None for all"
+        raise BadInput(f"{expected}, not {describe_value(ids)}")
     return tuple(dict.fromkeys(map(check_id, ids)))
 
 

@@ -6,7 +6,7 @@ GraphRAG takes two queries in Python and one in PostgreSQL.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
@@ -153,11 +153,9 @@ def graphrag_in_python(
         seen = visibility.visible_world(graph, query.npc_id, query.policy)
         steps = visibility.steps_over(seen.relationships, (), "out")
         hops_by_id = nodes_within(query.npc_id, query.ranking.steps, lambda ids: (to for _, to in steps(ids)))
-        entities = {
-            entity.id: entity
-            for entity in seen.entities
-            if query.ranking.hops is None or entity.id in hops_by_id
-        }
+        entities = {entity.id: entity for entity in seen.entities}
+        if query.ranking.hops is not None:
+            entities = {id: entity for id, entity in entities.items() if id in hops_by_id}
         if query.scope is not None:
             entities = {id: entity for id, entity in entities.items() if id in query.scope}
         rows = texts.rows(CHUNKS_OF, {"embedder": query.embedder, "ids": uuids(*entities)})
@@ -362,11 +360,6 @@ def _with_vector_schema(statement: str, vectors: str) -> str:
 
 # The layers for each storage of a world.
 
-_LAYERS: dict[type, Callable[[Any], LayerStorage]] = {
-    SQLiteWorld: SQLiteLayers,
-    PostgresWorld: PostgresLayers,
-}
-
 
 def layers_of(world: NpcWorld) -> LayerStorage:
     """Return the layers of a world, stored in the same database.
@@ -374,8 +367,8 @@ def layers_of(world: NpcWorld) -> LayerStorage:
     Raises BadInput if its storage has none.
     """
     require(world, NpcWorld, "layers lie on an NpcWorld")
-    if type(world.storage) not in _LAYERS:
-        raise BadInput(
-            f"layers lie on a world in SQLite or PostgreSQL, not in {describe_value(world.storage)}"
-        )
-    return _LAYERS[type(world.storage)](world.storage)
+    if isinstance(world.storage, SQLiteWorld):
+        return SQLiteLayers(world.storage)
+    if isinstance(world.storage, PostgresWorld):
+        return PostgresLayers(world.storage)
+    raise BadInput(f"layers lie on a world in SQLite or PostgreSQL, not in {describe_value(world.storage)}")

@@ -146,7 +146,7 @@ function answered(message) {
   answer.end();
   const note = about.failed ? "No whole answer came." : about.stopped ? "It was stopped here." : about.cut ? CUT : "";
   if (note) under.append(make("p", { class: "note" }, note));
-  const end = { citations: about.citations ?? [], named: about.named ?? [], false: about.false_citations ?? [] };
+  const end = { citations: about.citations ?? [], named: about.named ?? [], false: about.false_citations ?? [], outcome: about.outcome };
   finish(under, { trace: about.trace, end, id: message.content ? message.id : "", thought: message.thumb });
   if (about.trace) thoughts.show(about.trace, end);
 }
@@ -157,9 +157,7 @@ function finish(under, { trace, end, id, thought = null }) {
     under.append(make("p", { class: "named" }, "Names, without citing them: ", ...end.named.flatMap((node) => [
       make("button", { type: "button", class: "chip", title: `${node.name}: show it in its graph`, onclick: (event) => open(node, event.currentTarget) }, node.name), " "])));
   }
-  if (trace?.unsaid?.length && trace.nodes.some((node) => node.told)) {
-    under.append(make("p", { class: "note" }, `Nothing that was found says: ${trace.unsaid.join(", ")}. The answer may be beside the point.`));
-  }
+  if (end.outcome) under.append(make("p", { class: "note" }, sentence(end.outcome)));
   const [expert, talk] = [state.expert.id, state.talk];
   const thumb = (value, name, words) => make("button", { type: "button", class: "quiet thumb", "aria-pressed": String(thought === value), "aria-label": words, title: words, onclick: async (event) => {
     const pressed = event.currentTarget;
@@ -232,7 +230,7 @@ async function stream(text, { answer, under }, signal) {
     } else if (event.type === "done") {
       answer.knows(event.citations);
       answer.end();
-      const end = { citations: event.citations, named: event.named, false: event.false_citations };
+      const end = { citations: event.citations, named: event.named, false: event.false_citations, outcome: event.outcome };
       if (trace && thoughts.trace === trace) thoughts.show(trace, end);
       if (event.cut) under.append(make("p", { class: "note" }, CUT));
       finish(under, { trace, end, id: answer.text ? event.message_id : "" });

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadReply, NotInstalled
 from kgot_lab.graph.changes import supports_of
-from kgot_lab.loop.answer_check import check_answer
+from kgot_lab.loop.answer_check import MAX_CITED, UNDECIDED, CheckedAnswer, check_answer
 from kgot_lab.loop.events import Answered, Chose, Forced, Parsed, Refused, Voted
 from kgot_lab.loop.evidence import passage_ids
 from kgot_lab.loop.insert import search_call, search_tool
 from kgot_lab.loop.modes.paths.comparison import (
+    comparison_kind,
     comparison_prompt,
     computed_answer,
     parse_comparison_questions,
@@ -28,8 +30,10 @@ from kgot_lab.loop.modes.paths.fetching import (
 )
 from kgot_lab.loop.modes.paths.mentions import GraphSentence, relevance_scores, sentence_edges
 from kgot_lab.loop.modes.paths.question_form import (
+    asks_for_date,
     classify_question,
     comparison_candidates,
+    describes_entity,
     fill_hop,
     has_all_choices,
     hop_subjects,
@@ -45,7 +49,7 @@ from kgot_lab.loop.modes.paths.reading import (
     read_widely,
     rejection_reason,
 )
-from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, lowest_likelihood
+from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, fact_line, lowest_likelihood
 from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
 from kgot_lab.stores.embedded_store import fact_of
@@ -80,8 +84,8 @@ def answer_hops(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | None]:
         return None
     problem = rejection_reason(run.state.question, answers[-1], routes[-1].text)
     yield run.record(Parsed, text=answers[-1], problem=problem)
-    chain = tuple(dict.fromkeys(routes))
-    return PathAnswer(answers[-1], chain, lowest_likelihood(read), problem, evidence=_joined_evidence(read))
+    passed = tuple(dict.fromkeys(routes))
+    return PathAnswer(answers[-1], passed, lowest_likelihood(read), problem, evidence=_joined_evidence(read))
 
 
 def answer_comparison(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | None]:
@@ -114,13 +118,20 @@ def answer_comparison(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | Non
             name = candidate.text if "#1" in " ".join(questions) else thing
         values.append(texts)
     complete = len(values) == 2 and list(map(len, values)) == list(map(len, questions_by_thing))
+    of_size = comparison_kind(question) in ("most", "least")
+    if (
+        run.limits.check_answers
+        and of_size
+        and any(map(asks_for_date, chain.from_iterable(questions_by_thing)))
+    ):
+        return None  # a year is no length
     answer = computed_answer(question, things, values) if complete else ""
     if not answer:
         return None
     yield run.record(Parsed, text=answer)
     evidence = _joined_evidence(read)
-    chain = tuple(dict.fromkeys(routes))
-    return PathAnswer(answer, chain, lowest_likelihood(read), computed=True, evidence=evidence)
+    passed = tuple(dict.fromkeys(routes))
+    return PathAnswer(answer, passed, lowest_likelihood(read), computed=True, evidence=evidence)
 
 
 def _compared_things(walk: PathWalk, question: str) -> list[str]:
@@ -188,7 +199,8 @@ def answer_by_paths(run: RunContext) -> Steps[None]:
             )
         else:
             reason = _UNUSED_GRAPH if run.state.start else "nothing is read yet"
-        calls = next_searches(run, walk) if run.state.step < run.limits.steps else ()
+        may_search = run.state.step < run.limits.steps and not (run.limits.check_answers and walk.answered)
+        calls = next_searches(run, walk) if may_search else ()
         if not calls:
             if not (walk.sentences or walk.facts) and run.state.start:
                 yield run.record(Refused, statement=run.state.question, reason=_UNUSED_GRAPH, writing=False)
@@ -205,10 +217,19 @@ def answer_by_paths(run: RunContext) -> Steps[None]:
 
 
 def _check(run: RunContext, answer: PathAnswer) -> Steps[PathAnswer]:
-    """Return an answer with the check of its evidence, unless it was rejected or has no sentences."""
-    if not run.limits.check_answers or answer.problem or not answer.evidence:
+    """Return an answer with the check of its evidence, unless it was rejected or says nothing.
+
+    An answer that was computed from values that were read needs no further check.
+    """
+    if not run.limits.check_answers or answer.problem or is_no_answer(answer.text):
         return answer
-    texts = list(map(str, answer.evidence))
+    if answer.computed:
+        return replace(answer, check=CheckedAnswer("", 1.0))
+    if classify_question(run.state.question) == "choice":  # a claim that compares is beyond a small model
+        return replace(answer, check=CheckedAnswer("", UNDECIDED, "no text that was read compares them"))
+    parts = [route.supporting_part(answer.text) for route in answer.routes]
+    facts = [fact_line(fact) for part in parts for fact in part.facts]
+    texts = [*map(str, answer.evidence), *facts][:MAX_CITED]
     return replace(answer, check=(yield from check_answer(run, answer.text, texts, answer.likelihood)))
 
 
@@ -253,14 +274,16 @@ def _read_routes(run: RunContext, walk: PathWalk) -> Steps[None]:
             return
     scores, routes = yield from read_routes(run, walk, question, walk.starts)
     things = _compared_things(walk, question) if form == "choice" else []
-    if limits.check_answers and limits.wide_tokens and not walk.answered:
-        # a wrong answer of many sentences is found by its check, so they may be read first
-        if (yield from _add_answer(run, walk, (yield from read_widely(run, walk, scores)))):
-            return
-        chained = (yield from answer_hops(run, walk)) if limits.hops else None
-        if chained is not None and (yield from _add_answer(run, walk, chained)):
-            return
-        walk.split = True
+    if limits.check_answers and limits.wide_tokens:
+        # a wrong answer of many sentences is found by its check, so they are read at once
+        if not walk.answered:
+            wide = yield from read_widely(run, walk, scores, things)
+            if (yield from _add_answer(run, walk, wide)) or not describes_entity(question):
+                return
+            chained = (yield from answer_hops(run, walk)) if limits.hops else None
+            if chained is not None:
+                yield from _add_answer(run, walk, chained)
+        return
     shortened = (route.within_budget(limits.path_tokens, scores) for route in routes)
     unread = [route for route in shortened if route.text not in walk.read]
     for route in unread[: limits.paths]:
@@ -292,8 +315,9 @@ def _conclude(run: RunContext, best: PathAnswer | None) -> Steps[None]:
         outcome = "not in the sources" if run.limits.check_answers else "unsure"
         yield run.record(Answered, text=answer, forced=True, likelihood=likelihood, outcome=outcome)
         return
-    if run.limits.check_answers and is_no_answer(best.text):
-        missing = "what was read does not say it"
+    if run.limits.check_answers and (best.problem or is_no_answer(best.text)):
+        unanswered = f"no text that was read answers: {run.state.question}"
+        missing = unanswered if is_no_answer(best.text) else best.problem
         outcome = "not in the sources"
         yield run.record(Answered, text=best.text, forced=True, outcome=outcome, missing=missing)
         return
@@ -304,7 +328,7 @@ def _conclude(run: RunContext, best: PathAnswer | None) -> Steps[None]:
     edges = list({edge.identity: edge for route in routes for edge in _route_edges(run, route)}.values())
     supports = tuple(supports_of(edge.properties) for edge in edges)
     cited = {"evidence": tuple(map(fact_of, edges)), "passages": passage_ids(supports), "supports": supports}
-    outcome, missing = "unsure" if best.problem else "supported", best.problem
+    outcome, missing = "supported", ""
     if best.check is not None:
         outcome, missing = best.check.outcome, best.check.missing
     judged = {"forced": outcome != "supported", "outcome": outcome, "missing": missing}

@@ -73,13 +73,18 @@ _NO_FIGURE = re.compile(
 _HAS_DIGIT = re.compile(r"\d")
 
 
+def asks_for_date(question: str) -> bool:
+    """Return whether a question asks for a date or a part of one."""
+    return bool(_DATE.search(question.strip()))
+
+
 def mismatch_reason(question: str, answer: str) -> str:
     """Return why an answer does not fit the kind of question, or "" if it may.
 
     Examples are a date without a digit, and a date as the answer to a question for a place.
     """
     stripped = question.strip()
-    if _DATE.search(stripped) and not _HAS_DIGIT.search(answer) and not _is_part_of_date(stripped, answer):
+    if asks_for_date(stripped) and not _HAS_DIGIT.search(answer) and not _is_part_of_date(stripped, answer):
         return "the question asks for a date"
     if _NO_FIGURE.search(stripped) and not re.search(r"[^\W\d]{2}", re.sub(_MONTHS, "", answer)):
         return "the question asks for no date"
@@ -220,6 +225,21 @@ def _is_common_word(question: str, title: str) -> bool:
 
 
 # Decomposition into hops: simple questions, each about the answer of an earlier one.
+
+# a relative clause, a possessive, "of the … of"; in German, a clause after a comma; in Chinese, two 的
+_DESCRIPTION = re.compile(
+    r"^(?:\W*[\w'’-]+\W+){3,}(?:who|whom|whose|which|that|where)\b|\w['’]s? (?-i:[a-z])|\bof the \w+ (?:of|from|in|at)\b"
+    r"|, (?:(?:in|an|auf|mit|von) )?(?:der|die|das|dem|den|deren|dessen)\b|的.+的",
+    re.I,
+)
+
+
+def describes_entity(question: str) -> bool:
+    """Return whether a question may describe an entity that it does not name, as in "the designer of the boat
+    that sank".
+    """
+    return bool(_DESCRIPTION.search(question))
+
 
 MAX_HOPS = 4  # hops
 _REPLY_TOKENS = 80  # tokens of the hops

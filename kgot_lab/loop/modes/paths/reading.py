@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.loop.answer_check import select_evidence
+from kgot_lab.loop.answer_check import counted_rows, select_evidence
 from kgot_lab.loop.events import Parsed, Refused
 from kgot_lab.loop.modes.paths.mentions import (
     PASSAGE_WEIGHT,
@@ -31,6 +31,7 @@ from kgot_lab.loop.modes.paths.routes import (
     group_routes,
     names_to_read,
 )
+from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply, read_event
 from kgot_lab.stores.protocol import Dialect, readers
 from kgot_lab.text.cleaning import estimate_tokens
@@ -95,6 +96,8 @@ _NO_TRUTH = (
     _UNKNOWN,
 )
 _ABSTENTIONS = {"open": (_NO_MAYOR, _NO_YEAR), "choice": (_NO_CHOICE,), "yes or no": (_NO_TRUTH,)}
+# after an "unknown" less probable than this, the text is read again without the choice to say so
+SURE_UNKNOWN = 0.8
 _MAY_ABSTAIN = f"If the text does not say it, reply {_UNKNOWN}."
 EXAMPLE_NAMES = (
     "Varnholt Bridge", "Odile Brantsev", "Tellmark", "The Glass Orchid", "Imre Dostwell", "Quillmoor Rovers", "Brask Athletic",
@@ -127,6 +130,9 @@ def parse_answer(reply: str) -> str:
     return line.removeprefix("Answer:").strip().strip('"“”').removesuffix(".").strip()
 
 
+NOT_STATED = "it does not stand in the sentences"
+
+
 def rejection_reason(question: str, answer: str, facts: str) -> str:
     """Return why an answer cannot have been read from some facts, or "" if it can.
 
@@ -141,7 +147,7 @@ def rejection_reason(question: str, answer: str, facts: str) -> str:
     if form == "yes or no":
         return "the question asks for yes or no"
     if not contains_words(answer, facts):
-        return "it does not stand in the sentences"
+        return NOT_STATED
     return "it stands in the question" if form != "choice" and contains_words(answer, question) else ""
 
 
@@ -269,12 +275,21 @@ def read_path(
     limits = run.limits
     prompt = answer_prompt(question, text, examples=limits.examples, may_abstain=limits.check_answers)
     answer, likelihood = yield from ask_short_answer(run, role, prompt)
+    is_unknown = limits.check_answers and role == "wide" and is_no_answer(answer)
+    if is_unknown and likelihood is not None and likelihood < SURE_UNKNOWN:
+        plain = answer_prompt(question, text, examples=limits.examples)
+        answer, _ = yield from ask_short_answer(run, "reread", plain)
+        likelihood = 1 - likelihood
     problem = rejection_reason(question, answer, text) or mismatch_reason(question, answer)
     problem = problem or not_offered_reason(answer, things)
-    yield run.record(Parsed, text=answer, problem=problem)
     sentences = dict.fromkeys(sentence for route in routes for sentence in route.sentences)
-    evidence = select_evidence(question, answer, list(sentences)) if run.limits.check_answers else ()
-    return PathAnswer(answer, routes, likelihood, problem, evidence=evidence)
+    evidence, counted = tuple[GraphSentence, ...](), tuple[GraphSentence, ...]()
+    if limits.check_answers:
+        counted = counted_rows(question, answer, sentences)
+        evidence = counted or select_evidence(question, answer, list(sentences))
+        problem = "" if problem == NOT_STATED and evidence else problem
+    yield run.record(Parsed, text=answer, problem=problem)
+    return PathAnswer(answer, routes, likelihood, problem, bool(counted), evidence=evidence)
 
 
 def read_widely(

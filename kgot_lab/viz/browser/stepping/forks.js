@@ -17,7 +17,7 @@ function stepEditor(view, event) {
 function stepSummary(view, fork) {
   const calls = `${fork.avoided} model ${fork.avoided === 1 ? "call" : "calls"} avoided, ${fork.asked} asked`;
   const end = (run, name) => make("div", { class: "kl-step-end" }, make("h5", {}, name),
-    make("p", { class: run.finished ? "" : "kl-step-stopped" }, run.finished ? run.answer + (run.forced ? " (a guess: no read gave rows)" : "") : stepEnd(run)));
+    make("p", { class: run.finished ? "" : "kl-step-stopped" }, run.finished ? `${run.answer}${run.outcome && ` (${run.outcome})`}` : stepEnd(run)));
   const lines = make("div", { class: "kl-scroll kl-step-change" });
   lines.append(escapedMarkup(fork.change.lines));
   return make("div", { class: "kl-step-summary" },

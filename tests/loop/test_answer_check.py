@@ -1,0 +1,65 @@
+"""Which sentences carry an answer, and which names of a question they do not speak of."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgot_lab.loop.answer_check import question_names, select_evidence, unlinked_name
+from kgot_lab.loop.modes.paths.mentions import GraphSentence
+
+# a file, a heading and its sentences a line
+TEXTS = """\
+town.md|Osk|Osk is a town on the Vael.|Odo Castrell designed a bridge near Osk.|It opened in 1911.
+bill.md|Bill|Pell & Sons Roofing.|The tiles cost 412 crowns.|The gutter cost 90.|In all, the work took 30 days.
+log.md|Log|Hull of the Calla.|In all, 77 hours were worked.
+boats.csv|Boats|Calla: class yawl; built 1952; keeper Teodor Wrax|Sabrine: class yawl; built 1960; keeper Ada Pohl
+people.md|People (Teodor Wrax)|Teodor is a piano tuner.
+race.csv|Races|Long Row: date June 2023; winner Sabrine|Cup: date May 2023; winner Calla"""
+SENTENCES = [
+    GraphSentence(f"{file}§{number}", title, text, file, number)
+    for file, title, *texts in (line.split("|") for line in TEXTS.splitlines())
+    for number, text in enumerate(texts)
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "unlinked", "cited"),
+    [
+        ("When did the bridge near Osk open?", "1911", "", 1),
+        ("Who is the mayor of Osk?", "Odo Castrell", "", 1),  # of Osk it is: the check says the rest
+        ("Who designed the bridge of Zork?", "Odo Castrell", "Zork", 1),
+        ("How many hours did Pell & Sons Roofing work?", "77", "Pell", 1),
+        ("What did the tiles of Pell & Sons Roofing cost?", "412 crowns", "", 2),
+        ("What does the keeper of the Calla do?", "piano tuner", "", 2),
+        ("What does the keeper of the Sabrine do?", "piano tuner", "Sabrine", 1),
+        ("When was the boat built that won the Long Row in June 2023?", "1960", "", 2),
+        ("When was the boat built that won the Long Row?", "1952", "Long Row", 1),  # another row's value
+        ("Which is older, the Calla or the Sabrine?", "Calla", "", 2),
+        ("Until 1911, who was at Osk?", "Odo Castrell", "", 2),
+        ("Is Osk on the Vael?", "yes", "", 1),
+        ("Who is it?", "Nobody Said", "", 0),
+    ],
+)
+def test_a_name_of_the_question_must_be_linked_to_the_sentence_that_has_the_answer(
+    question: str, answer: str, unlinked: str, cited: int
+) -> None:
+    evidence = select_evidence(question, answer, SENTENCES)
+    assert (unlinked_name(question, list(map(str, evidence))) if evidence else "", len(evidence)) == (
+        unlinked,
+        cited,
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Along with Osk, what did Odo Castrell see?", ["Osk", "Odo Castrell"]),
+        ("WHen did it end in June 2023?", ["2023"]),
+        ("What stands on plot H3?", ["H3"]),
+        ("Wer war 1911 der Baumeister der Brücke?", ["1911"]),
+        ("Wer ist Odo Castrell in Osk?", ["Odo Castrell"]),
+        ("谁是东京的市长？", []),
+    ],
+)
+def test_names_of_a_question_are_no_question_words_and_no_dates(question: str, names: list[str]) -> None:
+    assert question_names(question, []) == names
