@@ -208,9 +208,7 @@ def ask(
     with open_memory_session(memory, question) if memory is not None else nullcontext() as session:
         has_facts = bool(session and session.begun.facts) or _has_graph(store)
         if documents is None and not attachments and not has_facts:
-            alternatives = (
-                "attachments=[FILE], an open store that holds a graph, or a memory that holds facts"
-            )
+            alternatives = "attachments=[FILE], a store that holds a graph, or a memory that holds facts"
             raise BadInput(
                 f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {alternatives}"
             )

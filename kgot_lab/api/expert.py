@@ -82,9 +82,7 @@ def _persona(persona: str | Mapping[str, Json] | Persona | None) -> dict[str, An
         return {"instructions": persona}
     if persona is None or isinstance(persona, Mapping):
         return dict(persona or {})
-    raise BadInput(
-        "a persona is its instructions in words, or a mapping with name, instructions, style and greeting"
-    )
+    raise BadInput("a persona is its instructions, or a mapping with name, instructions, style, greeting")
 
 
 def _embedder() -> Embedder | None:

@@ -36,9 +36,7 @@ class Finding:
         return f"{'ok     ' if self.works else 'missing' if not self.needed else 'MISSING'}  {self.piece:18} {self.said}"
 
 
-_NO_MEMORY = (
-    "there is too little memory to start it: free some, or raise the limit of this process (ulimit -v)"
-)
+_NO_MEMORY = "there is too little memory to start it: free some, or raise the limit (ulimit -v)"
 _Component = tuple[str, Callable[[], str], bool]  # name, test, and whether it is required
 
 
@@ -248,9 +246,7 @@ def _exports() -> str:
     untyped: Any = HTMLExporter
     page, _ = untyped().from_notebook_node(new_notebook(cells=[new_markdown_cell("Ada Lovelace")]))  # type: ignore[no-untyped-call]
     if "Ada Lovelace" not in page:
-        raise LabError(
-            f"nbconvert {version} made a page without its text: pip install --force-reinstall nbconvert"
-        )
+        raise LabError(f"nbconvert {version} made an empty page: pip install --force-reinstall nbconvert")
     return f"nbconvert {version} makes notebooks into pages"
 
 
@@ -262,9 +258,7 @@ def find_chromium() -> str:
     for name in BROWSERS:
         if program := shutil.which(name):
             return program
-    raise LabError(
-        "no browser for the browser tests on the PATH: install Chromium (Debian, Ubuntu: apt install chromium) or Google Chrome"
-    )
+    raise LabError("no browser on the PATH: install Chromium (apt install chromium) or Google Chrome")
 
 
 def _browser() -> str:

@@ -86,9 +86,7 @@ def _kind_of(path: Path) -> str:
     require_closed(path)
     head = _head_of(path).removeprefix(codecs.BOM_UTF8)
     if not head:
-        raise BadInput(
-            f"{path} is empty: what was in it is lost, or it was never written; restore a copy, or delete it"
-        )
+        raise BadInput(f"{path} is empty, or was never written: restore a copy, or delete it")
     if b"kgot_lab diff log" in head or b"\nmark 0000" in head:
         return _LOG
     if head.startswith(b"SQLite format 3"):
@@ -103,9 +101,7 @@ def _kind_of(path: Path) -> str:
         return _json_kind(path)
     if path.suffix.lower() in {".log", ".db", ".sqlite", ".sqlite3"}:
         named = "log of diffs" if path.suffix.lower() == ".log" else "SQLite file"
-        raise BadInput(
-            f"{path} is no {named}, or has lost its beginning and all with it: if it was one, restore a copy"
-        )
+        raise BadInput(f"{path} is no {named}, or has lost its beginning: if it was one, restore a copy")
     raise BadInput(
         f"{path} is no log, SQLite graph, memory, cache of vectors, trace, tape, graph file or ledger of this package: name another"
     )
@@ -163,13 +159,11 @@ def _head_of(path: Path) -> bytes:
     except FileNotFoundError:
         if path.is_symlink():
             link_target = path.readlink()
-            raise BadInput(
-                f"{name} is a link to {link_target}, and there is no such file: mend the link or restore that file"
-            ) from None
+            raise BadInput(f"{name} is a link to {link_target}, which is not there: restore it") from None
         raise BadInput(f"there is no file {name}: see that the name is right") from None
     except (OSError, ValueError) as error:
         raise BadInput(
-            f"{name} {_read_error(error)}: see that it may be read by you, and that the disk is sound"
+            f"{name} {_read_error(error)}: see that you may read it, and the disk is sound"
         ) from None
     if kind == stat.S_IFDIR:
         raise BadInput(f"{name} is a folder: name a file in it")

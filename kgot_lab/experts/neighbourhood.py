@@ -55,9 +55,7 @@ def lay_out_neighbourhood(graph: PropertyGraph, id: str, *, limit: int = MAX_NEI
     row = index.row(id)
     table = index.neighbours
     neighbours = table.indices[table.indptr[row] : table.indptr[row + 1]].tolist()
-    selected = sorted(
-        neighbours, key=lambda neighbour: (-int(index.degrees[neighbour]), graph.ids[neighbour])
-    )[:limit]
+    selected = sorted(neighbours, key=lambda row: (-int(index.degrees[row]), graph.ids[row]))[:limit]
     subgraph = graph.subgraph([id, *(graph.ids[each] for each in selected)])
     # a stable sort: ties in graph order
     edges = sorted(subgraph.edges, key=lambda edge: id not in (edge.source, edge.target))

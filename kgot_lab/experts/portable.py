@@ -67,9 +67,7 @@ def adapt_expert(
         )
     content = {name: value for name, value in data.items() if name != "sha256"}
     if "sha256" in data and data["sha256"] != _content_hash(content):
-        raise BadInput(
-            "this expert was changed after it was exported: its hash does not fit; export it again, or take sha256 out"
-        )
+        raise BadInput("the hash does not fit this expert: export it again, or take sha256 out")
     body = data.get("expert")
     config = _rename_graphs(expert_config(body), dict(graphs or {}))
     graph_names = service.graphs.names()
@@ -171,9 +169,7 @@ def expert_scores(service: ExpertService, id: str) -> dict[str, Any]:
     citations = sum(len(answer.about.get("citations", ())) for answer in answers)
     false_citations = sum(len(answer.about.get("false_citations", ())) for answer in answers)
     prompt_nodes = sum(len(answer.about.get("kg_nodes_used", ())) for answer in answers)
-    first_token_ms = [
-        answer.about["first_token_ms"] for answer in answers if "first_token_ms" in answer.about
-    ]
+    first_token_ms = [each.about["first_token_ms"] for each in answers if "first_token_ms" in each.about]
     in_use = {
         "answers": len(answers),
         "thumbs_up": sum(thumb > 0 for thumb in thumbs),

@@ -210,9 +210,7 @@ class ExpertTables(TableBacked):
         with self.storage.reading():
             cursor = self.storage.rows(SELECT_CREATION_TIME, {"id": after}) if after is not None else [(-1,)]
             if not cursor:
-                raise BadInput(
-                    "after is the id of the last expert of the page before, and there never was such a one"
-                )
+                raise BadInput("after is the id of the last expert of the page before: there is no such one")
             params = {"created": cursor[0][0], "after": after or "", "limit": limit + 1}
             rows = self.storage.rows(SELECT_EXPERTS_AFTER, params)
         return tuple(map(_expert_from_row, rows[:limit])), len(rows) > limit
@@ -447,9 +445,7 @@ class ExpertTables(TableBacked):
         with self.storage.changing():
             self.expert(expert)
             if self.running_trial(expert) is not None:
-                raise BadInput(
-                    "a trial of this expert is going on: end it first, since each conversation has one configuration"
-                )
+                raise BadInput("a trial of this expert is going on: end it first")
             at = self._now()
             row = {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at}
             self.storage.rows(INSERT_TRIAL, row)

@@ -281,9 +281,7 @@ def _validate_history(history: Iterable[tuple[str, str]]) -> Sequence[tuple[str,
     if len(messages) > _MAX_HISTORY:
         raise BadInput(f"a history has {_MAX_HISTORY} messages at most: leave out the first ones")
     if unknown_roles := [role for role, _ in messages if role not in ("user", "assistant")]:
-        raise BadInput(
-            f"the role of a message is user or assistant (or model, which means the same), not {unknown_roles[0][:20]!r}"
-        )
+        raise BadInput(f"the role of a message is user, assistant or model, not {unknown_roles[0][:20]!r}")
     return messages
 
 

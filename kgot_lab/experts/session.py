@@ -166,9 +166,7 @@ class _TurnRecorder:
     def answer(self) -> TalkAnswer:
         """Return the answer so far. An interrupted answer is what was stored of it."""
         done = self.done
-        message, cited, false = (
-            (done.message_id, done.cited, done.false) if done else self._stored_citations()
-        )
+        message, cited, false = (done.message_id, done.cited, done.false) if done else self._stored()
         turn, trouble = self.turn, self.trouble if self.done else "it was broken off"
         return TalkAnswer(
             question=turn.question,
@@ -185,7 +183,7 @@ class _TurnRecorder:
             outcome=self.done.outcome if self.done else "",
         )
 
-    def _stored_citations(self) -> tuple[str, tuple[CitableNode, ...], tuple[str, ...]]:
+    def _stored(self) -> tuple[str, tuple[CitableNode, ...], tuple[str, ...]]:
         last = self.turn.services.tables.messages(self.turn.conversation)[-1]
         if last.role != "assistant":
             return "", (), ()

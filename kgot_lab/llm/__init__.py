@@ -56,9 +56,7 @@ def check_spec(spec: str, names: Mapping[str, object] | None = None) -> str:
 
     kind, rest = _kind(spec)
     if re.search(r" \[\w+=.*\]$", spec):
-        raise BadInput(
-            f"{spec!r} is a model with settings, as traces name it: name the entry of your models file that says so"
-        )
+        raise BadInput(f"{spec!r} is a model with settings: name the entry of your models file")
     kinds = [*ENDPOINTS, "local", "recorded", "http", "https"]
     if kind not in kinds:
         known = [*kinds, *(names or {})]

@@ -417,9 +417,7 @@ class Budgeted:
         """
         if self.budget.dollars is not None and self.price is None:
             advice = "give it one, as Price(dollars, dollars) a million tokens read and written, or limit calls or tokens"
-            raise OverBudget(
-                f"the price of {self.name} is not known, so dollars cannot be limited: {advice}. Nothing was sent."
-            )
+            raise OverBudget(f"the price of {self.name} is not known: {advice}. Nothing was sent.")
         return self.worst(prompt)
 
     @contextmanager

@@ -72,9 +72,7 @@ def server_at(address: str) -> tuple[Endpoint, str]:
     # first, so that no error shows a possible password
     if "@" in address.partition("#")[0] or "?" in address.partition("#")[0]:
         what = "user name, a password or anything after a question mark"
-        raise BadInput(
-            f"leave out of the address a {what}; a key goes into the environment variable {SERVER_KEY}"
-        )
+        raise BadInput(f"leave out of the address a {what}; a key goes into the variable {SERVER_KEY}")
     parts = _parts(address)
     if not parts.hostname or not parts.fragment:
         raise BadInput(f"a server is named by its address and a model: {parts.scheme}://HOST:PORT/v1#MODEL")

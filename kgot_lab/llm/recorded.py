@@ -163,18 +163,14 @@ class Recorder:
         self._write_header()
         self._tape = Recorded(self.path)
         if self._tape.is_trace:
-            raise TraceError(
-                f"{self.path} is a trace, a run event by event: record the replies to another file"
-            )
+            raise TraceError(f"{self.path} is a trace: record the replies to another file")
         if self._tape.head.model != self.head.model:
             message = f"{self.path} holds replies of {self._tape.head.model}, not of {self.head.model}"
             raise TraceError(f"{message}: record to another file, or delete this one")
         repair_last_line(self.path)
         earlier = [(self._keys.next_key(prompt), prompt, reply) for prompt, reply in asked]
         if any(self._tape.replies.get(key, reply).text != reply.text for key, _, reply in earlier):
-            raise TraceError(
-                f"{self.path} holds other replies than the run that goes on: record to another file"
-            )
+            raise TraceError(f"{self.path} holds other replies than the run: record to another file")
         for entry in earlier:
             self._store(*entry)
 
@@ -274,9 +270,7 @@ def _lines(path: Path) -> Iterable[dict[str, Json]]:
                 f"line {number} of {path} is not JSON ({explain_json_error(error)}): delete that line and record again"
             ) from None
         if not isinstance(line, dict):
-            raise TraceError(
-                f"line {number} of {path} is no line of a tape or a trace: {text[:_PROMPT_PREVIEW]!r}"
-            )
+            raise TraceError(f"line {number} of {path} is of no tape or trace: {text[:_PROMPT_PREVIEW]!r}")
         if line:
             yield line
 

@@ -57,9 +57,7 @@ def stream_reply(llm: LLM, prompt: Prompt) -> Generator[str | Reply, None, None]
                 else:
                     reply = require_reply(llm, part)
         if reply is None:
-            raise LLMError(
-                f"the stream of {llm.name} ended without a Reply: a model ends it with Reply(text, Usage(…))"
-            )
+            raise LLMError(f"the stream of {llm.name} ended without its Reply(text, Usage(…))")
         notes.used.append(reply.usage)
     except LLMError as error:
         notes.used += [] if error.spent is None else [error.spent]

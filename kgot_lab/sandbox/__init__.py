@@ -12,9 +12,7 @@ _INSTALL_HINT = (
     "apt install bubblewrap (Linux), pip install 'kgot_lab[local]' (Linux, no root), or Docker (Linux, macOS, Windows)."
 )
 
-_OUT_OF_MEMORY_HINT = (
-    "no sandbox could be started for want of memory: free some, or raise the limit (ulimit -v)."
-)
+_OUT_OF_MEMORY_HINT = "no sandbox started for want of memory: free some, or raise the limit (ulimit -v)."
 _SHORTAGE_HINTS = {  # messages of a system, in lower case, that has a sandbox which cannot be started now
     "too many open files": "no sandbox could be started, because this process may open no more files: raise the limit (ulimit -n 1024).",
     **dict.fromkeys(

@@ -111,9 +111,7 @@ def _headline(pair: TextPair, rules: Rules) -> tuple[str, str]:
         return "no", "No edge: below the thresholds"
     if rules.thresholds.explain_short_skeletons(pair) and rules.kept is None:
         return "no", "No edge: too short to compare"
-    return (
-        ("open", "An edge by its numbers, unverified here") if pair.alignment is None else ("yes", "An edge")
-    )
+    return ("open", "An edge by its numbers, unverified") if pair.alignment is None else ("yes", "An edge")
 
 
 def _reasons(pair: TextPair, rules: Rules) -> Iterator[str]:
@@ -433,7 +431,7 @@ def _sorted_edges(what: TextPair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
         raise BadInput(f"{WRONG_TYPE} or several, not {type(wrong[0]).__name__}")
     if not edges:
         raise BadInput(
-            "there is no edge to show: compare_texts(one, other, skeletons, embedder) makes a Pair of any two texts"
+            "there is no edge to show: compare_texts(one, other, skeletons, embedder) makes a Pair"
         )
 
     def order(edge: Edge) -> tuple[bool, float, str, str]:
@@ -472,9 +470,7 @@ def _check_cosines(pair: TextPair) -> TextPair:
     Raises BadInput if one lies outside -1 to 1.
     """
     if not all(abs(cosine) <= 1 for cosine in (pair.raw, pair.skeleton)):
-        raise BadInput(
-            f"a similarity is a cosine, from -1 to 1; this pair has {pair.raw} and {pair.skeleton}"
-        )
+        raise BadInput(f"a similarity is a cosine, from -1 to 1, and not {pair.raw} and {pair.skeleton}")
     return pair
 
 

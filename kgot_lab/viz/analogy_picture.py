@@ -330,9 +330,7 @@ def _section_parts(section: Section) -> Iterator[PicturePart]:
     for row in section.rows[:_MAX_ROWS]:
         yield _draw_row(row, section)
     if left_out := section.rows[_MAX_ROWS:]:
-        yield _draw_note(
-            f"… and {len(left_out):,} more rows that are not drawn: {_count_rows(left_out)}. The table has them all."
-        )
+        yield _draw_note(f"… and {len(left_out):,} more rows, in the table: {_count_rows(left_out)}.")
     yield PicturePart(Markup(""), 8)
 
 

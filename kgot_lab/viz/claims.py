@@ -248,9 +248,7 @@ class OverTime(LiveOutput):
         self.at = next((number for number, moment in enumerate(moments) if moment.facts), 0)
         drawn = len(moments) - 1
         self.note = f"{drawn} of {all_times} times at which something changes" if drawn < all_times else ""
-        states = [
-            {"name": moment.name, "caption": moment.caption, "svg": moment.picture.svg} for moment in moments
-        ]
+        states = [{"name": m.name, "caption": m.caption, "svg": m.picture.svg} for m in moments]
         data = {"view": "times", "states": states, "start": self.at, "note": self.note}
         self.live = Live(self._static_view(), data, self._handle_message)
 

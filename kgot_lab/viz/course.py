@@ -181,9 +181,7 @@ def _answer_box(call: ast.Call, plain_text: str, key: str) -> Markup:
     seal = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) else ""
     if not (isinstance(seal, str) and seal.startswith("sealed:")):
         return concat([element("pre", plain_text), element("p", _NEEDS_PYTHON, class_="small")])
-    constants = (
-        (keyword.arg, keyword.value) for keyword in call.keywords if isinstance(keyword.value, ast.Constant)
-    )
+    constants = ((each.arg, each.value) for each in call.keywords if isinstance(each.value, ast.Constant))
     arguments = {name: constant.value for name, constant in constants}
     data = {"view": "answer", "seal": seal, "hint": str(arguments.get("hint", "")), "stands_for": key}
     return concat([element("pre", plain_text, data_picture=key), placeholder(data)])

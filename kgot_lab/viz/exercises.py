@@ -24,9 +24,7 @@ from kgot_lab.viz.static.table import Sheet, sheet
 HAND_IN_VERSION = 1  # version of the file format
 _MAX_NAME_LENGTH, _MAX_ANSWER_LENGTH = 80, 200  # characters
 _MAX_PARTS = 50  # of a collection
-_DIGEST_NOTE = (
-    "The digest shows accidental damage. It is no proof: whoever can edit this file can work out another."
-)
+_DIGEST_NOTE = "The digest shows accidental damage. It is no proof: who edits this file can make another."
 
 
 @dataclass(frozen=True)
@@ -100,9 +98,7 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
     name = " ".join(printable_line(name).split())
     slug = re.sub(r"\W+", "-", name.casefold()).strip("-_")
     if not re.search(r"\w", slug) or len(name) > _MAX_NAME_LENGTH:
-        raise BadInput(
-            f"a name has letters or digits, and at most {_MAX_NAME_LENGTH} of them: lab.hand_in('Ada Lovelace')"
-        )
+        raise BadInput(f"a name has 1 to {_MAX_NAME_LENGTH} letters or digits: lab.hand_in('Ada Lovelace')")
     attempts = tuple(sorted(_attempts.values(), key=lambda attempt: attempt.exercise))
     if not attempts:
         raise BadInput(
@@ -112,7 +108,7 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
     path = Path(folder) / f"{slug}_{'_'.join(notebooks)}.json"
     if path.exists() and not again:
         raise BadInput(
-            f"{path.name} is there already and stays as it is: hand_in({name!r}, again=True) writes it anew"
+            f"{path.name} is there and stays as it is: hand_in({name!r}, again=True) writes it anew"
         )
     answers = [asdict(attempt) for attempt in attempts]
     content = {"handed in": HAND_IN_VERSION, "name": name, "attempts": answers, "note": _DIGEST_NOTE}
@@ -328,9 +324,7 @@ def read_hand_in(path: Path) -> HandIn:
     except IsADirectoryError:
         raise BadInput(f"{path} is left out: it is a folder; name the files in it") from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInput(
-            f"{path.name} is left out, for it cannot be read ({type(error).__name__}): ask for it again"
-        ) from None
+        raise BadInput(f"{path.name} is left out: it cannot be read ({type(error).__name__})") from None
     return HandIn(path, _clean_line(content["name"]) or "(no name)", attempts)
 
 

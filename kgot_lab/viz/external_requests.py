@@ -393,14 +393,12 @@ def _output_references(bundle: Mapping[str, Json], location: str) -> Iterator[Re
         if "jupyter.widget" in media:
             yield Reference(location, "widget view", media)
         elif "html" in media or "svg" in media or "xml" in media:
-            yield from (
-                Reference(location, media, address) for address in find_external_requests(f"<p>{text}")
-            )
+            yield from (Reference(location, media, each) for each in find_external_requests(f"<p>{text}"))
         elif "markdown" in media:
             yield from (Reference(location, media, address) for address in _markdown_references(text))
         elif "javascript" in media:
             yield from (
-                Reference(location, media, address) for address in find_external_requests(f"<script>{text}")
+                Reference(location, media, each) for each in find_external_requests(f"<script>{text}")
             )
 
 

@@ -166,9 +166,7 @@ def html(
     reports = [item for item in inputs if isinstance(item, Report)]
     events = [item for item in inputs if isinstance(item, Event)]
     if not inputs or (reports and events) or len(reports) + len(events) < len(inputs):
-        raise BadInput(
-            "html() takes a run (a trace or its events), or a recall report or several, and not a mixture"
-        )
+        raise BadInput("html() takes a run (a trace or its events), or recall reports, and not a mixture")
     if events:
         return _run_page(Trace("", "", tuple(events)), tuple(forks), title)
     page_title = title or "The recall benchmark"

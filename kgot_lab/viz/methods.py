@@ -222,9 +222,7 @@ def impact_picture(impact: Impact, *, per_ring: int = _MAX_PER_RING) -> Drawing:
         down = radius + 13
         if has_children:  # above the node if another caption is below it
             offsets = (down, -radius - 5)
-            free = (
-                offset for offset in offsets if _is_free(_caption_box(points[id], offset, name), captions)
-            )
+            free = (each for each in offsets if _is_free(_caption_box(points[id], each, name), captions))
             down = next(free, down)
             captions.append(_caption_box(points[id], down, name))
         angle, marked = None if has_children else angles[id], id in impact.critical_path

@@ -68,9 +68,7 @@ def build_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     notebook.metadata["title"] = notebook_title(notebook, path)
     page = _rewrite_links(_convert_notebook(notebook, path, frame), path, frame)
     own_files = {frame.style, frame.script}
-    if external := [
-        address for address in find_external_requests(page, beside=True) if address not in own_files
-    ]:
+    if external := [each for each in find_external_requests(page, beside=True) if each not in own_files]:
         # widgets are left out of the page
         found = (request for request in find_notebook_requests(path) if not request.kind.startswith("widget"))
         requests = [str(request) for request in found] or external
@@ -112,9 +110,7 @@ def read_notebook(path: Path) -> NotebookNode:
             f"{path} cannot be read ({getattr(error, 'strerror', '') or error}); name an .ipynb file that is there"
         ) from error
     except (NotJSONError, ValidationError, AttributeError, KeyError, TypeError) as error:
-        raise BadInput(
-            f"{path} is not a notebook, or a damaged one: open it in Jupyter and save it again"
-        ) from error
+        raise BadInput(f"{path} is no notebook, or a damaged one: save it again in Jupyter") from error
 
 
 def _remove_widgets(notebook: NotebookNode) -> NotebookNode:
@@ -217,9 +213,7 @@ def build_slides(path: Path | str) -> str:
     notebook = read_notebook(path)
     slides = list(_split_slides(notebook.cells))
     if not slides:
-        raise BadInput(
-            f"{path.name} has no heading and nothing below one: there is nothing to make slides of"
-        )
+        raise BadInput(f"{path.name} has no heading, or nothing below one: there are no slides to make")
     for first, *rest in slides:
         first.metadata["slide_start"] = True
         for cell in rest:

@@ -440,7 +440,5 @@ def export_page(
     )
     page = html_document(title, page_style() + EXPORT_STYLE, body, script=page_script())
     if external := find_external_requests(page, beside=True):
-        raise BadInput(
-            f"the page would fetch {', '.join(external[:5])}: this copy of kgot_lab was changed; install it anew"
-        )
+        raise BadInput(f"the page would fetch {', '.join(external[:5])}: install kgot_lab anew")
     return page

@@ -105,9 +105,7 @@ def compare_visibility(
     knowings = tuple(why_not(world, id, thing_id, policy=policy) for id in npc_ids)
     visible_worlds = [world.visible_subgraph(id, policy=policy) for id in npc_ids]
     entities = {entity.id: entity for world in visible_worlds for entity in world.entities}
-    relationships = {
-        relationship.key: relationship for world in visible_worlds for relationship in world.relationships
-    }
+    relationships = {each.key: each for world in visible_worlds for each in world.relationships}
     everything = VisibleWorld(tuple(entities.values()), tuple(relationships.values()))
     whole = svg(visible_graph(everything), width=_WIDTH, height=_HEIGHT)
     pairs = list(zip(knowings, visible_worlds, strict=True))

@@ -51,22 +51,21 @@ def strange(tmp_path):
 
 
 SAID = {
-    "empty.log": "is empty: what was in it is lost, or it was never written; restore a copy, or delete it",
-    "empty.sqlite": "is empty: what was in it is lost, or it was never written; restore a copy, or delete it",
-    "empty.jsonl": "is empty: what was in it is lost, or it was never written; restore a copy, or delete it",
+    "empty.log": "is empty, or was never written: restore a copy, or delete it",
+    "empty.sqlite": "is empty, or was never written: restore a copy, or delete it",
+    "empty.jsonl": "is empty, or was never written: restore a copy, or delete it",
     "wide.jsonl": "is a text in UTF-16, and only UTF-8 is read: save it as UTF-8",
     "wider.jsonl": "is a text in UTF-32, and only UTF-8 is read: save it as UTF-8",
     "unmarked.jsonl": "is a text in UTF-16, and only UTF-8 is read: save it as UTF-8",
     "latin.jsonl": "is not UTF-8 (invalid continuation byte at byte 24): save it as UTF-8",
-    "noise.sqlite": "is no SQLite file, or has lost its beginning and all with it: if it was one, restore a copy",
-    "zeros.log": "is no log of diffs, or has lost its beginning and all with it: if it was one, restore a copy",
-    "dangling.log": "is a link to nowhere.log, and there is no such file: mend the link or restore that file",
-    "circle.log": "cannot be read (Too many levels of symbolic links): see that it may be read by you, and that the disk is sound",
+    "noise.sqlite": "is no SQLite file, or has lost its beginning: if it was one, restore a copy",
+    "zeros.log": "is no log of diffs, or has lost its beginning: if it was one, restore a copy",
+    "dangling.log": "is a link to nowhere.log, which is not there: restore it",
+    "circle.log": "cannot be read (Too many levels of symbolic links): see that you may read it, and the disk is sound",
     "folder": "is a folder: name a file in it",
     "pipe.log": "is a pipe, of which nothing was read: name a file",
     "other.sqlite": "is an SQLite file of another program, not a graph, memory or cache of this package: nothing here can check it",
-    "x"
-    * 5_000: "cannot be read (File name too long): see that it may be read by you, and that the disk is sound",
+    "x" * 5_000: "cannot be read (File name too long): see that you may read it, and the disk is sound",
 }
 
 
@@ -94,4 +93,4 @@ def test_a_device_and_a_file_that_fails_when_it_is_read_are_told(kgot_lab):
 def test_a_file_that_may_not_be_read_is_told(kgot_lab, tmp_path):
     (tmp_path / "graph.log").touch(mode=0)
     told = kgot_lab("doctor", str(tmp_path / "graph.log"))
-    assert told.code == 1 and "cannot be read (Permission denied): see that it may be read by you" in told.err
+    assert told.code == 1 and "cannot be read (Permission denied): see that you may read it" in told.err

@@ -196,7 +196,7 @@ def test_a_run_that_goes_on_has_its_earlier_replies_on_the_tape_and_counted(tmp_
     # a reply on the tape that its run lost
     assert Recorder(live, path, asked=before)(VOTE) == third and live.calls == 3
     text = path.read_text()
-    with pytest.raises(TraceError, match="holds other replies than the run that goes on"):
+    with pytest.raises(TraceError, match="holds other replies than the run"):
         Recorder(live, path, asked=[(VOTE, Reply("another"))])
     assert path.read_text() == text
 

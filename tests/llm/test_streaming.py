@@ -360,7 +360,7 @@ class Rude(Plain):
 def test_what_cannot_stream_is_told_in_words_and_a_stream_without_a_reply_is_an_error() -> None:
     assert not isinstance(Plain(), StreamingLLM)
     assert told_by(Plain()) == (["all", " at", " once"], Reply("all at once", Usage(1, 3)))
-    with pytest.raises(LLMError, match="the stream of plain ended without a Reply"):
+    with pytest.raises(LLMError, match="the stream of plain ended without its Reply"):
         told_by(Rude())
     assert told_by(Scripted(["  Once upon\n a time. "]))[0] == ["Once", " upon", "\n a", " time."]
 

@@ -96,7 +96,7 @@ def test_a_file_that_is_no_notebook_is_named(tmp_path, text):
 def test_a_missing_notebook_and_one_without_anything_are_named(tmp_path):
     with pytest.raises(BadInput, match="cannot be read"):
         build_slides(tmp_path / "none.ipynb")
-    with pytest.raises(BadInput, match="nothing to make slides of"):
+    with pytest.raises(BadInput, match="there are no slides to make"):
         build_slides(notebook(tmp_path))
 
 

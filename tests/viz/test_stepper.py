@@ -324,7 +324,7 @@ def test_a_run_that_was_cut_short_anywhere_can_be_stepped_through():
 def test_nothing_and_a_run_without_its_head_are_refused():
     with pytest.raises(BadInput, match="no events"):
         stepper([])
-    with pytest.raises(BadInput, match="first event of a run is Started"):
+    with pytest.raises(BadInput, match="a run begins with Started"):
         stepper(DEMO.events[1:])
 
 

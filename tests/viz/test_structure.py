@@ -185,7 +185,7 @@ class Said:
     ("skeleton", "said", "headline"),
     [
         (0.6, Said(), "An edge"),
-        (0.6, None, "An edge by its numbers, unverified here"),
+        (0.6, None, "An edge by its numbers, unverified"),
         (0.6, Said(veto="they do not run alike"), "No edge: the verifier refuses it"),
         (0.3, Said(), "No edge: below the thresholds"),
         (0.3, None, "No edge: below the thresholds"),
@@ -251,7 +251,7 @@ def test_long_texts_are_cut_with_a_count_and_stand_whole_in_the_tables(compared,
     )
     view = structure(compared(long, DAM, aligner))
     assert len(long) > 5000 and float(ET.fromstring(view.svg).get("height")) < 2500
-    assert any(re.match(r"… and \d+ more rows that are not drawn", text) for text in drawn(view))
+    assert any(re.match(r"… and \d+ more rows, in the table", text) for text in drawn(view))
     assert sheet(view, "The texts").rows == ((long, DAM),) and long in view.table().html
     assert len(sheet(view, "Texts, ").rows) == 75
     assert whole([long])[-60:] in whole([sheet(view, "The texts").text.replace("  ", "")])

@@ -148,9 +148,7 @@ def _read_key_file(path: Path) -> InstanceKey:
             raise BadInput("the file of the instance's key belongs to another user: give it to this one")
         if status.st_mode & 0o077:
             mode = f"{status.st_mode & 0o777:o}"
-            raise BadInput(
-                f"the file of the instance's key can be read by others (mode {mode}): chmod 600 it"
-            )
+            raise BadInput(f"the instance's key file can be read by others (mode {mode}): chmod 600 it")
         data = file.read(_MAX_KEY_FILE_BYTES)
     try:
         private = _serialization().load_pem_private_key(data, None)

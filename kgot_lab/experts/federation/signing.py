@@ -265,9 +265,7 @@ def peers_from_json(data: object) -> Peers:
     for entry in entries:
         has_fields = {"name", "url", "public_key"} <= set(entry) <= _PEER_FIELDS
         if not has_fields or not isinstance(entry.get("plain_http", False), bool):
-            raise BadInput(
-                "a peer has name, url, public_key, perhaps plain_http (true or false), and no more"
-            )
+            raise BadInput("a peer has name, url, public_key, perhaps plain_http (a boolean), and no more")
     return Peers(*(Peer(**entry) for entry in entries))
 
 

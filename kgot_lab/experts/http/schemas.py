@@ -38,9 +38,7 @@ _STREAM_EVENT: dict[str, Any] = {  # one event of a stream, as described in Open
     },
     "required": ["data"],
 }
-STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {"schema": _STREAM_EVENT}}}
-}
+STREAMED: dict[int | str, Any] = {200: {"content": {"text/event-stream": {"schema": _STREAM_EVENT}}}}
 
 PAGED: dict[int | str, dict[str, Any]] = {
     200: {

@@ -209,9 +209,7 @@ class _EditBuilder:
         properties = self.graph.node(id).properties
         value = next(_read_values(stated, properties.get(stated.property)), None)
         if value is None:
-            raise _ChangeRefused(
-                f"no value of {stated.property[:40]!r} that it may have stands in its quotation"
-            )
+            raise _ChangeRefused(f"no value that {stated.property[:40]!r} may have is in its quotation")
         if properties.get(stated.property) == value:
             raise _ChangeRefused("it has this value already")
         try:

@@ -294,9 +294,7 @@ class ProposalLedger(TableBacked):
             if not self.storage.rows(SELECT_PROPOSAL, {"id": proposal.id}):
                 ((waiting,),) = self.storage.rows(COUNT_WAITING_OF_PERSON, {"said_by": person})
                 if waiting >= MAX_WAITING:
-                    raise BadInput(
-                        f"{MAX_WAITING} proposals of one person wait already: decide on some of them first"
-                    )
+                    raise BadInput(f"{MAX_WAITING} proposals of one person wait: decide on some first")
                 params = {"id": proposal.id, "graph": proposal.graph, "body": proposal.to_text(), "at": at}
                 self.storage.rows(INSERT_PROPOSAL, params)
             origin = {"message": said.message, "conversation": said.conversation}

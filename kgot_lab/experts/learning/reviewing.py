@@ -44,9 +44,7 @@ def apply_decisions(
     `graph` is its name and `base` the graph as read. Also returns the numbers of the decisions that no longer
     fit, because the graph was changed otherwise.
     """
-    decisions = [
-        decision for decision in reversed(ledger.decisions(graph, limit=_NO_LIMIT)) if decision.settled
-    ]
+    decisions = [each for each in reversed(ledger.decisions(graph, limit=_NO_LIMIT)) if each.settled]
     undone, misfits = {decision.undoes for decision in decisions}, []
     for verdict in decisions:
         if verdict.action != "accept" or verdict.number in undone:
@@ -157,9 +155,7 @@ class GraphReviewer:
             if verdict.number not in {
                 decision.number for decision in self.ledger.unsettled_decisions(self.graph)
             }:
-                raise BadInput(
-                    "somebody settled the ledger between the decision and the change: decide again"
-                )
+                raise BadInput("somebody settled the ledger after the decision: decide again")
             try:
                 self.target.apply(verdict.diff)
             except LabError as error:

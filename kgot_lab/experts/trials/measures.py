@@ -41,9 +41,7 @@ def assign_variant(test_id: str, unit: str, shares: tuple[float, float] = EVEN_S
 def require_shares(shares: tuple[float, float]) -> None:
     """Raise BadInput unless these are the shares of two variants: both above 0, with the sum 1."""
     if len(shares) != 2 or not all(0 < share < 1 for share in shares) or not math.isclose(sum(shares), 1):
-        raise BadInput(
-            f"the shares of two variants are two numbers above 0 that make 1, as (.5, .5), not {tuple(shares)}"
-        )
+        raise BadInput(f"the shares of two variants are above 0 and make 1, as (.5, .5), not {tuple(shares)}")
 
 
 # The outcome of one answer in a trial.
@@ -88,7 +86,7 @@ class TrialOutcome:
             require_count(getattr(self, name), 0, name)
         if self.cited > self.told:
             raise BadInput(
-                f"{self.cited} nodes cited of {self.told} in the prompt: any other counts as a false citation"
+                f"{self.cited} nodes cited of {self.told} in the prompt: others are false citations"
             )
         for name in ("seconds_first", "seconds_whole"):
             if getattr(self, name) is not None:
@@ -253,9 +251,7 @@ def bounded_comparison(
     """
     for value in (*a, *b):
         if not 0 <= value <= most:
-            raise BadInput(
-                f"a bounded comparison takes values from 0 to {most:g}, not {value!r}; others are compared by rank"
-            )
+            raise BadInput(f"a bounded comparison takes values from 0 to {most:g}, not {value!r}")
     return _compare(a, b, lambda ours, theirs: (theirs - ours) / most, most, alpha)
 
 

@@ -182,9 +182,7 @@ class TrialPlan:
         require_count(self.least, 2, "the least number of values of each variant")
         require_shares(self.shares)
         if not 0 < self.alpha < 1:
-            raise BadInput(
-                f"alpha is the share of false winners that is allowed, between 0 and 1, not {self.alpha!r}"
-            )
+            raise BadInput(f"alpha, the share of false winners, is between 0 and 1, not {self.alpha!r}")
 
 
 @dataclass(frozen=True, repr=False)

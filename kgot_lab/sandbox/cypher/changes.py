@@ -206,9 +206,7 @@ class CypherChanges:
         self._said: dict[str, dict[str, Any]] = {}  # the properties with which those were created
         # record numbers of nodes created under an id that existed, or that others got as well
         self._again: set[str] = set()
-        self._bases: dict[
-            str, list[str]
-        ] = {}  # the labels that nodes had before new ones of their id added theirs
+        self._bases: dict[str, list[str]] = {}  # labels before new nodes of the id added theirs
         self.nodes: dict[str, ElementChange] = {}
         self.edges: dict[_Identity, ElementChange] = {}
         renamed = self._find_nodes()

@@ -371,7 +371,7 @@ def _run(text: str, journal: Journal, *, writing: bool) -> dict[str, Any]:
     exec(code, scope)
     if writing and (scope.get("G") is not graph or getattr(scope.get("self"), "G", graph) is not graph):
         raise RefusedValue(
-            "G was bound to another graph, which is not kept; change G in place, for example with G.add_edge or copy=False"
+            "G was bound to another graph, which is not kept; change G in place, as with copy=False"
         )
     return scope
 

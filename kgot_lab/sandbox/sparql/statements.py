@@ -73,9 +73,7 @@ _REFUSED_WORDS = {
         "GRAPH FROM NAMED USING WITH CREATE COPY MOVE ADD INTO TO".split(),
         "there is one graph, without a name: leave {} out",
     ),
-    **dict.fromkeys(
-        "SERVICE LOAD".split(), "{} would fetch something from elsewhere, which is not possible here"
-    ),
+    **dict.fromkeys("SERVICE LOAD".split(), "{} would fetch something from elsewhere, which is impossible"),
 }
 _BRACKET_DEPTH = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
 _MAX_DEPTH = 100  # engines parse brackets by recursion: some thousands of them crash the process

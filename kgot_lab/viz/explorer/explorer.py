@@ -305,9 +305,7 @@ def explore(
     uses = Counter(query.id for query in known_queries if query.id)
     duplicates = [id for id, count in uses.items() if count > 1]
     if duplicates:
-        raise BadInput(
-            f"{len(duplicates)} query ids occur more than once, for example {duplicates[0]!r}; ids must be unique"
-        )
+        raise BadInput(f"{len(duplicates)} query ids occur more than once, for example {duplicates[0]!r}")
     shelf = DocumentCollection({document.id: document for document in checked_documents(documents)})
     searches = Searches(lanes, shelf, known_queries, qrels or {}, systems or {})
     return Explorer(searches, known_queries[0] if known_queries else Query(""), Mix())

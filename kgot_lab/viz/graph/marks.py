@@ -233,9 +233,7 @@ def find_support(run: Trace | Iterable[Event]) -> AnswerSupport:
     started = next((event for event in events if isinstance(event, Started)), None)
     answered = next((event for event in reversed(events) if isinstance(event, Answered)), None)
     if started is None or answered is None:
-        raise BadInput(
-            "a picture of an answer needs a run that has one: give a finished run, as load_run returns it"
-        )
+        raise BadInput("a picture of an answer needs a finished run, as load_run returns it")
     graph, question, answer = graph_after(events), started.question, answered.text
     by_fact = {fact_of(edge): edge for edge in graph.edges}
     read_facts = [by_fact[fact] for fact in answered.evidence if isinstance(fact, str) and fact in by_fact]

@@ -142,9 +142,7 @@ class Scene:
     def lines(self) -> tuple[Edge, ...]:
         """The edges, and one for each bundle, with its caption as type."""
         caption = self.bundle_caption
-        bundled = (
-            Edge(bundle.source, caption(bundle), bundle.target, key=" bundle") for bundle in self.bundles
-        )
+        bundled = (Edge(each.source, caption(each), each.target, key=" bundle") for each in self.bundles)
         return (*self.edges, *bundled)
 
     @cached_property

@@ -212,9 +212,7 @@ class GraphView(LiveOutput):
         Raises BadInput if no node has been picked.
         """
         if not self.picked:
-            raise BadInput(
-                "no node is picked yet: click one in the view of the cell above, or set `picked` to an id"
-            )
+            raise BadInput("no node is picked yet: click one in the view above, or set `picked` to an id")
         node = self.graph.node(self.picked)
         labels = ("labels", ", ".join(node.labels))
         properties = ((name, format_cell(value)) for name, value in node.properties.items())

@@ -213,9 +213,7 @@ _MAX_JSON_LENGTH = 1_000_000  # characters of JSON, for all views together
 _MAX_LEVELS = 2  # levels: groups of the whole graph, and the groups inside them
 _MAX_MISSES = 3  # stop after so many views without room, since each takes about a second
 NO_GROUP_OPENS = "On this page groups stay closed: opening one, and searching among the nodes inside, needs a running notebook."
-_ALL_OPEN = (
-    "On this page groups open; showing neighbours of a node that are not drawn needs a running notebook."
-)
+_ALL_OPEN = "On this page groups open; drawing more neighbours of a node needs a running notebook."
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,9 +44,7 @@ if TYPE_CHECKING:
 _UNANSWERED = "not answered yet"
 _NO_ANSWERS = "no question is answered yet"
 _LIMITS = (-0.03, 1.03)  # the limits of an axis of shares
-_DIFFERENCES_NOTE = (
-    "filled: p < .05 after Holm; diamond: aimed at before the run; right of the line: the first is better"
-)
+_DIFFERENCES_NOTE = "filled: p < .05 after Holm; diamond: aimed at; right of the line: the first is better"
 _PANELS_PER_ROW = 2  # panels per row
 _CEILING_PEN = Pen(MUTED, "h", (0, (1, 1.5)))
 _LINEAR_TOKENS = 20  # tokens up to which the scale is linear, so that 0 can be shown

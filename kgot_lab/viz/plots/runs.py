@@ -56,9 +56,7 @@ def events_by_run(what: Runs) -> dict[str, tuple[Event, ...]]:
     items: list[Any] = list(what) if isinstance(what, Iterable) else [what]
     if items and all(isinstance(item, Trace) for item in items):
         if len({item.run for item in items}) < len(items):
-            raise BadInput(
-                "two of these traces have the same name; give them as a dictionary, each under a name of its own"
-            )
+            raise BadInput("two of these traces have the same name; give a dictionary of traces by name")
         return {item.run: item.events for item in items}
     return {"": _checked_events(items)}
 
@@ -217,7 +215,5 @@ def _checked_events(run: Trace | Iterable[Any]) -> tuple[Event, ...]:
     events = run.events if isinstance(run, Trace) else tuple(run) if isinstance(run, Iterable) else (run,)
     for event in events:
         if not isinstance(event, Event):
-            raise BadInput(
-                f"a plot of a run needs its events or its trace (loop.trace.load), not {type(event).__name__}"
-            )
+            raise BadInput(f"a plot of a run needs its events or its trace, not {type(event).__name__}")
     return events

@@ -146,13 +146,9 @@ def stepper(
     run = run if isinstance(run, Trace) else Trace("", "", events_of(run))
     events = run.events
     if not events:
-        raise BadInput(
-            "there are no events to step through: give a trace that was loaded, or a list of what think(…) yielded"
-        )
+        raise BadInput("there are no events to step through: give a trace, or a list of think(…)")
     if not isinstance(events[0], Started):
-        raise BadInput(
-            f"the first event of a run is Started, and this one is {type(events[0]).__name__}: give the run from its beginning"
-        )
+        raise BadInput(f"a run begins with Started, not with {type(events[0]).__name__}: give the whole run")
     started = events[0]
     if forks is None:
         forks = load_forks(run, bundled_path("traces")) if live.planning is None and run.run else ()
