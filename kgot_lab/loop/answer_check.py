@@ -133,7 +133,8 @@ def check_answer(
 
 def unlinked_name(question: str, evidence: Sequence[str]) -> str:
     """Return the first name of a question that its evidence does not mention, or ""."""
-    return next((name for name in question_names(question, ()) if not _is_named(name, evidence)), "")
+    names, language = question_names(question, ()), detect_language([question])
+    return next((name for name in names if not _is_named(name, evidence, language)), "")
 
 
 def _write_claim(run: RunContext, question: str, answer: str) -> Steps[str]:
@@ -169,7 +170,7 @@ def select_evidence(
     that shares a name with it. The last sentence is the one with the fewest unlinked names, then with the most
     words of the question. Returns none if no sentence contains another answer.
     """
-    asked = set(content_words(question))
+    asked, language = set(content_words(question)), detect_language([question])
     is_choice, is_truth = classify_question(question) == "choice", parse_yes_no(answer) is not None
     names = question_names(question, [sentence.title for sentence in sentences])
     names = list(dict.fromkeys([*(offered_choices(question) if is_choice else ()), *names]))
@@ -191,9 +192,9 @@ def select_evidence(
         # a row is linked by its first cell, or else it tells of another row's value
         by_cell = bool(cell) and not contains_words(answer, cell)
         for name in names:
-            if _is_named(name, map(str, chain)):
+            if _is_named(name, map(str, chain), language):
                 continue
-            naming = [sentence for sentence in sentences if _is_named(name, [str(sentence)])]
+            naming = [s for s in sentences if _is_named(name, [str(s)], language)]
             linked = [
                 s for s in naming
                 if is_choice or (contains_words(cell, s.text) if by_cell else _is_near(s, last) or _share_name(links[s], links[last]))
@@ -288,10 +289,11 @@ _QUESTION_WORDS = LEADING_STOP_WORDS | frozenset(
 
 
 def question_names(question: str, titles: Iterable[str]) -> list[str]:
-    """Return the names in a question, spelled as there, without dates.
+    """Return the names in a question, spelled as there, and the years if it describes no entity.
 
-    These are the titles that it mentions, and sequences of capitalised words outside those titles. A single
-    capitalised word at the start is no name, and in German, where nouns have capitals, no single word is.
+    Names are the titles that it mentions, and sequences of capitalised words outside those titles, except
+    dates. A single capitalised word at the start is no name, and in German, where nouns have capitals, no
+    single word is.
     """
     titles_index = NameIndex(Document(title, "", title) for title in titles)
     names = {name: titles_index[name][0] for name in titles_index.find_names(question)}
@@ -320,7 +322,17 @@ def _is_date(name: str) -> bool:
     return all(word.isdigit() or is_calendar_word(word) for word in name_tokens(name))
 
 
-def _is_named(name: str, texts: Iterable[str]) -> bool:
-    """Return whether some texts together contain all words of a name, without what its brackets add."""
+_ENDING = 3  # letters by which the forms of a name may differ, except in English
+
+
+def _is_named(name: str, texts: Iterable[str], language: str = "en") -> bool:
+    """Return whether some texts together contain all words of a name, without what its brackets add.
+
+    Except in English, a word may have another ending: Тверске is Тверск.
+    """
     words = set(name_tokens(name.split("(")[0])) - LEADING_STOP_WORDS
-    return words <= {word for text in texts for word in name_tokens(text)}
+    known = {word for text in texts for word in name_tokens(text)}
+    if language == "en":
+        return words <= known
+    stems = {word[: max(3, len(word) - _ENDING)] for word in words - known}
+    return all(any(word.startswith(stem) for word in known) for stem in stems)

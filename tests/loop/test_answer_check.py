@@ -14,6 +14,7 @@ bill.md|Bill|Pell & Sons Roofing.|The tiles cost 412 crowns.|The gutter cost 90.
 log.md|Log|Hull of the Calla.|In all, 77 hours were worked.
 boats.csv|Boats|Calla: class yawl; built 1952; keeper Teodor Wrax|Sabrine: class yawl; built 1960; keeper Ada Pohl
 people.md|People (Teodor Wrax)|Teodor is a piano tuner.
+most.md|Мост|Мост у города Тверск построил Иван Орлов.
 race.csv|Races|Long Row: date June 2023; winner Sabrine|Cup: date May 2023; winner Calla"""
 SENTENCES = [
     GraphSentence(f"{file}§{number}", title, text, file, number)
@@ -38,6 +39,8 @@ SENTENCES = [
         ("Until 1911, who was at Osk?", "Odo Castrell", "", 2),
         ("Is Osk on the Vael?", "yes", "", 1),
         ("Who is it?", "Nobody Said", "", 0),
+        ("Кто построил мост в Тверске?", "Иван Орлов", "", 1),
+        ("Кто построил мост в Казани?", "Иван Орлов", "Казани", 1),
     ],
 )
 def test_a_name_of_the_question_must_be_linked_to_the_sentence_that_has_the_answer(
