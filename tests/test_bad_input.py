@@ -487,7 +487,7 @@ CASES = [
         (
             "queries alike",
             lambda: lab.explore(WORDS, ADA, queries=[lab.Query("a", "q"), lab.Query("b", "q")]),
-            "must be unique",
+            "occur more than once",
         ),
         ("NaN", lambda: lab.explore(WORDS, ADA).but(weights=Weights(NAN, 0, 0, 0)), "from 0 to 1"),
         ("numbers for weights", lambda: lab.explore(WORDS, ADA).but(weights=(1, 0, 0, 0)), "Weights("),
