@@ -538,7 +538,7 @@ def test_grades_can_be_added_later_and_no_answer_is_asked_for_again(kgot_lab, se
         assert len(server.answered) == 4 and len(grader.answered) == 4
         assert {row["grade"] for row in receipts().values()} == {"correct", "not attempted"}
         assert receipts()["curie"]["span"] == "C"
-        assert "curie: not attempted (the grader said 'C'), 'Warsaw'; right is 'Warsaw'" in graded.err
+        assert "curie: not attempted (the grader said 'C'), 'Warsaw', unsure; right is 'Warsaw'" in graded.err
         kgot_lab(*asking(server, "--system", "zero-shot", "--grader", f"{grader.url}#judge"))
         assert len(grader.answered) == 4
     assert json.loads((RUN / "totals.json").read_text())["by role"]["grade"]["calls"] == 4

@@ -142,9 +142,10 @@ class CitationCheck:
         `unsaid` are words of the question that nothing found says, if they are most of its words.
         """
         cited, first = tuple(node.handle for node in self.cited), next(iter(text_sentences(text)), "")
-        missing = "" if cited else "it cites nothing that was found"
-        missing = f"nothing that was found says {words}" if (words := ", ".join(unsaid)) else missing
-        missing = f"it cites {false}, which was not found" if (false := "; ".join(self.false)) else missing
+        words, false = ", ".join(unsaid), "; ".join(self.false)
+        reasons = [f"it cites {false}, which was not found"] if false else []
+        reasons += [f"nothing that was found says {words}"] if words else []
+        missing = "; ".join(reasons) or ("" if cited else "it cites nothing that was found")
         outcome: Outcome = "unsure" if missing else "supported"
         if is_no_answer(first) or (not cited and is_no_answer(text)):
             outcome, missing = "not in the sources", missing or "what was found does not say it"

@@ -204,7 +204,7 @@ def test_words_of_which_nothing_is_found_are_shown_under_the_answer_and_in_its_t
     choose(page)
     ask(page, "Does caching zanzibar quokka bilberry?")
     expect(page.locator(".message:last-child .note")).to_contain_text(
-        "Nothing that was found says: zanzibar, quokka, bilberry."
+        "nothing that was found says zanzibar, quokka, bilberry."
     )
     expect(page.locator("#thought .unsaid")).to_have_text("Nothing found says: zanzibar, quokka, bilberry")
 
