@@ -235,7 +235,8 @@ class Parsed(Event):
     problem: str = ""
 
 
-Outcome = Literal["supported", "unsure", "not in the sources"]
+# "not checked": nobody asked whether what was read says it
+Outcome = Literal["supported", "unsure", "not in the sources", "not checked"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
@@ -243,7 +244,7 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 class Answered(Event):
     """The end of a run: the answer, whether the sources say it, and its evidence.
 
-    A run that does not record its outcome is "unsure" if its answer was forced, or else "supported".
+    A run that does not record its outcome is "unsure" if its answer was forced, or else "not checked".
     """
 
     text: str
@@ -253,12 +254,12 @@ class Answered(Event):
     supports: tuple[tuple[Support, ...], ...] = ()  # for each fact, the documents and sentences that say it
     # the model's own probability, 0 to 1, if requested
     likelihood: float | None = field(default=None, metadata={"if_told": True})
-    outcome: Outcome | Literal[""] = field(default="", metadata={"unless": ("supported", "unsure")})
+    outcome: Outcome | Literal[""] = field(default="", metadata={"unless": ("not checked", "unsure")})
     missing: str = field(default="", metadata={"unless": ("",)})  # what no text says, a plain sentence
 
     def __post_init__(self) -> None:
         if not self.outcome:
-            object.__setattr__(self, "outcome", "unsure" if self.forced else "supported")
+            object.__setattr__(self, "outcome", "unsure" if self.forced else "not checked")
 
     @property
     def guess_reason(self) -> str:

@@ -135,7 +135,7 @@ def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_wha
 @pytest.mark.parametrize(
     ("fields", "outcome"),
     [
-        ('"forced": true', "unsure"), ('"forced": false', "supported"), ('"forced": null', ""), ('"steps": 1', ""),
+        ('"forced": true', "unsure"), ('"forced": false', "not checked"), ('"forced": null', ""), ('"steps": 1', ""),
         ('"outcome": "not in the sources"', "not in the sources"), ('"outcome": "right"', None),
     ],
 )  # fmt: skip
@@ -164,7 +164,7 @@ MAYOR, DESIGNER = "Who is the mayor of Osk?", "Who designed Osk Bridge?"
         (MAYOR, "unknown", "yes", "not in the sources", "what was read does not say it"),
         (MAYOR, "Anton Brug", "", "unsure", "it does not stand in the sentences"),
         (MAYOR, "Anton Brug", "yes", "unsure", "nothing that was read has Anton Brug"),
-        (DESIGNER, "Odo Castrell", "", "supported", ""),
+        (DESIGNER, "Odo Castrell", "", "not checked", ""),
         (DESIGNER, "Odo Castrell", "yes", "supported", ""),
         ("Did Odo Castrell design a bridge?", "yes", "yes", "supported", ""),
         ("Who is the mayor of Brask?", "Odo Castrell", "yes", "not in the sources", "no text that was read says this of Brask"),
@@ -183,7 +183,7 @@ def test_an_answer_of_rag_has_an_outcome_by_the_rule_of_the_loop(question, answe
         answer,
         outcome,
         missing,
-        outcome != "supported",
+        outcome not in ("supported", "not checked"),
     )
 
 
@@ -242,9 +242,9 @@ def test_results_have_intervals_and_close_calls_of_their_own():
     assert told["correct"]["mean"] == 0.6 and told["correct"]["low"] < 0.6 < told["correct"]["high"]
     assert told["close calls"] == 1
     assert {name: share["mean"] for name, share in told["outcomes"].items()} == {
-        "supported": 0.8, "unsure": 0.2, "not in the sources": 0, "right of supported": 0.75,
+        "supported": 0.8, "unsure": 0.2, "not in the sources": 0, "not checked": 0, "right of supported": 0.75,
     }  # fmt: skip
-    assert ".800 | .200 | .000 | .750" in results_grid(receipts).markdown
+    assert ".800 | .200 | .000 | .000 | .750" in results_grid(receipts).markdown
     assert [row[0].text for row in results_grid(receipts).rows] == ["level 0", "level 1", "all"]
     assert graded_grid(receipts) is None
 

@@ -117,13 +117,16 @@ def recorded_calls() -> int:
 def test_every_question_is_answered_scored_and_kept(finished):
     ran = finished.ran
     assert ran.code == 0, ran.err
-    assert "lovelace: correct, 'London', supported; right is 'London'" in ran.err
+    assert "lovelace: correct, 'London', not checked; right is 'London'" in ran.err
     lines = receipts()
     assert {id: row["predicted"] for id, row in lines.items()} == {
         name.split()[-1].lower(): place for name, place in BORN.items()
     }
     assert all(
-        row["correct"] and row["em"] == row["f1"] == 1 and row["outcome"] == "supported" and not row["error"]
+        row["correct"]
+        and row["em"] == row["f1"] == 1
+        and row["outcome"] == "not checked"
+        and not row["error"]
         for row in lines.values()
     )
     assert all(
@@ -502,7 +505,7 @@ def test_an_id_that_looks_like_markup_or_commands_the_terminal_is_only_an_id(kgo
 
 @pytest.mark.parametrize(
     ("system", "calls", "outcome"),
-    [("rag", 1, "supported"), ("rag-unknown", 1, "supported"), ("zero-shot", 1, "unsure")],
+    [("rag", 1, "not checked"), ("rag-unknown", 1, "not checked"), ("zero-shot", 1, "unsure")],
 )
 def test_the_baselines_answer_the_same_questions_in_one_call_each(kgot_lab, server, system, calls, outcome):
     ran = kgot_lab(*asking(server, "--system", system))

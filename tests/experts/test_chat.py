@@ -117,7 +117,7 @@ def test_a_false_citation_is_marked_and_a_true_one_is_counted():
 @pytest.mark.parametrize(
     ("text", "unsaid", "told"),
     [
-        ("Caching helps [Source: cook:Prompt caching].", (), "supported"),
+        ("Caching helps [Source: cook:Prompt caching].", (), "not checked"),
         ("Caching helps.", (), "unsure, a guess: it cites nothing that was found"),
         ("It helps [Source: cook:Prompt caching] [Source: x].", (), "unsure, a guess: it cites x, which was not found"),
         ("Zinc helps [Source: cook:Prompt caching].", ("zinc", "tea"), "unsure, a guess: nothing that was found says zinc, tea"),

@@ -90,7 +90,7 @@ class QuestionResult:
             return "error"
         if self.grade in {NOT_ATTEMPTED, UNCLEAR}:
             return self.grade
-        is_guess = self.outcome not in ("", "supported") and self.out_of_steps is not None
+        is_guess = self.outcome in ("unsure", "not in the sources") and self.out_of_steps is not None
         forced = ", forced" if is_guess or self.out_of_steps else ""
         if self.correct:
             return f"correct{forced}"
@@ -232,7 +232,7 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
             raise _results_error(path, number, f"holds what no receipt can ({wrong})")
         values = {name: _as_tuple(value) for name, value in row.items() if name in _FIELDS}
         if "outcome" not in row and row.get("forced") is not None:  # of older versions
-            values["outcome"] = "unsure" if row["forced"] else "supported"
+            values["outcome"] = "unsure" if row["forced"] else "not checked"
         found[row["id"]] = QuestionResult(**values)
     return found
 

@@ -137,20 +137,20 @@ class CitationCheck:
         return held
 
     def judge(self, text: str, unsaid: Iterable[str]) -> Answered:
-        """Return an answer with its outcome: supported if it cites nodes that were found, and nothing else.
+        """Return an answer with its outcome: unsure unless it cites nodes that were found, and nothing else.
 
-        `unsaid` are words of the question that nothing found says, if they are most of its words.
+        Whether those say it is not checked. `unsaid` are words of the question that nothing found says, if they are most of its words.
         """
         cited, first = tuple(node.handle for node in self.cited), next(iter(text_sentences(text)), "")
         words, false = ", ".join(unsaid), "; ".join(self.false)
         reasons = [f"it cites {false}, which was not found"] if false else []
         reasons += [f"nothing that was found says {words}"] if words else []
         missing = "; ".join(reasons) or ("" if cited else "it cites nothing that was found")
-        outcome: Outcome = "unsure" if missing else "supported"
+        outcome: Outcome = "unsure" if missing else "not checked"
         if is_no_answer(first) or (not cited and is_no_answer(text)):
             outcome, missing = "not in the sources", missing or "what was found does not say it"
         return Answered(
-            text=text, forced=outcome != "supported", outcome=outcome, missing=missing, passages=cited
+            text=text, forced=outcome != "not checked", outcome=outcome, missing=missing, passages=cited
         )
 
     def _check_citation(self, citation: str) -> str:

@@ -37,7 +37,7 @@ class ExpertAnswer(BaseModel):
     conversation: str
     message: str
     cut: bool = False  # truncated at the token limit of the model
-    outcome: str = ""  # supported, unsure, or not in the sources, and why
+    outcome: str = ""  # not checked, unsure, or not in the sources, and why
 
 
 class ExpertListed(BaseModel):

@@ -23,7 +23,7 @@ function stepAnswer(view, pane) {
   const few = marked.size && marked.size < evidence.length ? ` ✓ are the fewest that tell it, and stand out in the graph.` : "";
   const told = evidence.length ? `Read from ${evidence.length} ${evidence.length === 1 ? "fact" : "facts"} of the graph.${few} Choose one: its edge, its sentence and its passage light up.` :
     "It names no fact of the graph.";
-  return [make("p", { class: "kl-step-big" }, run.answer), run.outcome && make("p", { class: run.outcome === "supported" ? "small" : "kl-step-stopped" }, run.outcome),
+  return [make("p", { class: "kl-step-big" }, run.answer), run.outcome && make("p", { class: ["supported", "not checked"].includes(run.outcome) ? "small" : "kl-step-stopped" }, run.outcome),
     make("p", { class: "small" }, told), items.length > 0 && make("ul", { class: "kl-step-facts" }, ...items)].filter(Boolean);
 }
 
