@@ -1,10 +1,11 @@
 """Answer the questions of data/own-folders and data/squad2-unanswerable, each with a trace, and score the runs.
 
     python -m benchmarks.own_folders.run own-folders dev paths --model local
-    python -m benchmarks.own_folders.run own-folders dev paths --score
+    python -m benchmarks.own_folders.score own-folders dev
 
-Systems: `paths` (the loop as `kgot-lab ask` runs it), `rag` (the best passages of the same search and one
-call) and `rag-unknown` (the same, and the model may reply "unknown"). A stopped run goes on where it was.
+Systems: `paths` (the loop as `kgot-lab ask` runs it), `paths-unchecked` (the same without its check, with the
+sentences and prompts of before), `rag` (the best passages of the same search and one call) and `rag-unknown`
+(the same, and the model may reply "unknown"). A stopped run goes on where it was.
 Of squad2-unanswerable, each paragraph is a folder of its own; `--limit` takes the first questions in the
 order of the hashes of their ids.
 """
@@ -24,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.competence.simulated import UNCHECKED
 from kgot_lab.benchmark.questions.attempt import OneCall, plain_rag, read_events
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.documents.folder import read_documents
@@ -40,6 +42,7 @@ from kgot_lab.tools.tool import Result
 from kgot_lab.types import LLM, Document, Prompt
 
 RUNS = Path("runs/own_folders")
+SYSTEMS = ("paths", "paths-unchecked", "rag", "rag-unknown")
 Row = dict[str, Any]
 
 
@@ -81,10 +84,11 @@ def _rag_prompt(question: str, found: Result | None, *, may_abstain: bool = Fals
 def answer(system: str, row: Row, documents: Sequence[Document], llm: LLM) -> Iterator[Event]:
     """Run a system on a question."""
     question = Question(row["id"], row["question"], "")
-    if system == "paths":
-        tool = search(documents, k=min(PATHS.search_passages, len(documents)))
+    if system.startswith("paths"):
+        limits = PATHS if system == "paths" else UNCHECKED
+        tool = search(documents, k=min(limits.search_passages, len(documents)))
         with closing(empty_store("in_memory")) as store:
-            yield from think(question.text, llm, store, [tool], PATHS)
+            yield from think(question.text, llm, store, [tool], limits)
         return
     prompt = partial(_rag_prompt, may_abstain=system == "rag-unknown")
     tool = search(documents, k=min(5, len(documents)))
@@ -119,14 +123,16 @@ def main() -> None:
     )
     parser.add_argument("data", choices=("own-folders", "squad2-unanswerable"))
     parser.add_argument("part", choices=("dev", "test"))
-    parser.add_argument("system", choices=("paths", "rag", "rag-unknown"))
+    parser.add_argument("system", choices=SYSTEMS)
     parser.add_argument("--model", default="local")
     parser.add_argument("--language", default="en")
     parser.add_argument("--limit", type=int)
+    parser.add_argument("--said", action="store_true", help="only questions that the documents answer")
     parser.add_argument("--every", type=int, default=1, help="only each n-th question")
     parser.add_argument("--first", type=int, default=0, help="begin with this question, counted from 0")
     given = parser.parse_args()
     rows = [row for row in load_rows(given.data, given.part) if row["language"] == given.language]
+    rows = [row for row in rows if row["said"] or not given.said]
     run(
         given.data,
         given.part,

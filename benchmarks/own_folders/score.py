@@ -14,14 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.own_folders.run import RUNS, Row, load_rows
+from benchmarks.own_folders.run import RUNS, SYSTEMS, Row, load_rows
 from kgot_lab.benchmark.questions.attempt import read_events
+from kgot_lab.evaluation.significance import roc_area
+from kgot_lab.loop.answer_check import support_score
 from kgot_lab.loop.certificate import certificate_of_run
 from kgot_lab.loop.events import Answered, Asked
 from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.text.words import contains_words, name_units
 
 _CITATIONS = ("cited", "cited_gold", "gold", "gold_cited")
+CLAIMED = ("supported", "not checked")  # outcomes of an answer that is not told as a guess
 _EXTRA_WORDS = 6  # words that a right answer may have beside an accepted form
 
 
@@ -82,12 +85,6 @@ def is_same_evidence(sentence: str, item: Any) -> bool:
     return f" {' '.join(short)} " in f" {' '.join(long)} " and len(short) >= len(long) / 2
 
 
-def auroc(positive: Sequence[float], negative: Sequence[float]) -> float:
-    """Return the area under the ROC curve; ties count half."""
-    pairs = [(p > n) + 0.5 * (p == n) for p in positive for n in negative]
-    return mean(pairs) if pairs else math.nan
-
-
 def interval(rows: Sequence[Row], measure: Any, draws: int = 1000) -> str:
     """Return a measure with its 95 % interval, by drawing folders and then their questions again."""
     random = np.random.default_rng(0)
@@ -103,17 +100,18 @@ def interval(rows: Sequence[Row], measure: Any, draws: int = 1000) -> str:
 
 
 def support_of(row: Row) -> float:
-    """Return how far a system holds its answer for supported, 0 for an answer that it withdraws."""
+    """Return how far a system holds its answer for supported; at most .001 for an answer that it withdraws."""
+    likelihood, check = row["likelihood"], row["check"]
+    certainty = likelihood or 0.5 if check is None else support_score(likelihood, check)
     if not row["answered"]:
-        return 0.0 if row["check"] is None else 1e-3 * row["check"]
-    certainty = row["check"] if row["check"] is not None else row["likelihood"] or 0.5
-    return certainty if row["outcome"] == "supported" else certainty / 2
+        return 1e-3 * (1 - certainty if check is None else certainty)
+    return certainty if row["outcome"] in CLAIMED else certainty / 2
 
 
 def separation(rows: Sequence[Row]) -> float:
     """Return the AUROC of `support_of`, questions that are answered in the sources against the others."""
     said, unsaid = ([support_of(row) for row in rows if row["said"] is value] for value in (True, False))
-    return auroc(said, unsaid)
+    return roc_area(said, unsaid) if said and unsaid else math.nan
 
 
 def share(rows: Sequence[Row], key: str) -> float:
@@ -124,7 +122,7 @@ def share(rows: Sequence[Row], key: str) -> float:
 def report(rows: Sequence[Row]) -> None:
     """Print the measures of a system."""
     for row in rows:
-        row["claims"] = row["answered"] and row["outcome"] == "supported"
+        row["claims"] = row["answered"] and row["outcome"] in CLAIMED
         row["right_claim"] = row["right"] and row["claims"]
     said, unsaid = [row for row in rows if row["said"]], [row for row in rows if not row["said"]]
     print(f"  {len(said)} said, {len(unsaid)} not")
@@ -164,7 +162,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="list each question")
     given = parser.parse_args()
     rows = {row["id"]: row for row in load_rows(given.data, given.part)}
-    for system in ("paths", "rag", "rag-unknown"):
+    for system in SYSTEMS:
         folder = RUNS / given.data / given.part / system
         results = []
         for id, row in rows.items():
