@@ -11,6 +11,7 @@ from functools import cached_property
 
 from kgot_lab.benchmark.questions.attempt import JSON_CALL, OneCall, plain_rag, zero_shot
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
+from kgot_lab.benchmark.recall.systems import shuffle_targets
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.loop import prompts
@@ -26,13 +27,15 @@ from kgot_lab.loop.modes.paths import (
     routes,
     values,
 )
-from kgot_lab.retrieval.entity_linking import follow
+from kgot_lab.retrieval.entity_linking import follow, name_graph
 from kgot_lab.retrieval.multihop.retriever import convex_hybrid
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text import words
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import LLM, Document, Json, Prompt
+
+SingleCallWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,9 @@ class AnswerSystem:
 
     reads: "json" (one call, today's prompt), "few" (one call, a short prompt with examples) or "loop" (a
     preset grows a graph in a store). search: "convex" (.7 embeddings + .3 BM25), "follow" (entity-linked
-    expansion from there), "gold" (the sentences that contain the answer) or "". The first `questions` of each
-    set are asked, or all if it is None.
+    expansion from there), "shuffled" (the same by shuffled links), "gold" (the sentences that contain the
+    answer) or "". The first `questions` of each
+    set are asked, or all if it is None. A `walk` answers in place of the loop.
     """
 
     reads: str
@@ -52,6 +56,7 @@ class AnswerSystem:
     store: str = ""
     questions: int | None = None
     changes: Mapping[str, Json] = field(default_factory=dict)  # limits that differ from the preset's
+    walk: SingleCallWalk | None = None
 
     @property
     def limits(self) -> Limits:
@@ -75,8 +80,8 @@ class AnswerSystem:
 
     def as_json(self) -> dict[str, Json]:
         """Convert the system to plain values, with the limits of its preset."""
-        # they are part of the limits
-        values = {name: value for name, value in asdict(self).items() if name != "changes"}
+        # the changes are part of the limits
+        values = {name: value for name, value in asdict(self).items() if name not in ("changes", "walk")}
         limits = self.limits.as_json() if self.preset in PRESETS else None
         return {**values, **({"limits": limits} if self.preset else {})}
 
@@ -128,7 +133,7 @@ class PassageSearches:
             return []
         key = system.search, system.passages
         if key not in self._made:
-            retriever = self._follow if system.search == "follow" else self._convex
+            retriever = getattr(self, f"_{system.search}")
             self._made[key] = search(self._documents, retriever, k=min(system.passages, len(self._documents)))
         return [self._made[key]]
 
@@ -139,6 +144,11 @@ class PassageSearches:
     @cached_property
     def _follow(self) -> Stage:
         return self._convex >> follow(self._documents, minilm())
+
+    @cached_property
+    def _shuffled(self) -> Stage:
+        graph = shuffle_targets(name_graph(self._documents))
+        return self._convex >> follow(self._documents, minilm(), graph=graph)
 
     def _gold(self, question: Question) -> Tool:
         if not question.facts:
@@ -175,11 +185,10 @@ SINGLE_CALLS: Mapping[str, OneCall] = {
 }
 
 
-SingleCallWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
-
-
 def single_call_walk(name: str, system: AnswerSystem) -> SingleCallWalk | None:
-    """Return how a system with a single model call answers, or None for a preset of the loop."""
+    """Return how a system answers that has a walk of its own or a single model call, or None for the loop."""
+    if system.walk is not None:
+        return system.walk
     way = SINGLE_CALLS.get(system.reads)
     if way is None:
         return None

@@ -1,0 +1,125 @@
+"""Does the graph help a small model to answer, once decomposition and comparing in code are equal?
+
+The mode `paths` beside controls that differ by one thing, on the questions of the comparison and on others that
+were never asked for an answer. The plan is written before the first answer.
+
+python -m benchmarks.graph_pays.deciding            # asks the local model, goes on after a stop; --minutes
+python -m benchmarks.graph_pays.deciding --no-code  # the comparison questions again, without comparing in code
+python -m benchmarks.graph_pays.deciding --develop  # the dev split instead, into runs/
+python -m benchmarks.graph_pays.deciding --table    # asks nothing
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from benchmarks.graph_pays.controls import Walk, with_shuffled_links, without_graph
+from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice
+from kgot_lab.benchmark.comparison.plan import DRAW_SEED, Design, develop_samples, drawn_samples
+from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids
+from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem
+from kgot_lab.benchmark.questions.question import QuestionSet
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
+from kgot_lab.loop.modes.paths.question_form import classify_question
+from kgot_lab.types import Json
+
+FOLDER = Path(__file__).parents[1] / "results" / "deciding"
+_UNSEEN = 120  # questions of each of two sets that were never asked for an answer
+_FEW = 24  # questions of each set, for what takes minutes a question
+_PATHS = ANSWER_SYSTEMS["paths"]
+
+
+def _control(walk: Walk, search: str, **changes: Json) -> AnswerSystem:
+    system = replace(_PATHS, search=search, changes={**_PATHS.changes, **changes})
+    return replace(system, walk=partial(walk, limits=system.limits))
+
+
+SYSTEMS: Mapping[str, AnswerSystem] = {
+    "paths": _PATHS,
+    "paths-shuffled": _control(with_shuffled_links, "shuffled"),
+    "paths-no-links": replace(_PATHS, search="convex", changes={**_PATHS.changes, "links": []}),
+    "rag-split": _control(without_graph, "convex"),
+    "sentences": _control(without_graph, "convex", hops=False, comparisons=False, paths=2),
+    "rag": ANSWER_SYSTEMS["rag-few"],
+    "paths-checked": replace(_PATHS, questions=_FEW, changes={}),
+    "operations": replace(ANSWER_SYSTEMS["local"], questions=_FEW),
+}
+CONTROLS = ("paths-shuffled", "paths-no-links", "rag-split")
+PAIRS = (
+    *(("paths", other) for other in SYSTEMS if other != "paths"),
+    ("rag-split", "rag"), ("rag-split", "sentences"), ("sentences", "rag"),
+)  # fmt: skip
+
+
+def is_open(text: str) -> bool:
+    """Return whether a question compares nothing and does not ask for yes or no."""
+    return classify_question(text) == "open"
+
+
+def samples() -> dict[str, QuestionSet]:
+    """Return the 370 questions of the comparison, and 240 of the same collections that were never answered."""
+    found = drawn_samples()
+    for name in ("2wiki", "musique-498"):
+        whole = BUNDLED_SETS[name]()
+        ids = list((whole.parts or {})["test"])
+        random.Random(DRAW_SEED).shuffle(ids)
+        found[f"{name}-unseen"] = whole.only(ids[:_UNSEEN])
+    return found
+
+
+def design(*, no_code: bool = False, develop: bool = False) -> Design:
+    """Return the design: all systems, or those that compare in code without doing so on what compares."""
+    asked = develop_samples() if develop else samples()
+    systems = dict(SYSTEMS)
+    if no_code:
+        asked = {
+            name: of.only([question.id for question in of.questions if not is_open(question.text)])
+            for name, of in asked.items()
+        }
+        asked = {name: of for name, of in asked.items() if of.questions}
+        systems = {name: _without_code(SYSTEMS[name]) for name in ("paths", *CONTROLS)}
+    pairs = [pair for pair in PAIRS if systems.keys() >= set(pair)]
+    return Design(asked, systems, pairs, (), develop=develop)
+
+
+def _without_code(system: AnswerSystem) -> AnswerSystem:
+    changed = replace(system, changes={**system.changes, "comparisons": False})
+    if changed.walk is None:
+        return changed
+    return replace(changed, walk=partial(changed.walk.func, limits=changed.limits))
+
+
+def main() -> None:
+    """Ask what is missing, keep it, print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--no-code", action="store_true", help="what compares, without comparing in code")
+    parser.add_argument("--develop", action="store_true", help="ask the dev split")
+    parser.add_argument("--model", default="local")
+    parser.add_argument("--limit", type=int, help="ask only the first so many questions of each set")
+    parser.add_argument("--minutes", type=float, help="begin no question after so many minutes")
+    parser.add_argument("--table", action="store_true", help="ask nothing")
+    given = parser.parse_args()
+    folder = Path("runs/deciding-develop") if given.develop else FOLDER
+    folder /= ("no_code" if given.no_code else "all") if given.model == "local" else "small"
+    if not given.table:
+        from kgot_lab.llm import connect
+
+        chosen = design(no_code=given.no_code, develop=given.develop)
+        run = ComparisonRun(chosen, folder, connect(given.model), reuse=[folder, folder.parent / "all"])
+        for due, receipt in run.answer_missing(ComparisonSlice(limit=given.limit), given.minutes):
+            print(
+                f"{due.set:20} {due.system:16} {receipt.id:30} {receipt.f1:.2f} {receipt.seconds}", flush=True
+            )
+    for grid in comparison_grids(ComparisonResults.load(folder)):
+        print(grid.markdown)
+
+
+if __name__ == "__main__":
+    main()
