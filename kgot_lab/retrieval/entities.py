@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import NamedTuple
 
 from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, normalise_name
@@ -40,15 +41,23 @@ _DETERMINERS = frozenset(
 _GERMAN_ENDINGS = ("ung", "ungen", "heit", "keit", "schaft", "tion", "tät", "nis", "ismus", "chen")
 _BEFORE_GERMAN_NAMES = frozenset("in nach aus bei von mit für gegen über an".split())
 
-_TOKEN = re.compile(r"&|[^\W_](?:[\w'’\-/]|\.(?=\w)|&(?=\w))*\.?")
+_NICKNAMED = r"[^\W\d_a-z][\w'’\-]*"  # in capitals, of any script
+_TOKEN = re.compile(
+    rf"{_NICKNAMED}\.? [\"“„]{_NICKNAMED}[\"“”](?= [^\W\d_a-z])"
+    r"|&|[^\W_](?:[\w'’\-/]|\.(?=\w)|&(?=\w))*\.?"
+)
 _ABBREVIATED = re.compile(r"(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Mt|Ft|Hon|Rev|Gen|Col|Lt|Capt|Sra|Nr|[^\W\d_])\.$")
 _OPENS = re.compile(r"(?:^|[:.!?•–—|*\[({\"“„«‘¿¡;-]\s*)$")
-_ROW = re.compile(r"([^:：;；\"“”]{1,60})[:：]\s*(.+[;；].+[^.!?。])")
+_ROW = re.compile(
+    r"((?:[^:：;；]|:(?=\S)){1,60}?)(?: \(((?:[^()]|\([^()]*\))*)\))?(?::\s+|：\s*)(.+)"
+)  # the key of a row, the name of its column, and the other cells
 _CELL_PARTS = re.compile(r"\s*[,、/]\s*")
 _CELL_END = re.compile(r"\s*[;；]\s*")
 _CODE_SIGN = re.compile(r"[`{}<>=_\\]")
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-_KEY_LABEL = re.compile(r"\s+\([^()]*\)$")
+_NOT_GIVEN = " not given"  # after the names of the columns without a value, at the end of a row
+_NO_VALUE = re.compile(r"not given|nan|none|null|nil|n/?a|[?–—-]+|", re.IGNORECASE)
+_TRUTH = re.compile(r"true|false|yes|no|ja|nein|oui|non", re.IGNORECASE)
 
 
 class _Token(NamedTuple):
@@ -97,10 +106,11 @@ class EntityFinder:
     """
 
     def __init__(self, sentences: Iterable[str], titles: Iterable[str] = ()) -> None:
-        texts = list(dict.fromkeys(map(normalise_nfc, sentences)))
+        texts = [normalise_nfc(sentence) for sentence in sentences]
+        self._columns = column_names(texts)
+        texts = list(dict.fromkeys(filter(None, texts)))
         self._language = detect_language(texts)
         self._titles = tuple(dict.fromkeys(titles))
-        self._columns = _column_names(texts)
         tokens = [list(map(_token, _TOKEN.finditer(text))) for text in texts]
         self._lower = {light_stem(t.key) for words in tokens for t in words if t.text[0].islower()}
         self._german_nouns: set[str] = set()
@@ -152,9 +162,10 @@ class EntityFinder:
             yield from self._names_of_run(run)
 
     def _names_in_row(self, key: str, cells: Sequence[tuple[str, str]]) -> Iterator[str]:
-        if _is_cell_name(key):
+        if _is_cell_name(key) or re.fullmatch(r"[^\W_]*[^\W\d_][\w-]*", key):  # the code of an article too
             yield key
-        for part in (part for _, value in cells for part in self._split_value(value)):
+        values = (value for _, value in cells if not (_TRUTH.fullmatch(value) or _CODE_SIGN.search(value)))
+        for part in (part for value in values for part in self._split_value(value)):
             found = [] if split_row(part) else list(self._find(part))
             yield from found or ([part] if self._is_value_name(part) else [])
 
@@ -272,7 +283,7 @@ class EntityFinder:
         token, text = run.tokens[0], run.text
         if (
             len(text) < 2
-            or text == "NaN"
+            or _NO_VALUE.fullmatch(text)
             or _CODE_SIGN.search(text)
             or (self._is_common_word(token.key) and not _is_marked(text))
         ):
@@ -355,7 +366,7 @@ def _is_marked(text: str) -> bool:
 
 def _is_cell_name(text: str) -> bool:
     letters = sum(map(str.isalpha, text))
-    if _CODE_SIGN.search(text) or text.lower() in ("nan", "none", "null", "n/a", *function_words("en")):
+    if _CODE_SIGN.search(text) or _NO_VALUE.fullmatch(text) or text.lower() in function_words("en"):
         return False
     is_date = all(is_calendar_word(word) or not word[0].isalpha() for word in text.split())
     return letters > sum(map(str.isdigit, text)) and len(text) <= MAX_NAME_LENGTH and not is_date
@@ -364,32 +375,91 @@ def _is_cell_name(text: str) -> bool:
 def split_row(sentence: str, columns: Collection[str] = ()) -> tuple[str, list[tuple[str, str]]] | None:
     """Return the key of a row of a table and its cells, each a column and a value, or None for another text.
 
-    `columns` are the names of columns that have several words.
+    `columns` are those that `column_names` finds. Cells that say that a value is missing are left out.
     """
-    row = _ROW.fullmatch(sentence)
-    if row is None or row[1].count("(") != row[1].count(")"):
+    row = _match_row(sentence)
+    if row is None:
         return None
-    cells = [_split_cell(cell, columns) for cell in _CELL_END.split(row[2]) if cell]
-    return _KEY_LABEL.sub("", row[1]).strip(), cells
+    cells: list[tuple[str, str]] = []
+    for cell in filter(None, _CELL_END.split(row[3])):
+        name, value = _split_cell(cell, columns)
+        if cells and cells[-1][0] in columns and name not in columns and cell[0].islower():
+            cells[-1] = cells[-1][0], f"{cells[-1][1]}; {cell}"  # the value has a semicolon
+        else:
+            cells.append((name, value))
+    if len(cells) == 1 and cells[0][0] not in columns:
+        return None
+    return row[1].strip(), [(name, value) for name, value in cells if not _NO_VALUE.fullmatch(value)]
+
+
+def _match_row(text: str) -> re.Match[str] | None:
+    row = _ROW.fullmatch(text)
+    if row is None or row[1].count('"') % 2 or row[1].count("(") != row[1].count(")"):
+        return None
+    return row if row[2] or text[-1] not in ".!?。" else None
 
 
 def _split_cell(cell: str, columns: Collection[str]) -> tuple[str, str]:
     words = cell.split(" ")
-    if words[0][:1] in CAPITAL_LETTERS or len(words) < 2:
-        return "", cell
-    size = max((n for n in range(1, len(words)) if " ".join(words[:n]) in columns), default=1)
+    is_value = words[0][:1] in CAPITAL_LETTERS or len(words) < 2
+    size = max((n for n in range(1, len(words)) if " ".join(words[:n]) in columns), default=int(not is_value))
     return " ".join(words[:size]), " ".join(words[size:])
 
 
-def _column_names(texts: Iterable[str]) -> set[str]:
-    """Return the beginnings of cells that recur as often as their first word: names of columns."""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        if row := _ROW.fullmatch(text):
-            for cell in _CELL_END.split(row[2]):
-                words = cell.split(" ")
-                counts.update(" ".join(words[:size]) for size in range(1, len(words)))
-    return {name for name, count in counts.items() if count == counts[name.split(" ")[0]] > 1}
+def column_names(texts: Iterable[str]) -> frozenset[str]:
+    """Return the names of the columns of tables, of which each row is a text and another text ends a table.
+
+    A name is how all cells of a column begin, or what a row says is not given. A row with one cell and without
+    a name of its first column is read as one only beside another that begins alike.
+    """
+    found: set[str] = set()
+    for kind, table in groupby(
+        map(_match_row, texts), lambda row: row and (row[2], bool(_CELL_END.search(row[3])))
+    ):
+        rows = [_CELL_END.split(row[3]) for row in table if row]
+        first_words = {cells[0].split(" ")[0] for cells in rows}
+        is_prose = len(first_words) > 1 or len(rows) < 2 or first_words <= function_words("en")
+        if kind is None or (is_prose and not kind[1]):
+            continue
+        missing = [cells.pop().removesuffix(_NOT_GIVEN) for cells in rows if cells[-1].endswith(_NOT_GIVEN)]
+        found.update(name for names in missing for name in names.split(", "))
+        columns: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
+        for number, words in ((at, cell.split(" ")) for at, cells in enumerate(rows) for cell in cells):
+            if len(words) > 1 and (_is_of_name(words[0]) or not words[0].istitle()):
+                columns[words[0]].append((number, words))
+        for cells in columns.values():
+            if len(cells) >= min(len(rows), 2):  # a row without a value says so
+                found.update(_common_beginnings(cells, 1))
+    return frozenset(found)
+
+
+def _common_beginnings(cells: Sequence[tuple[int, list[str]]], size: int) -> Iterator[str]:
+    """Yield the names of the columns whose cells, each with its row, have the first `size` words in common.
+
+    Two of these cells in one row are of different columns, which a further word tells apart.
+    """
+    while _has_longer_name([words for _, words in cells], size):
+        size += 1
+    yield " ".join(cells[0][1][:size])
+    if len({row for row, _ in cells}) < len(cells):
+        longer: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
+        for row, words in cells:
+            if len(words) > size + 1 and (words[size].isdigit() or _is_of_name(words[size])):
+                longer[words[size]].append((row, words))
+        for group in longer.values():
+            yield from _common_beginnings(group, size + 1)
+
+
+def _has_longer_name(cells: Sequence[Sequence[str]], size: int) -> bool:
+    if any(len(words) < size + 2 or words[: size + 1] != cells[0][: size + 1] for words in cells):
+        return False
+    is_varied = any(words != cells[0] for words in cells)
+    return _is_of_name(cells[0][size]) and (is_varied or not all(map(_is_of_name, cells[0][size + 1 :])))
+
+
+def _is_of_name(word: str) -> bool:
+    """Return whether a word may be of the name of a column, in which no word has a capital and small letters."""
+    return not (word[0].isdigit() or (word.istitle() and word.isalpha() and len(word) > 1))
 
 
 # Scripts without capitals.

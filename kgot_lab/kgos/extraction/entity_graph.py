@@ -6,14 +6,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 from kgot_lab.analogy.linguistic import THING, parse_relations
 from kgot_lab.errors import NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import latest_sentence
 from kgot_lab.loop.modes.paths import mentions
-from kgot_lab.retrieval.entities import EntityFinder, has_caseless, split_row
+from kgot_lab.retrieval.entities import EntityFinder, column_names, has_caseless, split_row
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.function_words import detect_language, function_words
 from kgot_lab.types import Document, Edge, Json, Node
@@ -32,10 +33,16 @@ def entity_graph(documents: Iterable[Document]) -> PropertyGraph:
     documents = list(documents)
     sentences = mentions.new_sentences(documents, None)
     titles = list(dict.fromkeys(map(mentions.passage_title, documents)))
-    finder = EntityFinder((sentence.text for sentence in sentences), titles)
+    finder = EntityFinder(_split_by_title((each.title, each.text) for each in sentences), titles)
     facts = mentions.mention_facts(sentences, titles, finder=finder)
     edges = [Edge(t.subject, t.relation, t.object, properties) for t, properties in facts]
     return with_relations(PropertyGraph.of(mentions.typed_nodes(facts, titles, finder.aliases), edges))
+
+
+def _split_by_title(sentences: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield the sentences under titles, and "" where another title begins, as a table ends there."""
+    for _, group in groupby(sentences, key=itemgetter(0)):
+        yield from ("", *(text for _, text in group))
 
 
 def is_entity_graph(graph: PropertyGraph) -> bool:
@@ -66,10 +73,13 @@ def with_relations(graph: PropertyGraph) -> PropertyGraph:
             about = {"source": sources[place], "sentence": texts[place]}
             relations.setdefault((ends[0], relation, ends[1]), about)
 
+    columns = column_names(
+        _split_by_title((mentions.node_title(place), text) for place, text in texts.items())
+    )
     prose: dict[str, list[str]] = {}
     things: dict[str, list[str]] = {}
     for place, text in texts.items():
-        row = split_row(text)
+        row = split_row(text, columns)
         if row is None:
             prose[place] = _names_in(text, mentioned[place], graph)
             continue

@@ -45,6 +45,37 @@ def test_names_that_the_parser_puts_in_two_sentences_are_not_related(text):
     assert entity_graph([Document("d", text, "Calendar")]).ids
 
 
+STAFF = """Employee name,Date of birth,Home town,Home phone,Honey (kg),Reports to,Note
+Ansel Pike,1984-02-11,New Quay,NULL,37,Dorothea Lamm,came late; left early
+"Tam ""Tiny"" Boyle",1990-01-01,Oban,0714,12,Ansel Pike,
+O'Neil Casey,1977-05-05,Leeds,n/a,5,"Tam ""Tiny"" Boyle",TRUE
+"""
+
+
+def test_relations_and_properties_of_rows_have_the_whole_names_of_the_columns(tmp_path):
+    (tmp_path / "staff.csv").write_text(STAFF)
+    (tmp_path / "stock.csv").write_text("Plant,Home\nRose,Osk\nFern,Gull Bay\n")
+    graph = entity_graph(read_documents(tmp_path).documents)
+    assert relations(graph) == {
+        ("Ansel Pike", "home town", "New Quay"), ("Ansel Pike", "reports to", "Dorothea Lamm"),
+        ('Tam "Tiny" Boyle', "home town", "Oban"), ('Tam "Tiny" Boyle', "reports to", "Ansel Pike"),
+        ("O'Neil Casey", "home town", "Leeds"), ("O'Neil Casey", "reports to", 'Tam "Tiny" Boyle'),
+        ("Rose", "home", "Osk"), ("Fern", "home", "Gull Bay"),
+    }  # fmt: skip
+    assert dict(graph.node("Ansel Pike").properties) == {
+        "date of birth": "1984-02-11", "honey (kg)": "37", "note": "came late; left early",
+    }  # fmt: skip
+    assert graph.node("O'Neil Casey").properties["note"] == "TRUE" and "TRUE" not in graph.ids
+
+
+@pytest.mark.parametrize(
+    "text", ["Warning: mind the step\n\nNote: bring keys", "Otto (my uncle): he left in 1910."]
+)
+def test_a_line_with_a_colon_is_no_row(text):
+    graph = entity_graph([Document("d", text, "Notes")])
+    assert not relations(graph) and not any(set(node.properties) - {"aliases"} for node in graph.nodes)
+
+
 def test_documents_and_sentences_are_hidden_and_can_be_shown():
     graph = entity_graph([Document("d", "Odo Castrell lives in Gull Bay.", "Letter")])
     assert is_entity_graph(graph)
