@@ -12,12 +12,12 @@ from operator import itemgetter
 from kgot_lab.analogy.linguistic import THING, parse_relations
 from kgot_lab.errors import NotInstalled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import latest_sentence
+from kgot_lab.graph.changes import Support, latest_sentence, support_properties
 from kgot_lab.loop.modes.paths import mentions
 from kgot_lab.retrieval.entities import EntityFinder, column_names, has_caseless, split_row
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.function_words import detect_language, function_words
-from kgot_lab.types import Document, Edge, Json, Node
+from kgot_lab.types import Document, Edge, Json, Node, Triple
 
 SCAFFOLD = (mentions.DOCUMENT, mentions.SENTENCE)  # the labels of nodes that are not entities
 TOGETHER = "together"  # the relation of two names in a sentence that is not parsed
@@ -28,15 +28,24 @@ _SIGN = re.compile(r"[^\w\s'’-]|\d{5,}")
 def entity_graph(documents: Iterable[Document]) -> PropertyGraph:
     """Build the graph of documents: titles say sentences, sentences mention entities, entities are related.
 
-    See `with_relations`. An entity that was spelled in several ways has the other spellings as `aliases`.
+    See `with_relations`. A title that a sentence mentions is an entity too. An entity that was spelled in several ways has the other spellings as `aliases`.
     """
     documents = list(documents)
     sentences = mentions.new_sentences(documents, None)
     titles = list(dict.fromkeys(map(mentions.passage_title, documents)))
     finder = EntityFinder(_split_by_title((each.title, each.text) for each in sentences), titles)
     facts = mentions.mention_facts(sentences, titles, finder=finder)
+    for each in sentences:
+        if each.title in finder.find(each.text):
+            about = support_properties([Support(each.source, each.text)])
+            facts.append((Triple(each.place, MENTIONS_NAME, each.title), about))
     edges = [Edge(t.subject, t.relation, t.object, properties) for t, properties in facts]
-    return with_relations(PropertyGraph.of(mentions.typed_nodes(facts, titles, finder.aliases), edges))
+    named = set(titles) & set(finder.spellings.values())
+    nodes = [
+        replace(node, labels=(mentions.ENTITY, *node.labels)) if node.id in named else node
+        for node in mentions.typed_nodes(facts, titles, finder.aliases)
+    ]
+    return with_relations(PropertyGraph.of(nodes, edges))
 
 
 def _split_by_title(sentences: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -171,7 +180,6 @@ def _relations_between(text: str, names: Sequence[str]) -> Iterator[tuple[str, s
 def _with_kind(node: Node, kinds: Mapping[str, Counter[str]], properties: Mapping[str, Json]) -> Node:
     """Return an entity with its most frequent kind as first label, and what rows of tables state of it."""
     counts = kinds.get(node.id)
-    if node.labels != (mentions.ENTITY,) or not (counts or properties):
-        return replace(node, properties={**properties, **node.properties})
-    labels = (counts.most_common(1)[0][0], mentions.ENTITY) if counts else node.labels
+    is_kind_known = counts and node.labels[0] == mentions.ENTITY
+    labels = (counts.most_common(1)[0][0], *node.labels) if counts and is_kind_known else node.labels
     return Node(node.id, labels, {**properties, **node.properties})
