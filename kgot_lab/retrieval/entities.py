@@ -19,16 +19,18 @@ from kgot_lab.text.words import light_stem, normalise_nfc
 MAX_NAME_LENGTH = 60  # characters of a name
 _MAX_WORDS = 6  # words of a name; a longer run of capitals is a heading
 _HONORIFICS = frozenset(
-    "mr mrs ms miss dr prof professor sir dame lord lady captain mayor president herr frau herrn monsieur madame mme mlle m señor señora sr "
-    "sra don doña signor signora senhor senhora dhr mevr pan pani господин госпожа".split()
+    "mr mrs ms miss madam dr prof professor sir dame lord lady captain mayor president herr frau herrn monsieur madame mme mlle m "
+    "señor señora sr sra don doña signor signora senhor senhora dhr mevr pan pani господин госпожа".split()
 )
 _JOINING_WORDS = frozenset(
     "of de la le les los las des du del della dei degli di da do dos das van von der den ten ter al el bin ibn af".split()
 )
 _GERMAN_JOINING_WORDS = frozenset("van de di la".split())
 _NUMBERED_PARTS = frozenset(
-    "firma figure fig table section chapter page version step part appendix item no nr".split()
+    "grüßen grüssen grüße grüsse gruß gruss firma figure fig table section chapter page version step part appendix item no nr".split()
 )
+_NO_NAMES = frozenset("fyi asap rsvp faq tba tbc tel fax mobile email pdf url team true false sum".split())
+_LEGAL_FORMS = frozenset("ltd limited inc llc plc gmbh ag kg corp corporation co sa srl bv".split())
 _COMPANY_ENDINGS = frozenset(
     "sons son co company daughters brothers partners associates söhne fils hijos figli".split()
 )
@@ -288,7 +290,7 @@ class EntityFinder:
             or (self._is_common_word(token.key) and not _is_marked(text))
         ):
             return False
-        if token.key in _HONORIFICS or is_calendar_word(text):
+        if token.key in {*_HONORIFICS, *_NO_NAMES} or is_calendar_word(text):
             return False
         if _is_marked(text) or token.text.endswith(("'s", "’s")):
             return True
@@ -482,6 +484,7 @@ _FUNCTION_CHARACTERS = frozenset(
     "的了是在和与或就也都不有我你他她它这那其为及被把从到对着而且则并之让很更最还又再才没每各个於與為從對這個們"
 )
 _COUNTED = re.compile("[一二三四五六七八九十百千万零两半几第年月日元个届晚场家批种岁点春夏秋冬天来]+")
+_MAX_HAN_TITLE = 6  # characters of a name with 的
 _MAX_HAN_VALUE = 4  # characters of a value that is a name
 _NO_HAN_END = _FUNCTION_CHARACTERS | frozenset("里上下中内前后由向将过得使给等所去来说住于至")
 _PLACE_ENDING = (
@@ -558,7 +561,13 @@ def _grams(sentence: str) -> Iterator[_Gram]:
     for run in _HAN_RUN.findall(sentence):
         for gram, before, after in _parts_with_context(run, 2, _MAX_GRAM):
             is_counted = gram[0] in "由年" or _COUNTED.fullmatch(gram)
-            if not is_counted and gram[0] not in _FUNCTION_CHARACTERS and gram[-1] not in _NO_HAN_END:
+            is_phrase = "的" in gram and len(gram) > _MAX_HAN_TITLE
+            if (
+                not is_counted
+                and not is_phrase
+                and gram[0] not in _FUNCTION_CHARACTERS
+                and gram[-1] not in _NO_HAN_END
+            ):
                 left, right = ("" if each in _FUNCTION_CHARACTERS else each for each in (before, after))
                 yield gram, left, right
     for run in _UNSPACED_RUN.findall(sentence):
@@ -653,6 +662,13 @@ def merge_spellings(counts: Mapping[str, int], titles: Iterable[str] = ()) -> di
     for key in [key for key in groups if key.endswith("s") and key[:-1] in groups and len(key) > 4]:
         if not key.split()[-1][:-1].isdigit():
             groups[key[:-1]] += groups.pop(key)
+    forms = defaultdict[str, list[str]](list)
+    for key in groups:
+        if key.split()[-1:] and key.split()[-1] in _LEGAL_FORMS:
+            forms[key.rpartition(" ")[0]].append(key)
+    for bare, keys in forms.items():  # "Belt Tools" is "Belt Tools Ltd" if there is no "Belt Tools Inc"
+        if " " in bare and bare in groups and len(keys) == 1:
+            groups[bare] += groups.pop(keys[0])
     merged: dict[str, str] = {}
     for key, names in groups.items():
         best = max(
