@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import combinations, groupby
 from typing import NamedTuple
 
 from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, normalise_name
@@ -544,13 +544,12 @@ def recurring_strings(sentences: Iterable[str]) -> frozenset[str]:
 
 
 def _parts_of(word: str) -> Iterator[str]:
-    pieces: Sequence[str] = word.split(" ") if " " in word else word
-    glue = " " if " " in word else ""
-    size = len(pieces)
-    for start in range(size):
-        for end in range(start + 1, size + 1):
-            if end - start < size:
-                yield glue.join(pieces[start:end])
+    pieces, glue = (word.split(" "), " ") if " " in word else (list(word), "")
+    yield from (
+        glue.join(pieces[start:end])
+        for start, end in combinations(range(len(pieces) + 1), 2)
+        if end - start < len(pieces)
+    )
 
 
 _Gram = tuple[str, str, str]  # a string, and the characters or words before and after it, "" at an end

@@ -17,25 +17,19 @@ from kgot_lab.loop.modes.paths import mentions
 from kgot_lab.retrieval.entities import EntityFinder, column_names, has_caseless, split_row
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.function_words import detect_language, function_words, is_calendar_word
-from kgot_lab.types import Document, Edge, Json, Node, Triple
+from kgot_lab.types import Document, Edge, Json, Node
 
 SCAFFOLD = (mentions.DOCUMENT, mentions.SENTENCE)  # the labels of nodes that are not entities
 TOGETHER = "together"  # the relation of two names in a sentence that is not parsed
 _MAX_WORDS_BETWEEN = 5
 _WORD = re.compile(r"[^\W\d_]+")
-_KIND_OF_LAST_WORD = {
-    **dict.fromkeys(
-        "ltd limited inc llc plc gmbh corp corporation company co tools works foundry brothers sons partners group "
-        "foundation trust society association union club council committee ministry bank institute university "
-        "college school museum hospital press".split(),
-        "Organisation",
-    ),
-    **dict.fromkeys(
-        "street road lane avenue square bay hill river lake valley park island bridge hall house church station "
-        "harbour mill farm".split(),
-        "Place",
-    ),
-}
+_ORGANISATION_ENDINGS = frozenset(
+    "ltd limited inc llc plc gmbh corp corporation company co tools works foundry brothers sons partners group foundation trust society "
+    "association club council committee ministry bank institute university college school museum hospital press".split()
+)
+_PLACE_ENDINGS = frozenset(
+    "street road lane avenue square bay hill river lake valley park island bridge hall house church mill".split()
+)
 _SIGN = re.compile(r"[^\w\s'’-]|\d{5,}")
 
 
@@ -49,11 +43,7 @@ def entity_graph(documents: Iterable[Document]) -> PropertyGraph:
     sentences = mentions.new_sentences(documents, None)
     titles = list(dict.fromkeys(map(mentions.passage_title, documents)))
     finder = EntityFinder(_split_by_title((each.title, each.text) for each in sentences), titles)
-    facts = mentions.mention_facts(sentences, titles, finder=finder)
-    for each in sentences:
-        if each.title in finder.find(each.text):
-            about = support_properties([Support(each.source, each.text)])
-            facts.append((Triple(each.place, MENTIONS_NAME, each.title), about))
+    facts = mentions.mention_facts(sentences, titles, finder=finder, own_title=True)
     edges = [Edge(t.subject, t.relation, t.object, properties) for t, properties in facts]
     named = set(titles) & set(finder.spellings.values())
     nodes = [
@@ -150,42 +140,48 @@ def _with_short_names(graph: PropertyGraph) -> PropertyGraph:
     """
     texts, mentioned, sources = _sentences_of(graph)
     found: dict[str, dict[str, str]] = defaultdict(dict)  # of each word, whom it means in which sentence
-    seen: dict[str, set[str]] = defaultdict(set)  # the names of several words under each title so far
+    seen: dict[tuple[str, str], set[str]] = defaultdict(set)  # the full names so far, by title and word
     words = {word for text in texts.values() for word in _WORD.findall(text)}
     no_names = {word for word in words if word.islower()} | function_words("en")
     for place, text in texts.items():
-        full = {name for name in mentioned[place] if " " in name}
-        known = seen[mentions.node_title(place)]
+        title, full = mentions.node_title(place), {name for name in mentioned[place] if " " in name}
+        for word in {word for name in full for word in name.split()}:
+            seen[title, word] |= {name for name in full if word in name.split()}
         for name in _names_in(text, full, graph):
             text = text.replace(name, " ")
         for word in filter(str.istitle, _WORD.findall(text)):
-            meant = [name for name in known | full if word in name.split()]
-            if len(meant) == 1 and meant[0] not in full and word.lower() not in no_names:
-                found[word][place] = meant[0]
-        known |= full
+            meant = seen.get((title, word), set())
+            if len(meant) == 1 and not meant & full and word.lower() not in no_names:
+                found[word].update({place: next(iter(meant))})
+    is_title = {node.id for node in graph.nodes if mentions.DOCUMENT in node.labels}
     short: dict[str, str] = {}
     for word, places in found.items():
         person, *others = {*places.values()}
-        is_end = word in (person.split()[0], person.split()[-1])
-        if is_end and not others and all(place in places for place in mentioned if word in mentioned[place]):
+        is_free = all(place in places for place, names in mentioned.items() if word in names)
+        if (
+            is_free
+            and not others
+            and word in person.split()[:: len(person.split()) - 1]
+            and word not in is_title
+        ):
             short[word] = person
-    people = set(short.values())
-    about = [
-        (text, names) for p, text in texts.items() if (names := [n for n in mentioned[p] if n in people])
-    ]
+    about = [(texts[p], list(short.values())) for p in texts if {*mentioned[p]} & {*short.values()}]
     kinds = _count_kinds(_parse(about), {})
     short = {word: person for word, person in short.items() if _sure_kind(person, kinds[person]) == "Person"}
-    edges = [edge for edge in graph.edges if edge.target not in short]
-    for word, person in short.items():
-        for place in found[word]:
-            support = support_properties([Support(str(sources[place]), texts[place])])
-            edges.append(Edge(place, MENTIONS_NAME, person, support))
-    nodes = [node for node in graph.nodes if node.id not in short]
-    for at, node in enumerate(nodes):
-        if aliases := [word for word, person in short.items() if person == node.id]:
-            aliases = [*map(str, node.properties.get("aliases", ())), *aliases]
-            nodes[at] = replace(node, properties={**node.properties, "aliases": aliases})
-    return PropertyGraph.of(nodes, edges)
+    aliases = {person: [w for w, other in short.items() if other == person] for person in short.values()}
+    nodes = [
+        replace(node, properties={**node.properties, "aliases": [*known, *aliases[node.id]]})
+        if node.id in aliases and isinstance(known := node.properties.get("aliases", []), list)
+        else node
+        for node in graph.nodes
+        if node.id not in short
+    ]
+    edges = [
+        Edge(place, MENTIONS_NAME, person, support_properties([Support(str(sources[place]), texts[place])]))
+        for word, person in short.items()
+        for place in found[word]
+    ]
+    return PropertyGraph.of(nodes, [*(edge for edge in graph.edges if edge.target not in short), *edges])
 
 
 def _parse(sentences: Sequence[tuple[str, Sequence[str]]]) -> list[SentenceRelations]:
@@ -205,17 +201,16 @@ def _count_kinds(parsed: Iterable[SentenceRelations], spelled: Mapping[str, str]
 
 def _sure_kind(name: str, counts: Mapping[str, int]) -> str:
     """Return the kind of an entity that its last word tells, or that most of its sentences agree on, or ""."""
-    last = name.lower().rstrip(".").split()[-1]
-    kind_of_last = _KIND_OF_LAST_WORD.get(last, "") if " " in name else ""
-    if kind_of_last == "Organisation" or (kind_of_last and "Person" not in counts):
-        return kind_of_last
+    last = name.lower().rstrip(".").split()[-1] if " " in name else ""
+    if last in _ORGANISATION_ENDINGS:
+        return "Organisation"
+    if last in _PLACE_ENDINGS and "Person" not in counts:
+        return "Place"
     kind, count = max(counts.items(), key=itemgetter(1), default=("", 0))
-    least = (
-        1 if not kind_of_last and kind in ("Person", "Place", "Group", "Date", THING) else 2
-    )  # the others are often wrong
-    is_sure = count >= least and 3 * count >= 2 * sum(counts.values())
+    is_reliable = kind in ("Person", "Place", "Group", "Date", THING) and last not in _PLACE_ENDINGS
+    is_sure = count > 1 - is_reliable and 3 * count >= 2 * sum(counts.values())
     is_sure &= kind != "Date" or all(is_calendar_word(w) or w[0].isdigit() for w in name.split())
-    return kind if is_sure and not (kind == "Organisation" and " " in name) else ""
+    return kind if is_sure and not (kind == "Organisation" and last) else ""
 
 
 def _sentences_of(graph: PropertyGraph) -> tuple[dict[str, str], dict[str, list[str]], dict[str, Json]]:
