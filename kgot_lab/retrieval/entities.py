@@ -9,12 +9,13 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, groupby
+from itertools import combinations, groupby, takewhile
 from typing import NamedTuple
 
-from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, normalise_name
+from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, NameIndex
 from kgot_lab.text.function_words import detect_language, function_words, is_calendar_word
 from kgot_lab.text.words import light_stem, normalise_nfc
+from kgot_lab.types import Document
 
 MAX_NAME_LENGTH = 60  # characters of a name
 _MAX_WORDS = 6  # words of a name; a longer run of capitals is a heading
@@ -125,10 +126,9 @@ class EntityFinder:
         for run in runs:
             (self._opening if run.opens else self._inside)[run.text] += 1
         self._recurring = recurring_strings(text for text in texts if has_caseless(text))
-        counts: Counter[str] = Counter()
-        for text in texts:
-            counts.update(self._find(text))
-        self._by_capitals = {normalise_name(name).upper(): name for name in counts}
+        self._known = NameIndex([])
+        counts = Counter(name for text in texts for name in self._find(text))
+        self._known = NameIndex(Document(name, "", name) for name in counts)
         self.spellings = merge_spellings(counts, self._titles)
 
     def find(self, sentence: str) -> list[str]:
@@ -206,15 +206,8 @@ class EntityFinder:
 
     def _names_in_capitals(self, text: str) -> Iterator[str]:
         """Yield the names in a line in capitals that other sentences spell with small letters too."""
-        words = normalise_name(text).upper().split()
-        known = getattr(self, "_by_capitals", {})
-        start = 0
-        while start < len(words):
-            sizes = range(min(_MAX_WORDS, len(words) - start), 0, -1)
-            size = next((n for n in sizes if " ".join(words[start : start + n]) in known), 0)
-            if size:
-                yield known[" ".join(words[start : start + size])]
-            start += size or 1
+        for name in self._known.find_names(text, cased=False):
+            yield self._known[name][-1]
 
     def _runs(self, text: str) -> Iterator[_Run]:
         """Yield the runs of capitalised words in a text."""
@@ -426,7 +419,7 @@ def column_names(texts: Iterable[str]) -> frozenset[str]:
         missing = [cells.pop().removesuffix(_NOT_GIVEN) for cells in rows if cells[-1].endswith(_NOT_GIVEN)]
         found.update(name for names in missing for name in names.split(", "))
         columns: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
-        for number, words in ((at, cell.split(" ")) for at, cells in enumerate(rows) for cell in cells):
+        for number, words in ((at, cell.split()) for at, cells in enumerate(rows) for cell in cells):
             if len(words) > 1 and (_is_of_name(words[0]) or not words[0].istitle()):
                 columns[words[0]].append((number, words))
         for cells in columns.values():
@@ -440,9 +433,11 @@ def _common_beginnings(cells: Sequence[tuple[int, list[str]]], size: int) -> Ite
 
     Two of these cells in one row are of different columns, which a further word tells apart.
     """
-    while _has_longer_name([words for _, words in cells], size):
-        size += 1
-    yield " ".join(cells[0][1][:size])
+    first = cells[0][1]
+    if any(words != first for _, words in cells) or not all(map(_is_of_name, first[size:])):
+        beside = zip(*(words[size:-1] for _, words in cells), strict=False)
+        size += len([*takewhile(lambda each: len({*each}) == 1 and _is_of_name(each[0]), beside)])
+    yield " ".join(first[:size])
     if len({row for row, _ in cells}) < len(cells):
         longer: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
         for row, words in cells:
@@ -450,13 +445,6 @@ def _common_beginnings(cells: Sequence[tuple[int, list[str]]], size: int) -> Ite
                 longer[words[size]].append((row, words))
         for group in longer.values():
             yield from _common_beginnings(group, size + 1)
-
-
-def _has_longer_name(cells: Sequence[Sequence[str]], size: int) -> bool:
-    if any(len(words) < size + 2 or words[: size + 1] != cells[0][: size + 1] for words in cells):
-        return False
-    is_varied = any(words != cells[0] for words in cells)
-    return _is_of_name(cells[0][size]) and (is_varied or not all(map(_is_of_name, cells[0][size + 1 :])))
 
 
 def _is_of_name(word: str) -> bool:
@@ -661,13 +649,11 @@ def merge_spellings(counts: Mapping[str, int], titles: Iterable[str] = ()) -> di
     for key in [key for key in groups if key.endswith("s") and key[:-1] in groups and len(key) > 4]:
         if not key.split()[-1][:-1].isdigit():
             groups[key[:-1]] += groups.pop(key)
-    forms = defaultdict[str, list[str]](list)
-    for key in groups:
-        if key.split()[-1:] and key.split()[-1] in _LEGAL_FORMS:
-            forms[key.rpartition(" ")[0]].append(key)
-    for bare, keys in forms.items():  # "Belt Tools" is "Belt Tools Ltd" if there is no "Belt Tools Inc"
-        if " " in bare and bare in groups and len(keys) == 1:
-            groups[bare] += groups.pop(keys[0])
+    forms = Counter(key.rpartition(" ")[0] for key in groups if key.split(" ")[-1] in _LEGAL_FORMS)
+    for key in [*groups]:  # "Belt Tools" is "Belt Tools Ltd" if there is no "Belt Tools Inc"
+        bare, _, form = key.rpartition(" ")
+        if form in _LEGAL_FORMS and " " in bare and bare in groups and forms[bare] == 1:
+            groups[bare] += groups.pop(key)
     merged: dict[str, str] = {}
     for key, names in groups.items():
         best = max(
