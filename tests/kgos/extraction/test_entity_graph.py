@@ -39,6 +39,12 @@ def test_a_table_and_a_sentence_in_another_language_relate_names_too(text, relat
     assert relation in relations(entity_graph([Document("d", text, "Notes")]))
 
 
+@pytest.mark.parametrize("text", ["LOCATION:St Mary", "ADDRESS:St Mary Road", "LOCATION: New York City Hall"])
+def test_names_that_the_parser_puts_in_two_sentences_are_not_related(text):
+    pytest.importorskip("spacy")
+    assert entity_graph([Document("d", text, "Calendar")]).ids
+
+
 def test_documents_and_sentences_are_hidden_and_can_be_shown():
     graph = entity_graph([Document("d", "Odo Castrell lives in Gull Bay.", "Letter")])
     assert is_entity_graph(graph)
