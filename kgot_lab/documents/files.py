@@ -178,6 +178,7 @@ def _reap_process(process: subprocess.Popen[bytes]) -> None:
 
 # bytes that look like UTF-8 or like no text at all, so what is declared goes first
 _NOT_ASCII = ("utf-16", "utf-32", "iso2022", "hz")
+_ISO_2022 = {b"\x1b$)C": "iso2022_kr", b"\x1b$": "iso2022_jp_2"}  # by their first escape
 # or never end
 _NO_CHARSETS = {"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem"}
 LARGEST_FILE = 50_000_000  # bytes of a file
@@ -285,8 +286,10 @@ def unpack_json(value: object) -> Any:
 
 
 def _declared_charset(page: bytes) -> str:
-    match = re.search(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_-]+)", page[:2048])
-    return match[1].decode() if match else ""
+    """Return the character set that a page declares, unless the declaration could not be read in it."""
+    match = re.search(rb"(?:charset|<\?xml[^>]* encoding)\s*=\s*[\"']?\s*([A-Za-z0-9_-]+)", page[:2048])
+    declared = match[1].decode() if match else ""
+    return "" if declared.lower().startswith(("utf-16", "utf16", "utf-32", "utf32")) else declared
 
 
 def _known_charset(declared: str) -> str:
@@ -317,6 +320,10 @@ def _decode_text(data: bytes, declared: str = "") -> ExtractedText:
             pass
     if b"\x00" in data:
         raise BadInput("binary, not text")
+    for escape, encoding in _ISO_2022.items():
+        if escape in data:
+            with suppress(UnicodeError):
+                return ExtractedText(data.decode(encoding), remark=f"read as {encoding}")
     try:
         return ExtractedText(data.decode("utf-8-sig"))
     except UnicodeDecodeError:

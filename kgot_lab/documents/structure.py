@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 import yaml
+from markdown_it import MarkdownIt
 
 from kgot_lab.documents.conversion import CONVERTERS
 from kgot_lab.documents.passages import split_passages
@@ -123,9 +124,25 @@ def read_blocks(text: str, extension: str) -> Iterator[Block]:
     elif extension in PROSE_EXTENSIONS or extension in CONVERTERS:
         if extension in CONVERTERS:  # a term and its description
             text = re.sub(r"^(\S.*)\n+:[ \t]{3}(?=\S)", r"\1: ", text, flags=re.MULTILINE)
-        yield from prose_blocks(text, dehyphenated=extension == ".pdf")
+        is_marked = CONVERTERS.get(extension) in ("HtmlConverter", "DocxConverter")
+        plain = _plain_text if is_marked or extension == ".pptx" else str
+        for block in prose_blocks(text, dehyphenated=extension == ".pdf", plain=plain):
+            is_plain = not is_marked or block.kind in ("row", "code")
+            yield block if is_plain else block._replace(text=_plain_text(block.text))
     elif text.strip():
         yield Block("code", text)
+
+
+def _plain_text(text: str) -> str:
+    """Return the text of a line of Markdown, without marks, escapes, addresses, and links from notes back."""
+    if not re.search(r"[\\*_`\[]", text):
+        return text
+    (line,) = _MARKDOWN.parseInline(_BACK_LINK.sub("", text))
+    return "".join(token.content or "\n" * token.type.endswith("break") for token in line.children or ())
+
+
+_MARKDOWN = MarkdownIt().disable(["entity", "html_inline", "autolink"])
+_BACK_LINK = re.compile(r"\s*\[[↑^↩\ufe0e]+\]\(#[^)]*\)")
 
 
 def _glue(text: str) -> Callable[[re.Match[str]], str]:
@@ -161,8 +178,10 @@ _MIN_WIDTH = 50  # characters of a line that may be wrapped
 _ENDS_HEADING = re.compile(r"[ \t]+#+[ \t]*$")
 
 
-def prose_blocks(text: str, *, dehyphenated: bool = False) -> Iterator[Block]:
-    """Yield the blocks of Markdown or plain text.
+def prose_blocks(
+    text: str, *, dehyphenated: bool = False, plain: Callable[[str], str] = str
+) -> Iterator[Block]:
+    """Yield the blocks of Markdown or plain text, the cells of tables made `plain`.
 
     Wrapped lines are joined. With `dehyphenated`, words that are divided at the ends of lines are too. An
     item of a list begins with a short line above the list that ends with a colon.
@@ -200,7 +219,7 @@ def prose_blocks(text: str, *, dehyphenated: bool = False) -> Iterator[Block]:
             yield Block("heading", bold[1].strip(" :"), 7)
         elif (count := _table_lines(lines, at)) > 0:
             yield from end()
-            grid, has_header = pipe_grid(lines[at : at + count])
+            grid, has_header = pipe_grid(lines[at : at + count], plain)
             yield from table_blocks(grid, 7, has_header=has_header)
             at += count - 1
         elif not held and (numbered := _NUMBERED.fullmatch(line)) and below[:1].isupper():
