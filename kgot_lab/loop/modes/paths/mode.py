@@ -224,9 +224,9 @@ def _check(run: RunContext, answer: PathAnswer) -> Steps[PathAnswer]:
     if not run.limits.check_answers or answer.problem or is_no_answer(answer.text):
         return answer
     if answer.computed:
-        return replace(answer, check=CheckedAnswer("", 1.0))
+        return replace(answer, check=CheckedAnswer(1.0))
     if classify_question(run.state.question) == "choice":  # a claim that compares is beyond a small model
-        return replace(answer, check=CheckedAnswer("", UNDECIDED, "no text that was read compares them"))
+        return replace(answer, check=CheckedAnswer(UNDECIDED, "no text that was read compares them"))
     parts = [route.supporting_part(answer.text) for route in answer.routes]
     facts = [fact_line(fact) for part in parts for fact in part.facts]
     texts = [*map(str, answer.evidence), *facts][:MAX_CITED]
