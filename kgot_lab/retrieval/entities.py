@@ -28,9 +28,10 @@ _JOINING_WORDS = frozenset(
 )
 _GERMAN_JOINING_WORDS = frozenset("van de di la".split())
 _NUMBERED_PARTS = frozenset(
-    "grüßen grüssen grüße grüsse gruß gruss firma figure fig table section chapter page version step part appendix item no nr".split()
+    "grüßen grüssen grüße grüsse gruß gruss price preis prix precio цена tel fax fyi firma figure fig table section chapter page version "
+    "step part appendix item no nr".split()
 )
-_NO_NAMES = frozenset("fyi asap rsvp faq tba tbc tel fax mobile email pdf url team true false sum".split())
+_NO_NAMES = frozenset("asap rsvp faq tba tbc mobile email pdf url team true false sum".split())
 _LEGAL_FORMS = frozenset("ltd limited inc llc plc gmbh ag kg corp corporation co sa srl bv".split())
 _COMPANY_ENDINGS = frozenset(
     "sons son co company daughters brothers partners associates söhne fils hijos figli".split()
@@ -59,7 +60,9 @@ _CELL_END = re.compile(r"\s*[;；]\s*")
 _CODE_SIGN = re.compile(r"[`{}<>=_\\]")
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _NOT_GIVEN = " not given"  # after the names of the columns without a value, at the end of a row
-_NO_VALUE = re.compile(r"not given|nan|none|null|nil|n/?a|[?–—-]+|", re.IGNORECASE)
+_NO_VALUE = re.compile(
+    r"not given|nan|none|null|nil|#?n/?a|#(?:ref|value|num|null|div/0|name)[!?]|[?–—-]+|", re.IGNORECASE
+)
 _TRUTH = re.compile(r"true|false|yes|no|ja|nein|oui|non", re.IGNORECASE)
 
 
@@ -449,7 +452,9 @@ def _common_beginnings(cells: Sequence[tuple[int, list[str]]], size: int) -> Ite
 
 def _is_of_name(word: str) -> bool:
     """Return whether a word may be of the name of a column, in which no word has a capital and small letters."""
-    return not (word[0].isdigit() or (word.istitle() and word.isalpha() and len(word) > 1))
+    return not (
+        word[0].isdigit() or _TRUTH.fullmatch(word) or (word.istitle() and word.isalpha() and len(word) > 1)
+    )
 
 
 # Scripts without capitals.
@@ -657,14 +662,15 @@ def merge_spellings(counts: Mapping[str, int], titles: Iterable[str] = ()) -> di
     merged: dict[str, str] = {}
     for key, names in groups.items():
         best = max(
-            names, key=lambda name: ("," not in name, not _has_honorific(name), counts[name], len(name))
+            names, key=lambda name: ("," not in name, not has_honorific(name), counts[name], len(name))
         )
         merged |= dict.fromkeys(names, titled.get(key, best))
     return merged
 
 
-def _has_honorific(name: str) -> bool:
-    return fold_name(name).split()[:1] != [] and fold_name(name).split()[0] in _HONORIFICS
+def has_honorific(name: str) -> bool:
+    """Return whether a name begins with a form of address, such as "Mrs"."""
+    return bool(_HONORIFICS.intersection(fold_name(name).split()[:1]))
 
 
 def _entity_key(name: str) -> str:
