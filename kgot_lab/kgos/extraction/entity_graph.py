@@ -93,19 +93,19 @@ def with_relations(graph: PropertyGraph) -> PropertyGraph:
         _split_by_title((mentions.node_title(place), text) for place, text in texts.items())
     )
     prose: dict[str, list[str]] = {}
-    things: dict[str, list[str]] = {}
+    things: dict[str, Node] = {}
     for place, text in texts.items():
         row = split_row(text, columns)
         if row is None:
             prose[place] = _names_in(text, mentioned[place], graph)
             continue
-        key, cells = row
-        for column, value in cells:
-            names = [name for name in _names_in(value, mentioned[place], graph) if name != key]
+        key = spelled.get(row[0], row[0])
+        for column, value in row[1]:
+            names = [name for name in _names_in(value, mentioned[place], graph) if name != row[0]]
             for name in names:
                 relate(place, key, column or "has", name)
             if column and not names and key in mentioned[place]:
-                properties[spelled.get(key, key)].setdefault(column, value)
+                properties[key].setdefault(column, value)
     language = detect_language(texts.values())
     english = {p: names for p, names in prose.items() if _is_english(texts[p], language)}
     parsed = dict(zip(english, _parse([(texts[p], names) for p, names in english.items()]), strict=False))
@@ -114,23 +114,19 @@ def with_relations(graph: PropertyGraph) -> PropertyGraph:
         for source, relation, target in found.relations:
             relate(place, source, relation, target)
         for name in (name for name, kind in found.kinds.items() if kind == THING):
-            things.setdefault(name, []).append(place)
+            things[name] = Node(name, (THING, mentions.ENTITY))
+            relate(place, place, MENTIONS_NAME, name)
     for place, names in prose.items():
         if place not in parsed:
             for source, relation, target in _relations_between(texts[place], names):
                 relate(place, source, relation, target)
     nodes = {node.id: _with_kind(node, kinds, properties[node.id]) for node in graph.nodes}
+    nodes = {**nodes, **{name: thing for name, thing in things.items() if name not in nodes}}
     new_edges = {edge.identity: edge for edge in graph.edges}
-    for thing, places in things.items():
-        nodes.setdefault(thing, Node(thing, (THING, mentions.ENTITY)))
-        for place in places:
-            about = {"source": sources[place], "sentence": texts[place]}
-            edge = Edge(place, MENTIONS_NAME, thing, about)
-            new_edges.setdefault(edge.identity, edge)
-    for ends, about in relations.items():
-        edge = Edge(*ends, about)
-        if edge.source in nodes and edge.target in nodes:
-            new_edges.setdefault(edge.identity, edge)
+    for edge in (
+        Edge(*ends, about) for ends, about in relations.items() if {ends[0], ends[2]} <= nodes.keys()
+    ):
+        new_edges.setdefault(edge.identity, edge)
     return PropertyGraph.of(nodes.values(), new_edges.values())
 
 
@@ -159,8 +155,8 @@ def _with_short_names(graph: PropertyGraph) -> PropertyGraph:
     short = {
         w: p for w, p in short.items() if w not in titles and w in {*p.split(" ")[:1], *p.split(" ")[-1:]}
     }
-    about = [(texts[p], list(short.values())) for p in texts if {*mentioned[p]} & {*short.values()}]
-    kinds = _count_kinds(_parse(about), {})
+    people = {*short.values()}
+    kinds = _count_kinds(_parse([(texts[p], [*people]) for p in texts if people & {*mentioned[p]}]), {})
     short = {word: person for word, person in short.items() if _sure_kind(person, kinds[person]) == "Person"}
     nodes = [
         replace(node, properties={**node.properties, "aliases": [*_aliases(node), *called]})
