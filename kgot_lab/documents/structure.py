@@ -390,19 +390,25 @@ def _parse_json(text: str) -> list[Any]:
     try:
         return [json.loads(text)]
     except json.JSONDecodeError as error:
-        if error.msg == "Extra data" and (rows := _parse_json_lines(text)) is not None:
-            return [rows]
+        if rows := _parse_json_lines(text):
+            return rows
         raise BadInput(f"does not parse: {error.msg}, line {error.lineno}") from None
     except RecursionError:
         raise BadInput("does not parse: nested too deep") from None
 
 
-def _parse_json_lines(text: str) -> list[Any] | None:
-    """Parse one JSON value per line, or return None if a line is not JSON."""
-    try:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (ValueError, RecursionError):
-        return None
+def _parse_json_lines(text: str) -> list[Any]:
+    """Parse one JSON value per line, and return them as a list, and after it each line that does not parse.
+
+    Without any value, nothing is returned.
+    """
+    rows, others = list[Any](), list[str]()
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            rows += [json.loads(line)] if line.strip() else []
+        except (ValueError, RecursionError):
+            others.append(f"line {number}, which does not parse: {line.strip()}")
+    return [rows, *others] if len(rows) > len(others) else []
 
 
 def _parse_toml(text: str) -> list[Any]:
