@@ -268,7 +268,7 @@ def _mail_text(data: bytes, cached: bool) -> ExtractedText:
 def _convert_text(data: bytes, extension: str, charset: str, cached: bool) -> ExtractedText:
     remark = ""
     if CONVERTERS[extension] == "HtmlConverter":
-        page = _decode_text(data, charset or _declared_charset(data))
+        page = decode_page(data, charset)
         data, remark = page.text.encode(), page.remark
     elif extension == ".pdf" and b"%PDF-" not in data[:1024]:
         raise BadInput("not a PDF, whatever its name says")
@@ -322,11 +322,16 @@ def unpack_json(value: object) -> Any:
         return None
 
 
-def _declared_charset(page: bytes) -> str:
-    """Return the character set that a page declares, unless the declaration could not be read in it."""
+def decode_page(page: bytes, charset: str = "") -> ExtractedText:
+    """Decode a page of HTML, by the character set it declares if none is given.
+
+    Raises BadInput if it is no text, or if its encoding is not sure.
+    """
+    # a declaration that names UTF-16 could not be read if it were true
     match = re.search(rb"(?:charset|<\?xml[^>]* encoding)\s*=\s*[\"']?\s*([A-Za-z0-9_-]+)", page[:2048])
     declared = match[1].decode() if match else ""
-    return "" if declared.lower().startswith(("utf-16", "utf16", "utf-32", "utf32")) else declared
+    is_possible = not declared.lower().startswith(("utf-16", "utf16", "utf-32", "utf32"))
+    return _decode_text(page, charset or (declared if is_possible else ""))
 
 
 def _known_charset(declared: str) -> str:
