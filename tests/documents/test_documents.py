@@ -232,10 +232,11 @@ PAGE = (
     + base64.b64encode("<p>Der <i>Schlüssel</i> liegt am Ort.</p>".encode()).decode()
 )
 MIXED = 'Content-Type: multipart/mixed; boundary="="\n\n--=\n{}\n--=\nContent-Disposition: attachment; filename="p_1.pdf"\n\nx\n--=--\n'
+LATIN = "not UTF-8; read as iso8859-1"
 MAILS = [
-    (PLAIN, ""),
+    (PLAIN, LATIN),
     (PAGE, ""),
-    (MIXED.format(PLAIN), "left out: p_1.pdf"),
+    (MIXED.format(PLAIN), f"{LATIN}; left out: p_1.pdf"),
     (MIXED.format(PAGE), "left out: p_1.pdf"),
 ]
 
