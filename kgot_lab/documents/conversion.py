@@ -44,6 +44,7 @@ _WORD_HEADINGS = "\n".join(f"p[style-name='{style}'] => h{n}:fresh" for style, n
 _MARKDOWN = {"escape_misc": True, "autolinks": False, "strip": ["u", "s", "del", "strike"]}
 # a sign that has no meaning where it stands, or that begins an item
 _NEEDLESS_ESCAPE = re.compile(r"(?<!\\)\\([-+=&>~<])")
+_TABLE_PARTS = ". | tr | */tr | tr/* | */tr/*"
 _MOST_UNPACKED = 500_000_000  # unpacked bytes of an Office file
 # unpacked bytes allowed for any file, and beyond that the maximum ratio to its size
 _SAFE_SIZE, _RATIO = (10_000_000, 200)
@@ -121,11 +122,12 @@ def _margin_text(data: bytes) -> str:
     """Return the headers and footers of the pages of a Word file and its comments, each as a paragraph."""
     from lxml import etree  # type: ignore[import-untyped]
 
+    parser = etree.XMLParser(resolve_entities=False, recover=True)
     parts: list[str] = []
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in archive.namelist():
             if match := re.fullmatch(r"word/(header|footer|comment)s?\d*\.xml", name):
-                root = etree.fromstring(archive.read(name), etree.XMLParser(resolve_entities=False))
+                root = etree.fromstring(archive.read(name), parser)
                 lines = ("".join(line.itertext("{*}t")).strip() for line in root.iter("{*}p"))
                 parts += (f"{match[1].capitalize()}: {line}" for line in lines if line)
     return "".join(f"\n\n{part}" for part in dict.fromkeys(parts))
@@ -182,10 +184,12 @@ def _align_cells(table: Any, *, is_marked: bool) -> None:
     from lxml import etree
     from lxml.html.builder import STRONG, TD, P  # type: ignore[import-untyped]
 
-    if table.find(".//table") is not None:  # it only arranges other tables
-        for part in table.xpath(". | tr | */tr | tr/* | */tr/*"):
-            part.tag = "div"
-        return
+    inner = table.xpath(".//table")
+    is_arrangement = inner and not table.xpath("tr/th | */tr/th")  # else the tables in its cells are text
+    for part in (
+        part for each in ([table] if is_arrangement else inner) for part in each.xpath(_TABLE_PARTS)
+    ):
+        part.tag = "div"
     for cell in table.xpath("thead/tr/td"):
         cell.tag = "th"
     etree.strip_tags(table, "thead", "tbody", "tfoot", "colgroup")

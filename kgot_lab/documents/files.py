@@ -180,7 +180,6 @@ def _reap_process(process: subprocess.Popen[bytes]) -> None:
 
 # bytes that look like UTF-8 or like no text at all, so what is declared goes first
 _NOT_ASCII = ("utf-16", "utf-32", "iso2022", "hz")
-_ISO_2022 = {b"\x1b$)C": "iso2022_kr", b"\x1b$": "iso2022_jp_2"}  # by their first escape
 # or never end
 _NO_CHARSETS = {"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem"}
 LARGEST_FILE = 50_000_000  # bytes of a file
@@ -356,20 +355,16 @@ def _decode_text(data: bytes, declared: str = "") -> ExtractedText:
     requested, declared = declared, _known_charset(declared)
     unknown = f"{short_repr(requested)} is no character set; " if requested and not declared else ""
     if declared.startswith(_NOT_ASCII):
-        try:
+        with suppress(UnicodeError):
             return ExtractedText(data.decode(declared))
-        except UnicodeError:
-            pass
     if b"\x00" in data:
         raise BadInput("binary, not text")
-    for escape, encoding in _ISO_2022.items():
-        if escape in data:
-            with suppress(UnicodeError):
-                return ExtractedText(data.decode(encoding), remark=f"read as {encoding}")
-    try:
+    if b"\x1b$" in data:  # an escape of ISO 2022
+        encoding = "iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp_2"
+        with suppress(UnicodeError):
+            return ExtractedText(data.decode(encoding), remark=f"read as {encoding}")
+    with suppress(UnicodeError):
         return ExtractedText(data.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        pass
     with suppress(UnicodeError, LookupError):
         return ExtractedText(data.decode(declared), remark=f"not UTF-8; read as {declared}")
     replaced = data.decode("utf-8", "replace")

@@ -191,9 +191,8 @@ def _unreadable_reason(path: Path) -> str:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            return (
-                f"not a regular file but {SPECIAL_FILES.get(stat.S_IFMT(status.st_mode), 'something else')}"
-            )
+            kind = SPECIAL_FILES.get(stat.S_IFMT(status.st_mode), "something else")
+            return f"not a regular file but {kind}"
         if status.st_size > LARGEST_FILE:
             return f"larger than {LARGEST_FILE // 1_000_000} MB"
         if path.suffix.lower() in {*CONVERTERS, *MAIL_EXTENSIONS, *SAVE_AS}:

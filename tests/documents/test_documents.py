@@ -193,6 +193,7 @@ TABLES = [
      ["[Mount Pell] Height: 2 m", "[Mount Pell] Climbed: 1871"]),
     ("nested.html", "<table><tr><td><table><tr><th>Name<th>Age<tr><td>Ho<td>3</table><td>Beside.</table>",
      ["[nested] Ho: age 3", "[nested] Beside."]),
+    ("inner.html", "<table><tr><th>Name<th>Ages<tr><td>Ho<td><table><tr><td>3<td>4</table></table>", ["[inner] Ho: ages 3 4"]),
     ("a.json", '[{"name": "Ho", "home": {"town": "Osk"}, "age": null}]', ["[a] Ho: home town Osk; age not given"]),
     ("a.yaml", "# ports\nweb:\n  port: 80\n", ["[web] ports", "[web] port: 80"]),
     ("a.ini", "[web]\nport=80\n", ["[web] port=80"]),
