@@ -30,7 +30,7 @@ from kgot_lab.errors import BadInput, NotInstalled
 
 CONVERTERS = {
     ".html": "HtmlConverter", ".htm": "HtmlConverter", ".xhtml": "HtmlConverter", ".pdf": "PdfConverter",
-    ".docx": "DocxConverter", ".pptx": "PptxConverter", ".xlsx": "XlsxConverter",
+    ".docx": "DocxConverter", ".pptx": "PptxConverter", ".xlsx": "XlsxConverter", ".ipynb": "IpynbConverter",
 }  # fmt: skip
 _OFFICE = {  # the member that identifies an Office file, and the name of the format
     ".docx": ("word/document.xml", "Word file", "a Word document"),
@@ -44,6 +44,7 @@ _WORD_HEADINGS = "\n".join(f"p[style-name='{style}'] => h{n}:fresh" for style, n
 _MARKDOWN = {"escape_misc": True, "autolinks": False, "strip": ["u", "s", "del", "strike"]}
 # a sign that has no meaning where it stands, or that begins an item
 _NEEDLESS_ESCAPE = re.compile(r"(?<!\\)\\([-+=&>~<])")
+_TABLE_PARTS = ". | tr | */tr | tr/* | */tr/*"
 _MOST_UNPACKED = 500_000_000  # unpacked bytes of an Office file
 # unpacked bytes allowed for any file, and beyond that the maximum ratio to its size
 _SAFE_SIZE, _RATIO = (10_000_000, 200)
@@ -82,6 +83,7 @@ def convert(data: bytes, extension: str) -> ConversionReply:
             text, title, notes = _workbook_text(data)
         else:
             text, title, notes = _converted_text(data, extension)
+            text += _margin_text(data) if extension == ".docx" else ""
             text = (_pdf_with_tables(data) if extension == ".pdf" and "\n|" not in text else "") or text
         if len(text) > _MOST_TEXT:
             raise BadInput(f"holds more than {_MOST_TEXT // 1_000_000} million characters")
@@ -114,6 +116,21 @@ def _converted_text(data: bytes, extension: str) -> tuple[str, str, str]:
     others = [each for each in caught if not issubclass(each.category, DeprecationWarning)]
     notes = "; ".join(dict.fromkeys(str(other.message)[:200] for other in others))
     return result.text_content, (result.title or "").strip(), notes
+
+
+def _margin_text(data: bytes) -> str:
+    """Return the headers and footers of the pages of a Word file and its comments, each as a paragraph."""
+    from lxml import etree  # type: ignore[import-untyped]
+
+    parser = etree.XMLParser(resolve_entities=False, recover=True)
+    parts: list[str] = []
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in archive.namelist():
+            if match := re.fullmatch(r"word/(header|footer|comment)s?\d*\.xml", name):
+                root = etree.fromstring(archive.read(name), parser)
+                lines = ("".join(line.itertext("{*}t")).strip() for line in root.iter("{*}p"))
+                parts += (f"{match[1].capitalize()}: {line}" for line in lines if line)
+    return "".join(f"\n\n{part}" for part in dict.fromkeys(parts))
 
 
 def _converter(extension: str) -> Any:
@@ -167,6 +184,12 @@ def _align_cells(table: Any, *, is_marked: bool) -> None:
     from lxml import etree
     from lxml.html.builder import STRONG, TD, P  # type: ignore[import-untyped]
 
+    inner = table.xpath(".//table")
+    is_arrangement = inner and not table.xpath("tr/th | */tr/th")  # else the tables in its cells are text
+    for part in (
+        part for each in ([table] if is_arrangement else inner) for part in each.xpath(_TABLE_PARTS)
+    ):
+        part.tag = "div"
     for cell in table.xpath("thead/tr/td"):
         cell.tag = "th"
     etree.strip_tags(table, "thead", "tbody", "tfoot", "colgroup")
@@ -252,9 +275,12 @@ def _workbook_text(data: bytes) -> tuple[str, str, str]:
     lines: list[str] = []
     unknown = 0
     for sheet, values in zip(written.worksheets, stored.worksheets, strict=True):
+        comments: list[str] = []
         grid = [[_cell_text(cell) for cell in row] for row in values.iter_rows()]
         for row in sheet.iter_rows():
             for cell in row:
+                if cell.comment:
+                    comments += ("", f"Comment on {cell.coordinate}: {' '.join(cell.comment.text.split())}")
                 if cell.data_type == "f" and not grid[cell.row - 1][cell.column - 1]:
                     unknown += 1
                     formula = getattr(cell.value, "text", cell.value)
@@ -266,7 +292,7 @@ def _workbook_text(data: bytes) -> tuple[str, str, str]:
         if any(map(any, grid)):
             is_named = len(written.worksheets) > 1 or not re.fullmatch(r"[^\W\d]+ ?1", sheet.title)
             lines += ["", f"## {sheet.title}", ""] if is_named else [""]
-            lines.append(_table_text(grid))
+            lines += (_table_text(grid), *comments)
     note = f"{unknown} formulas without a stored value are shown as they are written" if unknown else ""
     return "\n".join(lines), (written.properties.title or "").strip(), note
 

@@ -390,28 +390,23 @@ def _parse_json(text: str) -> list[Any]:
     try:
         return [json.loads(text)]
     except json.JSONDecodeError as error:
-        if error.msg == "Extra data" and (rows := _parse_json_lines(text)) is not None:
-            return [rows]
+        if rows := _parse_json_lines(text):
+            return rows
         raise BadInput(f"does not parse: {error.msg}, line {error.lineno}") from None
-    except RecursionError:
-        raise BadInput("does not parse: nested too deep") from None
 
 
-def _parse_json_lines(text: str) -> list[Any] | None:
-    """Parse one JSON value per line, or return None if a line is not JSON."""
-    try:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (ValueError, RecursionError):
-        return None
+def _parse_json_lines(text: str) -> list[Any]:
+    """Parse one JSON value per line, and return them as a list, and after it each line that does not parse.
 
-
-def _parse_toml(text: str) -> list[Any]:
-    try:
-        return [tomllib.loads(text)]
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"does not parse: {error}") from None
-    except RecursionError:
-        raise BadInput("does not parse: nested too deep") from None
+    Without any value, nothing is returned.
+    """
+    rows, others = list[Any](), list[str]()
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            rows += [json.loads(line)] if line.strip() else []
+        except (ValueError, RecursionError):
+            others.append(f"line {number}, which does not parse: {line.strip()}")
+    return [rows, *others] if len(rows) > len(others) else []
 
 
 class _UntaggedLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -429,23 +424,28 @@ _UntaggedLoader.add_multi_constructor("", _construct_untagged)
 
 
 def _parse_yaml(text: str) -> list[Any]:
-    try:
-        return [each for each in yaml.load_all(text, _UntaggedLoader) if each is not None] or [None]
-    except yaml.MarkedYAMLError as error:
-        location = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise BadInput(f"does not parse: {error.problem or error.context}{location}") from None
-    except (yaml.YAMLError, ValueError, TypeError) as error:  # an invalid date, an unhashable key
-        raise BadInput(f"does not parse: {error}") from None
-    except RecursionError:
-        raise BadInput("does not parse: nested too deep") from None
+    return [each for each in yaml.load_all(text, _UntaggedLoader) if each is not None] or [None]
+
+
+def _parser(parse: Callable[[str], list[Any]]) -> Callable[[str], list[Any]]:
+    """Make a parser raise BadInput with the reason."""
+
+    def parse_data(text: str) -> list[Any]:
+        try:
+            return parse(text)
+        except RecursionError:
+            raise BadInput("does not parse: nested too deep") from None
+        except yaml.MarkedYAMLError as error:
+            location = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+            raise BadInput(f"does not parse: {error.problem or error.context}{location}") from None
+        except (yaml.YAMLError, ValueError, TypeError) as error:  # as an invalid date, an unhashable key
+            raise BadInput(f"does not parse: {error}") from None
+
+    return parse_data
 
 
 DATA_PARSERS: Mapping[str, Callable[[str], list[Any]]] = {
-    ".json": _parse_json,
-    ".jsonl": _parse_json,
-    ".ndjson": _parse_json,
-    ".geojson": _parse_json,
-    ".toml": _parse_toml,
-    ".yaml": _parse_yaml,
-    ".yml": _parse_yaml,
+    **dict.fromkeys((".json", ".jsonl", ".ndjson", ".geojson"), _parser(_parse_json)),
+    **dict.fromkeys((".yaml", ".yml"), _parser(_parse_yaml)),
+    ".toml": _parser(lambda text: [tomllib.loads(text)]),
 }

@@ -1,7 +1,11 @@
+import base64
 import codecs
+import io
+import json
 import os
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -187,6 +191,9 @@ TABLES = [
      ["[head] Shop", "[head] Friday (day): hours opens ten; hours ends late"]),
     ("box.html", "<table><tr><th colspan=2>Mount Pell</th></tr><tr><th>Height</th><td>2 m</td></tr><tr><th>Climbed<td>1871</table>",
      ["[Mount Pell] Height: 2 m", "[Mount Pell] Climbed: 1871"]),
+    ("nested.html", "<table><tr><td><table><tr><th>Name<th>Age<tr><td>Ho<td>3</table><td>Beside.</table>",
+     ["[nested] Ho: age 3", "[nested] Beside."]),
+    ("inner.html", "<table><tr><th>Name<th>Ages<tr><td>Ho<td><table><tr><td>3<td>4</table></table>", ["[inner] Ho: ages 3 4"]),
     ("a.json", '[{"name": "Ho", "home": {"town": "Osk"}, "age": null}]', ["[a] Ho: home town Osk; age not given"]),
     ("a.yaml", "# ports\nweb:\n  port: 80\n", ["[web] ports", "[web] port: 80"]),
     ("a.ini", "[web]\nport=80\n", ["[web] port=80"]),
@@ -214,6 +221,85 @@ def test_a_table_of_word_has_its_header_and_repeats_merged_cells(tmp_path, rows,
     path = folder_of(tmp_path, a_DOT_docx=docx("Osk", "Text.", word_table(*rows))) / "a.docx"
     (document,) = read_documents(path)
     assert document.text.split("\n")[2:] == [f"| {line}" for line in expected]
+
+
+MAIL = (
+    "Subject: =?utf-8?q?Schl=C3=BCssel?=\nFrom: =?utf-8?q?J=C3=BCrgen?= <j_w@x.org>\nTo: a@x.org\nDate: Fri, 06 Mar 2026 10:00:00 +0100\n"
+    "MIME-Version: 1.0\n"
+)
+PLAIN = "Content-Type: text/plain; charset=iso-8859-1\nContent-Transfer-Encoding: quoted-printable\n\nDer Schl=FCssel liegt=\n am Ort.\n"
+PAGE = (
+    "Content-Type: text/html; charset=utf-8\nContent-Transfer-Encoding: base64\n\n"
+    + base64.b64encode("<p>Der <i>Schlüssel</i> liegt am Ort.</p>".encode()).decode()
+)
+MIXED = 'Content-Type: multipart/mixed; boundary="="\n\n--=\n{}\n--=\nContent-Disposition: attachment; filename="p_1.pdf"\n\nx\n--=--\n'
+LATIN = "not UTF-8; read as iso8859-1"
+MAILS = [
+    (PLAIN, LATIN),
+    (PAGE, ""),
+    (MIXED.format(PLAIN), f"{LATIN}; left out: p_1.pdf"),
+    (MIXED.format(PAGE), "left out: p_1.pdf"),
+]
+
+
+@every("body, remark", MAILS)
+def test_a_mail_is_decoded_and_its_attachments_are_named(tmp_path, body, remark):
+    library = read_documents(folder_of(tmp_path, a_DOT_eml=(MAIL + body).encode()))
+    (document,) = library
+    assert document.title == "Schlüssel" and document.text.endswith("\n\nDer Schlüssel liegt am Ort.")
+    assert "| From: Jürgen <j_w@x.org>" in document.text and "| To: a@x.org" in document.text
+    assert [note.reason for note in library.doubtful] == ([remark] if remark else [])
+
+
+def test_the_cells_of_a_notebook_and_a_saved_page_are_read_as_text(tmp_path):
+    cells = [
+        {"cell_type": "markdown", "source": ["# Tides\n", "Ho came."]},
+        {"cell_type": "code", "source": ["print(1)"]},
+    ]
+    page = b"MIME-Version: 1.0\nContent-Type: text/html\n\n<h1>Osk</h1><p>A town.</p>"
+    folder = folder_of(tmp_path, a_DOT_ipynb=json.dumps({"cells": cells}).encode(), b_DOT_mht=page)
+    notebook, saved = read_documents(folder)
+    assert (notebook.title, notebook.text) == ("Tides", "Ho came.\n\n```python\nprint(1)\n```")
+    assert (saved.title, saved.text) == ("Osk", "A town.")
+
+
+def test_a_format_that_is_not_read_is_named_with_one_that_is_and_markup_is_told(tmp_path):
+    names = ("a.odt", "b.doc", "c.rtf", "d.xls", "e.tex", "f.xml")
+    library = read_documents(
+        folder_of(tmp_path, **{name.replace(".", "_DOT_"): b"<a>text</a>" for name in names})
+    )
+    assert [str(remark) for remark in library.skipped] == [
+        "a.odt: .odt is not read; save it as .docx", "b.doc: .doc is not read; save it as .docx",
+        "c.rtf: .rtf is not read; save it as .docx", "d.xls: .xls is not read; save it as .xlsx",
+    ]  # fmt: skip
+    told = [f"{name}: read with its markup" for name in ("e.tex", "f.xml")]
+    assert [str(remark) for remark in library.doubtful] == told
+
+
+def test_margins_and_comments_of_word_and_comments_of_excel_are_read(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    with zipfile.ZipFile(io.BytesIO(docx("Osk", "Text."))) as archive:
+        files = {name: archive.read(name).decode() for name in archive.namelist()}
+    words = '<w:{0} xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:p><w:r><w:t>By {0}</w:t></w:r></w:p></w:{0}>'
+    files |= {f"word/{name}.xml": words.format(name) for name in ("header1", "footer2", "comments")}
+    folder_of(tmp_path, a_DOT_docx=zip_of(files))
+    book = openpyxl.Workbook()
+    book.active.append(["Nut", "Bolt"])
+    book.active["B1"].comment = openpyxl.comments.Comment("M8 | long\nones", "Ho")
+    book.save(tmp_path / "b.xlsx")
+    word, excel = read_documents(tmp_path)
+    assert word.text == "Text.\n\nHeader: By header1\n\nFooter: By footer2\n\nComment: By comments"
+    assert excel.text.endswith("\n\nComment on B1: M8 | long ones")
+
+
+def test_a_line_of_json_that_does_not_parse_is_told_and_the_others_are_rows(tmp_path):
+    for text in (
+        '{"a": "x", "b": 1}\n{"a": "y", "b": 2}\n{broken\n',
+        '{broken\n{"a": "x", "b": 1}\n{"a": "y", "b": 2}\n',
+    ):
+        (document,) = read_documents(folder_of(tmp_path, a_DOT_jsonl=text.encode()))
+        line = text.split("\n").index("{broken") + 1
+        assert document.text == f"| x (a): b 1\n| y (a): b 2\n\nline {line}, which does not parse: {{broken"
 
 
 def test_two_tables_and_a_chart_of_a_slide_stay_apart_and_merged_cells_are_repeated(tmp_path):
