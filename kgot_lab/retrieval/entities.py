@@ -28,9 +28,10 @@ _JOINING_WORDS = frozenset(
 )
 _GERMAN_JOINING_WORDS = frozenset("van de di la".split())
 _NUMBERED_PARTS = frozenset(
-    "grüßen grüssen grüße grüsse gruß gruss firma figure fig table section chapter page version step part appendix item no nr".split()
+    "grüßen grüssen grüße grüsse gruß gruss price preis prix precio цена tel fax fyi firma figure fig table section chapter page version "
+    "step part appendix item no nr".split()
 )
-_NO_NAMES = frozenset("fyi asap rsvp faq tba tbc tel fax mobile email pdf url team true false sum".split())
+_NO_NAMES = frozenset("asap rsvp faq tba tbc mobile email pdf url team true false sum".split())
 _LEGAL_FORMS = frozenset("ltd limited inc llc plc gmbh ag kg corp corporation co sa srl bv".split())
 _COMPANY_ENDINGS = frozenset(
     "sons son co company daughters brothers partners associates söhne fils hijos figli".split()
@@ -46,7 +47,7 @@ _BEFORE_GERMAN_NAMES = frozenset("in nach aus bei von mit für gegen über an".s
 
 _NICKNAMED = r"[^\W\d_a-z][\w'’\-]*"  # in capitals, of any script
 _TOKEN = re.compile(
-    rf"{_NICKNAMED}\.? [\"“„]{_NICKNAMED}[\"“”](?= [^\W\d_a-z])"
+    rf"(?!(?:Der|Die|Das|Im|In|The|A|An|Le|La|El|Il)\b){_NICKNAMED}\.? [\"“„]{_NICKNAMED}[\"“”](?= [^\W\d_a-z])"
     r"|&|[^\W_](?:[\w'’\-/]|\.(?=\w)|&(?=\w))*\.?"
 )
 _ABBREVIATED = re.compile(r"(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Mt|Ft|Hon|Rev|Gen|Col|Lt|Capt|Sra|Nr|[^\W\d_])\.$")
@@ -59,7 +60,9 @@ _CELL_END = re.compile(r"\s*[;；]\s*")
 _CODE_SIGN = re.compile(r"[`{}<>=_\\]")
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _NOT_GIVEN = " not given"  # after the names of the columns without a value, at the end of a row
-_NO_VALUE = re.compile(r"not given|nan|none|null|nil|n/?a|[?–—-]+|", re.IGNORECASE)
+_NO_VALUE = re.compile(
+    r"not given|nan|none|null|nil|#?n/?a|#(?:ref|value|num|null|div/0|name)[!?]|[?–—-]+|", re.IGNORECASE
+)
 _TRUTH = re.compile(r"true|false|yes|no|ja|nein|oui|non", re.IGNORECASE)
 
 
@@ -116,13 +119,11 @@ class EntityFinder:
         self._titles = tuple(dict.fromkeys(titles))
         tokens = [list(map(_token, _TOKEN.finditer(text))) for text in texts]
         self._lower = {light_stem(t.key) for words in tokens for t in words if t.text[0].islower()}
-        self._german_nouns: set[str] = set()
         self._inside: Counter[str] = Counter()  # runs that open no sentence
         self._opening: Counter[str] = Counter()
         runs = [run for text in texts for part in self._parts(text) for run in self._runs(part)]
-        for run in runs:
-            if run.language == "de" and len(run.tokens) == 1 and _has_determiner(run):
-                self._german_nouns.add(run.tokens[0].key)
+        singles = (run for run in runs if run.language == "de" and len(run.tokens) == 1)
+        self._german_nouns = {run.tokens[0].key for run in singles if _has_determiner(run)}
         for run in runs:
             (self._opening if run.opens else self._inside)[run.text] += 1
         self._recurring = recurring_strings(text for text in texts if has_caseless(text))
@@ -233,7 +234,7 @@ class EntityFinder:
             stripped = replace(stripped, tokens=stripped.tokens[:-1])
         if stripped is None or len(stripped.text) > MAX_NAME_LENGTH or len(stripped.tokens) > _MAX_WORDS:
             return
-        if len(stripped.tokens) == 1 and not self._is_name(stripped, stripped.opens):
+        if len(stripped.tokens) == 1 and not self._is_name(stripped):
             return
         parts = re.split(r" (?:of|de|von|van|di|da) (?:the |la )?", stripped.text)
         known = (self._inside, self._opening)
@@ -248,23 +249,14 @@ class EntityFinder:
         while run.tokens:
             first, rest = run.tokens[0], run.tokens[1:]
             dated = is_calendar_word(first.text) or first.key in _NUMBERED_PARTS or first.text == "&"
-            if run.tokens and all(is_calendar_word(t.text) or t.text[0].isdigit() for t in run.tokens):
+            if all(is_calendar_word(t.text) or t.text[0].isdigit() for t in run.tokens):
                 return run if any(len(t.text) == 4 and t.text.isdigit() for t in run.tokens) else None
             is_opener = first.key in words or (run.opens and first.key in function_words("en"))
-            keeps = (run.text in self._inside and run.opens) or (
-                not run.opens and run.language not in ("en", "de") and bool(rest)
-            )
-            is_role = (
-                len(rest) >= 2
-                and run.language == "de"
-                and (_has_determiner(run) or self._is_german_noun(first))
-            )
-            repeats = (
-                run.opens
-                and bool(rest)
-                and light_stem(first.key) in self._lower
-                and self._inside[run.without_first().text] > 0
-            )
+            keeps = run.text in self._inside if run.opens else rest and run.language not in ("en", "de")
+            is_role = len(rest) > 1 and run.language == "de"
+            is_role &= _has_determiner(run) or self._is_german_noun(first)
+            repeats = run.opens and rest and light_stem(first.key) in self._lower
+            repeats = repeats and self._inside[run.without_first().text] > 0
             if dated or (is_opener and not keeps) or is_role or repeats:
                 run = replace(run.without_first(), opens=run.opens and not (dated or is_opener))
                 while run.tokens and not run.tokens[0].is_capital:
@@ -273,17 +265,14 @@ class EntityFinder:
             return run
         return None
 
-    def _is_name(self, run: _Run, opens: bool) -> bool:
+    def _is_name(self, run: _Run) -> bool:
         """Return whether a single capitalised word is a name."""
         token, text = run.tokens[0], run.text
-        if (
-            len(text) < 2
-            or _NO_VALUE.fullmatch(text)
-            or _CODE_SIGN.search(text)
-            or (self._is_common_word(token.key) and not _is_marked(text))
-        ):
-            return False
-        if token.key in {*_HONORIFICS, *_NO_NAMES} or is_calendar_word(text):
+        is_no_name = (
+            token.key in {*_HONORIFICS, *_NO_NAMES} or is_calendar_word(text) or _NO_VALUE.fullmatch(text)
+        )
+        is_common = self._is_common_word(token.key) and not _is_marked(text)
+        if len(text) < 2 or is_no_name or is_common or _CODE_SIGN.search(text):
             return False
         if _is_marked(text) or token.text.endswith(("'s", "’s")):
             return True
@@ -293,7 +282,7 @@ class EntityFinder:
             after_preposition = bool(run.before) and run.before[-1] in _BEFORE_GERMAN_NAMES
             is_bare_noun = token.key.endswith(("e", "en", "er"))
             return (after_preposition and not is_bare_noun) or self._inside[text] + self._opening[text] > 1
-        if not opens:
+        if not run.opens:
             return len(text) > 2 or text in self._inside
         return self._inside[text] > 0 or self._opening[text] > 1 or self._is_part(text)
 
@@ -301,11 +290,8 @@ class EntityFinder:
         return any(f" {text} " in f" {title} " for title in self._titles)
 
     def _is_common_word(self, word: str) -> bool:
-        return (
-            light_stem(word) in self._lower
-            or word in function_words("en")
-            or word in function_words(self._language)
-        )
+        languages = ("en", self._language)
+        return light_stem(word) in self._lower or any(word in function_words(each) for each in languages)
 
     def _is_german_noun(self, token: _Token) -> bool:
         return token.key in self._german_nouns or (len(token.key) > 5 and token.key.endswith(_GERMAN_ENDINGS))
@@ -449,7 +435,9 @@ def _common_beginnings(cells: Sequence[tuple[int, list[str]]], size: int) -> Ite
 
 def _is_of_name(word: str) -> bool:
     """Return whether a word may be of the name of a column, in which no word has a capital and small letters."""
-    return not (word[0].isdigit() or (word.istitle() and word.isalpha() and len(word) > 1))
+    return not (
+        word[0].isdigit() or _TRUTH.fullmatch(word) or (word.istitle() and word.isalpha() and len(word) > 1)
+    )
 
 
 # Scripts without capitals.
@@ -657,14 +645,15 @@ def merge_spellings(counts: Mapping[str, int], titles: Iterable[str] = ()) -> di
     merged: dict[str, str] = {}
     for key, names in groups.items():
         best = max(
-            names, key=lambda name: ("," not in name, not _has_honorific(name), counts[name], len(name))
+            names, key=lambda name: ("," not in name, not has_honorific(name), counts[name], len(name))
         )
         merged |= dict.fromkeys(names, titled.get(key, best))
     return merged
 
 
-def _has_honorific(name: str) -> bool:
-    return fold_name(name).split()[:1] != [] and fold_name(name).split()[0] in _HONORIFICS
+def has_honorific(name: str) -> bool:
+    """Return whether a name begins with a form of address, such as "Mrs"."""
+    return bool(_HONORIFICS.intersection(fold_name(name).split()[:1]))
 
 
 def _entity_key(name: str) -> str:

@@ -14,7 +14,7 @@ from kgot_lab.errors import NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support, latest_sentence, support_properties
 from kgot_lab.loop.modes.paths import mentions
-from kgot_lab.retrieval.entities import EntityFinder, column_names, has_caseless, split_row
+from kgot_lab.retrieval.entities import EntityFinder, column_names, has_caseless, has_honorific, split_row
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.function_words import detect_language, function_words, is_calendar_word
 from kgot_lab.types import Document, Edge, Json, Node
@@ -23,12 +23,13 @@ SCAFFOLD = (mentions.DOCUMENT, mentions.SENTENCE)  # the labels of nodes that ar
 TOGETHER = "together"  # the relation of two names in a sentence that is not parsed
 _MAX_WORDS_BETWEEN = 5
 _WORD = re.compile(r"[^\W\d_]+")
-_ORGANISATION_ENDINGS = frozenset(
+_ORGANISATION_WORDS = frozenset(
     "ltd limited inc llc plc gmbh corp corporation company co tools works foundry brothers sons partners group foundation trust society "
-    "association club council committee ministry bank institute university college school museum hospital press".split()
-)
+    "association club council committee ministry bank institute university college school museum hospital press bakery brewery hotel café "
+    "cafe restaurant agency".split()
+)  # the first or last word of a name
 _PLACE_ENDINGS = frozenset(
-    "street road lane avenue square bay hill river lake valley park island bridge hall house church mill".split()
+    "street road lane avenue square bay valley island bridge river lake harbour".split()
 )
 _SIGN = re.compile(r"[^\w\s'’-]|\d{5,}")
 
@@ -78,7 +79,7 @@ def with_relations(graph: PropertyGraph) -> PropertyGraph:
         return graph
     graph = _with_short_names(graph)
     texts, mentioned, sources = _sentences_of(graph)
-    spelled = _spellings(graph)
+    spelled = {alias: node.id for node in graph.nodes for alias in _aliases(node)}
     relations: dict[tuple[str, str, str], dict[str, Json]] = {}
     properties: dict[str, dict[str, Json]] = defaultdict(dict)
 
@@ -92,19 +93,19 @@ def with_relations(graph: PropertyGraph) -> PropertyGraph:
         _split_by_title((mentions.node_title(place), text) for place, text in texts.items())
     )
     prose: dict[str, list[str]] = {}
-    things: dict[str, list[str]] = {}
+    things: dict[str, Node] = {}
     for place, text in texts.items():
         row = split_row(text, columns)
         if row is None:
             prose[place] = _names_in(text, mentioned[place], graph)
             continue
-        key, cells = row
-        for column, value in cells:
-            names = [name for name in _names_in(value, mentioned[place], graph) if name != key]
+        key = spelled.get(row[0], row[0])
+        for column, value in row[1]:
+            names = [name for name in _names_in(value, mentioned[place], graph) if name != row[0]]
             for name in names:
                 relate(place, key, column or "has", name)
             if column and not names and key in mentioned[place]:
-                properties[spelled.get(key, key)].setdefault(column, value)
+                properties[key].setdefault(column, value)
     language = detect_language(texts.values())
     english = {p: names for p, names in prose.items() if _is_english(texts[p], language)}
     parsed = dict(zip(english, _parse([(texts[p], names) for p, names in english.items()]), strict=False))
@@ -113,23 +114,19 @@ def with_relations(graph: PropertyGraph) -> PropertyGraph:
         for source, relation, target in found.relations:
             relate(place, source, relation, target)
         for name in (name for name, kind in found.kinds.items() if kind == THING):
-            things.setdefault(name, []).append(place)
+            things[name] = Node(name, (THING, mentions.ENTITY))
+            relate(place, place, MENTIONS_NAME, name)
     for place, names in prose.items():
         if place not in parsed:
             for source, relation, target in _relations_between(texts[place], names):
                 relate(place, source, relation, target)
     nodes = {node.id: _with_kind(node, kinds, properties[node.id]) for node in graph.nodes}
+    nodes = {**nodes, **{name: thing for name, thing in things.items() if name not in nodes}}
     new_edges = {edge.identity: edge for edge in graph.edges}
-    for thing, places in things.items():
-        nodes.setdefault(thing, Node(thing, (THING, mentions.ENTITY)))
-        for place in places:
-            about = {"source": sources[place], "sentence": texts[place]}
-            edge = Edge(place, MENTIONS_NAME, thing, about)
-            new_edges.setdefault(edge.identity, edge)
-    for ends, about in relations.items():
-        edge = Edge(*ends, about)
-        if edge.source in nodes and edge.target in nodes:
-            new_edges.setdefault(edge.identity, edge)
+    for edge in (
+        Edge(*ends, about) for ends, about in relations.items() if {ends[0], ends[2]} <= nodes.keys()
+    ):
+        new_edges.setdefault(edge.identity, edge)
     return PropertyGraph.of(nodes.values(), new_edges.values())
 
 
@@ -141,8 +138,8 @@ def _with_short_names(graph: PropertyGraph) -> PropertyGraph:
     texts, mentioned, sources = _sentences_of(graph)
     found: dict[str, dict[str, str]] = defaultdict(dict)  # of each word, whom it means in which sentence
     seen: dict[tuple[str, str], set[str]] = defaultdict(set)  # the full names so far, by title and word
-    words = {word for text in texts.values() for word in _WORD.findall(text)}
-    no_names = {word for word in words if word.islower()} | function_words("en")
+    words = {word for text in texts.values() for word in _WORD.findall(text) if word.islower()}
+    no_names = {*words, *function_words("en")}
     for place, text in texts.items():
         title, full = mentions.node_title(place), {name for name in mentioned[place] if " " in name}
         for word in {word for name in full for word in name.split()}:
@@ -150,38 +147,29 @@ def _with_short_names(graph: PropertyGraph) -> PropertyGraph:
         for name in _names_in(text, full, graph):
             text = text.replace(name, " ")
         for word in filter(str.istitle, _WORD.findall(text)):
-            meant = seen.get((title, word), set())
-            if len(meant) == 1 and not meant & full and word.lower() not in no_names:
-                found[word].update({place: next(iter(meant))})
-    is_title = {node.id for node in graph.nodes if mentions.DOCUMENT in node.labels}
-    short: dict[str, str] = {}
-    for word, places in found.items():
-        person, *others = {*places.values()}
-        is_free = all(place in places for place, names in mentioned.items() if word in names)
-        if (
-            is_free
-            and not others
-            and word in person.split()[:: len(person.split()) - 1]
-            and word not in is_title
-        ):
-            short[word] = person
-    about = [(texts[p], list(short.values())) for p in texts if {*mentioned[p]} & {*short.values()}]
-    kinds = _count_kinds(_parse(about), {})
+            person, *others = seen.get((title, word), {""})
+            if person not in full or word in mentioned[place]:
+                found[word][place] = "" if others or person in full or word.lower() in no_names else person
+    titles = {node.id for node in graph.nodes if mentions.DOCUMENT in node.labels}
+    short = {word: {*places.values()}.pop() for word, places in found.items() if len({*places.values()}) == 1}
+    short = {
+        w: p for w, p in short.items() if w not in titles and w in {*p.split(" ")[:1], *p.split(" ")[-1:]}
+    }
+    people = {*short.values()}
+    kinds = _count_kinds(_parse([(texts[p], [*people]) for p in texts if people & {*mentioned[p]}]), {})
     short = {word: person for word, person in short.items() if _sure_kind(person, kinds[person]) == "Person"}
-    aliases = {person: [w for w, other in short.items() if other == person] for person in short.values()}
     nodes = [
-        replace(node, properties={**node.properties, "aliases": [*known, *aliases[node.id]]})
-        if node.id in aliases and isinstance(known := node.properties.get("aliases", []), list)
+        replace(node, properties={**node.properties, "aliases": [*_aliases(node), *called]})
+        if (called := [word for word, person in short.items() if person == node.id])
         else node
         for node in graph.nodes
         if node.id not in short
     ]
-    edges = [
-        Edge(place, MENTIONS_NAME, person, support_properties([Support(str(sources[place]), texts[place])]))
-        for word, person in short.items()
-        for place in found[word]
-    ]
-    return PropertyGraph.of(nodes, [*(edge for edge in graph.edges if edge.target not in short), *edges])
+    edges = [edge for edge in graph.edges if edge.target not in short]
+    for place, person in (pair for word in short for pair in found[word].items()):
+        support = Support(str(sources[place]), texts[place])
+        edges.append(Edge(place, MENTIONS_NAME, person, support_properties([support])))
+    return PropertyGraph.of(nodes, edges)
 
 
 def _parse(sentences: Sequence[tuple[str, Sequence[str]]]) -> list[SentenceRelations]:
@@ -201,13 +189,15 @@ def _count_kinds(parsed: Iterable[SentenceRelations], spelled: Mapping[str, str]
 
 def _sure_kind(name: str, counts: Mapping[str, int]) -> str:
     """Return the kind of an entity that its last word tells, or that most of its sentences agree on, or ""."""
-    last = name.lower().rstrip(".").split()[-1] if " " in name else ""
-    if last in _ORGANISATION_ENDINGS:
+    first, *_, last = [*name.lower().rstrip(".").split(), *[""] * (" " not in name)]
+    if last and {first, last} & _ORGANISATION_WORDS:
         return "Organisation"
     if last in _PLACE_ENDINGS and "Person" not in counts:
         return "Place"
+    if last and has_honorific(name):
+        return "Person"
     kind, count = max(counts.items(), key=itemgetter(1), default=("", 0))
-    is_reliable = kind in ("Person", "Place", "Group", "Date", THING) and last not in _PLACE_ENDINGS
+    is_reliable = kind in ("Person", "Group", "Date", THING) or (kind == "Place" and not last)
     is_sure = count > 1 - is_reliable and 3 * count >= 2 * sum(counts.values())
     is_sure &= kind != "Date" or all(is_calendar_word(w) or w[0].isdigit() for w in name.split())
     return kind if is_sure and not (kind == "Organisation" and last) else ""
@@ -226,19 +216,14 @@ def _sentences_of(graph: PropertyGraph) -> tuple[dict[str, str], dict[str, list[
     return texts, mentioned, sources
 
 
-def _spellings(graph: PropertyGraph) -> dict[str, str]:
-    """Map each alias to its entity."""
-    pairs = ((alias, node.id) for node in graph.nodes for alias in node.properties.get("aliases", ()))
-    return {str(alias): id for alias, id in pairs}
+def _aliases(node: Node) -> list[str]:
+    return [*map(str, node.properties.get("aliases", ()))]
 
 
 def _names_in(text: str, names: Iterable[str], graph: PropertyGraph) -> list[str]:
     """Return the names as a text spells them, in its order. Parts of other names are left out."""
     spelled = [
-        spelling
-        for name in names
-        for spelling in (name, *map(str, graph.node(name).properties.get("aliases", ())))
-        if spelling in text
+        spelling for name in names for spelling in (name, *_aliases(graph.node(name))) if spelling in text
     ]
     whole = [s for s in spelled if not any(s != other and s in other for other in spelled)]
     return sorted(dict.fromkeys(whole), key=text.find)

@@ -91,6 +91,8 @@ def test_a_title_that_is_a_name_in_its_sentences_is_an_entity_with_its_relations
         ("Walter Crane lives in Leeds. Crane married Anna Bell.", "Crane", "Walter Crane"),
         ("Ida Berg came from Leeds. Later Ida wrote to Anna Bell.", "Ida", "Ida Berg"),
         ("Walter Crane lives in Leeds. Ada Crane lives in Leeds. Crane married Anna Bell.", "Crane", None),
+        ("George York lives in Leeds. Anna Bell saw George York in York.", "York", None),
+        ("Dr Jane Frost lives in Leeds. Frost met Anna Bell.", "Frost", "Dr Jane Frost"),
         ("Crane married Anna Bell. Walter Crane lives in Leeds.", "Crane", None),
         ("Walter Crane lives in Leeds. Crane drivers moved the crane.", "Crane", None),
     ],
