@@ -86,7 +86,7 @@ def guess_encoding(data: bytes) -> tuple[str, list[str]]:
 
 def _is_japanese(text: str) -> bool:
     """Return whether a text has as many kana as only Japanese has: in other encodings they do not occur."""
-    letters = [letter for letter in text if letter.isalpha() and not letter.isascii()]
+    letters = [letter for letter in text[:_SAMPLE_BYTES] if letter.isalpha() and not letter.isascii()]
     kana = sum("ぁ" <= letter <= "ー" for letter in letters)
     return len(letters) >= _SURE_LETTERS and kana >= _KANA_SHARE * len(letters)
 

@@ -219,8 +219,8 @@ def prose_blocks(
             yield Block("heading", bold[1].strip(" :"), 7)
         elif (count := _table_lines(lines, at)) > 0:
             yield from end()
-            grid, has_header = pipe_grid(lines[at : at + count], plain)
-            yield from table_blocks(grid, 7, has_header=has_header)
+            grid, has_header = pipe_grid(lines[at : at + count])
+            yield from table_blocks([list(map(plain, row)) for row in grid], 7, has_header=has_header)
             at += count - 1
         elif not held and (numbered := _NUMBERED.fullmatch(line)) and below[:1].isupper():
             yield Block("heading", numbered[1], _NUMBERED_LEVEL)

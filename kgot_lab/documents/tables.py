@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
 from typing import Any, Literal, NamedTuple
 
@@ -225,8 +225,8 @@ def _separator_score(lines: Sequence[str], separator: str) -> float:
     return count / widths.total() - 0.3 * spaced + min(width, 20) / 1000
 
 
-def pipe_grid(lines: Iterable[str], plain: Callable[[str], str] = str) -> tuple[list[list[str]], bool | None]:
-    """Split the lines of a Markdown table into cells, made `plain`, and return whether its first row is a header.
+def pipe_grid(lines: Iterable[str]) -> tuple[list[list[str]], bool | None]:
+    """Split the lines of a Markdown table into cells, and return whether its first row is a header.
 
     None is returned for an empty header, as converters write it for a table without one.
     """
@@ -238,7 +238,7 @@ def pipe_grid(lines: Iterable[str], plain: Callable[[str], str] = str) -> tuple[
         inner = line.strip().removeprefix("|")
         inner = inner.removesuffix("|") if not inner.endswith("\\|") else inner
         parts = re.split(r"(?<!\\)\|", inner)
-        cells.append([plain(cell.replace("\\|", "|").replace("<br>", " ")) for cell in parts])
+        cells.append([cell.replace("\\|", "|").replace("<br>", " ") for cell in parts])
     is_blank = header and not any(map(_clean_cell, cells[0]))
     return (cells[1:], None) if is_blank else (cells, header)
 
