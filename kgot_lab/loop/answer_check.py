@@ -157,8 +157,9 @@ def select_evidence(
 
     The last one contains the answer; for yes and no, it may be any sentence. Names of the question that it
     does not mention must be linked to it: by one of the two sentences before or after it, or by a sentence
-    that shares a name with it. The last sentence is the one with the fewest unlinked names, then with the most
-    words of the question. Returns none if no sentence contains another answer.
+    that shares a name with it. Where the question describes an entity, the sentence that it is described by is
+    linked too. The last sentence is the one with the fewest unlinked names, then with the most words of the
+    question. Returns none if no sentence contains another answer.
     """
     asked, language = set(content_words(question)), detect_language([question])
     is_choice, is_truth = classify_question(question) == "choice", parse_yes_no(answer) is not None
@@ -193,10 +194,28 @@ def select_evidence(
                 chain.insert(0, max(linked, key=lambda s: len(asked & set(content_words(str(s))))))
             else:
                 unlinked += 1
+        if describes_entity(question) and chain == [last] and (link := _description(asked, last, sentences)):
+            chain.insert(0, link)
         rank = -unlinked, len(asked & {word for s in chain for word in content_words(str(s))})
         if rank > best_rank:
             best, best_rank = tuple(chain), rank
     return best
+
+
+def _description(
+    asked: Set[str], last: GraphSentence, sentences: Iterable[GraphSentence]
+) -> GraphSentence | None:
+    """Return the sentence with most words of a question that the one with its answer lacks, at least two.
+
+    It must share a word with it that is not in the question, and is no row of the same table. Returns None if
+    there is none.
+    """
+    known = set(content_words(last.text))
+    is_row = bool(first_cell(last))
+    others = (s for s in sentences if s != last and not (is_row and s.title == last.title and first_cell(s)))
+    words = {s: set(content_words(s.text)) for s in others}
+    linked = [s for s in words if words[s] & known - asked and len(words[s] & asked - known) > 1]
+    return max(linked, key=lambda s: len(words[s] & asked - known), default=None)
 
 
 _NUMBER_WORDS = (
