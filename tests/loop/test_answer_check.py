@@ -36,6 +36,7 @@ SENTENCES = [
         ("When was the boat built that won the Long Row in June 2023?", "1960", "", 2),
         ("When was the boat built that won the Long Row?", "1952", "Long Row", 1),  # another row's value
         ("Which is older, the Calla or the Sabrine?", "Calla", "", 2),
+        ("What is the trade of the man who keeps the yawl that was built in 1952?", "piano tuner", "", 2),
         ("Until 1911, who was at Osk?", "Odo Castrell", "", 2),
         ("Is Osk on the Vael?", "yes", "", 1),
         ("Who is it?", "Nobody Said", "", 0),
