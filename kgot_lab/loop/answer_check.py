@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from kgot_lab.loop.events import Outcome
@@ -157,8 +157,8 @@ def select_evidence(
 
     The last one contains the answer; for yes and no, it may be any sentence. Names of the question that it
     does not mention must be linked to it: by one of the two sentences before or after it, or by a sentence
-    that shares a name with it. Where the question describes an entity, the sentence that it is described by is
-    linked too. The last sentence is the one with the fewest unlinked names, then with the most words of the
+    that shares a name with it. Where the question describes an entity, the sentence that describes it is linked
+    too. The last sentence is the one with the fewest unlinked names, then with the most words of the
     question. Returns none if no sentence contains another answer.
     """
     asked, language = set(content_words(question)), detect_language([question])
@@ -194,7 +194,7 @@ def select_evidence(
                 chain.insert(0, max(linked, key=lambda s: len(asked & set(content_words(str(s))))))
             else:
                 unlinked += 1
-        if describes_entity(question) and chain == [last] and (link := _description(asked, last, sentences)):
+        if describes_entity(question) and chain == [last] and (link := _description(question, last, links)):
             chain.insert(0, link)
         rank = -unlinked, len(asked & {word for s in chain for word in content_words(str(s))})
         if rank > best_rank:
@@ -203,18 +203,19 @@ def select_evidence(
 
 
 def _description(
-    asked: Set[str], last: GraphSentence, sentences: Iterable[GraphSentence]
+    question: str, last: GraphSentence, links: Mapping[GraphSentence, tuple[set[str], set[str]]]
 ) -> GraphSentence | None:
-    """Return the sentence with most words of a question that the one with its answer lacks, at least two.
+    """Return the sentence by which a question describes what the sentence with its answer tells of, or None.
 
-    It must share a word with it that is not in the question, and is no row of the same table. Returns None if
-    there is none.
+    It has most of the question's words that the other lacks, and shares with it a name or, with at least two of
+    those words, a word that is not in the question. It is no row of the same table.
     """
-    known = set(content_words(last.text))
+    asked, known = set(content_words(question)), set(content_words(last.text))
     is_row = bool(first_cell(last))
-    others = (s for s in sentences if s != last and not (is_row and s.title == last.title and first_cell(s)))
+    others = (s for s in links if s != last and not (is_row and s.title == last.title and first_cell(s)))
     words = {s: set(content_words(s.text)) for s in others}
-    linked = [s for s in words if words[s] & known - asked and len(words[s] & asked - known) > 1]
+    least = {s: 1 if _share_name(links[s], links[last]) else 2 for s in words if words[s] & known - asked}
+    linked = [s for s in least if len(words[s] & asked - known) >= least[s]]
     return max(linked, key=lambda s: len(words[s] & asked - known), default=None)
 
 
@@ -226,15 +227,15 @@ _MIN_LOOSE_WORDS = 3  # words of an answer that need not be in one piece
 
 
 def states(answer: str, text: str) -> bool:
-    """Return whether a sentence contains an answer, as it stands, with a number as a word, or, from three words
-    on, all of its words.
+    """Return whether a sentence contains an answer: as it stands, with a number as a word and its unit as it
+    begins ("fee_eur 90"), or, from three words on, all of its words.
     """
-    words = content_words(answer)
     digits = {word: str(number) for number, word in enumerate(_NUMBER_WORDS)}
-    stated = [digits.get(word, word) for word in content_words(text)]
-    has_all = {digits.get(word, word) for word in words} <= set(stated)
-    is_number = bool(words) and (words[0].isdecimal() or words[0] in digits)
-    return contains_words(answer, text) or (has_all and (len(words) >= _MIN_LOOSE_WORDS or is_number))
+    words = [digits.get(word, word) for word in content_words(answer)]
+    stated = {digits.get(word, word) for word in content_words(text.replace("_", " "))}
+    if words and words[0].isdecimal() and words[0] in stated:
+        return all(any(other.startswith(word[:3]) for other in stated) for word in words[1:])
+    return contains_words(answer, text) or (len(words) >= _MIN_LOOSE_WORDS and set(words) <= stated)
 
 
 def counted_rows(question: str, answer: str, sentences: Iterable[GraphSentence]) -> tuple[GraphSentence, ...]:

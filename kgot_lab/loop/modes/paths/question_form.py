@@ -234,6 +234,7 @@ def _is_common_word(question: str, title: str) -> bool:
 # a relative clause, a possessive, "of the … of"; in German, a clause after a comma; in Chinese, two 的
 _DESCRIPTION = re.compile(
     r"^(?:\W*[\w'’-]+\W+){3,}(?:who|whom|whose|which|that|where)\b|\w['’]s? (?-i:[a-z])|\bof the \w+ (?:of|from|in|at)\b"
+    r"|\b(?:do|does|did|has|had) the \w+ of (?:the|our|this) (?-i:[a-z])"
     r"|, (?:(?:in|an|auf|mit|von) )?(?:der|die|das|dem|den|deren|dessen)\b|的.+的",
     re.I,
 )
