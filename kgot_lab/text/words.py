@@ -147,7 +147,9 @@ _CASELESS = "\u05d0-\u10ff\u1100-\u139f\u3040-\u9fff\uac00-\ud7a3\uf900-\ufaff" 
 _ENDS_IN_ANY_SCRIPT = re.compile(
     rf"[.!?][\"')\]”’»]*\s+(?=[\"'(\[A-Z0-9“‘«„¿¡{_CAPITAL}{_CASELESS}])|[。！？][\"')\]”’»」』）]*\s*|\n\s*\n|\n(?=\s*[-*\[])"
 )
-_INITIAL_IN_ANY_SCRIPT = re.compile(rf"\b(?:[{_CAPITAL}]|[^\W\d_A-Z])\.$")  # А. С. Пушкин, z. B., г. Тула
+_INITIAL_IN_ANY_SCRIPT = re.compile(
+    rf"(?<![\w'’])(?:[{_CAPITAL}]|[^\W\d_A-Z])\.$"
+)  # А. С. Пушкин, z. B., г. Тула
 _BEFORE_A_FIGURE = re.compile(
     r"\b(?:[Ff]igs?|[Ee]qs?|[Cc]h|[Cc]hap|[Nn]r|[Nn]os|[Aa]pprox|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.$"
 )

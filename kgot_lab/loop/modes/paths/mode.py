@@ -50,7 +50,7 @@ from kgot_lab.loop.modes.paths.reading import (
     rejection_reason,
 )
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, fact_line, lowest_likelihood
-from kgot_lab.loop.modes.paths.values import is_no_answer
+from kgot_lab.loop.modes.paths.values import NO_ANSWER, is_no_answer
 from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import contains_words
@@ -316,10 +316,9 @@ def _conclude(run: RunContext, best: PathAnswer | None) -> Steps[None]:
         yield run.record(Answered, text=answer, forced=True, likelihood=likelihood, outcome=outcome)
         return
     if run.limits.check_answers and (best.problem or is_no_answer(best.text)):
-        unanswered = f"no text that was read answers: {run.state.question}"
-        missing = unanswered if is_no_answer(best.text) else best.problem
-        outcome = "not in the sources"
-        yield run.record(Answered, text=best.text, forced=True, outcome=outcome, missing=missing)
+        missing = f"no text that was read answers: {run.state.question}"
+        outcome = "not in the sources"  # what was rejected is not even a guess
+        yield run.record(Answered, text=NO_ANSWER, forced=True, outcome=outcome, missing=missing)
         return
     narrow = run.limits.finds_parts and not best.computed and not best.problem
     routes = [route.supporting_part(best.text) if narrow else route for route in best.routes]

@@ -218,6 +218,9 @@ _UNKNOWN = re.compile(
 _SAYS_TRUTH = re.compile(r"^\W*(yes|no)(?:\W*$|\s*[,.;:!–—-]|\s+(?:he|she|it|they)\b)", re.I)
 
 
+NO_ANSWER = "unknown"  # the answer where nothing that was read answers
+
+
 def is_no_answer(text: str) -> bool:
     """Return whether an answer is empty or says that it does not know."""
     for verb in ("do", "does", "did"):
