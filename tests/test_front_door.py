@@ -260,6 +260,15 @@ def test_passages_are_found_in_a_folder_and_in_documents_and_shown(folder):
     assert same[0].file == "d1.md" and next(iter(same)).document == document
     rows = lab.Document("t#1", "| rye (loaf): price 4\n| spelt (loaf): price 5", "prices")
     assert lab.find("What does spelt cost?", [rows])[0].sentence == "spelt (loaf): price 5"
+    nuts = "| Ada Grant: remark Likes tea. Allergic to nuts\n| Tom Boyle: remark none"
+    festival = "Das Fest ist am 18. Juli.\n\nÄrzte kommen um 9 Uhr. Мельницу построил Тимофей. Он умер."
+    for text, question, sentence in (
+        (nuts, "Who is allergic to nuts?", "Ada Grant: remark Likes tea. Allergic to nuts"),
+        (festival, "Wann ist das Fest?", "Das Fest ist am 18. Juli."),
+        (festival, "Wann kommen Ärzte?", "Ärzte kommen um 9 Uhr."),
+        (festival, "Кто построил мельницу?", "Мельницу построил Тимофей."),
+    ):
+        assert lab.find(question, [lab.Document("t#1", text)])[0].sentence == sentence
     for question, options, problem in (("", {}, "empty"), ("Who?", {"k": 0}, "k must be 1")):
         with pytest.raises(lab.LabError, match=problem):
             lab.find(question, folder, **options)

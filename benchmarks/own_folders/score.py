@@ -1,13 +1,15 @@
 """Score the runs of `benchmarks.own_folders.run`: answers kept, answers not said, citations, certificates, calls.
 
-python -m benchmarks.own_folders.score own-folders dev
+python -m benchmarks.own_folders.score own-folders test          the tables, from the rows kept in benchmarks/results
+python -m benchmarks.own_folders.score own-folders test --score  score the traces in runs/own_folders, and keep the rows
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -16,7 +18,9 @@ import numpy as np
 
 from benchmarks.own_folders.run import RUNS, SYSTEMS, Row, load_rows
 from kgot_lab.benchmark.questions.attempt import read_events
-from kgot_lab.evaluation.significance import roc_area
+from kgot_lab.evaluation.significance import risk_area, roc_area
+from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
+from kgot_lab.io.files import write_atomically
 from kgot_lab.loop.answer_check import support_score
 from kgot_lab.loop.certificate import certificate_of_run
 from kgot_lab.loop.events import Answered, Asked
@@ -24,6 +28,7 @@ from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.text.words import contains_words, name_units
 
 _CITATIONS = ("cited", "cited_gold", "gold", "gold_cited")
+RESULTS = Path(__file__).parents[1] / "results" / "own_folders"
 CLAIMED = ("supported", "not checked")  # outcomes of an answer that is not told as a guess
 _EXTRA_WORDS = 6  # words that a right answer may have beside an accepted form
 
@@ -48,7 +53,7 @@ def score_run(row: Row, path: Path) -> Row:
     cited = {(s.source, s.sentence): s.sentence for supports in end.supports for s in supports}.values()
     gold = row.get("gold", [])
     return {
-        **{key: row[key] for key in ("id", "folder", "kind", "said")},
+        **{key: row[key] for key in ("id", "folder", "kind", "said", "language")},
         "answer": end.text,
         "outcome": end.outcome,
         "missing": end.missing,
@@ -85,18 +90,21 @@ def is_same_evidence(sentence: str, item: Any) -> bool:
     return f" {' '.join(short)} " in f" {' '.join(long)} " and len(short) >= len(long) / 2
 
 
-def interval(rows: Sequence[Row], measure: Any, draws: int = 1000) -> str:
+def interval(rows: Sequence[Row], measure: Callable[[Sequence[Row]], float], draws: int = 1000) -> str:
     """Return a measure with its 95 % interval, by drawing folders and then their questions again."""
+    if not rows:
+        return "–"
     random = np.random.default_rng(0)
     folders = sorted({row["folder"] for row in rows})
     by_folder = {folder: [row for row in rows if row["folder"] == folder] for folder in folders}
     values = []
     for _ in range(draws):
         drawn = [by_folder[folders[i]] for i in random.integers(len(folders), size=len(folders))]
-        sample = [some[i] for some in drawn for i in random.integers(len(some), size=len(some))]
-        values.append(measure(sample))
+        values.append(
+            measure([some[i] for some in drawn for i in random.integers(len(some), size=len(some))])
+        )
     low, high = np.nanpercentile(values, [2.5, 97.5])
-    return f"{measure(rows):.3f} [{low:.3f}, {high:.3f}]"
+    return f"{format_decimal(measure(rows))} [{format_decimal(low)}, {format_decimal(high)}]"
 
 
 def support_of(row: Row) -> float:
@@ -114,43 +122,102 @@ def separation(rows: Sequence[Row]) -> float:
     return roc_area(said, unsaid) if said and unsaid else math.nan
 
 
-def share(rows: Sequence[Row], key: str) -> float:
-    """Return the share of rows for which a field is true."""
-    return mean(bool(row[key]) for row in rows) if rows else math.nan
+def claimed(row: Row) -> bool:
+    """Return whether an answer is given as one, and not as a guess."""
+    return row["answered"] and row["outcome"] in CLAIMED
 
 
-def report(rows: Sequence[Row]) -> None:
-    """Print the measures of a system."""
-    for row in rows:
-        row["claims"] = row["answered"] and row["outcome"] in CLAIMED
-        row["right_claim"] = row["right"] and row["claims"]
+def share(rows: Sequence[Row], holds: Callable[[Row], bool]) -> float:
+    """Return the share of rows for which something holds, or nan without rows."""
+    return mean(holds(row) for row in rows) if rows else math.nan
+
+
+def not_said_at(rows: Sequence[Row], kept: float = 0.9) -> float:
+    """Return the share of not said questions still answered where this share of the right answers is kept."""
+    right = sorted((support_of(row) for row in rows if row["right"]), reverse=True)
+    if not right:
+        return math.nan
+    level = right[math.ceil(kept * len(right)) - 1]
+    return share([row for row in rows if not row["said"]], lambda row: support_of(row) >= level)
+
+
+def measures(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the measures of a system by name, each as text."""
     said, unsaid = [row for row in rows if row["said"]], [row for row in rows if not row["said"]]
-    print(f"  {len(said)} said, {len(unsaid)} not")
-    print(f"  right {share(said, 'right'):.3f}, right and supported {share(said, 'right_claim'):.3f}")
-    print("  answered though not said:", interval(unsaid, lambda rows: share(rows, "claims")))
-    for kind in sorted({row["kind"] for row in rows}):
-        some = [row for row in rows if row["kind"] == kind]
-        shares = f"right {share(some, 'right'):.3f}, supported {share(some, 'claims'):.3f}"
-        print(f"    {kind} ({len(some)}): {shares}, calls {mean(row['calls'] for row in some):.1f}")
-    print("  AUROC, said against not:", interval(rows, separation))
-    claims = [row for row in rows if row["claims"]]
-    print(f"  right among the supported: {share(claims, 'right'):.3f}")
-    total = {key: sum(row[key] for row in claims if row["right"]) for key in _CITATIONS}
-    if total["cited"] and total["gold"]:
-        precision, recall = total["cited_gold"] / total["cited"], total["gold_cited"] / total["gold"]
-        print(f"  cited sentences among the gold {precision:.3f}, gold cited {recall:.3f}")
     right = [row for row in rows if row["right"]]
     wrong = [row for row in rows if not row["right"] and not is_no_answer(row["answer"])]
-    passed = (
-        interval(wrong, lambda rows: mean(row["ruling"] == "passes" for row in rows)) if wrong else "none"
+    told = {
+        "questions (said / not said)": f"{len(said)} / {len(unsaid)}",
+        "right, with guesses": format_decimal(share(said, lambda row: row["right"])),
+        "right and claimed": interval(
+            said, lambda rows: share(rows, lambda row: row["right"] and claimed(row))
+        ),
+        "claimed though not said": interval(unsaid, lambda rows: share(rows, claimed)),
+        "right among the claimed": format_decimal(
+            share([row for row in rows if claimed(row)], lambda row: row["right"])
+        ),
+        "AUROC, said against not said": interval(rows, separation),
+        "area under risk and coverage": format_decimal(
+            risk_area([support_of(row) for row in rows], [row["right"] for row in rows])
+        ),
+        "not said still answered where 90 % of the right are kept": format_decimal(not_said_at(rows)),
+        "certificate passes wrong": interval(
+            wrong, lambda rows: share(rows, lambda row: row["ruling"] == "passes")
+        ),
+        "certificate withholds right": interval(
+            right, lambda rows: share(rows, lambda row: row["ruling"] == "withheld")
+        ),
+    }
+    total = {key: sum(row[key] for row in right if claimed(row)) for key in _CITATIONS}
+    if total["cited"] and total["gold"]:
+        told["cited sentences that are gold"] = format_decimal(total["cited_gold"] / total["cited"])
+        told["gold sentences that are cited"] = format_decimal(total["gold_cited"] / total["gold"])
+    told["calls, mean"] = f"{mean(row['calls'] for row in rows):.2f}"
+    told["seconds, median"] = f"{median(row['seconds'] for row in rows):.1f}"
+    told["tokens, mean"] = f"{mean(row['tokens'] for row in rows):,.0f}"
+    for kind in sorted({row["kind"] for row in rows}):
+        some = [row for row in rows if row["kind"] == kind]
+        if some[0]["said"]:
+            told[f"{kind}: right, right and claimed"] = (
+                f"{share(some, lambda row: row['right']):.3f}, "
+                f"{share(some, lambda row: row['right'] and claimed(row)):.3f} of {len(some)}"
+            )
+        else:
+            told[f"{kind}: claimed"] = f"{share(some, claimed):.3f} of {len(some)}"
+    return told
+
+
+def paired(one: Sequence[Row], other: Sequence[Row]) -> dict[str, str]:
+    """Return what a system keeps of the right answers of another, and how much better it separates."""
+    found = {row["id"]: row for row in one}
+    both = [{**row, "one": found[row["id"]]} for row in other if row["id"] in found]
+    right = [row["one"] for row in both if row["right"]]
+    kept = interval(right, lambda rows: share(rows, lambda row: row["right"] and claimed(row)))
+    gain = interval(both, lambda rows: separation([row["one"] for row in rows]) - separation(rows))
+    return {
+        "right answers of it that are kept": kept,
+        "difference of AUROC": gain if not all(row["said"] for row in both) else "–",
+    }
+
+
+def table(title: str, columns: dict[str, dict[str, str]]) -> str:
+    """Return a table in Markdown with a column for each system."""
+    names = list(dict.fromkeys(name for told in columns.values() for name in told))
+    rows = tuple(
+        tuple(map(Cell, (name, *(told.get(name, "–") for told in columns.values())))) for name in names
     )
-    withheld = (
-        interval(right, lambda rows: mean(row["ruling"] == "withheld" for row in rows)) if right else "none"
-    )
-    print(f"  certificate: passes {passed} of {len(wrong)} wrong, withholds {withheld} of {len(right)} right")
-    calls, seconds = [row["calls"] for row in rows], median(row["seconds"] for row in rows)
-    print(f"  calls: mean {mean(calls):.2f}, median {median(calls)}; seconds: median {seconds:.1f}")
-    print(f"  tokens: mean {mean(row['tokens'] for row in rows):.0f}")
+    return Grid(title, ("", *columns), rows).markdown
+
+
+def score_traces(data: str, part: str) -> list[Row]:
+    """Score the finished runs of a part, of every system."""
+    found = []
+    for row in load_rows(data, part):
+        for system in SYSTEMS:
+            path = RUNS / data / part / system / f"{row['id'].replace('/', '_')}.jsonl"
+            if any(isinstance(event, Answered) for event in read_events(path)):
+                found.append({"system": system, **score_run(row, path)})
+    return found
 
 
 def main() -> None:
@@ -159,22 +226,34 @@ def main() -> None:
     )
     parser.add_argument("data", choices=("own-folders", "squad2-unanswerable"))
     parser.add_argument("part", choices=("dev", "test"))
-    parser.add_argument("--list", action="store_true", help="list each question")
+    parser.add_argument("--score", action="store_true", help="score the traces again")
     given = parser.parse_args()
-    rows = {row["id"]: row for row in load_rows(given.data, given.part)}
-    for system in SYSTEMS:
-        folder = RUNS / given.data / given.part / system
-        results = []
-        for id, row in rows.items():
-            path = folder / f"{id.replace('/', '_')}.jsonl"
-            if any(isinstance(event, Answered) for event in read_events(path)):
-                results.append(score_run(row, path))
-        if results:
-            print(f"{system}:")
-            report(results)
-        if given.list:
-            for result in results:
-                print("   ", result)
+    kept = RESULTS / f"{given.data}_{given.part}.jsonl"
+    if given.score:
+        scored = score_traces(given.data, given.part)
+        write_atomically(
+            kept, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in scored), "the scores"
+        )
+    rows = [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
+    for language in sorted({row["language"] for row in rows}, key=("en", "de", "zh").index):
+        by_system = {
+            system: [row for row in rows if row["system"] == system and row["language"] == language]
+            for system in SYSTEMS
+        }
+        by_system = {system: some for system, some in by_system.items() if some}
+        print(
+            table(
+                f"{given.data}, {given.part}, {language}",
+                {name: measures(some) for name, some in by_system.items()},
+            )
+        )
+        others = {
+            f"paths beside {name}": paired(by_system["paths"], some)
+            for name, some in by_system.items()
+            if name != "paths"
+        }
+        if others:
+            print(table("On the questions that both were asked", others))
 
 
 if __name__ == "__main__":

@@ -399,12 +399,11 @@ def _entity_kind(name: str, span: Any) -> str:
 def _joining_words(source: Any, target: Any) -> str:
     """Return the words on the way from one name to another that depends on it or on its verb, or ""."""
     heads = [source.root, *source.root.ancestors]
-    way = [target.root]
-    while way[-1] not in heads and way[-1].head is not way[-1]:
-        way.append(way[-1].head)
-    top = way[-1]
-    if top not in heads:
+    upwards = [target.root, *target.root.ancestors]  # ends at the root, of another sentence perhaps
+    top = next((token for token in upwards if token in heads), None)
+    if top is None:
         return ""
+    way = upwards[: upwards.index(top) + 1]
     climbed = heads[: heads.index(top)]
     if climbed:  # from the subject of a verb, or what is part of its name
         is_subject = climbed[-1].dep_ in {*SUBJECT_DEPENDENCIES, "nsubjpass", "csubjpass"}

@@ -36,6 +36,8 @@ _PUNCTUATION = ".,;:!?()[]\"'“”„«»‘’…–—"
 _SHORT_WORDS = "àáâéèêíîóôúåöøæýőű"
 _SAMPLE_LINES, _SAMPLE_BYTES = 200, 100_000
 _MULTI_BYTE = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
+_JAPANESE = ("euc_jp", "cp932")
+_KANA_SHARE = 0.15
 _SURE_LETTERS = 8  # letters of a script that no word shares with Latin
 _MARGIN = 0.15  # by which the letters of the likely one must be more usual in a language
 
@@ -47,6 +49,10 @@ def guess_encoding(data: bytes) -> tuple[str, list[str]]:
     """
     from charset_normalizer import from_bytes
 
+    for encoding in _JAPANESE:
+        with suppress(UnicodeDecodeError):
+            if _is_japanese(text := data.decode(encoding)):
+                return text, [encoding]
     lines = (line for line in data.splitlines(keepends=True) if not line.isascii())
     sample = b"".join(islice(lines, _SAMPLE_LINES))[:_SAMPLE_BYTES]
     if len(sample) == _SAMPLE_BYTES:  # bytes up to "/" are no second half of a character
@@ -73,8 +79,16 @@ def guess_encoding(data: bytes) -> tuple[str, list[str]]:
     if len(set(likely.values())) == 1:
         encoding = "cp1252" if "cp1252" in likely else next(iter(likely))
         with suppress(UnicodeDecodeError):
-            return data.decode(encoding), [encoding]
+            if not _is_japanese(text := data.decode(encoding)):  # which is in neither encoding of Japanese
+                return text, [encoding]
     return "", sorted(likely or texts)
+
+
+def _is_japanese(text: str) -> bool:
+    """Return whether a text has as many kana as only Japanese has: in other encodings they do not occur."""
+    letters = [letter for letter in text[:_SAMPLE_BYTES] if letter.isalpha() and not letter.isascii()]
+    kana = sum("ぁ" <= letter <= "ー" for letter in letters)
+    return len(letters) >= _SURE_LETTERS and kana >= _KANA_SHARE * len(letters)
 
 
 def _likely_latin(texts: dict[str, str]) -> dict[str, str]:

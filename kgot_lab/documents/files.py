@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import email
+import email.policy
 import errno
 import hashlib
 import importlib.util
@@ -16,7 +18,7 @@ import threading
 import weakref
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -181,17 +183,27 @@ _NOT_ASCII = ("utf-16", "utf-32", "iso2022", "hz")
 # or never end
 _NO_CHARSETS = {"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem"}
 LARGEST_FILE = 50_000_000  # bytes of a file
+MAIL_EXTENSIONS = (".eml", ".mht", ".mhtml")
+# formats that are not read, and a similar one that is
+SAVE_AS = {
+    ".doc": ".docx", ".odt": ".docx", ".rtf": ".docx", ".xls": ".xlsx", ".ods": ".xlsx",
+    ".ppt": ".pptx", ".odp": ".pptx", ".epub": ".html", ".msg": ".eml",
+}  # fmt: skip
 # byte order marks
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True)
 class ExtractedText:
-    """The text of a file, the title it declares, and what was guessed to read it ('' if nothing)."""
+    """The text of a file, the title it declares, and what was guessed to read it or left out ('' if nothing).
+
+    `extension` is that of a file that holds such a text, "" for its own.
+    """
 
     text: str
     title: str = ""
     remark: str = ""
+    extension: str = ""
 
 
 def read_document_text(path: Path, *, cached: bool = False) -> ExtractedText:
@@ -217,20 +229,45 @@ def extract_text(data: bytes, extension: str, charset: str = "", *, cached: bool
     """
     if not data.removeprefix(codecs.BOM_UTF8).strip() or data in _BYTE_ORDER_MARKS:
         raise BadInput("empty")
-    found = (
-        _convert_text(data, extension, charset, cached)
-        if extension in CONVERTERS
-        else _decode_text(data, charset)
-    )
+    if extension in SAVE_AS:
+        raise BadInput(f"{extension} is not read; save it as {SAVE_AS[extension]}")
+    if extension in MAIL_EXTENSIONS:
+        found = _mail_text(data, cached)
+    elif extension in CONVERTERS:
+        found = _convert_text(data, extension, charset, cached)
+    else:
+        found = _decode_text(data, charset)
+    if extension in (".tex", ".xml"):
+        found = replace(found, remark="; ".join(filter(None, (found.remark, "read with its markup"))))
     if not found.text.strip():
         raise BadInput("holds no text" + (" (perhaps pictures of pages)" if extension == ".pdf" else ""))
     return found
 
 
+def _mail_text(data: bytes, cached: bool) -> ExtractedText:
+    """Return the header and the text of a mail, or of a saved page, which has the same form."""
+    try:
+        message = email.message_from_bytes(data, policy=email.policy.default)
+        names = ("Subject", "From", "To", "Cc", "Date")
+        head = "".join(f"{name}: {' '.join(message[name].split())}\n" for name in names if message[name])
+        body = message.get_body(("plain", "html"))
+        payload = body.get_payload(decode=True) if body else b""
+        left_out = [part.get_filename() or part.get_content_type() for part in message.iter_attachments()]
+    except Exception as error:  # as any header may raise
+        raise BadInput(f"cannot be read as a mail ({type(error).__name__}: {str(error)[:200]})") from None
+    remarks = [f"left out: {', '.join(left_out)}"] if left_out else []
+    extension, text = ".txt", ""
+    if body and isinstance(payload, bytes) and payload.strip():
+        extension = ".html" if body.get_content_subtype() == "html" else ".txt"
+        found = extract_text(payload, extension, body.get_content_charset() or "", cached=cached)
+        text, remarks = found.text, [*filter(None, [found.remark]), *remarks]
+    return ExtractedText(f"{head}\n{text}", "", "; ".join(remarks), extension)
+
+
 def _convert_text(data: bytes, extension: str, charset: str, cached: bool) -> ExtractedText:
     remark = ""
     if CONVERTERS[extension] == "HtmlConverter":
-        page = _decode_text(data, charset or _declared_charset(data))
+        page = decode_page(data, charset)
         data, remark = page.text.encode(), page.remark
     elif extension == ".pdf" and b"%PDF-" not in data[:1024]:
         raise BadInput("not a PDF, whatever its name says")
@@ -284,9 +321,16 @@ def unpack_json(value: object) -> Any:
         return None
 
 
-def _declared_charset(page: bytes) -> str:
-    match = re.search(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_-]+)", page[:2048])
-    return match[1].decode() if match else ""
+def decode_page(page: bytes, charset: str = "") -> ExtractedText:
+    """Decode a page of HTML, by the character set it declares if none is given.
+
+    Raises BadInput if it is no text, or if its encoding is not sure.
+    """
+    # a declaration that names UTF-16 could not be read if it were true
+    match = re.search(rb"(?:charset|<\?xml[^>]* encoding)\s*=\s*[\"']?\s*([A-Za-z0-9_-]+)", page[:2048])
+    declared = match[1].decode() if match else ""
+    is_possible = not declared.lower().startswith(("utf-16", "utf16", "utf-32", "utf32"))
+    return _decode_text(page, charset or (declared if is_possible else ""))
 
 
 def _known_charset(declared: str) -> str:
@@ -311,16 +355,16 @@ def _decode_text(data: bytes, declared: str = "") -> ExtractedText:
     requested, declared = declared, _known_charset(declared)
     unknown = f"{short_repr(requested)} is no character set; " if requested and not declared else ""
     if declared.startswith(_NOT_ASCII):
-        try:
+        with suppress(UnicodeError):
             return ExtractedText(data.decode(declared))
-        except UnicodeError:
-            pass
     if b"\x00" in data:
         raise BadInput("binary, not text")
-    try:
+    if b"\x1b$" in data:  # an escape of ISO 2022
+        encoding = "iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp_2"
+        with suppress(UnicodeError):
+            return ExtractedText(data.decode(encoding), remark=f"read as {encoding}")
+    with suppress(UnicodeError):
         return ExtractedText(data.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        pass
     with suppress(UnicodeError, LookupError):
         return ExtractedText(data.decode(declared), remark=f"not UTF-8; read as {declared}")
     replaced = data.decode("utf-8", "replace")

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from kgot_lab.documents.conversion import CONVERTERS
-from kgot_lab.documents.files import LARGEST_FILE, ExtractedText, read_document_text
+from kgot_lab.documents.files import LARGEST_FILE, MAIL_EXTENSIONS, SAVE_AS, ExtractedText, read_document_text
 from kgot_lab.documents.structure import Section, read_sections
 from kgot_lab.errors import BadInput, require
 from kgot_lab.io.files import SPECIAL_FILES, detect_wide_encoding
@@ -25,7 +25,7 @@ _INSTALLED_FOLDERS = ("node_modules", "__pycache__", "site-packages")
 _HEAD_BYTES = 4096
 _TRACE_HEAD = re.compile(rb'\s*\{\s*"trace"\s*:')
 _NAMED_FILES = 3  # of many with the same remark
-READ_AS_TEXT = f".txt, .md, .csv, .json, {', '.join(CONVERTERS)} files"
+READ_AS_TEXT = f".txt, .md, .csv, .json, {', '.join((*CONVERTERS, *MAIL_EXTENSIONS))} files"
 
 
 class ListedFile(NamedTuple):
@@ -125,7 +125,7 @@ def read_documents(folder: str | Path) -> Library:
 def read_file_sections(found: ExtractedText, name: str) -> tuple[list[Section], str]:
     """Split the text of a file into sections, and return them with what was guessed or did not parse."""
     path = PurePosixPath(name)
-    extension = path.suffix.lower()
+    extension = found.extension or path.suffix.lower()
     try:
         return read_sections(found.text, extension, path.stem, found.title), found.remark
     except BadInput as error:
@@ -191,12 +191,11 @@ def _unreadable_reason(path: Path) -> str:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            return (
-                f"not a regular file but {SPECIAL_FILES.get(stat.S_IFMT(status.st_mode), 'something else')}"
-            )
+            kind = SPECIAL_FILES.get(stat.S_IFMT(status.st_mode), "something else")
+            return f"not a regular file but {kind}"
         if status.st_size > LARGEST_FILE:
             return f"larger than {LARGEST_FILE // 1_000_000} MB"
-        if path.suffix.lower() in CONVERTERS:
+        if path.suffix.lower() in {*CONVERTERS, *MAIL_EXTENSIONS, *SAVE_AS}:
             return ""
         return _head_refusal(path, status.st_mtime_ns, status.st_size)
     except OSError as error:

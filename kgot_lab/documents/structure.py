@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 import yaml
+from markdown_it import MarkdownIt
 
 from kgot_lab.documents.conversion import CONVERTERS
 from kgot_lab.documents.passages import split_passages
@@ -123,9 +124,25 @@ def read_blocks(text: str, extension: str) -> Iterator[Block]:
     elif extension in PROSE_EXTENSIONS or extension in CONVERTERS:
         if extension in CONVERTERS:  # a term and its description
             text = re.sub(r"^(\S.*)\n+:[ \t]{3}(?=\S)", r"\1: ", text, flags=re.MULTILINE)
-        yield from prose_blocks(text, dehyphenated=extension == ".pdf")
+        is_marked = CONVERTERS.get(extension) in ("HtmlConverter", "DocxConverter")
+        plain = _plain_text if is_marked or extension == ".pptx" else str
+        for block in prose_blocks(text, dehyphenated=extension == ".pdf", plain=plain):
+            is_plain = not is_marked or block.kind in ("row", "code")
+            yield block if is_plain else block._replace(text=_plain_text(block.text))
     elif text.strip():
         yield Block("code", text)
+
+
+def _plain_text(text: str) -> str:
+    """Return the text of a line of Markdown, without marks, escapes, addresses, and links from notes back."""
+    if not re.search(r"[\\*_`\[]", text):
+        return text
+    (line,) = _MARKDOWN.parseInline(_BACK_LINK.sub("", text))
+    return "".join(token.content or "\n" * token.type.endswith("break") for token in line.children or ())
+
+
+_MARKDOWN = MarkdownIt().disable(["entity", "html_inline", "autolink"])
+_BACK_LINK = re.compile(r"\s*\[[↑^↩\ufe0e]+\]\(#[^)]*\)")
 
 
 def _glue(text: str) -> Callable[[re.Match[str]], str]:
@@ -161,8 +178,10 @@ _MIN_WIDTH = 50  # characters of a line that may be wrapped
 _ENDS_HEADING = re.compile(r"[ \t]+#+[ \t]*$")
 
 
-def prose_blocks(text: str, *, dehyphenated: bool = False) -> Iterator[Block]:
-    """Yield the blocks of Markdown or plain text.
+def prose_blocks(
+    text: str, *, dehyphenated: bool = False, plain: Callable[[str], str] = str
+) -> Iterator[Block]:
+    """Yield the blocks of Markdown or plain text, the cells of tables made `plain`.
 
     Wrapped lines are joined. With `dehyphenated`, words that are divided at the ends of lines are too. An
     item of a list begins with a short line above the list that ends with a colon.
@@ -201,7 +220,7 @@ def prose_blocks(text: str, *, dehyphenated: bool = False) -> Iterator[Block]:
         elif (count := _table_lines(lines, at)) > 0:
             yield from end()
             grid, has_header = pipe_grid(lines[at : at + count])
-            yield from table_blocks(grid, 7, has_header=has_header)
+            yield from table_blocks([list(map(plain, row)) for row in grid], 7, has_header=has_header)
             at += count - 1
         elif not held and (numbered := _NUMBERED.fullmatch(line)) and below[:1].isupper():
             yield Block("heading", numbered[1], _NUMBERED_LEVEL)
@@ -371,28 +390,23 @@ def _parse_json(text: str) -> list[Any]:
     try:
         return [json.loads(text)]
     except json.JSONDecodeError as error:
-        if error.msg == "Extra data" and (rows := _parse_json_lines(text)) is not None:
-            return [rows]
+        if rows := _parse_json_lines(text):
+            return rows
         raise BadInput(f"does not parse: {error.msg}, line {error.lineno}") from None
-    except RecursionError:
-        raise BadInput("does not parse: nested too deep") from None
 
 
-def _parse_json_lines(text: str) -> list[Any] | None:
-    """Parse one JSON value per line, or return None if a line is not JSON."""
-    try:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (ValueError, RecursionError):
-        return None
+def _parse_json_lines(text: str) -> list[Any]:
+    """Parse one JSON value per line, and return them as a list, and after it each line that does not parse.
 
-
-def _parse_toml(text: str) -> list[Any]:
-    try:
-        return [tomllib.loads(text)]
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"does not parse: {error}") from None
-    except RecursionError:
-        raise BadInput("does not parse: nested too deep") from None
+    Without any value, nothing is returned.
+    """
+    rows, others = list[Any](), list[str]()
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            rows += [json.loads(line)] if line.strip() else []
+        except (ValueError, RecursionError):
+            others.append(f"line {number}, which does not parse: {line.strip()}")
+    return [rows, *others] if len(rows) > len(others) else []
 
 
 class _UntaggedLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -410,23 +424,28 @@ _UntaggedLoader.add_multi_constructor("", _construct_untagged)
 
 
 def _parse_yaml(text: str) -> list[Any]:
-    try:
-        return [each for each in yaml.load_all(text, _UntaggedLoader) if each is not None] or [None]
-    except yaml.MarkedYAMLError as error:
-        location = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise BadInput(f"does not parse: {error.problem or error.context}{location}") from None
-    except (yaml.YAMLError, ValueError, TypeError) as error:  # an invalid date, an unhashable key
-        raise BadInput(f"does not parse: {error}") from None
-    except RecursionError:
-        raise BadInput("does not parse: nested too deep") from None
+    return [each for each in yaml.load_all(text, _UntaggedLoader) if each is not None] or [None]
+
+
+def _parser(parse: Callable[[str], list[Any]]) -> Callable[[str], list[Any]]:
+    """Make a parser raise BadInput with the reason."""
+
+    def parse_data(text: str) -> list[Any]:
+        try:
+            return parse(text)
+        except RecursionError:
+            raise BadInput("does not parse: nested too deep") from None
+        except yaml.MarkedYAMLError as error:
+            location = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+            raise BadInput(f"does not parse: {error.problem or error.context}{location}") from None
+        except (yaml.YAMLError, ValueError, TypeError) as error:  # as an invalid date, an unhashable key
+            raise BadInput(f"does not parse: {error}") from None
+
+    return parse_data
 
 
 DATA_PARSERS: Mapping[str, Callable[[str], list[Any]]] = {
-    ".json": _parse_json,
-    ".jsonl": _parse_json,
-    ".ndjson": _parse_json,
-    ".geojson": _parse_json,
-    ".toml": _parse_toml,
-    ".yaml": _parse_yaml,
-    ".yml": _parse_yaml,
+    **dict.fromkeys((".json", ".jsonl", ".ndjson", ".geojson"), _parser(_parse_json)),
+    **dict.fromkeys((".yaml", ".yml"), _parser(_parse_yaml)),
+    ".toml": _parser(lambda text: [tomllib.loads(text)]),
 }

@@ -44,6 +44,10 @@ def table_blocks(grid: Grid, level: int = 1, *, has_header: bool | None = False)
     author marked none, so that two columns are names and values.
     """
     rows = [[_clean_cell(cell) for cell in row] for row in grid]
+    if len(parts := _side_by_side(rows)) > 1:
+        for part in parts:
+            yield from table_blocks(part, level, has_header=has_header)
+        return
     names: list[str] | None = None
     is_wide = any(_filled(row) > 1 for row in rows)
     for is_row, segment in groupby(rows, key=lambda row: _filled(row) > 0):
@@ -68,6 +72,16 @@ def table_blocks(grid: Grid, level: int = 1, *, has_header: bool | None = False)
         yield from notes
 
 
+def _side_by_side(rows: Grid) -> list[Grid]:
+    """Split a grid at its empty columns, if on each side is a table of its own, whose first column has names."""
+    width = max(map(len, rows), default=0)
+    columns = groupby(range(width), key=lambda at: any(_cell(row, at) for row in rows))
+    parts = [list(part) for is_used, part in columns if is_used]
+    if any(len(part) < 2 or any(is_value(_cell(row, part[0])) for row in rows) for part in parts):
+        return [rows]
+    return [[row[part[0] : part[-1] + 1] for row in rows] for part in parts]
+
+
 def _clean_cell(cell: str) -> str:
     text = " ".join(cell.replace("|", "¦").split())  # a bar begins the line of a row
     return "" if _NO_VALUE.fullmatch(text) else text
@@ -77,7 +91,8 @@ def _filled(row: Sequence[str]) -> int:
     return sum(map(bool, row))
 
 
-def _is_value(cell: str) -> bool:
+def is_value(cell: str) -> bool:
+    """Return whether the text of a cell is a number, an amount or a date."""
     letters = sum(map(str.isalpha, cell))
     return bool(_VALUE.match(cell)) and letters <= sum(map(str.isdigit, cell))
 
@@ -95,20 +110,20 @@ def _header_rows(rows: Grid) -> int:
     second, below = body[0], body[1:]
     is_group = any(cell and not _cell(first, at) for at, cell in enumerate(second))
     is_group &= any(cell and _cell(second, at) in ("", cell) for at, cell in enumerate(first))
-    is_group &= not any(map(_is_value, second)) and _has_values_under(second, below)
+    is_group &= not any(map(is_value, second)) and _has_values_under(second, below)
     if is_group:
         return 2
-    values = [cell for cell in first if _is_value(cell)]
+    values = [cell for cell in first if is_value(cell)]
     if values:  # years may be names of columns
         is_years = len(set(values)) == len(values) > 1 and all(map(_YEAR.fullmatch, values))
-        return int(is_years and not _is_value(first[0]))
+        return int(is_years and not is_value(first[0]))
     recurs = any(cell and any(_cell(row, at) == cell for row in body) for at, cell in enumerate(first))
     is_long = any(len(cell.split()) > _MAX_HEADER_WORDS for cell in first)
     return int(not is_long and not recurs)
 
 
 def _has_values_under(names: Sequence[str], rows: Grid) -> bool:
-    return any(name and any(_is_value(_cell(row, at)) for row in rows) for at, name in enumerate(names))
+    return any(name and any(is_value(_cell(row, at)) for row in rows) for at, name in enumerate(names))
 
 
 def _cell(row: Sequence[str], at: int) -> str:
@@ -222,9 +237,8 @@ def pipe_grid(lines: Iterable[str]) -> tuple[list[list[str]], bool | None]:
             continue
         inner = line.strip().removeprefix("|")
         inner = inner.removesuffix("|") if not inner.endswith("\\|") else inner
-        cells.append(
-            [cell.replace("\\|", "|").replace("<br>", " ") for cell in re.split(r"(?<!\\)\|", inner)]
-        )
+        parts = re.split(r"(?<!\\)\|", inner)
+        cells.append([cell.replace("\\|", "|").replace("<br>", " ") for cell in parts])
     is_blank = header and not any(map(_clean_cell, cells[0]))
     return (cells[1:], None) if is_blank else (cells, header)
 

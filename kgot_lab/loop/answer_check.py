@@ -1,10 +1,10 @@
-"""Whether sentences say an answer: question and answer as one claim, checked against the sentences."""
+"""Whether sentences say an answer: the sentences that carry it, and what the model says of them."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from kgot_lab.loop.events import Outcome
@@ -27,59 +27,65 @@ from kgot_lab.types import Document, Message
 MIN_SUPPORTED = 0.5  # score from which an answer counts as supported
 MAX_NOT_SAID = 0.25  # and up to which the sources count as silent
 UNDECIDED = (MIN_SUPPORTED + MAX_NOT_SAID) / 2
-# weights of the log-odds of the answer and of its check, and their bias, set on the dev questions of
-# data/own-folders and data/squad2-unanswerable: benchmarks/own_folders
-ANSWER_WEIGHT, CHECK_WEIGHT, BIAS = 0.5, 1.0, 0.8
+ANSWER_WEIGHT = 0.25  # of the log-odds of the answer, beside those of its check: benchmarks/own_folders
 MAX_CITED = 3  # sentences that are cited for an answer
-_CLAIM_SYSTEM = "Write the question and its answer as one sentence."
-_CLAIMS = """\
-Who was the architect of Varnholt Bridge?|Odile Brantsev
-Odile Brantsev was the architect of Varnholt Bridge.
-How many copies did the second edition of The Glass Orchid sell?|4,000
-The second edition of The Glass Orchid sold 4,000 copies.
-Where did Quillmoor Rovers play at first?|the meadow behind the brewery
-Quillmoor Rovers at first played on the meadow behind the brewery.
-In what year did the mill that Imre Dostwell bought burn down?|1957
-The mill that Imre Dostwell bought burned down in 1957.
-Why was Lake Ombrel drained?|to build a road
-Lake Ombrel was drained to build a road."""
 _CHECK_SYSTEM = (
-    "Does the text say that the statement is true? Reply yes or no. "
+    "Does the text answer the question with this answer? Reply yes or no. "
     "Reply no if the text says something else, or of something or someone else, or does not say it."
 )
 _CHECKS = """\
 Text: It was designed by Odile Brantsev, who later taught in Oslo, and opened in 1911.|\
-Statement: Odile Brantsev was the architect of Varnholt Bridge.
+Question: Who was the architect of Varnholt Bridge?|Answer: Odile Brantsev
 yes
 Text: Imre Dostwell ran a school for weavers in Tellmark until 1957, when Sunniva Askelund took it over.|\
-Statement: Sunniva Askelund was elected mayor of Tellmark in 1957.
+Question: Who was elected mayor of Tellmark in 1957?|Answer: Sunniva Askelund
 no
 Text: Since they had no ground of their own, they played on the meadow behind the brewery of Brask until 1920.|\
-Statement: Quillmoor Rovers at first played on the meadow behind the brewery of Brask.
+Question: Where did Quillmoor Rovers play at first?|Answer: the meadow behind the brewery of Brask
 yes
 Text: The Glass Orchid, a novel by Pell Hadrowe, sold 4,000 copies in its first year; \
 a second edition was planned but never printed.|\
-Statement: The second edition of The Glass Orchid sold 4,000 copies.
+Question: How many copies did the second edition of The Glass Orchid sell?|Answer: 4,000
 no
 Text: Lake Tirsova, in the north, freezes from October to May and feeds the mills of the valley.|\
-Statement: Lake Tirsova thaws in October.
+Question: In which month does Lake Tirsova thaw?|Answer: October
 no
 Text: The council that met in Osk raised the price of salt, and the fishermen stopped working.|\
-Statement: The council of Osk made salt dearer.
+Question: Who made salt dearer?|Answer: The council of Osk
 yes
 Text: Membership fees are paid by companies of the Hadrowe group.|\
-Statement: Companies of the Hadrowe group paid for the first meeting.
+Question: Who paid for the first meeting?|Answer: Companies of the Hadrowe group
 no
 Text: Brask lost its charter in the war; the town of Pell kept its charter until 1804.|\
-Statement: The town of Pell had a charter until 1804.
+Question: Until when had the town of Pell a charter?|Answer: 1804
+yes
+Text: [Tarn Mill (mills)] Tarn Mill (name): opened 1931; owner Ada Brook; town not given|\
+Question: In which town is Tarn Mill?|Answer: Ada Brook
+no
+Text: [customers] Pell Bakery (customer): since 2019; product lamps|\
+Question: Since when has Pell Bakery been a customer?|Answer: 2019
+yes
+Text: Our depot is rented from the Osk Trust. The rent rises in 2026.|\
+Question: When does the lease of the depot end?|Answer: 2026
+no
+Text: Wanda Pell keeps the books. She came to us from the harbour office in 2018.|\
+Question: Where did the woman who keeps the books work before?|Answer: the harbour office
+yes
+Text: Ivo Tarn learned to walk on his hands from his sister, and now drives the van.|\
+Question: Who taught Ivo Tarn to drive?|Answer: his sister
+no
+Text: Members eat for free on Sundays.|\
+Question: May guests eat for free on Sundays?|Answer: yes
+no
+Text: The hall may be used until ten, on Fridays until midnight.|\
+Question: May the hall be used until midnight on Fridays?|Answer: yes
 yes"""
 
 
 @dataclass(frozen=True)
 class CheckedAnswer:
-    """The claim that an answer makes, the score that its evidence says it (0 to 1), and what is missing."""
+    """The score that the evidence of an answer says it (0 to 1), and what is missing."""
 
-    claim: str
     score: float
     missing: str = ""
 
@@ -96,8 +102,7 @@ def support_score(likelihood: float | None, probability: float) -> float:
 
     An answer whose probability is not reported is judged by its check alone.
     """
-    logit = CHECK_WEIGHT * _log_odds(probability) + BIAS
-    logit += 0.0 if likelihood is None else ANSWER_WEIGHT * _log_odds(likelihood)
+    logit = _log_odds(probability) + (0.0 if likelihood is None else ANSWER_WEIGHT * _log_odds(likelihood))
     return 1 / (1 + math.exp(-logit))
 
 
@@ -109,45 +114,30 @@ def _log_odds(probability: float) -> float:
 def check_answer(
     run: RunContext, answer: str, evidence: Sequence[str], likelihood: float | None = None
 ) -> Steps[CheckedAnswer]:
-    """Ask the model whether sentences say what an answer to a question claims.
+    """Ask the model whether sentences answer a question with this answer.
 
-    The first call writes question and answer as one sentence, the second asks whether the text says it. The
-    probability is that of "yes", from the log-probability of the reply where the model reports it.
+    The probability is that of "yes", from the log-probability of the reply where the model reports it.
     """
     question = run.state.question
     if name := unlinked_name(question, evidence):
-        return CheckedAnswer("", 0.0, f"no text that was read says this of {name}")
+        return CheckedAnswer(0.0, f"no text that was read says this of {name}")
     if not evidence:
-        return CheckedAnswer("", 0.0, f"no text that was read answers: {question}")
-    claim = yield from _write_claim(run, question, answer)
+        return CheckedAnswer(0.0, f"no text that was read answers: {question}")
     shown = "\n".join(" ".join(text.split()) for text in evidence)
-    request = f"Text: {shown}\nStatement: {claim}"
+    request = f"Text: {shown}\nQuestion: {question}\nAnswer: {answer}"
     options = CallOptions("check", likelihood=True)
     reply = yield from ask_reply(run, "check", _few_shot(_CHECK_SYSTEM, _CHECKS, request), options)
     certainty = 1.0 if reply.logprob is None else math.exp(reply.logprob)
     says_so = reply.text.strip().casefold().startswith("yes")
     score = support_score(likelihood, certainty if says_so else 1 - certainty)
-    missing = "" if score >= MIN_SUPPORTED else f"no text that was read says: {claim}"
-    return CheckedAnswer(claim, score, missing)
+    missing = "" if score >= MIN_SUPPORTED else f"no text that was read answers: {question}"
+    return CheckedAnswer(score, missing)
 
 
 def unlinked_name(question: str, evidence: Sequence[str]) -> str:
     """Return the first name of a question that its evidence does not mention, or ""."""
     names, language = question_names(question, ()), detect_language([question])
     return next((name for name in names if not _is_named(name, evidence, language)), "")
-
-
-def _write_claim(run: RunContext, question: str, answer: str) -> Steps[str]:
-    """Write a question and its answer as one sentence.
-
-    If the model leaves the answer or most of the question out, both are joined as they are.
-    """
-    messages = _few_shot(_CLAIM_SYSTEM, _CLAIMS, f"{question}\n{answer}")
-    reply = yield from ask_reply(run, "claim", messages, CallOptions("claim"))
-    claim = next((line.strip() for line in reply.text.splitlines() if line.strip()), "")
-    asked, stated = set(content_words(question)), set(content_words(claim))
-    is_whole = contains_words(answer, claim) and len(asked - stated) <= len(asked) / 3
-    return claim if is_whole else f"{question} {answer}"
 
 
 def _few_shot(system: str, examples: str, request: str) -> tuple[Message, ...]:
@@ -167,8 +157,9 @@ def select_evidence(
 
     The last one contains the answer; for yes and no, it may be any sentence. Names of the question that it
     does not mention must be linked to it: by one of the two sentences before or after it, or by a sentence
-    that shares a name with it. The last sentence is the one with the fewest unlinked names, then with the most
-    words of the question. Returns none if no sentence contains another answer.
+    that shares a name with it. Where the question describes an entity, the sentence that describes it is linked
+    too. The last sentence is the one with the fewest unlinked names, then with the most words of the
+    question. Returns none if no sentence contains another answer.
     """
     asked, language = set(content_words(question)), detect_language([question])
     is_choice, is_truth = classify_question(question) == "choice", parse_yes_no(answer) is not None
@@ -203,10 +194,29 @@ def select_evidence(
                 chain.insert(0, max(linked, key=lambda s: len(asked & set(content_words(str(s))))))
             else:
                 unlinked += 1
+        if describes_entity(question) and chain == [last] and (link := _description(question, last, links)):
+            chain.insert(0, link)
         rank = -unlinked, len(asked & {word for s in chain for word in content_words(str(s))})
         if rank > best_rank:
             best, best_rank = tuple(chain), rank
     return best
+
+
+def _description(
+    question: str, last: GraphSentence, links: Mapping[GraphSentence, tuple[set[str], set[str]]]
+) -> GraphSentence | None:
+    """Return the sentence by which a question describes what the sentence with its answer tells of, or None.
+
+    It has most of the question's words that the other lacks, and shares with it a name or, with at least two of
+    those words, a word that is not in the question. It is no row of the same table.
+    """
+    asked, known = set(content_words(question)), set(content_words(last.text))
+    is_row = bool(first_cell(last))
+    others = (s for s in links if s != last and not (is_row and s.title == last.title and first_cell(s)))
+    words = {s: set(content_words(s.text)) for s in others}
+    least = {s: 1 if _share_name(links[s], links[last]) else 2 for s in words if words[s] & known - asked}
+    linked = [s for s in least if len(words[s] & asked - known) >= least[s]]
+    return max(linked, key=lambda s: len(words[s] & asked - known), default=None)
 
 
 _NUMBER_WORDS = (
@@ -217,15 +227,15 @@ _MIN_LOOSE_WORDS = 3  # words of an answer that need not be in one piece
 
 
 def states(answer: str, text: str) -> bool:
-    """Return whether a sentence contains an answer, as it stands, with a number as a word, or, from three words
-    on, all of its words.
+    """Return whether a sentence contains an answer: as it stands, with a number as a word and its unit as it
+    begins ("fee_eur 90"), or, from three words on, all of its words.
     """
-    words = content_words(answer)
     digits = {word: str(number) for number, word in enumerate(_NUMBER_WORDS)}
-    stated = [digits.get(word, word) for word in content_words(text)]
-    has_all = {digits.get(word, word) for word in words} <= set(stated)
-    is_number = bool(words) and (words[0].isdecimal() or words[0] in digits)
-    return contains_words(answer, text) or (has_all and (len(words) >= _MIN_LOOSE_WORDS or is_number))
+    words = [digits.get(word, word) for word in content_words(answer)]
+    stated = {digits.get(word, word) for word in content_words(text.replace("_", " "))}
+    if words and words[0].isdecimal() and words[0] in stated:
+        return all(any(other.startswith(word[:3]) for other in stated) for word in words[1:])
+    return contains_words(answer, text) or (len(words) >= _MIN_LOOSE_WORDS and set(words) <= stated)
 
 
 def counted_rows(question: str, answer: str, sentences: Iterable[GraphSentence]) -> tuple[GraphSentence, ...]:

@@ -43,12 +43,11 @@ _NUL = str.maketrans({"\0": "\ufffd"})
 def certificate_of_run(
     run: Trace | Iterable[Event], *, rules: CertificateRules = STANDARD_RULES, at: datetime | None = None
 ) -> Certificate:
-    """Certify the answer of a finished run by its own chain, its claim and the check of that claim.
+    """Certify the answer of a finished run by its own chain and its check.
 
     The facts are the hops of its question, if the cited sentences contain their answers and the last one is
-    the answer of the run, and the claim that question and answer make. The claim is missing if its check
-    refused it or no cited sentence contains the answer, and unsure if the check was unsure or not made.
-    Raises BadInput for a run without an answer.
+    the answer of the run, and the answer itself. It is missing if its check refused it or no cited sentence
+    contains it, and unsure if the check was unsure or not made. Raises BadInput for a run without an answer.
     """
     events = events_of(run)
     state = state_after(events)
@@ -58,9 +57,9 @@ def certificate_of_run(
         )
     seen = tuple(_seen_sentences(state))
     cited = tuple(dict.fromkeys(_cited_sentences(state, state.answer, seen)))
-    claim = _checked_claim(events, state.question, state.answer.text)
-    needed = _triple(state.question or "the question", claim or ANSWERED_BY, state.answer.text or "nothing")
-    fact = _answer_fact(needed, state.answer, cited, seen, is_checked=bool(claim))
+    needed = _triple(state.question or "the question", ANSWERED_BY, state.answer.text or "nothing")
+    is_checked = _is_checked(events, state.answer.text)
+    fact = _answer_fact(needed, state.answer, cited, seen, is_checked=is_checked)
     hops = _hop_facts(events, state.answer.text, cited, seen)
     return Certificate((*hops, fact), at or _start_time(run) or datetime.now(UTC), rules)
 
@@ -73,13 +72,13 @@ def certified_answer(answered: Answered, certificate: Certificate) -> Answered:
     return replace(shown, evidence=(), passages=(), supports=(), likelihood=None)
 
 
-# Facts: the claim of the answer, and the hops before it.
+# Facts: the answer, and the hops before it.
 
 
 def _answer_fact(
     needed: Triple, answered: Answered, cited: _Sentences, seen: _Sentences, *, is_checked: bool
 ) -> CertifiedFact:
-    """Return the claim of an answer, stated by the cited sentences if its check says so."""
+    """Return the fact that a question has an answer, stated by the cited sentences if its check says so."""
     answer, reason = answered.text.strip(), answered.missing
     stating: _Sentences = _sentences_with(answer, cited)
     # sentences that are counted do not contain their count
@@ -156,15 +155,13 @@ def _claim(fact: Triple, sentence: SourcedSentence) -> Claim:
     return Claim(fact, source or title or "a text without a name", Span(0, len(text), text), said_by=title)
 
 
-# The run: its claim, the sentences that it cites, and all that it has seen.
+# The run: its check, the sentences that it cites, and all that it has seen.
 
 
-def _checked_claim(events: Sequence[Event], question: str, answer: str) -> str:
-    """Return the claim that question and answer were made into for their check, or "" if there was none."""
-    calls = (event for event in reversed(events) if isinstance(event, Asked) and event.role == "claim")
-    call = next((call for call in calls if call.prompt.messages[-1].text.endswith(f"\n{answer}")), None)
-    claim = next(filter(None, map(str.strip, call.reply.splitlines())), "") if call else ""
-    return claim if not call or contains_words(answer, claim) else f"{question} {answer}"
+def _is_checked(events: Iterable[Event], answer: str) -> bool:
+    """Return whether the model was asked if the sentences give an answer."""
+    checks = (event for event in events if isinstance(event, Asked) and event.role == "check")
+    return any(check.prompt.messages[-1].text.endswith(f"\nAnswer: {answer}") for check in checks)
 
 
 def _seen_sentences(state: State) -> Iterator[SourcedSentence]:

@@ -50,12 +50,24 @@ class Trace:
     @property
     def answer(self) -> str:
         """The text of the answer, or "" if the run has none yet."""
-        return next((event.text for event in reversed(self.events) if isinstance(event, Answered)), "")
+        return self._end.text if self._end else ""
+
+    @property
+    def outcome(self) -> str:
+        """Whether the sources say the answer: "supported", "unsure", "not in the sources" or "not checked".
+
+        It is "" if the run has no answer yet.
+        """
+        return self._end.outcome if self._end else ""
 
     @property
     def finished(self) -> bool:
         """Whether the run reached its answer."""
-        return any(isinstance(event, Answered) for event in self.events)
+        return self._end is not None
+
+    @property
+    def _end(self) -> Answered | None:
+        return next((event for event in reversed(self.events) if isinstance(event, Answered)), None)
 
     def __repr__(self) -> str:
         spent = Usage.total(event.usage for event in self.events if isinstance(event, Asked))
@@ -67,7 +79,7 @@ class Trace:
         lines = (
             f"<trace {self.run}: {format_count(len(self.events), 'event')}, {'answered' if self.finished else 'not finished'}>",
             f"  question  {self.question}",
-            f"  answer    {self.answer}" if self.finished else "",
+            f"  answer    {self.answer} ({self.outcome})" if self.finished else "",
             f"  {steps}; {cost}",
             "  " + ", ".join(filter(None, (models, self.created))),
         )

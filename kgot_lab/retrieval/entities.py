@@ -9,25 +9,30 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, groupby, takewhile
 from typing import NamedTuple
 
-from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, normalise_name
+from kgot_lab.retrieval.entity_linking import CAPITAL_LETTERS, NameIndex
 from kgot_lab.text.function_words import detect_language, function_words, is_calendar_word
 from kgot_lab.text.words import light_stem, normalise_nfc
+from kgot_lab.types import Document
 
 MAX_NAME_LENGTH = 60  # characters of a name
 _MAX_WORDS = 6  # words of a name; a longer run of capitals is a heading
 _HONORIFICS = frozenset(
-    "mr mrs ms miss dr prof professor sir dame lord lady captain mayor president herr frau herrn monsieur madame mme mlle m señor señora sr "
-    "sra don doña signor signora senhor senhora dhr mevr pan pani господин госпожа".split()
+    "mr mrs ms miss madam dr prof professor sir dame lord lady captain mayor president herr frau herrn monsieur madame mme mlle m "
+    "señor señora sr sra don doña signor signora senhor senhora dhr mevr pan pani господин госпожа".split()
 )
 _JOINING_WORDS = frozenset(
     "of de la le les los las des du del della dei degli di da do dos das van von der den ten ter al el bin ibn af".split()
 )
 _GERMAN_JOINING_WORDS = frozenset("van de di la".split())
 _NUMBERED_PARTS = frozenset(
-    "firma figure fig table section chapter page version step part appendix item no nr".split()
+    "grüßen grüssen grüße grüsse gruß gruss price preis prix precio цена tel fax fyi firma figure fig table section chapter page version "
+    "step part appendix item no nr".split()
 )
+_NO_NAMES = frozenset("asap rsvp faq tba tbc mobile email pdf url team true false sum".split())
+_LEGAL_FORMS = frozenset("ltd limited inc llc plc gmbh ag kg corp corporation co sa srl bv".split())
 _COMPANY_ENDINGS = frozenset(
     "sons son co company daughters brothers partners associates söhne fils hijos figli".split()
 )
@@ -40,15 +45,25 @@ _DETERMINERS = frozenset(
 _GERMAN_ENDINGS = ("ung", "ungen", "heit", "keit", "schaft", "tion", "tät", "nis", "ismus", "chen")
 _BEFORE_GERMAN_NAMES = frozenset("in nach aus bei von mit für gegen über an".split())
 
-_TOKEN = re.compile(r"&|[^\W_](?:[\w'’\-/]|\.(?=\w)|&(?=\w))*\.?")
+_NICKNAMED = r"[^\W\d_a-z][\w'’\-]*"  # in capitals, of any script
+_TOKEN = re.compile(
+    rf"(?!(?:Der|Die|Das|Im|In|The|A|An|Le|La|El|Il)\b){_NICKNAMED}\.? [\"“„]{_NICKNAMED}[\"“”](?= [^\W\d_a-z])"
+    r"|&|[^\W_](?:[\w'’\-/]|\.(?=\w)|&(?=\w))*\.?"
+)
 _ABBREVIATED = re.compile(r"(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Mt|Ft|Hon|Rev|Gen|Col|Lt|Capt|Sra|Nr|[^\W\d_])\.$")
 _OPENS = re.compile(r"(?:^|[:.!?•–—|*\[({\"“„«‘¿¡;-]\s*)$")
-_ROW = re.compile(r"([^:：;；\"“”]{1,60})[:：]\s*(.+[;；].+[^.!?。])")
+_ROW = re.compile(
+    r"((?:[^:：;；]|:(?=\S)){1,60}?)(?: \(((?:[^()]|\([^()]*\))*)\))?(?::\s+|：\s*)(.+)"
+)  # the key of a row, the name of its column, and the other cells
 _CELL_PARTS = re.compile(r"\s*[,、/]\s*")
 _CELL_END = re.compile(r"\s*[;；]\s*")
 _CODE_SIGN = re.compile(r"[`{}<>=_\\]")
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-_KEY_LABEL = re.compile(r"\s+\([^()]*\)$")
+_NOT_GIVEN = " not given"  # after the names of the columns without a value, at the end of a row
+_NO_VALUE = re.compile(
+    r"not given|nan|none|null|nil|#?n/?a|#(?:ref|value|num|null|div/0|name)[!?]|[?–—-]+|", re.IGNORECASE
+)
+_TRUTH = re.compile(r"true|false|yes|no|ja|nein|oui|non", re.IGNORECASE)
 
 
 class _Token(NamedTuple):
@@ -97,26 +112,24 @@ class EntityFinder:
     """
 
     def __init__(self, sentences: Iterable[str], titles: Iterable[str] = ()) -> None:
-        texts = list(dict.fromkeys(map(normalise_nfc, sentences)))
+        texts = [normalise_nfc(sentence) for sentence in sentences]
+        self._columns = column_names(texts)
+        texts = list(dict.fromkeys(filter(None, texts)))
         self._language = detect_language(texts)
         self._titles = tuple(dict.fromkeys(titles))
-        self._columns = _column_names(texts)
         tokens = [list(map(_token, _TOKEN.finditer(text))) for text in texts]
         self._lower = {light_stem(t.key) for words in tokens for t in words if t.text[0].islower()}
-        self._german_nouns: set[str] = set()
         self._inside: Counter[str] = Counter()  # runs that open no sentence
         self._opening: Counter[str] = Counter()
         runs = [run for text in texts for part in self._parts(text) for run in self._runs(part)]
-        for run in runs:
-            if run.language == "de" and len(run.tokens) == 1 and _has_determiner(run):
-                self._german_nouns.add(run.tokens[0].key)
+        singles = (run for run in runs if run.language == "de" and len(run.tokens) == 1)
+        self._german_nouns = {run.tokens[0].key for run in singles if _has_determiner(run)}
         for run in runs:
             (self._opening if run.opens else self._inside)[run.text] += 1
         self._recurring = recurring_strings(text for text in texts if has_caseless(text))
-        counts: Counter[str] = Counter()
-        for text in texts:
-            counts.update(self._find(text))
-        self._by_capitals = {normalise_name(name).upper(): name for name in counts}
+        self._known = NameIndex([])
+        counts = Counter(name for text in texts for name in self._find(text))
+        self._known = NameIndex(Document(name, "", name) for name in counts)
         self.spellings = merge_spellings(counts, self._titles)
 
     def find(self, sentence: str) -> list[str]:
@@ -152,9 +165,10 @@ class EntityFinder:
             yield from self._names_of_run(run)
 
     def _names_in_row(self, key: str, cells: Sequence[tuple[str, str]]) -> Iterator[str]:
-        if _is_cell_name(key):
+        if _is_cell_name(key) or re.fullmatch(r"[^\W_]*[^\W\d_][\w-]*", key):  # the code of an article too
             yield key
-        for part in (part for _, value in cells for part in self._split_value(value)):
+        values = (value for _, value in cells if not (_TRUTH.fullmatch(value) or _CODE_SIGN.search(value)))
+        for part in (part for value in values for part in self._split_value(value)):
             found = [] if split_row(part) else list(self._find(part))
             yield from found or ([part] if self._is_value_name(part) else [])
 
@@ -193,15 +207,8 @@ class EntityFinder:
 
     def _names_in_capitals(self, text: str) -> Iterator[str]:
         """Yield the names in a line in capitals that other sentences spell with small letters too."""
-        words = normalise_name(text).upper().split()
-        known = getattr(self, "_by_capitals", {})
-        start = 0
-        while start < len(words):
-            sizes = range(min(_MAX_WORDS, len(words) - start), 0, -1)
-            size = next((n for n in sizes if " ".join(words[start : start + n]) in known), 0)
-            if size:
-                yield known[" ".join(words[start : start + size])]
-            start += size or 1
+        for name in self._known.find_names(text, cased=False):
+            yield self._known[name][-1]
 
     def _runs(self, text: str) -> Iterator[_Run]:
         """Yield the runs of capitalised words in a text."""
@@ -227,7 +234,7 @@ class EntityFinder:
             stripped = replace(stripped, tokens=stripped.tokens[:-1])
         if stripped is None or len(stripped.text) > MAX_NAME_LENGTH or len(stripped.tokens) > _MAX_WORDS:
             return
-        if len(stripped.tokens) == 1 and not self._is_name(stripped, stripped.opens):
+        if len(stripped.tokens) == 1 and not self._is_name(stripped):
             return
         parts = re.split(r" (?:of|de|von|van|di|da) (?:the |la )?", stripped.text)
         known = (self._inside, self._opening)
@@ -242,23 +249,14 @@ class EntityFinder:
         while run.tokens:
             first, rest = run.tokens[0], run.tokens[1:]
             dated = is_calendar_word(first.text) or first.key in _NUMBERED_PARTS or first.text == "&"
-            if run.tokens and all(is_calendar_word(t.text) or t.text[0].isdigit() for t in run.tokens):
+            if all(is_calendar_word(t.text) or t.text[0].isdigit() for t in run.tokens):
                 return run if any(len(t.text) == 4 and t.text.isdigit() for t in run.tokens) else None
             is_opener = first.key in words or (run.opens and first.key in function_words("en"))
-            keeps = (run.text in self._inside and run.opens) or (
-                not run.opens and run.language not in ("en", "de") and bool(rest)
-            )
-            is_role = (
-                len(rest) >= 2
-                and run.language == "de"
-                and (_has_determiner(run) or self._is_german_noun(first))
-            )
-            repeats = (
-                run.opens
-                and bool(rest)
-                and light_stem(first.key) in self._lower
-                and self._inside[run.without_first().text] > 0
-            )
+            keeps = run.text in self._inside if run.opens else rest and run.language not in ("en", "de")
+            is_role = len(rest) > 1 and run.language == "de"
+            is_role &= _has_determiner(run) or self._is_german_noun(first)
+            repeats = run.opens and rest and light_stem(first.key) in self._lower
+            repeats = repeats and self._inside[run.without_first().text] > 0
             if dated or (is_opener and not keeps) or is_role or repeats:
                 run = replace(run.without_first(), opens=run.opens and not (dated or is_opener))
                 while run.tokens and not run.tokens[0].is_capital:
@@ -267,17 +265,14 @@ class EntityFinder:
             return run
         return None
 
-    def _is_name(self, run: _Run, opens: bool) -> bool:
+    def _is_name(self, run: _Run) -> bool:
         """Return whether a single capitalised word is a name."""
         token, text = run.tokens[0], run.text
-        if (
-            len(text) < 2
-            or text == "NaN"
-            or _CODE_SIGN.search(text)
-            or (self._is_common_word(token.key) and not _is_marked(text))
-        ):
-            return False
-        if token.key in _HONORIFICS or is_calendar_word(text):
+        is_no_name = (
+            token.key in {*_HONORIFICS, *_NO_NAMES} or is_calendar_word(text) or _NO_VALUE.fullmatch(text)
+        )
+        is_common = self._is_common_word(token.key) and not _is_marked(text)
+        if len(text) < 2 or is_no_name or is_common or _CODE_SIGN.search(text):
             return False
         if _is_marked(text) or token.text.endswith(("'s", "’s")):
             return True
@@ -287,7 +282,7 @@ class EntityFinder:
             after_preposition = bool(run.before) and run.before[-1] in _BEFORE_GERMAN_NAMES
             is_bare_noun = token.key.endswith(("e", "en", "er"))
             return (after_preposition and not is_bare_noun) or self._inside[text] + self._opening[text] > 1
-        if not opens:
+        if not run.opens:
             return len(text) > 2 or text in self._inside
         return self._inside[text] > 0 or self._opening[text] > 1 or self._is_part(text)
 
@@ -295,11 +290,8 @@ class EntityFinder:
         return any(f" {text} " in f" {title} " for title in self._titles)
 
     def _is_common_word(self, word: str) -> bool:
-        return (
-            light_stem(word) in self._lower
-            or word in function_words("en")
-            or word in function_words(self._language)
-        )
+        languages = ("en", self._language)
+        return light_stem(word) in self._lower or any(word in function_words(each) for each in languages)
 
     def _is_german_noun(self, token: _Token) -> bool:
         return token.key in self._german_nouns or (len(token.key) > 5 and token.key.endswith(_GERMAN_ENDINGS))
@@ -355,7 +347,7 @@ def _is_marked(text: str) -> bool:
 
 def _is_cell_name(text: str) -> bool:
     letters = sum(map(str.isalpha, text))
-    if _CODE_SIGN.search(text) or text.lower() in ("nan", "none", "null", "n/a", *function_words("en")):
+    if _CODE_SIGN.search(text) or _NO_VALUE.fullmatch(text) or text.lower() in function_words("en"):
         return False
     is_date = all(is_calendar_word(word) or not word[0].isalpha() for word in text.split())
     return letters > sum(map(str.isdigit, text)) and len(text) <= MAX_NAME_LENGTH and not is_date
@@ -364,32 +356,88 @@ def _is_cell_name(text: str) -> bool:
 def split_row(sentence: str, columns: Collection[str] = ()) -> tuple[str, list[tuple[str, str]]] | None:
     """Return the key of a row of a table and its cells, each a column and a value, or None for another text.
 
-    `columns` are the names of columns that have several words.
+    `columns` are those that `column_names` finds. Cells that say that a value is missing are left out.
     """
-    row = _ROW.fullmatch(sentence)
-    if row is None or row[1].count("(") != row[1].count(")"):
+    row = _match_row(sentence)
+    if row is None:
         return None
-    cells = [_split_cell(cell, columns) for cell in _CELL_END.split(row[2]) if cell]
-    return _KEY_LABEL.sub("", row[1]).strip(), cells
+    cells: list[tuple[str, str]] = []
+    for cell in filter(None, _CELL_END.split(row[3])):
+        name, value = _split_cell(cell, columns)
+        if cells and cells[-1][0] in columns and name not in columns and cell[0].islower():
+            cells[-1] = cells[-1][0], f"{cells[-1][1]}; {cell}"  # the value has a semicolon
+        else:
+            cells.append((name, value))
+    if len(cells) == 1 and cells[0][0] not in columns:
+        return None
+    return row[1].strip(), [(name, value) for name, value in cells if not _NO_VALUE.fullmatch(value)]
+
+
+def _match_row(text: str) -> re.Match[str] | None:
+    row = _ROW.fullmatch(text)
+    if row is None or row[1].count('"') % 2 or row[1].count("(") != row[1].count(")"):
+        return None
+    return row if row[2] or text[-1] not in ".!?。" else None
 
 
 def _split_cell(cell: str, columns: Collection[str]) -> tuple[str, str]:
     words = cell.split(" ")
-    if words[0][:1] in CAPITAL_LETTERS or len(words) < 2:
-        return "", cell
-    size = max((n for n in range(1, len(words)) if " ".join(words[:n]) in columns), default=1)
+    is_value = words[0][:1] in CAPITAL_LETTERS or len(words) < 2
+    size = max((n for n in range(1, len(words)) if " ".join(words[:n]) in columns), default=int(not is_value))
     return " ".join(words[:size]), " ".join(words[size:])
 
 
-def _column_names(texts: Iterable[str]) -> set[str]:
-    """Return the beginnings of cells that recur as often as their first word: names of columns."""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        if row := _ROW.fullmatch(text):
-            for cell in _CELL_END.split(row[2]):
-                words = cell.split(" ")
-                counts.update(" ".join(words[:size]) for size in range(1, len(words)))
-    return {name for name, count in counts.items() if count == counts[name.split(" ")[0]] > 1}
+def column_names(texts: Iterable[str]) -> frozenset[str]:
+    """Return the names of the columns of tables, of which each row is a text and another text ends a table.
+
+    A name is how all cells of a column begin, or what a row says is not given. A row with one cell and without
+    a name of its first column is read as one only beside another that begins alike.
+    """
+    found: set[str] = set()
+    for kind, table in groupby(
+        map(_match_row, texts), lambda row: row and (row[2], bool(_CELL_END.search(row[3])))
+    ):
+        rows = [_CELL_END.split(row[3]) for row in table if row]
+        first_words = {cells[0].split(" ")[0] for cells in rows}
+        is_prose = len(first_words) > 1 or len(rows) < 2 or first_words <= function_words("en")
+        if kind is None or (is_prose and not kind[1]):
+            continue
+        missing = [cells.pop().removesuffix(_NOT_GIVEN) for cells in rows if cells[-1].endswith(_NOT_GIVEN)]
+        found.update(name for names in missing for name in names.split(", "))
+        columns: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
+        for number, words in ((at, cell.split()) for at, cells in enumerate(rows) for cell in cells):
+            if len(words) > 1 and (_is_of_name(words[0]) or not words[0].istitle()):
+                columns[words[0]].append((number, words))
+        for cells in columns.values():
+            if len(cells) >= min(len(rows), 2):  # a row without a value says so
+                found.update(_common_beginnings(cells, 1))
+    return frozenset(found)
+
+
+def _common_beginnings(cells: Sequence[tuple[int, list[str]]], size: int) -> Iterator[str]:
+    """Yield the names of the columns whose cells, each with its row, have the first `size` words in common.
+
+    Two of these cells in one row are of different columns, which a further word tells apart.
+    """
+    first = cells[0][1]
+    if any(words != first for _, words in cells) or not all(map(_is_of_name, first[size:])):
+        beside = zip(*(words[size:-1] for _, words in cells), strict=False)
+        size += len([*takewhile(lambda each: len({*each}) == 1 and _is_of_name(each[0]), beside)])
+    yield " ".join(first[:size])
+    if len({row for row, _ in cells}) < len(cells):
+        longer: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
+        for row, words in cells:
+            if len(words) > size + 1 and (words[size].isdigit() or _is_of_name(words[size])):
+                longer[words[size]].append((row, words))
+        for group in longer.values():
+            yield from _common_beginnings(group, size + 1)
+
+
+def _is_of_name(word: str) -> bool:
+    """Return whether a word may be of the name of a column, in which no word has a capital and small letters."""
+    return not (
+        word[0].isdigit() or _TRUTH.fullmatch(word) or (word.istitle() and word.isalpha() and len(word) > 1)
+    )
 
 
 # Scripts without capitals.
@@ -412,6 +460,7 @@ _FUNCTION_CHARACTERS = frozenset(
     "的了是在和与或就也都不有我你他她它这那其为及被把从到对着而且则并之让很更最还又再才没每各个於與為從對這個們"
 )
 _COUNTED = re.compile("[一二三四五六七八九十百千万零两半几第年月日元个届晚场家批种岁点春夏秋冬天来]+")
+_MAX_HAN_TITLE = 6  # characters of a name with 的
 _MAX_HAN_VALUE = 4  # characters of a value that is a name
 _NO_HAN_END = _FUNCTION_CHARACTERS | frozenset("里上下中内前后由向将过得使给等所去来说住于至")
 _PLACE_ENDING = (
@@ -471,13 +520,12 @@ def recurring_strings(sentences: Iterable[str]) -> frozenset[str]:
 
 
 def _parts_of(word: str) -> Iterator[str]:
-    pieces: Sequence[str] = word.split(" ") if " " in word else word
-    glue = " " if " " in word else ""
-    size = len(pieces)
-    for start in range(size):
-        for end in range(start + 1, size + 1):
-            if end - start < size:
-                yield glue.join(pieces[start:end])
+    pieces, glue = (word.split(" "), " ") if " " in word else (list(word), "")
+    yield from (
+        glue.join(pieces[start:end])
+        for start, end in combinations(range(len(pieces) + 1), 2)
+        if end - start < len(pieces)
+    )
 
 
 _Gram = tuple[str, str, str]  # a string, and the characters or words before and after it, "" at an end
@@ -488,7 +536,13 @@ def _grams(sentence: str) -> Iterator[_Gram]:
     for run in _HAN_RUN.findall(sentence):
         for gram, before, after in _parts_with_context(run, 2, _MAX_GRAM):
             is_counted = gram[0] in "由年" or _COUNTED.fullmatch(gram)
-            if not is_counted and gram[0] not in _FUNCTION_CHARACTERS and gram[-1] not in _NO_HAN_END:
+            is_phrase = "的" in gram and len(gram) > _MAX_HAN_TITLE
+            if (
+                not is_counted
+                and not is_phrase
+                and gram[0] not in _FUNCTION_CHARACTERS
+                and gram[-1] not in _NO_HAN_END
+            ):
                 left, right = ("" if each in _FUNCTION_CHARACTERS else each for each in (before, after))
                 yield gram, left, right
     for run in _UNSPACED_RUN.findall(sentence):
@@ -583,17 +637,23 @@ def merge_spellings(counts: Mapping[str, int], titles: Iterable[str] = ()) -> di
     for key in [key for key in groups if key.endswith("s") and key[:-1] in groups and len(key) > 4]:
         if not key.split()[-1][:-1].isdigit():
             groups[key[:-1]] += groups.pop(key)
+    forms = Counter(key.rpartition(" ")[0] for key in groups if key.split(" ")[-1] in _LEGAL_FORMS)
+    for key in [*groups]:  # "Belt Tools" is "Belt Tools Ltd" if there is no "Belt Tools Inc"
+        bare, _, form = key.rpartition(" ")
+        if form in _LEGAL_FORMS and " " in bare and bare in groups and forms[bare] == 1:
+            groups[bare] += groups.pop(key)
     merged: dict[str, str] = {}
     for key, names in groups.items():
         best = max(
-            names, key=lambda name: ("," not in name, not _has_honorific(name), counts[name], len(name))
+            names, key=lambda name: ("," not in name, not has_honorific(name), counts[name], len(name))
         )
         merged |= dict.fromkeys(names, titled.get(key, best))
     return merged
 
 
-def _has_honorific(name: str) -> bool:
-    return fold_name(name).split()[:1] != [] and fold_name(name).split()[0] in _HONORIFICS
+def has_honorific(name: str) -> bool:
+    """Return whether a name begins with a form of address, such as "Mrs"."""
+    return bool(_HONORIFICS.intersection(fold_name(name).split()[:1]))
 
 
 def _entity_key(name: str) -> str:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -45,10 +46,13 @@ def is_calendar_word(word: str) -> bool:
 
 def detect_language(texts: Iterable[str], default: str = "en") -> str:
     """Return the language of which most function words occur in some texts, or `default` without any."""
-    counts: Counter[str] = Counter()
+    counts, names = Counter[str](), Counter[str]()
     for text in texts:
-        for word in _WORD.findall(text.lower()):
-            counts.update(_languages_of_words().get(word, ()))
+        words = _WORD.findall(text)
+        for word, after in zip_longest(words, words[1:], fillvalue=""):
+            is_name = word.istitle() and after.istitle()  # "Otto" of "Otto Lindqvist" is no numeral
+            (names if is_name else counts).update(_languages_of_words().get(word.lower(), ()))
+    counts = counts or names
     best = max(counts.values(), default=0)
     return (
         default if counts[default] == best else min(name for name, count in counts.items() if count == best)

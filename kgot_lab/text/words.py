@@ -147,11 +147,15 @@ _CASELESS = "\u05d0-\u10ff\u1100-\u139f\u3040-\u9fff\uac00-\ud7a3\uf900-\ufaff" 
 _ENDS_IN_ANY_SCRIPT = re.compile(
     rf"[.!?][\"')\]”’»]*\s+(?=[\"'(\[A-Z0-9“‘«„¿¡{_CAPITAL}{_CASELESS}])|[。！？][\"')\]”’»」』）]*\s*|\n\s*\n|\n(?=\s*[-*\[])"
 )
-_INITIAL_IN_ANY_SCRIPT = re.compile(rf"\b[{_CAPITAL}]\.$")  # А. С. Пушкин
-_BEFORE_A_FIGURE = re.compile(r"\b(?:[Ff]igs?|[Ee]qs?|[Cc]h|[Cc]hap|[Nn]r|[Nn]os|[Aa]pprox)\.$")
+_INITIAL_IN_ANY_SCRIPT = re.compile(
+    rf"(?<![\w'’])(?:[{_CAPITAL}]|[^\W\d_A-Z])\.$"
+)  # А. С. Пушкин, z. B., г. Тула
+_BEFORE_A_FIGURE = re.compile(
+    r"\b(?:[Ff]igs?|[Ee]qs?|[Cc]h|[Cc]hap|[Nn]r|[Nn]os|[Aa]pprox|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)\.$"
+)
 # 17. Mai, 2 Mio. Euro
 _GERMAN_FORM = re.compile(
-    r"\b\d{1,2}\. (?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|\b(?:Mio|Mrd|Str|bzw|Tel)\. ...$"
+    r"\b(?:\d{1,2}\. (?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|(?:Mio|Mrd|Str|bzw|Tel)\. ...)$"
 )
 _CAPITAL_AFTER_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(0-9])|(?:^|\n+)(?:\| )(?=\S)")  # or a row
 

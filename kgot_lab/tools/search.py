@@ -13,7 +13,7 @@ from kgot_lab.evaluation.tables import Cell, Grid, format_decimal
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.multihop.retriever import convex_hybrid, hybrid_multihop
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.words import rough_sentences
+from kgot_lab.text.words import text_sentences
 from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import Document, Ranking, checked_documents
@@ -117,7 +117,7 @@ def find_passages(
     sentences = {
         f"{hit.id}\0{number}": Document(f"{hit.id}\0{number}", sentence, by_id[hit.id].title)
         for hit in ranking.hits
-        for number, sentence in enumerate(rough_sentences(by_id[hit.id].text))
+        for number, sentence in enumerate(text_sentences(by_id[hit.id].text, "any script", paragraphs=True))
     }
     best: dict[str, str] = {}
     for id in default_retriever(sentences.values()).search(question).ids if sentences else ():

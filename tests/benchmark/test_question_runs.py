@@ -159,7 +159,7 @@ MAYOR, DESIGNER = "Who is the mayor of Osk?", "Who designed Osk Bridge?"
 @pytest.mark.parametrize(
     ("question", "answer", "check", "outcome", "missing"),
     [
-        (MAYOR, "Odo Castrell", "no", "not in the sources", f"no text that was read says: {MAYOR} Odo Castrell"),
+        (MAYOR, "Odo Castrell", "no", "not in the sources", f"no text that was read answers: {MAYOR}"),
         (MAYOR, "unknown", "", "not in the sources", "what was read does not say it"),
         (MAYOR, "unknown", "yes", "not in the sources", "what was read does not say it"),
         (MAYOR, "Anton Brug", "", "unsure", "it does not stand in the sentences"),
@@ -172,11 +172,7 @@ MAYOR, DESIGNER = "Who is the mayor of Osk?", "Who designed Osk Bridge?"
 )  # fmt: skip
 def test_an_answer_of_rag_has_an_outcome_by_the_rule_of_the_loop(question, answer, check, outcome, missing):
     def reply(prompt):
-        system = prompt.messages[0].text
-        checks = {"Write the question": f"{question} {answer}", "Does the text": check}
-        return next(
-            (text for words, text in checks.items() if system.startswith(words)), f'{{"answer": "{answer}"}}'
-        )
+        return check if prompt.messages[0].text.startswith("Does the text") else f'{{"answer": "{answer}"}}'
 
     *_, final = plain_rag(Question("q", question, ""), Scripted(reply), search(OSK, k=2), check=bool(check))
     assert (final.text, final.outcome, final.missing, final.forced) == (

@@ -1,12 +1,16 @@
+import base64
 import codecs
+import io
+import json
 import os
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 from support.every import every
-from support.office import docx, pdf
+from support.office import docx, pdf, word_table
 from support.zips import zip_of
 
 from kgot_lab.cli.terminal import read_folder
@@ -126,9 +130,20 @@ def test_text_that_is_not_utf_8_is_read_and_reported(tmp_path, data, text, remar
     assert [note.reason for note in library.doubtful] == ([remark] if remark else [])
 
 
-def test_a_page_is_read_in_the_character_set_it_declares(tmp_path):
-    page = '<meta charset="shift_jis"><p>東京</p>'.encode("shift_jis")
-    assert read_document_text(folder_of(tmp_path, a_DOT_html=page) / "a.html").text.strip() == "東京"
+DECLARED = [
+    ('<meta charset="shift_jis">', "shift_jis"),
+    ('<meta charset="utf-16">', "utf-8"),  # it could not be read in UTF-16
+    ('<meta charset="UTF16LE">', "utf-8"),
+    ('<?xml version="1.0" encoding="euc-jp"?>', "euc-jp"),
+]
+
+
+@every("head, encoding", DECLARED)
+def test_a_page_is_read_in_the_character_set_it_declares_if_it_can_be(tmp_path, head, encoding):
+    page = f"{head}<p>東京</p>".encode(encoding)
+    for ending in ("html", "xhtml"):
+        path = folder_of(tmp_path, **{f"a_DOT_{ending}": page}) / f"a.{ending}"
+        assert read_document_text(path).text.strip() == "東京"
 
 
 def lines_of(tmp_path, name: str, text: str) -> list[str]:
@@ -161,6 +176,24 @@ TABLES = [
     ("b.md", "Bridge | Year\n--- | ---\nNorth | 1998\n", ["[b] North (bridge): year 1998"]),
     ("a.html", "<table><tr><td>Mayor</td><td>Ho</td></tr><tr><td>Founded</td><td>1890</td></tr></table>",
      ["[a] Mayor: Ho", "[a] Founded: 1890"]),
+    ("tables side by side", "Item,Owner,,City,Zip\nLamp,Ho,,Ghent,9000\nDesk,Bo,,Bruges,8000\n,,,Osk,7000\n",
+     ["[a] Lamp (item): owner Ho", "[a] Desk (item): owner Bo", "[a] Ghent (city): zip 9000", "[a] Bruges (city): zip 8000",
+      "[a] Osk (city): zip 7000"]),
+    ("an empty column in a table", "Item,,Price,Weight\nNut,,3,5\n", ["[a] Nut (item): price 3; weight 5"]),
+    ("rows.html", "<table><tr><th>Region<th>Shop<th>Boss<tr><td rowspan=2>East<td>Lark<td>Ho<tr><td>Marl<td>Bo</table>",
+     ["[rows] Lark (shop): region East; boss Ho", "[rows] Marl (shop): region East; boss Bo"]),
+    ("open.html", "<table><tr><th>Shop<th>Town<th>Boss<tr><td>Lark<td rowspan=0>Osk<td>Ho<tr><td>Marl<td>Bo<tr><td>Nix<td>-</table>",
+     ["[open] Lark (shop): town Osk; boss Ho", "[open] Marl (shop): town Osk; boss Bo", "[open] Nix (shop): town Osk; boss not given"]),
+    ("both.html", "<table><tr><th>Day<th>Opens<th>Ends<tr><td>Friday<td>10<td>23<tr><td>Sunday<td colspan=2>closed</table>",
+     ["[both] Friday (day): opens 10; ends 23", "[both] Sunday (day): opens closed; ends closed"]),
+    ("head.html", "<table><caption>Shop</caption><thead><tr><td rowspan=2>Day</td><td colspan=2>Hours</td></tr><tr><td>Opens</td>"
+     "<td>Ends</td></tr></thead><tbody><tr><td>Friday</td><td>ten</td><td>late</td></tr></tbody></table>",
+     ["[head] Shop", "[head] Friday (day): hours opens ten; hours ends late"]),
+    ("box.html", "<table><tr><th colspan=2>Mount Pell</th></tr><tr><th>Height</th><td>2 m</td></tr><tr><th>Climbed<td>1871</table>",
+     ["[Mount Pell] Height: 2 m", "[Mount Pell] Climbed: 1871"]),
+    ("nested.html", "<table><tr><td><table><tr><th>Name<th>Age<tr><td>Ho<td>3</table><td>Beside.</table>",
+     ["[nested] Ho: age 3", "[nested] Beside."]),
+    ("inner.html", "<table><tr><th>Name<th>Ages<tr><td>Ho<td><table><tr><td>3<td>4</table></table>", ["[inner] Ho: ages 3 4"]),
     ("a.json", '[{"name": "Ho", "home": {"town": "Osk"}, "age": null}]', ["[a] Ho: home town Osk; age not given"]),
     ("a.yaml", "# ports\nweb:\n  port: 80\n", ["[web] ports", "[web] port: 80"]),
     ("a.ini", "[web]\nport=80\n", ["[web] port=80"]),
@@ -171,6 +204,127 @@ TABLES = [
 def test_a_row_is_one_sentence_that_names_its_columns(tmp_path, name, text, expected):
     folder = tmp_path / str(TABLES.index((name, text, expected)))
     assert lines_of(folder, name if "." in name else "a.csv", text) == expected
+
+
+WORD_TABLES = [
+    (("Train|Platform", "Night mail|11", "Express|2"), ["Night mail (train): platform 11", "Express (train): platform 2"]),
+    (("Train|Platform", "~Express|2", "^|5"), ["Express (train): platform 2", "Express (train): platform 5"]),
+    (("*Name|*Work", "Ho|cook", "Bo|clerk"), ["Ho: work cook", "Bo: work clerk"]),
+    (("Name|Ho", "Home|Mill Lane", "Born|1951"), ["Name: Ho", "Home: Mill Lane", "Born: 1951"]),
+    (("*Name|Ho", "*Born|1951"), ["Name: Ho", "Born: 1951"]),
+    (("~Osk|Ho|12", "^|Bo|7"), ["Ho: Osk; 12", "Bo: Osk; 7"]),
+]  # fmt: skip
+
+
+@every("rows, expected", WORD_TABLES)
+def test_a_table_of_word_has_its_header_and_repeats_merged_cells(tmp_path, rows, expected):
+    path = folder_of(tmp_path, a_DOT_docx=docx("Osk", "Text.", word_table(*rows))) / "a.docx"
+    (document,) = read_documents(path)
+    assert document.text.split("\n")[2:] == [f"| {line}" for line in expected]
+
+
+MAIL = (
+    "Subject: =?utf-8?q?Schl=C3=BCssel?=\nFrom: =?utf-8?q?J=C3=BCrgen?= <j_w@x.org>\nTo: a@x.org\nDate: Fri, 06 Mar 2026 10:00:00 +0100\n"
+    "MIME-Version: 1.0\n"
+)
+PLAIN = "Content-Type: text/plain; charset=iso-8859-1\nContent-Transfer-Encoding: quoted-printable\n\nDer Schl=FCssel liegt=\n am Ort.\n"
+PAGE = (
+    "Content-Type: text/html; charset=utf-8\nContent-Transfer-Encoding: base64\n\n"
+    + base64.b64encode("<p>Der <i>Schlüssel</i> liegt am Ort.</p>".encode()).decode()
+)
+MIXED = 'Content-Type: multipart/mixed; boundary="="\n\n--=\n{}\n--=\nContent-Disposition: attachment; filename="p_1.pdf"\n\nx\n--=--\n'
+LATIN = "not UTF-8; read as iso8859-1"
+MAILS = [
+    (PLAIN, LATIN),
+    (PAGE, ""),
+    (MIXED.format(PLAIN), f"{LATIN}; left out: p_1.pdf"),
+    (MIXED.format(PAGE), "left out: p_1.pdf"),
+]
+
+
+@every("body, remark", MAILS)
+def test_a_mail_is_decoded_and_its_attachments_are_named(tmp_path, body, remark):
+    library = read_documents(folder_of(tmp_path, a_DOT_eml=(MAIL + body).encode()))
+    (document,) = library
+    assert document.title == "Schlüssel" and document.text.endswith("\n\nDer Schlüssel liegt am Ort.")
+    assert "| From: Jürgen <j_w@x.org>" in document.text and "| To: a@x.org" in document.text
+    assert [note.reason for note in library.doubtful] == ([remark] if remark else [])
+
+
+def test_the_cells_of_a_notebook_and_a_saved_page_are_read_as_text(tmp_path):
+    cells = [
+        {"cell_type": "markdown", "source": ["# Tides\n", "Ho came."]},
+        {"cell_type": "code", "source": ["print(1)"]},
+    ]
+    page = b"MIME-Version: 1.0\nContent-Type: text/html\n\n<h1>Osk</h1><p>A town.</p>"
+    folder = folder_of(tmp_path, a_DOT_ipynb=json.dumps({"cells": cells}).encode(), b_DOT_mht=page)
+    notebook, saved = read_documents(folder)
+    assert (notebook.title, notebook.text) == ("Tides", "Ho came.\n\n```python\nprint(1)\n```")
+    assert (saved.title, saved.text) == ("Osk", "A town.")
+
+
+def test_a_format_that_is_not_read_is_named_with_one_that_is_and_markup_is_told(tmp_path):
+    names = ("a.odt", "b.doc", "c.rtf", "d.xls", "e.tex", "f.xml")
+    library = read_documents(
+        folder_of(tmp_path, **{name.replace(".", "_DOT_"): b"<a>text</a>" for name in names})
+    )
+    assert [str(remark) for remark in library.skipped] == [
+        "a.odt: .odt is not read; save it as .docx", "b.doc: .doc is not read; save it as .docx",
+        "c.rtf: .rtf is not read; save it as .docx", "d.xls: .xls is not read; save it as .xlsx",
+    ]  # fmt: skip
+    told = [f"{name}: read with its markup" for name in ("e.tex", "f.xml")]
+    assert [str(remark) for remark in library.doubtful] == told
+
+
+def test_margins_and_comments_of_word_and_comments_of_excel_are_read(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    with zipfile.ZipFile(io.BytesIO(docx("Osk", "Text."))) as archive:
+        files = {name: archive.read(name).decode() for name in archive.namelist()}
+    words = '<w:{0} xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:p><w:r><w:t>By {0}</w:t></w:r></w:p></w:{0}>'
+    files |= {f"word/{name}.xml": words.format(name) for name in ("header1", "footer2", "comments")}
+    folder_of(tmp_path, a_DOT_docx=zip_of(files))
+    book = openpyxl.Workbook()
+    book.active.append(["Nut", "Bolt"])
+    book.active["B1"].comment = openpyxl.comments.Comment("M8 | long\nones", "Ho")
+    book.save(tmp_path / "b.xlsx")
+    word, excel = read_documents(tmp_path)
+    assert word.text == "Text.\n\nHeader: By header1\n\nFooter: By footer2\n\nComment: By comments"
+    assert excel.text.endswith("\n\nComment on B1: M8 | long ones")
+
+
+def test_a_line_of_json_that_does_not_parse_is_told_and_the_others_are_rows(tmp_path):
+    for text in (
+        '{"a": "x", "b": 1}\n{"a": "y", "b": 2}\n{broken\n',
+        '{broken\n{"a": "x", "b": 1}\n{"a": "y", "b": 2}\n',
+    ):
+        (document,) = read_documents(folder_of(tmp_path, a_DOT_jsonl=text.encode()))
+        line = text.split("\n").index("{broken") + 1
+        assert document.text == f"| x (a): b 1\n| y (a): b 2\n\nline {line}, which does not parse: {{broken"
+
+
+def test_two_tables_and_a_chart_of_a_slide_stay_apart_and_merged_cells_are_repeated(tmp_path):
+    pptx = pytest.importorskip("pptx")
+    from pptx.chart.data import CategoryChartData
+    from pptx.enum.chart import XL_CHART_TYPE
+
+    slides = pptx.Presentation()
+    slide = slides.slides.add_slide(slides.slide_layouts[6])
+    rows = [["Fruit", "Price"], ["Quince", "3"]], [["Car", "Driver"], ["Bus", "Ho"], ["", "Bo"]]
+    for top, cells in enumerate(rows):
+        table = slide.shapes.add_table(len(cells), 2, 0, 1000 * top, 100, 100).table
+        for row, texts in enumerate(cells):
+            for column, text in enumerate(texts):
+                table.cell(row, column).text = text
+    table.cell(1, 0).merge(table.cell(2, 0))
+    data = CategoryChartData()
+    data.categories = ["Apples"]
+    data.add_series("Harvest", (7,))
+    slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 500, 100, 100, data)
+    slides.save(str(tmp_path / "a.pptx"))
+    lines = "\n".join(document.text for document in read_documents(tmp_path)).split("\n")
+    assert [line for line in lines if line.startswith("|")] == [
+        "| Quince (fruit): price 3", "| Apples (category): harvest 7.0", "| Ho (driver): car Bus", "| Bo (driver): car Bus",
+    ]  # fmt: skip
 
 
 PROSE = [
@@ -189,6 +343,12 @@ PROSE = [
      ["[a] Committee", "[a (Pump)] Ho bought it on 17. Mai 2011."]),
     ("a bold lead", "a.md", "- **Mill.** Closed.\n", ["[a] Mill: Closed."]),
     ("a heading below a text", "a.md", "A town.\n\n## Bridge\n\nIt is old.\n", ["[a] A town.", "[a (Bridge)] It is old."]),
+    ("signs in a page", "a.html", "<p>Set max_items to 3 * 4 and <i>see</i> <a href='http://x.org'>the [old] site</a>.</p><p>Is &amp;lt; `x`</p>"
+     "<table><tr><th>Key<th>Use<tr><td>a_b<td>-5 *or* C:\\x</table>",
+     ["[a] Set max_items to 3 * 4 and see the [old] site.", "[a] Is &lt; `x`", "[a] a_b (key): use -5 *or* C:\\x"]),
+    ("notes in a page", "a.html", "<p>Ludo <em>Farr</em>an came.<sup><a href='#n1'>[1]</a></sup></p>"
+     "<ol><li>In 1993. <a href='#r1'>↑</a></li></ol>",
+     ["[a] Ludo Farran came.[1]", "[a] In 1993."]),
     ("a heading without text", "a.md", "# Osk\n\nA town.\n\n## To do\n", ["[Osk] A town.", "[Osk] To do"]),
 ]  # fmt: skip
 
@@ -202,6 +362,13 @@ ENCODED = [
     ("cp1251", "Ключ от северного сарая хранит Ольга, директор школы, а насос куплен в марте.", True),
     ("koi8-r", "Мост построен в 1998 году, ключ у Ольги.", True),
     ("gb18030", "桥建于一九九八年，由米拉设计。", True),
+    ("shift_jis", "図書館は月曜日に開きます。鍵は山田太郎さんが持っています。", True),
+    ("euc_jp", "図書館は月曜日に開きます。鍵は山田太郎さんが持っています。", True),
+    ("euc_jp", "カメラ,テレビ,ラジオ\nペン,ノート,ボール", True),
+    ("iso2022_jp", "図書館は月曜日に開きます。", True),
+    ("iso2022_kr", "도서관은 월요일에 문을 엽니다.", True),
+    ("euc_kr", "도서관은 월요일에 문을 엽니다.", True),
+    ("euc_jp", "図書館", False),
     ("shift_jis", "図書館は月曜日に開きます。", True),
     ("cp1250", "Klíč má ředitelka Jiřina Dvořáková v roce 1998, muzeum je otevřeno.", True),
     ("mac-roman", "Le musée est ouvert. La clé est gardée par Hélène Lefèvre, à côté de l'école.", True),

@@ -15,6 +15,9 @@ log.md|Log|Hull of the Calla.|In all, 77 hours were worked.
 boats.csv|Boats|Calla: class yawl; built 1952; keeper Teodor Wrax|Sabrine: class yawl; built 1960; keeper Ada Pohl
 people.md|People (Teodor Wrax)|Teodor is a piano tuner.
 most.md|Мост|Мост у города Тверск построил Иван Орлов.
+fees.csv|Fees|adult (member): fee_eur 60|family (member): fee_eur 90
+clerks.csv|Staff|Ada Pohl (name): role treasurer; village Ashmoor|Bo Wrax (name): role clerk; village Osk
+map.md|Map|Ashmoor is a village in the county of Lorne.
 race.csv|Races|Long Row: date June 2023; winner Sabrine|Cup: date May 2023; winner Calla"""
 SENTENCES = [
     GraphSentence(f"{file}§{number}", title, text, file, number)
@@ -36,6 +39,9 @@ SENTENCES = [
         ("When was the boat built that won the Long Row in June 2023?", "1960", "", 2),
         ("When was the boat built that won the Long Row?", "1952", "Long Row", 1),  # another row's value
         ("Which is older, the Calla or the Sabrine?", "Calla", "", 2),
+        ("What is the trade of the man who keeps the yawl that was built in 1952?", "piano tuner", "", 2),
+        ("What does a family pay?", "90 euros", "", 1),
+        ("In which county does the treasurer of the club live?", "Lorne", "", 2),
         ("Until 1911, who was at Osk?", "Odo Castrell", "", 2),
         ("Is Osk on the Vael?", "yes", "", 1),
         ("Who is it?", "Nobody Said", "", 0),

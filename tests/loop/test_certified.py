@@ -1,4 +1,4 @@
-"""The certificate of a run: its claim and chain, by the sentences that it cites, and what is missing."""
+"""The certificate of a run: its check and chain, by the sentences that it cites, and what is missing."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ DIRECTED, BORN = "Who directed Silver Lane?", "Where was Jo Marsh born?"
 LANE = Document("d4", "Silver Lane is a film directed by Jo Marsh.", "Silver Lane")
 MARSH = Document("d5", "Jo Marsh was born in Cork.", "Jo Marsh")
 OSK = Document("osk.md#1", "Odo Castrell designed a bridge near Osk.", "Osk")
-MAYOR, CLAIM = "Who is the mayor of Osk?", "Odo Castrell is the mayor of Osk."
-UNSAID = f"no text that was read says: {CLAIM}"
+MAYOR = "Who is the mayor of Osk?"
+UNSAID = f"no text that was read answers: {MAYOR}"
 UNCHECKED = "whether the sentences that it cites say it was not checked"
 NOWHERE = "no sentence that it cites contains the answer"
 NOT_SAID = {"outcome": "not in the sources", "forced": True}
@@ -51,12 +51,12 @@ def run_of(
     cited: Sequence[Document],
     *,
     question: str = WHERE,
-    claim: str = "",
+    checked: bool = False,
     met: Sequence[Document] = (),
     chain: Mapping[str, str] | None = None,
     **end: object,
 ) -> list[Event]:
-    """A run that met some documents of one sentence each and cites a few of them. A claim means a check."""
+    """A run that met some documents of one sentence each and cites a few of them."""
     events: list[Event] = [Started(question=question)]
     documents = tuple(dict.fromkeys([*met, *cited]))
     events += [ToolReturned(call=ToolCall("search"), text="…", sources=documents)]
@@ -64,11 +64,8 @@ def run_of(
         events.append(asked("hops", question, "1. Who directed Silver Lane?\n2. Where was #1 born?"))
         for hop, reply in chain.items():
             events += [asked("path", f"…\n\nQuestion: {hop}", reply), Parsed(text=reply)]
-    if claim:
-        events += [
-            asked("claim", f"{question}\n{answer}", claim),
-            asked("check", f"Statement: {claim}", "yes"),
-        ]
+    if checked:
+        events.append(asked("check", f"…\nQuestion: {question}\nAnswer: {answer}", "yes"))
     supports = tuple((Support(document.id, document.text),) for document in cited)
     return [*events, Answered(**{"text": answer, "forced": False, "supports": supports} | end)]
 
@@ -80,27 +77,27 @@ def states(certificate: Certificate) -> list[str]:
 @every(
     ("run", "ruling", "reasons"),
     [
-        (run_of("Cork", [LANE, MARSH], claim="Its director was born in Cork."), "passes", ()),
-        (run_of("yes", [LANE], claim="Silver Lane is a film: yes."), "passes", ()),
-        (run_of("cork", [MARSH], claim="He was born in Cork."), "passes", ()),
-        (run_of("東京", [Document("t", "田中は東京に住んでいる。")], claim="田中は東京に住んでいる。"), "passes", ()),
-        (run_of("Silver Lane", [Document("d", "It is a film.", "Silver Lane")], claim="Silver Lane"), "passes", ()),
-        (run_of("Cork", [MARSH], claim="…", outcome="unsure", forced=True, missing=UNSAID), "hedged", (UNSAID,)),
-        (run_of("Odo Castrell", [OSK], claim=CLAIM, missing=UNSAID, **NOT_SAID), "withheld", (UNSAID,)),
+        (run_of("Cork", [LANE, MARSH], checked=True), "passes", ()),
+        (run_of("yes", [LANE], checked=True), "passes", ()),
+        (run_of("cork", [MARSH], checked=True), "passes", ()),
+        (run_of("東京", [Document("t", "田中は東京に住んでいる。")], checked=True), "passes", ()),
+        (run_of("Silver Lane", [Document("d", "It is a film.", "Silver Lane")], checked=True), "passes", ()),
+        (run_of("Cork", [MARSH], checked=True, outcome="unsure", forced=True, missing=UNSAID), "hedged", (UNSAID,)),
+        (run_of("Odo Castrell", [OSK], checked=True, missing=UNSAID, **NOT_SAID), "withheld", (UNSAID,)),
         (run_of("Cork", [], missing="no text that was read mentions Zork", **NOT_SAID), "withheld",
          ("no text that was read mentions Zork",)),
         (run_of("unknown", [MARSH], missing="what was read does not say it", **NOT_SAID), "withheld",
          ("what was read does not say it",)),
         # the check took it for said, and no cited sentence contains it
-        (run_of("Dublin", [LANE, MARSH], claim="It is Dublin."), "withheld", (NOWHERE,)),
-        (run_of("Cor", [MARSH], claim="It is Cor."), "withheld", (NOWHERE,)),
-        (run_of("Marsh Cork", [MARSH], claim="It is Marsh Cork."), "withheld", (NOWHERE,)),
-        (run_of("Cork", [], claim="It is Cork."), "withheld", (NOWHERE,)),
-        (run_of("2", [LANE, MARSH], claim="There are 2."), "hedged", (NOWHERE,)),
+        (run_of("Dublin", [LANE, MARSH], checked=True), "withheld", (NOWHERE,)),
+        (run_of("Cor", [MARSH], checked=True), "withheld", (NOWHERE,)),
+        (run_of("Marsh Cork", [MARSH], checked=True), "withheld", (NOWHERE,)),
+        (run_of("Cork", [], checked=True), "withheld", (NOWHERE,)),
+        (run_of("2", [LANE, MARSH], checked=True), "hedged", (NOWHERE,)),
         # runs that were not checked, and one that checked another answer
         (run_of("Cork", [LANE, MARSH]), "hedged", (UNCHECKED,)),
         (run_of("yes", [MARSH]), "hedged", (UNCHECKED,)),
-        ([*run_of("Galway", [MARSH], claim="It is Galway.")[:-1], run_of("Cork", [MARSH])[-1]], "hedged",
+        ([*run_of("Galway", [MARSH], checked=True)[:-1], run_of("Cork", [MARSH])[-1]], "hedged",
          (UNCHECKED,)),
         (run_of("Cork", [LANE, MARSH], forced=True), "withheld", ("no read gave rows",)),
         (run_of("Dublin", [LANE, MARSH]), "withheld", (NOWHERE,)),
@@ -112,29 +109,25 @@ def states(certificate: Certificate) -> list[str]:
         ([WROTE, *run_of("Cork", [], evidence=(fact_of(MADE),))], "withheld", (NOWHERE,)),
     ],
 )  # fmt: skip
-def test_a_run_passes_if_its_claim_was_checked_and_a_cited_sentence_contains_its_answer(run, ruling, reasons):
+def test_a_run_passes_if_its_answer_was_checked_and_a_cited_sentence_contains_its_answer(
+    run, ruling, reasons
+):
     certificate = certificate_of_run(run)
     assert (certificate.ruling, certificate.reasons) == (ruling, reasons)
 
 
-def test_the_claim_is_stated_by_the_cited_sentences_and_rests_on_each_source():
-    claim = "The director of Silver Lane was born in Cork."
-    (fact,) = certificate_of_run(run_of("Cork", [LANE, MARSH], claim=claim)).facts
-    assert fact.fact.identity == (WHERE, claim, "Cork") and fact.sole_sources == ("d4", "d5")
+def test_an_answer_is_stated_by_the_cited_sentences_and_rests_on_each_source():
+    (fact,) = certificate_of_run(run_of("Cork", [LANE, MARSH], checked=True)).facts
+    assert fact.fact.identity == (WHERE, "is answered by", "Cork") and fact.sole_sources == ("d4", "d5")
     assert [(each.span.text, each.said_by) for each in fact.supports] == [
         (LANE.text, "Silver Lane"), (MARSH.text, "Jo Marsh"),
     ]  # fmt: skip
 
 
-def test_a_claim_that_leaves_the_answer_out_is_the_question_with_its_answer():
-    (fact,) = certificate_of_run(run_of("Cork", [MARSH], claim="He was born there.")).facts
-    assert fact.needed.relation == f"{WHERE} Cork"
-
-
 def test_what_is_missing_is_one_sentence_without_the_answer_that_is_withheld():
-    run = run_of("Odo Castrell", [OSK], question=MAYOR, claim=CLAIM, missing=UNSAID, **NOT_SAID)
+    run = run_of("Odo Castrell", [OSK], question=MAYOR, checked=True, missing=UNSAID, **NOT_SAID)
     certificate = certificate_of_run(run)
-    told = "No answer is given: no text that was read says: ? is the mayor of Osk."
+    told = f"No answer is given: {UNSAID}."
     assert hedge_answer("Odo Castrell", certificate) == told
     shown = certified_answer(run[-1], certificate)
     assert shown.shown_text == told and not shown.remark and "Castrell" not in repr(shown)
@@ -143,11 +136,11 @@ def test_what_is_missing_is_one_sentence_without_the_answer_that_is_withheld():
 # --- the chain ---
 
 
-def test_a_chain_that_leads_to_the_answer_comes_before_the_claim():
-    run = run_of("Cork", [LANE, MARSH], claim="…Cork", chain={DIRECTED: "Jo Marsh", BORN: "Cork"})
+def test_a_chain_that_leads_to_the_answer_comes_before_it():
+    run = run_of("Cork", [LANE, MARSH], checked=True, chain={DIRECTED: "Jo Marsh", BORN: "Cork"})
     certificate = certificate_of_run(run)
     assert [fact.fact.identity for fact in certificate.facts] == [
-        ("Silver Lane", DIRECTED, "Jo Marsh"), ("Jo Marsh", BORN, "Cork"), (WHERE, "…Cork", "Cork"),
+        ("Silver Lane", DIRECTED, "Jo Marsh"), ("Jo Marsh", BORN, "Cork"), (WHERE, "is answered by", "Cork"),
     ]  # fmt: skip
     assert certificate.ruling == "passes"
     assert [fact.sources for fact in certificate.facts] == [("d4", "d5"), ("d5",), ("d4", "d5")]
@@ -159,13 +152,13 @@ def test_a_chain_that_leads_to_the_answer_comes_before_the_claim():
      {DIRECTED: "Pal Norr", "Where was Pal Norr born?": "Cork"}],
 )  # fmt: skip
 def test_a_chain_that_ends_early_or_elsewhere_or_is_not_cited_is_no_part_of_the_answer(chain):
-    certificate = certificate_of_run(run_of("Cork", [LANE, MARSH], claim="…Cork", chain=chain))
+    certificate = certificate_of_run(run_of("Cork", [LANE, MARSH], checked=True, chain=chain))
     assert states(certificate) == ["one source"]
 
 
 @every(
     ("reply", "ruling"),
-    [("yes", "passes"), (("no", 0.8), "hedged"), (("no", 0.98), "withheld")],
+    [("yes", "passes"), (("no", 0.7), "hedged"), (("no", 0.98), "withheld")],
 )
 def test_a_run_of_the_loop_is_certified_by_its_own_check(reply, ruling):
     tool = search(PASSAGES, bm25(PASSAGES), k=5)
@@ -174,7 +167,7 @@ def test_a_run_of_the_loop_is_certified_by_its_own_check(reply, ruling):
     store.close()
     certificate = certificate_of_run(run)
     assert certificate.ruling == ruling
-    missing = () if ruling == "passes" else (f"no text that was read says: {WHEN} 1984",)
+    missing = () if ruling == "passes" else (f"no text that was read answers: {WHEN}",)
     assert certificate.reasons == missing
 
 
@@ -212,7 +205,7 @@ def test_recorded_runs_were_not_checked_so_none_passes(name):
 )
 def test_another_document_contests_an_answer_with_another_value_in_the_same_words(sentence, title, rival):
     other = Document("x1", sentence, title)
-    (fact,) = certificate_of_run(run_of("Cork", [MARSH], claim="…Cork", met=[other])).facts
+    (fact,) = certificate_of_run(run_of("Cork", [MARSH], checked=True, met=[other])).facts
     assert [each.object for each in fact.rivals] == [rival] * bool(rival)
     assert fact.state == ("contested" if rival else "one source")
 

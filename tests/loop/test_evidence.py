@@ -480,7 +480,7 @@ HEADS = "How many people live in Osk?"
 JUDGED = [  # question, what is read (a statement, or names), answer, the reply of the check, outcome, what is missing
     ("Of what is Osk the capital?", "Osk", "Tellmark", "yes", SAYS, ""),
     ("Of what is Osk the capital?", "result = facts('Osk')", "Tellmark", "yes", SAYS, ""),
-    ("Who is the mayor of Osk?", "Osk", "Odo Castrell", "no", SILENT, "no text that was read says: Who is the mayor of Osk? Odo Castrell"),
+    ("Who is the mayor of Osk?", "Osk", "Odo Castrell", "no", SILENT, "no text that was read answers: Who is the mayor of Osk?"),
     ("Who is the mayor of Osk?", "Osk", "Anton Brug", "yes", UNSURE, "nothing that was read has Anton Brug"),
     ("Who is the mayor of Osk?", "Osk", "unknown", "", SILENT, "what was read does not say it"),
     ("Who is the mayor of Brask?", "Osk", "Odo Castrell", "yes", SILENT, NOT_OF_BRASK),
@@ -489,7 +489,7 @@ JUDGED = [  # question, what is read (a statement, or names), answer, the reply 
     ("When was Osk Bridge opened?", ALL, "9 May 1912", "yes", UNSURE, "nothing that was read has 9 May 1912"),
     ("Who lives in Osk?", ALL, "Cy, Ada and Bo", "yes", SAYS, ""),
     ("Does Ada live in Osk?", ALL, "yes", "yes", SAYS, ""),
-    ("Does Ada live in Osk?", ALL, "no", "no", SILENT, "no text that was read says: Does Ada live in Osk? no"),
+    ("Does Ada live in Osk?", ALL, "no", "no", SILENT, "no text that was read answers: Does Ada live in Osk?"),
     ("Who was born first, Ada or Bo?", ALL, "Bo", "yes", SAYS, ""),
     (HEADS, "result = [len(facts(relation='lives_in'))]", "3", "", SAYS, ""),
     (HEADS, "result = [sum(1 for f in facts('Osk') if f['relation'] == 'lives_in')]", "3", "", SAYS, ""),
@@ -507,7 +507,7 @@ def test_an_answer_is_supported_if_the_facts_that_were_read_say_it(
 ):
     by_names = "=" not in read
     reading = {"names": {"about": [read]}} if by_names else {"forced": {"statement": read}}
-    asked = {"claim": f"{question} {answer}", **({"check": check} if check else {})}
+    asked = {"check": check} if check else {}
     llm = scripted(
         **reading, reread={"statement": read}, parse={"answer": answer}, guess={"answer": answer}, **asked, **{"arithmetic?": {"needed": False}}
     )  # fmt: skip

@@ -262,7 +262,7 @@ def test_a_trace_prints_question_answer_steps_cost_model_and_date():
     assert repr(made).splitlines() == [
         f"<trace winter_storm: {len(made.events)} events, answered>",
         "  question  Why did the US have a winter storm in late January 2026?",
-        f"  answer    {made.answer}",
+        f"  answer    {made.answer} ({made.outcome})",
         "  1 step; 11 model calls, 2,716 + 356 tokens, 73 s, $0.0000",
         f"  local:qwen2.5-coder-1.5b-instruct-q4_k_m, {made.created}",
     ]

@@ -198,11 +198,26 @@ def test_precision_and_recall_over_all_languages():
         ("Ada Müller|Ada Mueller", 1), ("Gull-Bay|Gull Bay|Gull Bay's", 1), ("Plot 1|Plot 2|Plot 12", 3),
         ("January 2025|January 2026", 2), ("York|New York", 2), ("University of Jena|Jena", 2), ("Gurt & Söhne|Gurt und Söhne", 1),
         ("The Beacon Trust|Beacon Trust", 1), ("1990s|1990", 2), ("Harl Foundry|Harl Foundries", 2), ("Café Noir|Cafe Noir", 1),
+        ("Belt Tools|Belt Tools Ltd.", 1), ("Belt Tools|Belt Tools Ltd|Belt Tools Inc", 3), ("Rose|Rose Ltd", 2),
     ],
 )  # fmt: skip
 def test_spellings_of_one_name_are_merged_and_different_names_are_not(names, groups):
     counts = dict.fromkeys(names.split("|"), 1)
     assert len(set(merge_spellings(counts).values())) == groups
+
+
+@pytest.mark.parametrize(
+    ("sentences", "names"),
+    [
+        (["Otto Lindqvist lives in Umeå."], {"Otto Lindqvist", "Umeå"}),
+        (["Frau Hedwig Amsel leitet die Werft.", "Mit freundlichen Grüßen Hedwig Amsel"], {"Hedwig Amsel"}),
+        (["Dear Sir or Madam, FYI the PDF is attached.", "Your Team"], set()),
+        (['Later Tam "Tiny" Boyle moved to Oban.'], {'Tam "Tiny" Boyle', "Oban"}),
+        ([f"第{n}号仓库存放的货物编号是{n * 37}。" for n in (1, 2, 3)], {"号仓库存放", "货物编号"}),
+    ],
+)
+def test_numerals_greetings_and_nicknames_do_not_split_names(sentences, names):
+    assert found(sentences) == names
 
 
 def test_the_usual_spelling_is_a_title_or_the_most_frequent():

@@ -25,13 +25,16 @@ def pdf(text: str) -> bytes:
 
 
 def docx(*paragraphs: str) -> bytes:
-    """A Word file: the first paragraph is a heading."""
+    """A Word file: the first paragraph is a heading. What begins with a tag is put in as it is."""
     package = "http://schemas.openxmlformats.org/package/2006"
     service = "http://schemas.openxmlformats.org/officeDocument/2006"
     word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
     style = '<w:pPr><w:pStyle w:val="Heading1"/></w:pPr>'
     body = "".join(
-        f"<w:p>{style * (text == paragraphs[0])}<w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs
+        text
+        if text.startswith("<")
+        else f"<w:p>{style * (text == paragraphs[0])}<w:r><w:t>{text}</w:t></w:r></w:p>"
+        for text in paragraphs
     )
     files = {
         "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
@@ -43,3 +46,16 @@ def docx(*paragraphs: str) -> bytes:
         f"<w:body>{body}</w:body></w:document>",
     }
     return zip_of(files)
+
+
+def word_table(*rows: str) -> str:
+    """A table in a Word file, cells divided by bars: "~" begins a cell that "^" continues, "*" one in bold."""
+
+    def cell(text: str) -> str:
+        merge = {"^": "<w:vMerge/>", "~": '<w:vMerge w:val="restart"/>'}.get(text[:1], "")
+        bold = "<w:rPr><w:b/></w:rPr>" if text.startswith("*") else ""
+        words = f"<w:p><w:r>{bold}<w:t>{text.strip('*^~')}</w:t></w:r></w:p>"
+        return f"<w:tc><w:tcPr>{merge}</w:tcPr>{words}</w:tc>"
+
+    lines = (f"<w:tr>{''.join(map(cell, row.split('|')))}</w:tr>" for row in rows)
+    return f"<w:tbl><w:tblPr/>{''.join(lines)}</w:tbl>"

@@ -23,7 +23,6 @@ from kgot_lab.kgos.extraction.facts import (
     PYTHON_ENDINGS,
     SCRIPT_ENDINGS,
     SETTINGS_ENDINGS,
-    Definition,
     FileFacts,
 )
 from kgot_lab.kgos.extraction.linking import LinkedGraph
@@ -143,9 +142,6 @@ def extract_file(file: SourceFile) -> FileFacts:
     path, data, ending = file.path, file.data, PurePosixPath(file.path).suffix.lower()
     if ending in PYTHON_ENDINGS:
         return python_facts(_decode_python(data), path, file.module, is_package=file.is_package)
-    if not data.strip():
-        kind = "config" if ending in SETTINGS_ENDINGS else "document"
-        return FileFacts(path, ending[1:], (Definition(path, kind, path, 1, 1),), remark="empty")
     is_code = ending in (*SETTINGS_ENDINGS, *PROSE_ENDINGS, *SCRIPT_ENDINGS)
     found = extract_text(data, ".txt" if is_code else ending)
     text, remark = re.sub(r"\r\n?", "\n", found.text), found.remark

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urljoin, urlsplit
 
-from kgot_lab.documents.files import extract_text
+from kgot_lab.documents.files import decode_page, extract_text
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, short_repr
 from kgot_lab.tools.web.fetching import Fetched, WebFetcher
 from kgot_lab.types import Document
@@ -54,11 +54,13 @@ def page_from(fetched: Fetched) -> WebPage:
     data = fetched.data
     title = ""
     cut = f"only the first {len(fetched.data) / 1e6:,.1f} MB were read" if fetched.cut else ""
-    if extension == ".html":
-        markup = _decode_markup(fetched)
-        cut = f"only the first {_MAX_MARKUP / 1e6:,.1f} MB were read" if len(markup) > _MAX_MARKUP else cut
-        title, data = readable_markup(markup[:_MAX_MARKUP], fetched.address)
     try:
+        if extension == ".html":
+            markup = decode_page(fetched.data, fetched.charset).text
+            cut = (
+                f"only the first {_MAX_MARKUP / 1e6:,.1f} MB were read" if len(markup) > _MAX_MARKUP else cut
+            )
+            title, data = readable_markup(markup[:_MAX_MARKUP], fetched.address)
         converted = extract_text(data, extension, "utf-8" if extension == ".html" else fetched.charset)
     except BadInput as error:
         raise ToolFailed(
@@ -147,24 +149,6 @@ def _is_hidden(attributes: Mapping[str, object] | None) -> bool:
     if attributes is None:
         return False
     return "hidden" in attributes or bool(_HIDDEN_STYLE.search(str(attributes.get("style", ""))))
-
-
-def _decode_markup(fetched: Fetched) -> str:
-    from bs4.dammit import EncodingDetector, UnicodeDammit
-
-    find_declared = EncodingDetector.find_declared_encoding
-    declared = find_declared(fetched.data, is_html=True, search_entire_document=False)
-    # valid UTF-8 is UTF-8, whatever is declared: servers declare Latin-1 by default
-    candidates = [fetched.charset, declared]
-    if not _is_ambiguous_charset(fetched.charset or declared or ""):
-        candidates.insert(0, "utf-8")
-    decoded = UnicodeDammit(fetched.data, [name for name in candidates if name], is_html=True)
-    return decoded.unicode_markup or fetched.data.decode("utf-8", "replace")
-
-
-def _is_ambiguous_charset(charset: str) -> bool:
-    """Return whether text in a character set can be mistaken for UTF-8."""
-    return charset.lower().startswith(("utf-16", "utf-32", "iso-2022", "hz"))
 
 
 def _extension(fetched: Fetched) -> str:

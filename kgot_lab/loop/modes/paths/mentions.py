@@ -125,14 +125,15 @@ def mention_facts(
     finder: EntityFinder | None = None,
     runs: bool = True,
     parts: bool = True,
+    own_title: bool = False,
 ) -> list[Fact]:
     """Return the facts of some sentences: a title says a sentence, and a sentence mentions names.
 
     `titles` are names to look for. A name is another title that occurs in the sentence, an entity that
     `finder` finds in it, or, without one and with `runs`, a sequence of capitalised words. A name that matches
     a title is replaced by that title. With `parts`, a sequence is also split at "in", "on" and "and", and a
-    year after it is dropped. `near` maps the node of a sentence to a title that it is taken to mention
-    implicitly.
+    year after it is dropped. With `own_title`, an entity may be the title of the sentence itself. `near` maps
+    the node of a sentence to a title that it is taken to mention implicitly.
     """
     title_index = NameIndex(Document(title, "", title) for title in dict.fromkeys(titles))
     facts: list[Fact] = []
@@ -141,7 +142,12 @@ def mention_facts(
         facts.append((Triple(sentence.title, SAYS_SENTENCE, sentence.place), support))
         entities = finder.find(sentence.text) if finder else None
         found_names = dict.fromkeys(_find_names(sentence.text, title_index, runs, parts, entities))
-        names = [name for name in found_names if name not in (sentence.title, sentence.place)][:_MAX_NAMES]
+        own = (
+            {sentence.place}
+            if own_title and sentence.title in (entities or ())
+            else {sentence.title, sentence.place}
+        )
+        names = [name for name in found_names if name not in own][:_MAX_NAMES]
         names += [name for name in [near.get(sentence.place, "")] if name and name not in names]
         facts += [(Triple(sentence.place, MENTIONS_NAME, name), support) for name in names]
     return facts

@@ -50,7 +50,7 @@ from kgot_lab.loop.modes.paths.reading import (
     rejection_reason,
 )
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, fact_line, lowest_likelihood
-from kgot_lab.loop.modes.paths.values import is_no_answer
+from kgot_lab.loop.modes.paths.values import NO_ANSWER, is_no_answer
 from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import contains_words
@@ -224,9 +224,9 @@ def _check(run: RunContext, answer: PathAnswer) -> Steps[PathAnswer]:
     if not run.limits.check_answers or answer.problem or is_no_answer(answer.text):
         return answer
     if answer.computed:
-        return replace(answer, check=CheckedAnswer("", 1.0))
+        return replace(answer, check=CheckedAnswer(1.0))
     if classify_question(run.state.question) == "choice":  # a claim that compares is beyond a small model
-        return replace(answer, check=CheckedAnswer("", UNDECIDED, "no text that was read compares them"))
+        return replace(answer, check=CheckedAnswer(UNDECIDED, "no text that was read compares them"))
     parts = [route.supporting_part(answer.text) for route in answer.routes]
     facts = [fact_line(fact) for part in parts for fact in part.facts]
     texts = [*map(str, answer.evidence), *facts][:MAX_CITED]
@@ -316,10 +316,9 @@ def _conclude(run: RunContext, best: PathAnswer | None) -> Steps[None]:
         yield run.record(Answered, text=answer, forced=True, likelihood=likelihood, outcome=outcome)
         return
     if run.limits.check_answers and (best.problem or is_no_answer(best.text)):
-        unanswered = f"no text that was read answers: {run.state.question}"
-        missing = unanswered if is_no_answer(best.text) else best.problem
-        outcome = "not in the sources"
-        yield run.record(Answered, text=best.text, forced=True, outcome=outcome, missing=missing)
+        missing = f"no text that was read answers: {run.state.question}"
+        outcome = "not in the sources"  # what was rejected is not even a guess
+        yield run.record(Answered, text=NO_ANSWER, forced=True, outcome=outcome, missing=missing)
         return
     narrow = run.limits.finds_parts and not best.computed and not best.problem
     routes = [route.supporting_part(best.text) if narrow else route for route in best.routes]

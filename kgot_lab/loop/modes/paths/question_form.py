@@ -14,9 +14,14 @@ from kgot_lab.types import Message, Prompt
 Form = Literal["open", "yes or no", "choice"]
 
 _ASKS = re.compile(r"\b(who|whom|whose|what|which|when|where|why|how|name the|in whose)\b", re.I)
-_AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
+_AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must)"
 _YES_OR_NO = re.compile(rf"(?:^|,\s+|\?\s+){_AUXILIARY}\s|\b(?:both|same|also)\b", re.I)
-_BEGINS_SO = re.compile(rf"^\W*{_AUXILIARY}\s+(?!(?:you|anyone|anybody|we|i)\b|it known\b)", re.I)
+_TELL = (
+    "ask|explain|find|give|happen|have|know|name|please|recall|remember|say|show|tell"  # do you know who …
+)
+_BEGINS_SO = re.compile(
+    rf"^\W*{_AUXILIARY}\s+(?!(?:you|anyone|anybody|we|i)\s+(?:{_TELL})\b|it known\b)", re.I
+)
 _ASKS_LAST = re.compile(
     r"\b(?:who|whom|whose|what|which|when|where|why|how)\W*$|\b(?:in|of|by|at|on|for|from|during) (?:what|which|whose) \w+\W*$"
     r"|\bwhat \w+\W*$",
@@ -229,6 +234,7 @@ def _is_common_word(question: str, title: str) -> bool:
 # a relative clause, a possessive, "of the … of"; in German, a clause after a comma; in Chinese, two 的
 _DESCRIPTION = re.compile(
     r"^(?:\W*[\w'’-]+\W+){3,}(?:who|whom|whose|which|that|where)\b|\w['’]s? (?-i:[a-z])|\bof the \w+ (?:of|from|in|at)\b"
+    r"|\b(?:do|does|did|has|had) the \w+ of (?:the|our|this) (?-i:[a-z])"
     r"|, (?:(?:in|an|auf|mit|von) )?(?:der|die|das|dem|den|deren|dessen)\b|的.+的",
     re.I,
 )

@@ -31,7 +31,7 @@ from kgot_lab.loop.modes.paths.routes import (
     group_routes,
     names_to_read,
 )
-from kgot_lab.loop.modes.paths.values import is_no_answer
+from kgot_lab.loop.modes.paths.values import is_no_answer, whole_date
 from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply, read_event
 from kgot_lab.stores.protocol import Dialect, readers
 from kgot_lab.text.cleaning import estimate_tokens
@@ -288,6 +288,7 @@ def read_path(
         counted = counted_rows(question, answer, sentences)
         evidence = counted or select_evidence(question, answer, list(sentences))
         problem = "" if problem == NOT_STATED and evidence else problem
+        answer = whole_date(question, answer, evidence[-1].text) if evidence else answer
     yield run.record(Parsed, text=answer, problem=problem)
     return PathAnswer(answer, routes, likelihood, problem, bool(counted), evidence=evidence)
 

@@ -195,6 +195,7 @@ _YEAR = re.compile(rf"(?<![\w.,])(?<!\d )(?:AD ?(\d{{1,4}})\b|{_YEAR_OF}(?![.,]?
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 # day first, as in dates with points
 _POINTS = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
+_ASKS_DAY = re.compile(r"(?:since |until )?(?:when|(?:on |in )?(?:what|which) (?:day|date))\b", re.I)
 _IS_BEFORE = re.compile(_BEFORE)
 _AGE = re.compile(
     r"(?:(?:about|around|approximately|roughly|over|nearly|almost|some|at|aged?|the|of|more than|at least|c\.)\s+)*(?=\d)",
@@ -215,6 +216,9 @@ _UNKNOWN = re.compile(
     re.I,
 )
 _SAYS_TRUTH = re.compile(r"^\W*(yes|no)(?:\W*$|\s*[,.;:!–—-]|\s+(?:he|she|it|they)\b)", re.I)
+
+
+NO_ANSWER = "unknown"  # the answer where nothing that was read answers
 
 
 def is_no_answer(text: str) -> bool:
@@ -250,6 +254,17 @@ def parse_date(text: str) -> tuple[int, ...] | None:
     if not (matched := _YEAR.search(text)):
         return None
     return (int(matched[1]),) if matched[1] else (_signed_year(int(matched[2]), text, matched.end(2)),)
+
+
+def whole_date(question: str, answer: str, text: str) -> str:
+    """Return the date of a year as it stands in a text, if the question asks when or on what day and the
+    answer is only its year, which one date there has; or else the answer.
+    """
+    found = {match.group() for match in _DATE.finditer(text) if match.group().endswith(f" {answer}")}
+    dated = [date for date in found if parse_date(date) != parse_date(answer)]
+    return (
+        dated[0] if len(dated) == 1 and answer.isdecimal() and _ASKS_DAY.match(question.strip()) else answer
+    )
 
 
 def parse_age(text: str) -> float | None:

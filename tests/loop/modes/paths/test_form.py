@@ -17,6 +17,9 @@ from kgot_lab.loop.modes.paths.question_form import classify_question, mismatch_
         "Is Mira Tolland the engineer who founded Brask?",
         "Was Mira Tolland born in the town in which Odile Brantsev died?",
         "Are the founders of Varnholt Works and Brask both older than Odile Brantsev?",
+        "May people work at home on a Monday?",
+        "Must guests pay?",
+        "Do we play when it rains?",
     ],
 )
 def test_questions_that_ask_for_yes_or_no(question: str) -> None:

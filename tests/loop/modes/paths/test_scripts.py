@@ -13,6 +13,10 @@ from kgot_lab.text.words import sentences
         ("Он здесь.", "Мария родилась в Риге.", "А. С. Пушкин писал."),
         ("He left.", "“She stayed.”", "«Non.»"),
         ("See Fig. 3 for approx. 5 mills.", "They stand."),
+        ("It closed in Jan. 2020.", "Then it rained."),
+        ("Er kommt z. B. mit dem Rad.", "Das Fest ist am 1. Mai.", "Es waren 40 da."),
+        ("Встреча будет в г. Туле.", "Он ушёл."),
+        ("She was organist at St Ilda's.", "It is Ada’s.", "The carpenter plays chess."),
     ],
 )
 def test_a_sentence_ends_before_any_letter_that_may_begin_one(parts: tuple[str, ...]) -> None:

@@ -11,6 +11,7 @@ from kgot_lab.loop.modes.paths.values import (
     parse_quantity,
     parse_yes_no,
     same_value,
+    whole_date,
 )
 
 
@@ -72,6 +73,23 @@ def test_yes_and_no_are_read_where_they_stand_for_themselves(text: str, truth: b
 )
 def test_eras_and_figures_are_told_from_years(text: str, date: tuple[int, ...] | None) -> None:
     assert parse_date(text) == date
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "text", "whole"),
+    [
+        ("When was it launched?", "1858", "In 1858, on 8 September 1858, it was.", "8 September 1858"),
+        ("On what day did it burn?", "1938", "It burned on November 3, 1938.", "November 3, 1938"),
+        ("In which year was it launched?", "1858", "It was launched on 8 September 1858.", "1858"),
+        ("When was it launched?", "1858", "On 8 May 1858 or on 9 May 1858.", "1858"),
+        ("When was it launched?", "1858", "It was launched in 1858.", "1858"),
+        ("When was it launched?", "in May", "It was launched on 8 May 1858.", "in May"),
+    ],
+)
+def test_a_year_becomes_the_date_that_stands_with_it_if_the_question_asks_when(
+    question: str, answer: str, text: str, whole: str
+) -> None:
+    assert whole_date(question, answer, text) == whole
 
 
 @pytest.mark.parametrize(
