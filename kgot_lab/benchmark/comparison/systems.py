@@ -45,8 +45,8 @@ class AnswerSystem:
     reads: "json" (one call, today's prompt), "few" (one call, a short prompt with examples) or "loop" (a
     preset grows a graph in a store). search: "convex" (.7 embeddings + .3 BM25), "follow" (entity-linked
     expansion from there), "shuffled" (the same by shuffled links), "gold" (the sentences that contain the
-    answer) or "". The first `questions` of each
-    set are asked, or all if it is None. A `walk` answers in place of the loop.
+    answer) or "". The first `questions` of each set are asked, or all if it is None. A `walk` answers in place
+    of the loop.
     """
 
     reads: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import log2
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -473,11 +473,6 @@ def _auto_dimensions(graph: PropertyGraph, node: Annotated[str, "only of this no
 
 
 QUESTIONS: Mapping[str, GraphQuestion] = _QUESTIONS
-
-
-def questions_in_group(group: str) -> Iterator[GraphQuestion]:
-    """Yield the questions of a group."""
-    return (question for question in _QUESTIONS.values() if question.group == group)
 
 
 def _parse_pair(text: str, form: str) -> tuple[str, str]:
