@@ -29,6 +29,7 @@ MAX_NOT_SAID = 0.25  # and up to which the sources count as silent
 UNDECIDED = (MIN_SUPPORTED + MAX_NOT_SAID) / 2
 ANSWER_WEIGHT = 0.25  # of the log-odds of the answer, beside those of its check: benchmarks/own_folders
 MAX_CITED = 3  # sentences that are cited for an answer
+_MAYBE_NOT = "the cited sentences may not say it"
 _CHECK_SYSTEM = (
     "Does the text answer the question with this answer? Reply yes or no. "
     "Reply no if the text says something else, or of something or someone else, or does not say it."
@@ -130,8 +131,8 @@ def check_answer(
     certainty = 1.0 if reply.logprob is None else math.exp(reply.logprob)
     says_so = reply.text.strip().casefold().startswith("yes")
     score = support_score(likelihood, certainty if says_so else 1 - certainty)
-    missing = "" if score >= MIN_SUPPORTED else f"no text that was read answers: {question}"
-    return CheckedAnswer(score, missing)
+    missing = f"no text that was read answers: {question}" if score <= MAX_NOT_SAID else _MAYBE_NOT
+    return CheckedAnswer(score, "" if score >= MIN_SUPPORTED else missing)
 
 
 def unlinked_name(question: str, evidence: Sequence[str]) -> str:

@@ -410,7 +410,7 @@ SAID = "Text: "  # what the prompt of a check begins with
     [
         (WHEN, {WHEN: "1984", SAID: "yes"}, "supported", ""),
         (WHEN, {WHEN: "1984", SAID: ("no", 0.98)}, "not in the sources", f"no text that was read answers: {WHEN}"),
-        (WHEN, {WHEN: ("1984", 0.6), SAID: ("no", 0.7)}, "unsure", f"no text that was read answers: {WHEN}"),
+        (WHEN, {WHEN: ("1984", 0.6), SAID: ("no", 0.7)}, "unsure", "the cited sentences may not say it"),
         (WHEN, {WHEN: "unknown"}, "not in the sources", f"no text that was read answers: {WHEN}"),
         (BORN, {BORN: "1984", SAID: "yes"}, "not in the sources", "no text that was read says this of Zork Vandal"),
     ],
