@@ -20,7 +20,7 @@ from kgot_lab.retrieval.entity_linking import (
     capitalised_names,
     normalise_name,
 )
-from kgot_lab.text.function_words import detect_language, is_calendar_word
+from kgot_lab.text.function_words import detect_language, function_words, is_calendar_word
 from kgot_lab.text.words import LEADING_STOP_WORDS, contains_words, content_words, name_tokens
 from kgot_lab.types import Document, Message
 
@@ -228,14 +228,16 @@ _MIN_LOOSE_WORDS = 3  # words of an answer that need not be in one piece
 
 
 def states(answer: str, text: str) -> bool:
-    """Return whether a sentence contains an answer: as it stands, with a number as a word and its unit as it
-    begins ("fee_eur 90"), or, from three words on, all of its words.
+    """Return whether a sentence contains an answer: as it stands, with a number as a word and its unit cut short
+    ("fee_eur 90" for 90 euros), or, from three words on, all of its words.
     """
     digits = {word: str(number) for number, word in enumerate(_NUMBER_WORDS)}
     words = [digits.get(word, word) for word in content_words(answer)]
     stated = {digits.get(word, word) for word in content_words(text.replace("_", " "))}
     if words and words[0].isdecimal() and words[0] in stated:
-        return all(any(other.startswith(word[:3]) for other in stated) for word in words[1:])
+        return all(
+            word in stated or any(map(word.startswith, filter(str.isalpha, stated))) for word in words[1:]
+        )
     return contains_words(answer, text) or (len(words) >= _MIN_LOOSE_WORDS and set(words) <= stated)
 
 
@@ -308,13 +310,15 @@ def question_names(question: str, titles: Iterable[str]) -> list[str]:
     """
     titles_index = NameIndex(Document(title, "", title) for title in titles)
     names = {name: titles_index[name][0] for name in titles_index.find_names(question)}
-    has_noun_capitals = detect_language([question]) == "de"
+    language = detect_language([question])
+    has_noun_capitals = language == "de"
     for match in CAPITALISED_RUN.finditer(question):
-        is_first = not question[: match.start()].strip()
+        is_first = not any(map(str.isalnum, question[: match.start()]))  # there may be "¿"
+        openers = _QUESTION_WORDS | (function_words(language) if is_first else set())
         for part in (_GERMAN_SPLIT if has_noun_capitals else NAME_SPLIT).split(match.group()):
             words = part.split()
             while words and (
-                words[0].casefold() in _QUESTION_WORDS or (is_first and words[1:2] and words[1].isdigit())
+                words[0].casefold() in openers or (is_first and words[1:2] and words[1].isdigit())
             ):
                 words = words[1:]
             name = " ".join(words).removesuffix("'s").removesuffix("’s").rstrip(".,'’")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgot_lab.loop.answer_check import question_names, select_evidence, unlinked_name
+from kgot_lab.loop.answer_check import question_names, select_evidence, states, unlinked_name
 from kgot_lab.loop.modes.paths.mentions import GraphSentence
 
 # a file, a heading and its sentences a line
@@ -67,8 +67,30 @@ def test_a_name_of_the_question_must_be_linked_to_the_sentence_that_has_the_answ
         ("What stands on plot H3?", ["H3"]),
         ("Wer war 1911 der Baumeister der Brücke?", ["1911"]),
         ("Wer ist Odo Castrell in Osk?", ["Odo Castrell"]),
+        ("¿Cuánto costó la grúa?", []),
+        ("¿Es Bruno Castell el alcalde de la villa de Cala Brava?", ["Bruno Castell", "Cala Brava"]),
+        ("« Où est le Pont Neuf ? »", ["Pont Neuf"]),
         ("谁是东京的市长？", []),
     ],
 )
 def test_names_of_a_question_are_no_question_words_and_no_dates(question: str, names: list[str]) -> None:
     assert question_names(question, []) == names
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "is_stated"),
+    [
+        ("90 euros", "family (member): fee_eur 90", True),
+        ("31 metres", "The kite is 31 m long.", True),
+        ("two boats", "There are 2 boats.", True),
+        ("1 March 2024", "It opened on 1 March 2023.", False),
+        ("12 May 2023", "It opened on 12 May 2021.", False),
+        ("30 days", "It costs 30 dollars.", False),
+        ("90 euros", "The 90 members toured Europe.", False),
+        ("2 hours", "The 2 horses ran.", False),
+    ],
+)
+def test_a_number_is_stated_with_its_unit_which_may_be_cut_short(
+    answer: str, text: str, is_stated: bool
+) -> None:
+    assert states(answer, text) == is_stated

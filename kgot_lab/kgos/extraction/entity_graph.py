@@ -123,9 +123,8 @@ def with_relations(graph: PropertyGraph) -> PropertyGraph:
     nodes = {node.id: _with_kind(node, kinds, properties[node.id]) for node in graph.nodes}
     nodes = {**nodes, **{name: thing for name, thing in things.items() if name not in nodes}}
     new_edges = {edge.identity: edge for edge in graph.edges}
-    for edge in (
-        Edge(*ends, about) for ends, about in relations.items() if {ends[0], ends[2]} <= nodes.keys()
-    ):
+    made = (Edge(*ends, about) for ends, about in relations.items() if {ends[0], ends[2]} <= nodes.keys())
+    for edge in made:
         new_edges.setdefault(edge.identity, edge)
     return PropertyGraph.of(nodes.values(), new_edges.values())
 

@@ -142,11 +142,8 @@ def mention_facts(
         facts.append((Triple(sentence.title, SAYS_SENTENCE, sentence.place), support))
         entities = finder.find(sentence.text) if finder else None
         found_names = dict.fromkeys(_find_names(sentence.text, title_index, runs, parts, entities))
-        own = (
-            {sentence.place}
-            if own_title and sentence.title in (entities or ())
-            else {sentence.title, sentence.place}
-        )
+        is_own_entity = own_title and sentence.title in (entities or ())
+        own = {sentence.place, "" if is_own_entity else sentence.title}
         names = [name for name in found_names if name not in own][:_MAX_NAMES]
         names += [name for name in [near.get(sentence.place, "")] if name and name not in names]
         facts += [(Triple(sentence.place, MENTIONS_NAME, name), support) for name in names]

@@ -16,9 +16,8 @@ Form = Literal["open", "yes or no", "choice"]
 _ASKS = re.compile(r"\b(who|whom|whose|what|which|when|where|why|how|name the|in whose)\b", re.I)
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must)"
 _YES_OR_NO = re.compile(rf"(?:^|,\s+|\?\s+){_AUXILIARY}\s|\b(?:both|same|also)\b", re.I)
-_TELL = (
-    "ask|explain|find|give|happen|have|know|name|please|recall|remember|say|show|tell"  # do you know who …
-)
+# do you know who …
+_TELL = "ask|explain|find|give|happen|have|know|name|please|recall|remember|say|show|tell"
 _BEGINS_SO = re.compile(
     rf"^\W*{_AUXILIARY}\s+(?!(?:you|anyone|anybody|we|i)\s+(?:{_TELL})\b|it known\b)", re.I
 )

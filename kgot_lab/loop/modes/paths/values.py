@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import product, starmap
 from types import MappingProxyType
 
+from kgot_lab.text.function_words import is_calendar_word
 from kgot_lab.text.words import content_words, light_stem, name_tokens
 
 # Quantities: a number in a text with its scale and unit, as a comparable amount, or none if ambiguous.
@@ -260,11 +261,11 @@ def whole_date(question: str, answer: str, text: str) -> str:
     """Return the date of a year as it stands in a text, if the question asks when or on what day and the
     answer is only its year, which one date there has; or else the answer.
     """
-    found = {match.group() for match in _DATE.finditer(text) if match.group().endswith(f" {answer}")}
-    dated = [date for date in found if parse_date(date) != parse_date(answer)]
-    return (
-        dated[0] if len(dated) == 1 and answer.isdecimal() and _ASKS_DAY.match(question.strip()) else answer
-    )
+    if not answer.isdecimal() or not _ASKS_DAY.match(question.strip()):
+        return answer
+    dates = {match.group() for match in _DATE.finditer(text) if is_calendar_word(match[2])}
+    dates = {date for date in dates if date.endswith(f" {answer}")}
+    return dates.pop() if len(dates) == 1 else answer
 
 
 def parse_age(text: str) -> float | None:

@@ -83,6 +83,7 @@ def test_eras_and_figures_are_told_from_years(text: str, date: tuple[int, ...] |
         ("In which year was it launched?", "1858", "It was launched on 8 September 1858.", "1858"),
         ("When was it launched?", "1858", "On 8 May 1858 or on 9 May 1858.", "1858"),
         ("When was it launched?", "1858", "It was launched in 1858.", "1858"),
+        ("When was it run?", "2024", "It was run as the Marathon 2024.", "2024"),
         ("When was it launched?", "in May", "It was launched on 8 May 1858.", "in May"),
     ],
 )
