@@ -46,10 +46,9 @@ def score_run(row: Row, path: Path) -> Row:
     if likelihood is None and reading is not None and reading.logprob is not None:
         likelihood = math.exp(reading.logprob)
     is_answered = not is_no_answer(end.text) and end.outcome != "not in the sources"
-    check = None
-    if checks:
-        certainty = math.exp(checks[-1].logprob or 0.0)
-        check = certainty if checks[-1].reply.strip().casefold().startswith("yes") else 1 - certainty
+    probabilities = [math.exp(check.logprob or 0.0) for check in checks[-2:]]
+    are_yes = [check.reply.strip().casefold().startswith("yes") for check in checks[-2:]]
+    checked = [p if is_yes else 1 - p for p, is_yes in zip(probabilities, are_yes, strict=True)]
     cited = {(s.source, s.sentence): s.sentence for supports in end.supports for s in supports}.values()
     gold = row.get("gold", [])
     return {
@@ -61,7 +60,8 @@ def score_run(row: Row, path: Path) -> Row:
         "answered": is_answered,
         "ruling": certificate_of_run(events).ruling,
         "likelihood": likelihood,
-        "check": check,
+        "checks": checked,
+        "certainty": support_score(likelihood, checked) if checked else likelihood or 0.5,
         "calls": len(calls),
         "tokens": sum(call.usage.prompt_tokens + call.usage.completion_tokens for call in calls),
         "seconds": sum(call.usage.seconds for call in calls),
@@ -109,10 +109,9 @@ def interval(rows: Sequence[Row], measure: Callable[[Sequence[Row]], float], dra
 
 def support_of(row: Row) -> float:
     """Return how far a system holds its answer for supported; at most .001 for an answer that it withdraws."""
-    likelihood, check = row["likelihood"], row["check"]
-    certainty = likelihood or 0.5 if check is None else support_score(likelihood, check)
+    certainty = row["certainty"]
     if not row["answered"]:
-        return 1e-3 * (1 - certainty if check is None else certainty)
+        return 1e-3 * (certainty if row["checks"] else 1 - certainty)
     return certainty if row["outcome"] in CLAIMED else certainty / 2
 
 
