@@ -353,17 +353,20 @@ def _is_date(name: str) -> bool:
     return all(word.isdigit() or is_calendar_word(word) for word in name_tokens(name))
 
 
-_ENDING = 3  # letters by which the forms of a name may differ, except in English
+_ENDING = 3  # letters by which the forms of a name may differ
+_INFLECTED = 8, 6  # letters of a word that may do so in English, and of what stays
 
 
 def _is_named(name: str, texts: Iterable[str], language: str = "en") -> bool:
     """Return whether some texts together contain all words of a name, without what its brackets add.
 
-    Except in English, a word may have another ending: Тверске is Тверск.
+    A word may have another ending, in English only a long one: Тверске is Тверск, Brazilian is of Brazil.
     """
     words = set(name_tokens(name.split("(")[0])) - LEADING_STOP_WORDS
     known = {word for text in texts for word in name_tokens(text)}
-    if language == "en":
-        return words <= known
-    stems = {word[: max(3, len(word) - _ENDING)] for word in words - known}
-    return all(any(word.startswith(stem) for word in known) for stem in stems)
+    shortest, stem = _INFLECTED if language == "en" else (0, 3)
+    return all(
+        len(word) >= shortest
+        and any(other.startswith(word[: max(stem, len(word) - _ENDING)]) for other in known)
+        for word in words - known
+    )
