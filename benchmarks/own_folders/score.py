@@ -10,6 +10,7 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -228,18 +229,18 @@ def main() -> None:
     parser.add_argument("--score", action="store_true", help="score the traces again")
     given = parser.parse_args()
     kept = RESULTS / f"{given.data}_{given.part}.jsonl"
+    rows = [json.loads(line) for line in kept.read_text("utf-8").splitlines()] if kept.exists() else []
     if given.score:
         scored = score_traces(given.data, given.part)
-        write_atomically(
-            kept, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in scored), "the scores"
-        )
-    rows = [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
+        known = {(row["system"], row["id"]) for row in scored}
+        rows = [row for row in rows if (row["system"], row["id"]) not in known] + scored
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        write_atomically(kept, "".join(lines), "the scores")
     for language in sorted({row["language"] for row in rows}, key=("en", "de", "zh").index):
-        by_system = {
-            system: [row for row in rows if row["system"] == system and row["language"] == language]
-            for system in SYSTEMS
-        }
-        by_system = {system: some for system, some in by_system.items() if some}
+        by_system: dict[str, list[Row]] = {}
+        for row in rows:
+            if row["language"] == language:
+                by_system.setdefault(row["system"], []).append(row)
         print(
             table(
                 f"{given.data}, {given.part}, {language}",
@@ -247,9 +248,9 @@ def main() -> None:
             )
         )
         others = {
-            f"paths beside {name}": paired(by_system["paths"], some)
-            for name, some in by_system.items()
-            if name != "paths"
+            f"{own} beside {name}": paired(by_system[own], by_system[name])
+            for own, name in product(by_system, repeat=2)
+            if own.startswith("paths") and not name.startswith("paths at") and own != name
         }
         if others:
             print(table("On the questions that both were asked", others))
