@@ -125,8 +125,12 @@ def main() -> None:
         chosen = design(given.part, develop=given.develop, small=bool(given.small))
         reuse = [each for part in PARTS if (each := root / folder.name.replace(given.part, part)).is_dir()]
         run = ComparisonRun(chosen, folder, connect(given.small or "local"), reuse=reuse)
-        for due, receipt in run.answer_missing(ComparisonSlice(limit=given.limit), given.minutes):
-            print(f"{due.set} {due.system} {receipt.id}, {receipt.seconds} s", flush=True)
+        slow = [name for name, system in chosen.systems.items() if system.questions is not None]
+        fast = [name for name in chosen.systems if name not in slow]
+        for systems in filter(None, (fast, slow)):
+            some = ComparisonSlice(systems, limit=given.limit)
+            for due, receipt in run.answer_missing(some, given.minutes):
+                print(f"{due.set} {due.system} {receipt.id}, {receipt.seconds} s", flush=True)
     for grid in comparison_grids(ComparisonResults.load(folder)) if given.table else ():
         print(grid.markdown)
 
