@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 from kgot_lab.loop.events import Outcome
@@ -13,6 +14,7 @@ from kgot_lab.loop.modes.paths.mentions import GraphSentence
 from kgot_lab.loop.modes.paths.question_form import classify_question, describes_entity, offered_choices
 from kgot_lab.loop.modes.paths.values import parse_yes_no
 from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
+from kgot_lab.retrieval.entities import HONORIFICS
 from kgot_lab.retrieval.entity_linking import (
     CAPITALISED_RUN,
     FINAL_BRACKETS,
@@ -360,10 +362,13 @@ _INFLECTED = 8, 6  # letters of a word that may do so in English, and of what st
 def _is_named(name: str, texts: Iterable[str], language: str = "en") -> bool:
     """Return whether some texts together contain all words of a name, without what its brackets add.
 
-    A word may have another ending, in English only a long one: Тверске is Тверск, Brazilian is of Brazil.
+    A word may have another ending, in English only a long one: Тверске is Тверск, Brazilian is of Brazil. Titles
+    need not be there, and of a person with a title the surname is enough: Miss Tennick for Orla Tennick.
     """
-    words = set(name_tokens(name.split("(")[0])) - LEADING_STOP_WORDS
-    known = {word for text in texts for word in name_tokens(text)}
+    parts = [word for word in name_tokens(name.split("(")[0]) if word not in LEADING_STOP_WORDS]
+    told = [word for text in texts for word in name_tokens(text)]
+    titled = {word for title, word in pairwise(told) if title in HONORIFICS}
+    words, known = set(parts[-1:] if titled & set(parts[-1:]) else parts) - HONORIFICS, set(told)
     shortest, stem = _INFLECTED if language == "en" else (0, 3)
     return all(
         len(word) >= shortest

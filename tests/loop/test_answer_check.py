@@ -104,6 +104,9 @@ def test_a_number_is_stated_with_its_unit_which_may_be_cut_short(
         ("When was the National Highway Designated Act signed?", "The National Highway Designation Act of 1995.", ""),
         ("Where does Martin Webb live?", "Martina Webb lives in Osk.", "Martin Webb"),
         ("What does Hartmann Tools sell?", "Hartmut Tools sells saws.", "Hartmann Tools"),
+        ("Where does Orla Tennick keep bees?", "Miss Tennick keeps bees in Osk.", ""),
+        ("What did Captain Renkelund play?", "Tobias Renkelund played the violin.", ""),
+        ("What did Orla Tennick play?", "Bo Tennick played the violin.", "Orla Tennick"),
         ("Где мэрия в Тверске?", "Мэрия города Тверск стоит на площади.", ""),
     ],
 )  # fmt: skip
