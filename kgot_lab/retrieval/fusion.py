@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.embedding.embedder import argsort_descending
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import HitColumns, Query, Ranking
@@ -220,18 +221,13 @@ def fused_ranking(
 
     The ranking keeps the weighted rankings that it was fused from.
     """
-    order = np.argsort(-scores)  # an unstable sort is much faster, and ties are sorted next
-    for start, end in _tie_ranges(scores[order]):
-        same: list[int] = order[start:end].tolist()
-        order[start:end] = sorted(same, key=ids.__getitem__)
+    order = argsort_descending(scores)
+    tied = np.flatnonzero(np.diff(scores[order]) == 0)
+    pairs = zip(order[tied].tolist(), order[tied + 1].tolist(), strict=True)
+    if any(ids[row] > ids[after] for row, after in pairs):  # seldom, since most lists of ids ascend
+        by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
+        order = by_id[argsort_descending(scores[by_id])]
     return Ranking(query, HitColumns(ids, order, scores[order]), lanes=inputs)
-
-
-def _tie_ranges(values: _Floats) -> list[tuple[int, int]]:
-    """Return the start and end of each run of two or more equal values."""
-    edges = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
-    long = np.flatnonzero(np.diff(edges) > 1)
-    return list(zip(edges[long].tolist(), edges[long + 1].tolist(), strict=True))
 
 
 # Named KG-OS presets: the weights of dense, lexical, graph and intent retrieval in a fusion.
