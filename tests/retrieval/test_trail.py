@@ -206,9 +206,7 @@ def test_of_a_large_collection_a_pool_is_compared_and_the_rest_keeps_the_earlier
     monkeypatch.setattr(retriever, "POOL_ABOVE", 100)
     monkeypatch.setattr(retriever, "_POOL", 20)
     monkeypatch.setattr(retriever, "_LAST", 5)
-    retriever._sample.cache_clear()
     pooled = stage.search(QUESTION)
-    retriever._sample.cache_clear()
     assert pooled.ids[:3] == exact.ids[:3] and {str(why) for why in pooled.why("d")} == {
         str(why) for why in exact.why("d")
     }

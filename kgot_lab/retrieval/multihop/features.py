@@ -160,11 +160,6 @@ class Mentions:
         self.bounds[row + 1] = len(self.sentences)
         return {name: (tuple(some), frozenset(near[name])) for name, some in places.items()}
 
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        """The first sentence of each document."""
-        return self.bounds[:-1]
-
     def names_in_question(self, question: str) -> list[int]:
         """Return the names that a question holds as whole words."""
         words = normalise_name(question).split()
@@ -281,13 +276,8 @@ FEATURES = (
     "repeated",  # similarity to a chosen passage
     "joined to any",  # "joined", linked or not
     "open meaning",  # similarity of the best sentence to the unanswered part of the question
-    *(
-        "to its title x open",
-        "from its text x open",
-        "shared x open",
-        "to its title x sentence",
-        "from its text x sentence",
-    ),
+    *(f"{link} x open" for link in ("to its title", "from its text", "shared")),
+    *(f"{link} x sentence" for link in ("to its title", "from its text")),
 )
 # features that are 0 for a passage without a link
 LINK_FEATURES = (*NAME_FEATURES, *(clue for clue in FEATURES if " x " in clue))
@@ -353,7 +343,7 @@ class QuestionFeatures:
         self._likeness = (index.passages @ vector).astype(np.float64)
         self.likeness = scale_by_range(self._likeness)
         self._cosines = (index.sentences @ vector).astype(np.float64)
-        best = np.maximum.reduceat(self._cosines, mentions.starts)
+        best = np.maximum.reduceat(self._cosines, mentions.bounds[:-1])
         self.sentence = scale_by_range(best)
         own = 0.36 * self.likeness + 0.36 * self.sentence
         own = own + 0.28 * self._by_words / (self._by_words.max() or 1)
@@ -404,11 +394,8 @@ class QuestionFeatures:
         answer_vector = index.sentences[start + int(np.argmax(self._cosines[start:end]))].astype(np.float64)
         answered = _ANSWERED_SHARE * max(0.0, float(self._left @ answer_vector))
         self._left = self._left - answered * answer_vector
-        self._meaning = scale_by_range(
-            np.maximum.reduceat(
-                (index.sentences @ self._left.astype(np.float32)).astype(np.float64), index.mentions.starts
-            )
-        )
+        meaning = (index.sentences @ self._left.astype(np.float32)).astype(np.float64)
+        self._meaning = scale_by_range(np.maximum.reduceat(meaning, index.mentions.bounds[:-1]))
         self._repeated = np.maximum(self._repeated, similarity)
         self._joined = np.maximum(self._joined, joint_similarity)
         return edges

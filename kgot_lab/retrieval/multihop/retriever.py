@@ -234,16 +234,12 @@ def _pool(mentions: Mentions, earlier: NDArray[np.int64], question: str) -> NDAr
     """
     asked = mentions.passages_called(mentions.titles.find_names(question, cased=False))
     names, near = mentions.names_in_question(question), earlier[:_LINKED_FROM].astype(np.int32)
-    parts = [earlier[:_POOL], earlier[-_LAST:], _sample(len(mentions.row_of)), np.array(asked[:_POOL], int)]
+    sample = np.random.default_rng(0).integers(len(mentions.row_of), size=_POOL)
+    parts = [earlier[:_POOL], earlier[-_LAST:], sample, np.array(asked[:_POOL], int)]
     for _ in range(2):
         near = mentions.linked_passages(near, names, _POOL)
         parts.append(near)
     return np.unique(np.concatenate(parts)).astype(np.int32)
-
-
-@cache
-def _sample(size: int) -> NDArray[np.int64]:
-    return np.random.default_rng(0).choice(size, min(_POOL, size), replace=False)
 
 
 class _StrongestLinks:
