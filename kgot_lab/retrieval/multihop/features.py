@@ -167,10 +167,6 @@ class Mentions:
         spans = {" ".join(words[a:b]) for a in range(count) for b in range(a + 1, count + 1)}
         return sorted(self._numbers[span] for span in spans if span in self._numbers)
 
-    def passages_called(self, names: Iterable[str]) -> list[int]:
-        """Return the rows, in the whole collection, of the documents with these names."""
-        return [self.row_of[id] for name in names for id in self.titles[name]]
-
     def passage_pairs(self, rows: Ints) -> StepIndices:
         """Return the pairs of passages."""
         return concatenate_ranges(*np.searchsorted(self.row, (rows, rows + 1)))[0]
@@ -349,7 +345,8 @@ class QuestionFeatures:
         own = own + 0.28 * self._by_words / (self._by_words.max() or 1)
         self.own = own / (own.max() or 1)
         asked = mentions.titles.find_names(question, cased=False)
-        self.asked = np.isin(index.rows, mentions.passages_called(asked)).astype(np.float64)
+        rows = [mentions.row_of[id] for name in asked for id in mentions.titles[name]]
+        self.asked = np.isin(index.rows, rows).astype(np.float64)
         scaled = self._scale_to_best(self._cosines, best)
         self._said = mentions.said_in.reduce(scaled, np.maximum, self.sentence[mentions.row])
         flags, none = self._stem_flags(question, asked), np.zeros(len(mentions.row))

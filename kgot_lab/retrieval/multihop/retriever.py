@@ -232,14 +232,12 @@ def _pool(mentions: Mentions, earlier: NDArray[np.int64], question: str) -> NDAr
     They are the first of the earlier ranking, what names link to the very first and to the question in two
     steps, and the last and a fixed sample, so that the ranges of the features are about those of all passages.
     """
-    asked = mentions.passages_called(mentions.titles.find_names(question, cased=False))
     names, near = mentions.names_in_question(question), earlier[:_LINKED_FROM].astype(np.int32)
     sample = np.random.default_rng(0).integers(len(mentions.row_of), size=_POOL)
-    parts = [earlier[:_POOL], earlier[-_LAST:], sample, np.array(asked[:_POOL], int)]
-    for _ in range(2):
-        near = mentions.linked_passages(near, names, _POOL)
-        parts.append(near)
-    return np.unique(np.concatenate(parts)).astype(np.int32)
+    linked = mentions.linked_passages(near, names, _POOL)
+    further = mentions.linked_passages(linked, names, _POOL)
+    own = np.concatenate([earlier[:_POOL], earlier[-_LAST:], sample])
+    return np.unique(np.concatenate([own.astype(np.int32), linked, further]))
 
 
 class _StrongestLinks:
