@@ -37,7 +37,8 @@ class Endpoint:
     `notes` is the file of all calls. `phase` is what calls are counted for: "index" or the id of a question.
     """
 
-    def __init__(self, model: Path, notes: Path, threads: int = 2) -> None:
+    def __init__(self, model: Path, notes: Path, threads: int = 2, longest: int = LONGEST_REPLY) -> None:
+        self._longest = longest
         self.key, self.phase = secrets.token_urlsafe(16), ""
         self._notes, self._lock = notes, threading.Lock()
         self._turn, self._embedding = threading.Lock(), threading.Lock()
@@ -69,7 +70,7 @@ class Endpoint:
 
     def chat(self, body: dict[str, Any]) -> tuple[int, bytes]:
         """Answer a request for a completion, and note it. One at a time, as the model has one context."""
-        asked = min(x for x in (body.get("max_tokens"), body.get("max_completion_tokens"), LONGEST_REPLY) if x)
+        asked = min(x for x in (body.get("max_tokens"), body.get("max_completion_tokens"), self._longest) if x)
         body = {**body, "max_tokens": asked, "stream": False, "cache_prompt": True}
         body.pop("max_completion_tokens", None)
         with self._turn:

@@ -147,7 +147,7 @@ class Sprig:
         for rank, id in enumerate((self.lexical % self.seed_passages).search(question).ids, start=1):
             seeds[len(self.names) + int(id)] = 1 / rank
         if not seeds.any():
-            return list(range(k))
+            return list(range(min(k, len(seeds) - len(self.names))))
         return _best(pagerank(self.weights, seeds, self.damping, self.rounds, 0.0)[len(self.names) :], k)
 
 

@@ -13,6 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, TextIO
 
+START_SECONDS = 900  # some load hundreds of megabytes of libraries
 Reply = dict[str, Any]
 
 
@@ -27,14 +28,18 @@ class SystemProcess:
         self._watched = threading.Thread(target=self._watch, daemon=True)
         self._watched.start()
         self._send(settings)
+        self.began = self._receive("start", START_SECONDS)  # an error, if the system cannot even be loaded
 
     def ask(self, do: str, given: object, seconds: float) -> Reply:
         """Send a command and return {"result": …} or {"error": …}. Raises TimeoutError."""
         self._send({"do": do, "with": given})
+        return self._receive(do, seconds)
+
+    def _receive(self, what: str, seconds: float) -> Reply:
         assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, seconds))
         if not ready:
-            raise TimeoutError(f"{do} took longer than {seconds:.0f} s")
+            raise TimeoutError(f"{what} took longer than {seconds:.0f} s")
         line = self._process.stdout.readline()
         if not line:
             return {"error": f"the process ended with {self._process.wait()}"}
@@ -43,7 +48,7 @@ class SystemProcess:
 
     def take_peak(self) -> int:
         """Return the peak memory in bytes since the last call."""
-        peak, self.peak = self.peak, 0
+        peak, self.peak = max(self.peak, tree_memory(self._process.pid)), 0
         return peak
 
     def __enter__(self) -> SystemProcess:

@@ -30,6 +30,7 @@ from benchmarks.rivals.endpoint import (
     DIMENSION,
     EMBEDDER,
     INDEX,
+    LONGEST_REPLY,
     MODEL,
     PROMPT_BUDGET,
     Endpoint,
@@ -55,6 +56,7 @@ class Run:
     work: Path
     results: Path
     deadline: float
+    longest: int = LONGEST_REPLY
 
     @property
     def rows_file(self) -> Path:
@@ -81,7 +83,7 @@ class Run:
             shutil.rmtree(self.work / "store", ignore_errors=True)
             shutil.rmtree(self.work / "cache", ignore_errors=True)
         with ExitStack() as stack:
-            endpoint = stack.enter_context(Endpoint(model, self.notes, threads))
+            endpoint = stack.enter_context(Endpoint(model, self.notes, threads, self.longest))
             log = stack.enter_context((self.work / "log.txt").open("a", encoding="utf-8"))
             process = stack.enter_context(self._start(endpoint, log))
             if indexed is None and not self._index(endpoint, process, paths):
@@ -166,6 +168,7 @@ def main() -> None:
     parser.add_argument("system", choices=tuple(SYSTEMS))
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many minutes")
     parser.add_argument("--threads", type=int, default=2, help="threads of the model")
+    parser.add_argument("--longest", type=int, default=LONGEST_REPLY, help="tokens of the longest reply")
     parser.add_argument("--smoke", type=Path, metavar="MODEL", help="try it with another model file")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -173,9 +176,9 @@ def main() -> None:
     chosen, name = choose(), given.system
     if given.smoke:
         folder = WORK / "smoke"
-        run = Run(name, smoke(chosen), folder / name, folder, deadline)
+        run = Run(name, smoke(chosen), folder / name, folder, deadline, given.longest)
     else:
-        run = Run(name, chosen, WORK / name, RESULTS, deadline)
+        run = Run(name, chosen, WORK / name, RESULTS, deadline, given.longest)
     finished = run.go_on(given.smoke or find_model(), given.threads)
     print(f"{name}: {'done' if finished else 'stopped; the same command goes on'}")
 

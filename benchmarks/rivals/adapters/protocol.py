@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 Settings = dict[str, Any]
 
@@ -28,6 +28,7 @@ def serve(system: Callable[[Settings], Any]) -> None:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     settings = json.loads(sys.stdin.readline())
+    _send(replies, {"result": "ready"})  # its libraries are loaded
     made: Any = None
     for line in sys.stdin:
         command = json.loads(line)
@@ -41,5 +42,9 @@ def serve(system: Callable[[Settings], Any]) -> None:
         except (Exception, SystemExit) as error:
             traceback.print_exc()
             reply = {"error": f"{type(error).__name__}: {error}"[:2000]}
-        replies.write(json.dumps(reply, ensure_ascii=False, default=str) + "\n")
-        replies.flush()
+        _send(replies, reply)
+
+
+def _send(replies: TextIO, reply: object) -> None:
+    replies.write(json.dumps(reply, ensure_ascii=False, default=str) + "\n")
+    replies.flush()

@@ -8,6 +8,7 @@ from benchmarks.rivals.name_graphs import LinearRAG, Sprig
 from kgot_lab import connect
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.embedding.vectors import minilm
+from kgot_lab.llm.presets import RetryPolicy
 from kgot_lab.loop.modes.paths.reading import parse_answer
 from kgot_lab.tools.tool import Result
 
@@ -15,7 +16,8 @@ from kgot_lab.tools.tool import Result
 class System:
     def __init__(self, settings):
         os.environ["KGOT_LAB_SERVER_KEY"] = settings["key"]
-        self.llm = connect(f"{settings['url']}#{settings['model']}")
+        patience = RetryPolicy(timeout=settings["seconds"])  # this computer is slow
+        self.llm = connect(f"{settings['url']}#{settings['model']}", patience=patience)
         self.documents = read_documents(settings["documents"]).documents
         passages = [f"{document.title}. {document.text}" for document in self.documents]
         self.graph = LinearRAG(passages, minilm()) if settings["system"] == "linear-rag" else Sprig(passages)

@@ -4,14 +4,16 @@ import os
 from pathlib import Path
 
 from benchmarks.rivals.adapters.protocol import serve
-from kgot_lab import ask, find
+from kgot_lab import ask, connect, find
+from kgot_lab.llm.presets import RetryPolicy
 from kgot_lab.loop.events import Answered
 
 
 class System:
     def __init__(self, settings):
         os.environ["KGOT_LAB_SERVER_KEY"] = settings["key"]
-        self.model = f"{settings['url']}#{settings['model']}"
+        patience = RetryPolicy(timeout=settings["seconds"])  # this computer is slow
+        self.model = connect(f"{settings['url']}#{settings['model']}", patience=patience)
         self.documents = settings["documents"]
 
     def index(self, paths):
