@@ -57,10 +57,11 @@ class Endpoint:
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def close(self) -> None:
-        """Stop both servers."""
+        """Stop both servers. A reply that is being written is left to the end of the program."""
         self._server.shutdown()
         self._server.server_close()
-        self._engine.clear()  # the last reference: llama.cpp's server ends
+        if self._turn.acquire(timeout=5):
+            self._engine.clear()  # the last reference: llama.cpp's server ends
 
     def __enter__(self) -> Endpoint:
         return self
@@ -70,7 +71,9 @@ class Endpoint:
 
     def chat(self, body: dict[str, Any]) -> tuple[int, bytes]:
         """Answer a request for a completion, and note it. One at a time, as the model has one context."""
-        asked = min(x for x in (body.get("max_tokens"), body.get("max_completion_tokens"), self._longest) if x)
+        asked = min(
+            x for x in (body.get("max_tokens"), body.get("max_completion_tokens"), self._longest) if x
+        )
         body = {**body, "max_tokens": asked, "stream": False, "cache_prompt": True}
         body.pop("max_completion_tokens", None)
         with self._turn:
@@ -116,14 +119,18 @@ class Endpoint:
         return f"{digest} {self._repeated[digest]}"
 
     def _note(self, call: Call, key: str, began: float, status: int, answer: bytes) -> None:
-        kept = {"key": key, "status": status, "answer": answer.decode()} if self.phase == INDEX and key else {}
+        kept = (
+            {"key": key, "status": status, "answer": answer.decode()} if self.phase == INDEX and key else {}
+        )
         row = {"phase": self.phase, **call, "seconds": round(time.perf_counter() - began, 2), **kept}
         with self._lock, self._notes.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
     def _replies_of_index(self) -> dict[str, tuple[int, bytes, float]]:
         rows = [row for row in read_rows(self._notes) if row["phase"] == INDEX and row.get("key")]
-        return {row["key"]: (200, row["answer"].encode(), row["seconds"]) for row in rows if row["status"] == 200}
+        return {
+            row["key"]: (200, row["answer"].encode(), row["seconds"]) for row in rows if row["status"] == 200
+        }
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,11 +1,9 @@
-"""Two retrievers over a graph of names, without a language model: LinearRAG and SPRIG, after their papers.
+"""Two retrievers over a graph of names, without a language model, after their papers and published settings.
 
-LinearRAG (Zhuang et al. 2025, arXiv 2510.10114): names and passages are nodes. The names of the question are
-matched by vectors, spread through the sentences most similar to the question ("semantic bridging"), and seed a
-PageRank together with passages. SPRIG (Wang 2025, arXiv 2602.23372): names and passages are a bipartite graph;
-the names of the question and the best passages of BM25 seed a PageRank. The numbers are those of the published
-code: LinearRAG's defaults, and SPRIG's hybrid with its settings for 2WikiMultiHopQA. Both use the small spaCy
-model here; LinearRAG's default is the large one.
+LinearRAG (Zhuang et al. 2025, arXiv 2510.10114): the names of the question are matched by vectors, spread through
+the sentences most similar to it ("semantic bridging"), and seed a PageRank together with passages. Its defaults.
+SPRIG (Wang 2025, arXiv 2602.23372): the names of the question and the best passages of BM25 seed a PageRank on a
+graph of names and passages. Its hybrid for 2WikiMultiHopQA. Both with the small spaCy model.
 """
 
 from __future__ import annotations
@@ -26,12 +24,9 @@ SPRIG_TYPES = frozenset("PERSON ORG GPE LOC FAC NORP EVENT PRODUCT WORK_OF_ART L
 
 
 def pagerank(
-    weights: Matrix, seeds: Matrix, damping: float, rounds: int = 200, tolerance: float = 1e-9
+    weights: Matrix, seeds: Matrix, damping: float, rounds: int = 200, least: float = 1e-9
 ) -> Matrix:
-    """Return the personalised PageRank of a weighted graph: weights[i, j] leads from i to j.
-
-    With probability 1 - damping a walk begins again at the seeds, as it does from a node without an edge.
-    """
+    """Return the PageRank that begins again at the seeds, on a graph where weights[i, j] leads from i to j."""
     start = np.asarray(seeds, np.float64) / np.sum(seeds)
     totals = weights.sum(axis=1)
     steps = np.divide(weights, totals[:, None], out=np.zeros_like(weights), where=totals[:, None] > 0).T
@@ -39,7 +34,7 @@ def pagerank(
     for _ in range(rounds):
         follows = steps @ rank + rank[totals == 0].sum() * start
         before, rank = rank, damping * follows + (1 - damping) * start
-        if np.abs(rank - before).sum() < tolerance:
+        if np.abs(rank - before).sum() < least:
             break
     return rank
 
@@ -54,9 +49,8 @@ class LinearRAG:
         counts: list[Counter[str]] = []
         of_sentence: dict[str, set[str]] = {}
         for parsed in _spacy().pipe(passages):
-            named = [entity for entity in parsed.ents if entity.label_ not in ("ORDINAL", "CARDINAL")]
-            counts.append(Counter(entity.text.lower() for entity in named))
-            for entity in named:
+            counts.append(Counter(entity.text.lower() for entity in _named(parsed)))
+            for entity in _named(parsed):
                 of_sentence.setdefault(entity.sent.text, set()).add(entity.text.lower())
         self.names = sorted({name for some in counts for name in some})
         number = {name: i for i, name in enumerate(self.names)}
@@ -65,24 +59,22 @@ class LinearRAG:
         for sentence, names in enumerate(self.in_sentence):
             for name in names:
                 self.sentences_of[name].append(sentence)
-        size = len(self.names) + len(passages)
-        self.weights = np.zeros((size, size))
+        self.weights = np.zeros([len(self.names) + len(passages)] * 2)
         for i, some in enumerate(counts):
             for name, times in some.items():
                 share = times / some.total()
-                self.weights[number[name], len(self.names) + i] = share
-                self.weights[len(self.names) + i, number[name]] = share
+                one, other = number[name], len(self.names) + i
+                self.weights[one, other] = self.weights[other, one] = share
         self.vectors = [embedder.embed(texts) for texts in (passages, self.names, list(of_sentence))]
 
     def search(self, question: str, k: int) -> list[int]:
         """Return the numbers of the k best passages."""
-        passages, names, _ = self.vectors
         asked = self.embedder.embed([question])[0]
-        similar = passages @ asked
-        named = sorted({e.text.lower() for e in _spacy()(question).ents if e.label_ not in ("ORDINAL", "CARDINAL")})
+        similar = self.vectors[0] @ asked
+        named = sorted({entity.text.lower() for entity in _named(_spacy()(question))})
         if not named or not self.names:
             return _best(similar, k)
-        near = self.embedder.embed(named) @ names.T
+        near = self.embedder.embed(named) @ self.vectors[1].T
         active = {int(row.argmax()): (float(row.max()), 1) for row in near}
         seeds = np.zeros(len(self.weights))
         for name, (score, _) in active.items():
@@ -92,15 +84,13 @@ class LinearRAG:
         for i, text in enumerate(self.passages):
             times = ((text.count(self.names[name]), score, tier) for name, (score, tier) in active.items())
             bonus = sum(score * math.log1p(count) / tier for count, score, tier in times)
-            seeds[len(self.names) + i] = self.passage_weight * (
-                self.passage_ratio * scaled[i] + math.log1p(max(bonus, 0.0))
-            )
+            score = self.passage_ratio * scaled[i] + math.log1p(max(bonus, 0.0))
+            seeds[len(self.names) + i] = self.passage_weight * score
         return _best(pagerank(self.weights, np.maximum(seeds, 0), self.damping)[len(self.names) :], k)
 
     def _spread(self, asked: Matrix, active: dict[int, tuple[float, int]], seeds: Matrix) -> None:
         """Activate the names that share a sentence similar to the question with an active name."""
-        used: set[int] = set()
-        current = dict(active)
+        used, current = set[int](), dict(active)
         for tier in range(2, self.rounds + 1):
             found: dict[int, tuple[float, int]] = {}
             for name, (score, _) in current.items():
@@ -108,12 +98,11 @@ class LinearRAG:
                 if score < self.least or not fresh:
                     continue
                 similar = self.vectors[2][fresh] @ asked
-                used.add(fresh[int(similar.argmax())])
-                passed = score * float(similar.max())
-                if passed >= self.least:
-                    for other in self.in_sentence[fresh[int(similar.argmax())]]:
-                        seeds[other] += passed
-                        found[other] = (passed, tier)
+                best, passed = fresh[int(similar.argmax())], score * float(similar.max())
+                used.add(best)
+                for other in self.in_sentence[best] if passed >= self.least else []:
+                    seeds[other] += passed
+                    found[other] = (passed, tier)
             active.update(found)
             current = found
 
@@ -128,19 +117,16 @@ class Sprig:
         self.spread = Counter(name for some in counts for name in some)  # passages of a name
         self.names = sorted(self.spread)
         number = {name: i for i, name in enumerate(self.names)}
-        size = len(self.names) + len(passages)
-        self.weights = np.zeros((size, size))
+        self.weights = np.zeros([len(self.names) + len(passages)] * 2)
         for i, some in enumerate(counts):
             for name, times in some.items():
                 weight = times * (math.log((len(passages) + 1) / (self.spread[name] + 1)) + 1)
                 self.weights[number[name], len(self.names) + i] = weight
-                self.weights[len(self.names) + i, number[name]] = (
-                    weight * self.spread[name] ** -self.hub_penalty
-                )
+                back = weight * self.spread[name] ** -self.hub_penalty
+                self.weights[len(self.names) + i, number[name]] = back
         self.lexical = bm25([Document(str(i), text) for i, text in enumerate(passages)])
 
     def search(self, question: str, k: int) -> list[int]:
-        """Return the numbers of the k best passages."""
         seeds = np.zeros(len(self.weights))
         for name in set(_sprig_names(_spacy()(question))) & self.spread.keys():
             seeds[self.names.index(name)] = 1 / self.spread[name]
@@ -153,6 +139,10 @@ class Sprig:
 
 def _best(scores: Matrix, k: int) -> list[int]:
     return [int(i) for i in np.argsort(-scores, kind="stable")[:k]]
+
+
+def _named(parsed: Any) -> list[Any]:
+    return [entity for entity in parsed.ents if entity.label_ not in ("ORDINAL", "CARDINAL")]
 
 
 def _sprig_names(parsed: Any) -> list[str]:

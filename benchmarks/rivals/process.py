@@ -20,9 +20,16 @@ Reply = dict[str, Any]
 class SystemProcess:
     """A served system (see adapters/protocol.py), as a context manager that ends it and its children."""
 
-    def __init__(self, command: list[str], settings: dict[str, Any], env: dict[str, str], log: TextIO) -> None:
+    def __init__(
+        self, command: list[str], settings: dict[str, Any], env: dict[str, str], log: TextIO
+    ) -> None:
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=env, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=env,
+            start_new_session=True,
         )
         self.peak = 0  # bytes
         self._watched = threading.Thread(target=self._watch, daemon=True)

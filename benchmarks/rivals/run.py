@@ -18,6 +18,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -44,6 +45,7 @@ from kgot_lab.llm.model_file import find_model
 
 RESULTS = Path(__file__).parents[1] / "results" / "rivals"
 QUESTION_SECONDS = 3600
+DONE, STOPPED, AGAIN = "done", "stopped", "again"
 Row = dict[str, Any]
 
 
@@ -70,6 +72,12 @@ class Run:
 
     def go_on(self, model: Path, threads: int) -> bool:
         """Do what is missing, and return whether everything is done."""
+        while (state := self._go_on(model, threads)) == AGAIN:
+            pass
+        return state == DONE
+
+    def _go_on(self, model: Path, threads: int) -> str:
+        """Start the endpoint and the system, and do what is missing until a new start is needed."""
         self.work.mkdir(parents=True, exist_ok=True)
         self.results.mkdir(parents=True, exist_ok=True)
         rows = read_rows(self.rows_file)
@@ -77,7 +85,7 @@ class Run:
         done = {row["id"] for row in rows}
         due = [question for question in self.chosen.questions if question.id not in done]
         if indexed and (indexed["error"] or not due):
-            return True
+            return DONE
         paths = self.chosen.write(self.work / "documents")
         if indexed is None:
             shutil.rmtree(self.work / "store", ignore_errors=True)
@@ -85,26 +93,31 @@ class Run:
         with ExitStack() as stack:
             endpoint = stack.enter_context(Endpoint(model, self.notes, threads, self.longest))
             log = stack.enter_context((self.work / "log.txt").open("a", encoding="utf-8"))
-            process = stack.enter_context(self._start(endpoint, log))
-            if indexed is None and not self._index(endpoint, process, paths):
-                return False
+            process = stack.enter_context(self._start(endpoint, log, indexed is not None))
+            if "error" in process.began and indexed is None:
+                self._keep({"id": INDEX, "made": None, **self._costs(INDEX, process.began, 0.0, process)})
+                return DONE
+            if indexed is None:  # then asks in a new process, as after any other start
+                return AGAIN if self._index(endpoint, process, paths) else STOPPED
             for question in due:
                 if time.monotonic() > self.deadline:
-                    return False
+                    return STOPPED
                 try:
                     self._ask(endpoint, process, question.id, question.text)
                 except TimeoutError as error:
-                    self._keep({"id": question.id, "answer": "", "error": str(error)})
-                    return self.go_on(model, threads)  # with a new process
-        return True
+                    costs = self._costs(question.id, {"error": str(error)}, QUESTION_SECONDS, process)
+                    self._keep({"id": question.id, "answer": "", **costs})
+                    return AGAIN
+        return DONE
 
-    def _start(self, endpoint: Endpoint, log: TextIO) -> SystemProcess:
+    def _start(self, endpoint: Endpoint, log: TextIO, indexed: bool) -> SystemProcess:
         store = self.work.absolute() / "store"
         store.mkdir(exist_ok=True)
         settings = {
             "system": self.name, "url": endpoint.url, "key": endpoint.key, "model": MODEL, "embedder": EMBEDDER,
             "dimension": DIMENSION, "folder": str(store), "documents": str(self.work.absolute() / "documents"),
             "budget": PROMPT_BUDGET, "context": CONTEXT, "seconds": CALL_SECONDS,
+            "indexed": indexed,
         }  # fmt: skip
         env = {**os.environ, "OPENAI_API_KEY": endpoint.key, "OPENAI_BASE_URL": endpoint.url}
         env |= {"XDG_CACHE_HOME": str(self.work.absolute() / "cache"), "NO_PROXY": "127.0.0.1"}
@@ -125,7 +138,7 @@ class Run:
         seconds = time.perf_counter() - began + endpoint.replayed_seconds
         row = {"id": INDEX, "made": reply.get("result"), **self._costs(INDEX, reply, seconds, process)}
         self._keep(row)
-        return not row["error"]
+        return True
 
     def _ask(self, endpoint: Endpoint, process: SystemProcess, id: str, text: str) -> None:
         endpoint.phase = id
@@ -179,8 +192,14 @@ def main() -> None:
         run = Run(name, smoke(chosen), folder / name, folder, deadline, given.longest)
     else:
         run = Run(name, chosen, WORK / name, RESULTS, deadline, given.longest)
-    finished = run.go_on(given.smoke or find_model(), given.threads)
-    print(f"{name}: {'done' if finished else 'stopped; the same command goes on'}")
+    finished = False
+    try:
+        finished = run.go_on(given.smoke or find_model(), given.threads)
+    except Exception:
+        traceback.print_exc()
+    finally:
+        print(f"{name}: {'done' if finished else 'stopped; the same command goes on'}", flush=True)
+        os._exit(0 if finished else 1)  # a reply that is still being written would hold the program up
 
 
 if __name__ == "__main__":

@@ -32,7 +32,10 @@ SYSTEMS = {
     # litellm has the files of the tokenizer that LightRAG would download; openai is what it asks models with
     "lightrag": System("LightRAG 1.5.7", "use_lightrag", ("lightrag-hku==1.5.7", "openai", "litellm")),
     "nano-graphrag": System("nano-graphrag 0.0.8.2", "use_nano_graphrag", ("nano-graphrag==0.0.8.2",)),
-    "fast-graphrag": System("fast-graphrag 0.0.5", "use_fast_graphrag", ("fast-graphrag==0.0.5",)),
+    # a newer sentencepiece asks for a newer protobuf than its other dependencies allow, and import fails
+    "fast-graphrag": System(
+        "fast-graphrag 0.0.5", "use_fast_graphrag", ("fast-graphrag==0.0.5", "sentencepiece<0.2.1")
+    ),
     "graphrag": System("GraphRAG (Microsoft) 3.3.0", "use_graphrag", ("graphrag==3.3.0",)),
     "linear-rag": System("LinearRAG, after its paper", "use_name_graph"),
     "sprig": System("SPRIG, after its paper", "use_name_graph"),

@@ -28,8 +28,8 @@ def serve(system: Callable[[Settings], Any]) -> None:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     settings = json.loads(sys.stdin.readline())
+    made: Any = system(settings) if settings["indexed"] else None  # else its making is part of the index
     _send(replies, {"result": "ready"})  # its libraries are loaded
-    made: Any = None
     for line in sys.stdin:
         command = json.loads(line)
         try:

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import fast_graphrag._llm._llm_openai as service
-from protocol import serve
-
 from fast_graphrag import GraphRAG, QueryParam
 from fast_graphrag._llm import OpenAIEmbeddingService, OpenAILLMService
+from protocol import serve
 
 DOMAIN = "Analyse these articles. Identify people, places, organizations, works, events, dates and terms, and how they are related."
 QUERIES = ["Who directed the film?", "When was the mother of the king born?", "Why did the prices rise?"]

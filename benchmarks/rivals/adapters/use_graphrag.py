@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import yaml
-from protocol import serve
-
 from graphrag.cli.query import run_local_search
+from protocol import serve
 
 
 class System:
@@ -16,7 +15,9 @@ class System:
         self.settings, self.root = settings, Path(settings["folder"])
 
     def index(self, paths):
-        self.run("init", "--force", "--model", self.settings["model"], "--embedding", self.settings["embedder"])
+        self.run(
+            "init", "--force", "--model", self.settings["model"], "--embedding", self.settings["embedder"]
+        )
         for path in paths:
             shutil.copy(path, self.root / "input" / f"{Path(path).stem}.txt")
         self.configure()
@@ -25,7 +26,11 @@ class System:
 
         sizes = {name: len(pandas.read_parquet(self.root / "output" / f"{name}.parquet")) for name in
                  ("entities", "relationships", "community_reports")}  # fmt: skip
-        return {"entities": sizes["entities"], "relations": sizes["relationships"], "reports": sizes["community_reports"]}
+        return {
+            "entities": sizes["entities"],
+            "relations": sizes["relationships"],
+            "reports": sizes["community_reports"],
+        }
 
     def configure(self):
         file, given = self.root / "settings.yaml", self.settings

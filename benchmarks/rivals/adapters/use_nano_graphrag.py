@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-from openai import AsyncOpenAI
-from protocol import serve
-
 from nano_graphrag import GraphRAG, QueryParam
 from nano_graphrag._utils import compute_args_hash, wrap_embedding_func_with_attrs
+from openai import AsyncOpenAI
+from protocol import serve
 
 
 class System:
