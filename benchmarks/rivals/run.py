@@ -19,6 +19,7 @@ import signal
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -142,15 +143,24 @@ class Run:
 
     def _ask(self, endpoint: Endpoint, process: SystemProcess, id: str, text: str) -> None:
         endpoint.phase = id
+        before = count_calls(self.notes)[id]  # of a try that was stopped
         began = time.perf_counter()
         reply = process.ask("ask", text, QUESTION_SECONDS)
         seconds = time.perf_counter() - began
         result = reply.get("result")
         said = result if isinstance(result, dict) else {"answer": "" if result is None else str(result)}
-        self._keep({"id": id, **said, **self._costs(id, reply, seconds, process)})
+        self._keep({"id": id, **said, **self._costs(id, reply, seconds, process, before)})
 
-    def _costs(self, phase: str, reply: Reply, seconds: float, process: SystemProcess) -> Row:
+    def _costs(
+        self,
+        phase: str,
+        reply: Reply,
+        seconds: float,
+        process: SystemProcess,
+        before: Counter[str] | None = None,
+    ) -> Row:
         counts = count_calls(self.notes)[phase]
+        counts.subtract(before or Counter())
         names = ("calls", "read", "reused", "written", "cut", "refused", "texts")
         costs: Row = {name: counts[name] for name in names}
         model_seconds = round(counts["seconds"], 1)
