@@ -7,7 +7,7 @@ from support.loopback import free_port
 from support.workers import local_cluster
 
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.io.dask_workers import dask_client, job_error, sweep_settings
+from kgot_lab.io.dask_workers import dask_client, job_error, run_jobs
 
 
 @pytest.fixture(scope="module")
@@ -22,23 +22,20 @@ def squared(number):
     return 100 // (number + 1)
 
 
-def test_a_sweep_gives_the_results_in_the_order_of_its_settings_here_and_by_workers(address):
-    told = []
+def test_every_job_is_done_once_by_the_workers(address):
     with dask_client(address) as client:
-        there = sweep_settings(
-            squared, range(20), client=client, progress=lambda *counts: told.append(counts)
-        )
-    assert there == sweep_settings(squared, range(20)) and told == [(n, 20) for n in range(1, 21)]
+        done = dict(run_jobs(client, squared, range(20)))
+    assert done == {number: squared(number) for number in range(20)}
 
 
 def test_an_error_of_ours_comes_back_as_it_is_and_any_other_with_what_to_do(address):
     with dask_client(address) as client:
         with pytest.raises(BadInput, match="only numbers from 0"):
-            sweep_settings(squared, [1, -2], client=client)
+            list(run_jobs(client, squared, [1, -2]))
         with pytest.raises(
             LabError, match=r"a worker could not do its part \(TypeError.*install the same kgot_lab"
         ):
-            sweep_settings(squared, ["x"], client=client)
+            list(run_jobs(client, squared, ["x"]))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:8786", "http://127.0.0.1:8786", "", "file:///etc"])

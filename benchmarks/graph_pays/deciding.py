@@ -1,12 +1,15 @@
 """Does the graph help a small model to answer, once decomposition and comparing in code are equal?
 
 The mode `paths` beside controls that differ by one thing, on the questions of the comparison and on others that
-were never asked for an answer. The plan is written before the first answer.
+were never asked for an answer. The plan is in benchmarks/results/deciding, written before the first answer.
 
-python -m benchmarks.graph_pays.deciding            # asks the local model, goes on after a stop; --minutes
-python -m benchmarks.graph_pays.deciding --no-code  # the comparison questions again, without comparing in code
-python -m benchmarks.graph_pays.deciding --develop  # the dev split instead, into runs/
-python -m benchmarks.graph_pays.deciding --table    # asks nothing
+python -m benchmarks.graph_pays.deciding open      # questions that compare nothing: the verdict
+python -m benchmarks.graph_pays.deciding compared  # yes or no, and which of two
+python -m benchmarks.graph_pays.deciding no-code   # the same, without comparing in code
+python -m benchmarks.graph_pays.deciding open --table      # asks nothing
+python -m benchmarks.graph_pays.deciding open --small URL  # another model, on half of the questions
+
+A stopped run goes on. With --develop, the dev split is asked instead, into runs/.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from pathlib import Path
 
 from benchmarks.graph_pays.controls import Walk, with_shuffled_links, without_graph
 from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, ComparisonSlice
-from kgot_lab.benchmark.comparison.plan import DRAW_SEED, Design, develop_samples, drawn_samples
+from kgot_lab.benchmark.comparison.plan import DRAW_SEED, Design, Goal, develop_samples, drawn_samples
 from kgot_lab.benchmark.comparison.results import ComparisonResults, comparison_grids
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem
 from kgot_lab.benchmark.questions.question import QuestionSet
@@ -54,6 +57,13 @@ PAIRS = (
     *(("paths", other) for other in SYSTEMS if other != "paths"),
     ("rag-split", "rag"), ("rag-split", "sentences"), ("sentences", "rag"),
 )  # fmt: skip
+# the graph helps if both of the first are reached, and links of a graph if the last is too
+GOALS = (
+    Goal("paths above the same calls and code without a graph", "paths", "gain", 0.0, other="rag-split"),
+    Goal("paths above its own search without a graph", "paths", "gain", 0.0, other="paths-no-links"),
+    Goal("paths above paths with shuffled links", "paths", "gain", 0.0, other="paths-shuffled"),
+)
+PARTS = ("open", "compared", "no-code")
 
 
 def is_open(text: str) -> bool:
@@ -72,19 +82,20 @@ def samples() -> dict[str, QuestionSet]:
     return found
 
 
-def design(*, no_code: bool = False, develop: bool = False) -> Design:
-    """Return the design: all systems, or those that compare in code without doing so on what compares."""
-    asked = develop_samples() if develop else samples()
-    systems = dict(SYSTEMS)
-    if no_code:
-        asked = {
-            name: of.only([question.id for question in of.questions if not is_open(question.text)])
-            for name, of in asked.items()
-        }
-        asked = {name: of for name, of in asked.items() if of.questions}
+def design(part: str, *, develop: bool = False, small: bool = False) -> Design:
+    """Return the design of a part. A small model is asked every second question, by all but what takes minutes."""
+    asked = {}
+    for name, of in (develop_samples() if develop else samples()).items():
+        ids = [question.id for question in of.questions if is_open(question.text) is (part == "open")]
+        if ids := ids[:: 2 if small else 1]:
+            asked[name] = of.only(ids)
+    systems = {name: each for name, each in SYSTEMS.items() if part == "open" or each.questions is None}
+    if small:
+        systems = {name: each for name, each in systems.items() if each.questions is None}
+    if part == "no-code":
         systems = {name: _without_code(SYSTEMS[name]) for name in ("paths", *CONTROLS)}
     pairs = [pair for pair in PAIRS if systems.keys() >= set(pair)]
-    return Design(asked, systems, pairs, (), develop=develop)
+    return Design(asked, systems, pairs, GOALS if part == "open" else (), develop=develop)
 
 
 def _without_code(system: AnswerSystem) -> AnswerSystem:
@@ -99,25 +110,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--no-code", action="store_true", help="what compares, without comparing in code")
+    parser.add_argument("part", choices=PARTS)
     parser.add_argument("--develop", action="store_true", help="ask the dev split")
-    parser.add_argument("--model", default="local")
+    parser.add_argument("--small", metavar="MODEL", help="ask this model, half of the questions")
     parser.add_argument("--limit", type=int, help="ask only the first so many questions of each set")
     parser.add_argument("--minutes", type=float, help="begin no question after so many minutes")
     parser.add_argument("--table", action="store_true", help="ask nothing")
     given = parser.parse_args()
-    folder = Path("runs/deciding-develop") if given.develop else FOLDER
-    folder /= ("no_code" if given.no_code else "all") if given.model == "local" else "small"
+    root = Path("runs/deciding-develop") if given.develop else FOLDER
+    folder = root / (f"{given.part}-small" if given.small else given.part)
     if not given.table:
         from kgot_lab.llm import connect
 
-        chosen = design(no_code=given.no_code, develop=given.develop)
-        run = ComparisonRun(chosen, folder, connect(given.model), reuse=[folder, folder.parent / "all"])
-        for due, receipt in run.answer_missing(ComparisonSlice(limit=given.limit), given.minutes):
-            print(
-                f"{due.set:20} {due.system:16} {receipt.id:30} {receipt.f1:.2f} {receipt.seconds}", flush=True
-            )
-    for grid in comparison_grids(ComparisonResults.load(folder)):
+        chosen = design(given.part, develop=given.develop, small=bool(given.small))
+        reuse = [each for part in PARTS if (each := root / folder.name.replace(given.part, part)).is_dir()]
+        run = ComparisonRun(chosen, folder, connect(given.small or "local"), reuse=reuse)
+        slow = [name for name, system in chosen.systems.items() if system.questions is not None]
+        fast = [name for name in chosen.systems if name not in slow]
+        for systems in filter(None, (fast, slow)):
+            some = ComparisonSlice(systems, limit=given.limit)
+            for due, receipt in run.answer_missing(some, given.minutes):
+                print(f"{due.set} {due.system} {receipt.id}, {receipt.seconds} s", flush=True)
+    for grid in comparison_grids(ComparisonResults.load(folder)) if given.table else ():
         print(grid.markdown)
 
 

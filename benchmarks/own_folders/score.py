@@ -10,6 +10,7 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -46,10 +47,9 @@ def score_run(row: Row, path: Path) -> Row:
     if likelihood is None and reading is not None and reading.logprob is not None:
         likelihood = math.exp(reading.logprob)
     is_answered = not is_no_answer(end.text) and end.outcome != "not in the sources"
-    check = None
-    if checks:
-        certainty = math.exp(checks[-1].logprob or 0.0)
-        check = certainty if checks[-1].reply.strip().casefold().startswith("yes") else 1 - certainty
+    probabilities = [math.exp(check.logprob or 0.0) for check in checks[-2:]]
+    are_yes = [check.reply.strip().casefold().startswith("yes") for check in checks[-2:]]
+    checked = [p if is_yes else 1 - p for p, is_yes in zip(probabilities, are_yes, strict=True)]
     cited = {(s.source, s.sentence): s.sentence for supports in end.supports for s in supports}.values()
     gold = row.get("gold", [])
     return {
@@ -61,7 +61,8 @@ def score_run(row: Row, path: Path) -> Row:
         "answered": is_answered,
         "ruling": certificate_of_run(events).ruling,
         "likelihood": likelihood,
-        "check": check,
+        "checks": checked,
+        "certainty": support_score(likelihood, checked) if checked else likelihood or 0.5,
         "calls": len(calls),
         "tokens": sum(call.usage.prompt_tokens + call.usage.completion_tokens for call in calls),
         "seconds": sum(call.usage.seconds for call in calls),
@@ -109,10 +110,9 @@ def interval(rows: Sequence[Row], measure: Callable[[Sequence[Row]], float], dra
 
 def support_of(row: Row) -> float:
     """Return how far a system holds its answer for supported; at most .001 for an answer that it withdraws."""
-    likelihood, check = row["likelihood"], row["check"]
-    certainty = likelihood or 0.5 if check is None else support_score(likelihood, check)
+    certainty = row["certainty"]
     if not row["answered"]:
-        return 1e-3 * (1 - certainty if check is None else certainty)
+        return 1e-3 * (certainty if row["checks"] else 1 - certainty)
     return certainty if row["outcome"] in CLAIMED else certainty / 2
 
 
@@ -229,18 +229,18 @@ def main() -> None:
     parser.add_argument("--score", action="store_true", help="score the traces again")
     given = parser.parse_args()
     kept = RESULTS / f"{given.data}_{given.part}.jsonl"
+    rows = [json.loads(line) for line in kept.read_text("utf-8").splitlines()] if kept.exists() else []
     if given.score:
         scored = score_traces(given.data, given.part)
-        write_atomically(
-            kept, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in scored), "the scores"
-        )
-    rows = [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
+        known = {(row["system"], row["id"]) for row in scored}
+        rows = [row for row in rows if (row["system"], row["id"]) not in known] + scored
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        write_atomically(kept, "".join(lines), "the scores")
     for language in sorted({row["language"] for row in rows}, key=("en", "de", "zh").index):
-        by_system = {
-            system: [row for row in rows if row["system"] == system and row["language"] == language]
-            for system in SYSTEMS
-        }
-        by_system = {system: some for system, some in by_system.items() if some}
+        by_system: dict[str, list[Row]] = {}
+        for row in rows:
+            if row["language"] == language:
+                by_system.setdefault(row["system"], []).append(row)
         print(
             table(
                 f"{given.data}, {given.part}, {language}",
@@ -248,9 +248,9 @@ def main() -> None:
             )
         )
         others = {
-            f"paths beside {name}": paired(by_system["paths"], some)
-            for name, some in by_system.items()
-            if name != "paths"
+            f"{own} beside {name}": paired(by_system[own], by_system[name])
+            for own, name in product(by_system, repeat=2)
+            if own.startswith("paths") and not name.startswith("paths at") and own != name
         }
         if others:
             print(table("On the questions that both were asked", others))

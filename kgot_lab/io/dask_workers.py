@@ -13,7 +13,6 @@ from kgot_lab.errors import BadInput, LabError, NotInstalled, mask_secrets, requ
 
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
-WorkerProgress = Callable[[int, int], object]  # called with the number of finished jobs and of all
 
 
 @contextmanager
@@ -81,28 +80,3 @@ def job_error(error: Exception) -> LabError:
     lacks = "install the same kgot_lab on each worker, with the same extras"
     problem = f"{type(error).__name__}: {str(error)[:200]}"
     return LabError(f"a worker could not do its part ({problem}): {lost if is_gone else lacks}")
-
-
-def sweep_settings(
-    function: Callable[[_Job], _Result],
-    settings: Sequence[_Job],
-    *,
-    client: Any = None,
-    progress: WorkerProgress | None = None,
-) -> list[_Result]:
-    """Apply `function` to each of some settings and return the results in order.
-
-    Runs them one after the other, or on the workers of a Dask client if one is given.
-    """
-    report = progress or (lambda *_: None)
-    if client is None:
-        results = []
-        for setting in settings:
-            results.append(function(setting))
-            report(len(results), len(settings))
-        return results
-    results_by_number: dict[int, _Result] = {}
-    for number, result in run_jobs(client, function, settings):
-        results_by_number[number] = result
-        report(len(results_by_number), len(settings))
-    return [results_by_number[number] for number in range(len(settings))]

@@ -158,7 +158,7 @@ class Local:
         *,
         context: int = 8192,
         threads: int | None = None,
-        slots: int = 6,
+        slots: int = 10,
         settings: Settings = _AS_PROMPTED,
     ):
         # OpenMP reads it on loading. Without it idle threads spin, and on a busy machine a call takes ten

@@ -6,12 +6,15 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
 
 from kgot_lab.loop.events import Outcome
 from kgot_lab.loop.modes.paths.mentions import GraphSentence
 from kgot_lab.loop.modes.paths.question_form import classify_question, describes_entity, offered_choices
 from kgot_lab.loop.modes.paths.values import parse_yes_no
 from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
+from kgot_lab.retrieval.entities import HONORIFICS
 from kgot_lab.retrieval.entity_linking import (
     CAPITALISED_RUN,
     FINAL_BRACKETS,
@@ -27,60 +30,57 @@ from kgot_lab.types import Document, Message
 MIN_SUPPORTED = 0.5  # score from which an answer counts as supported
 MAX_NOT_SAID = 0.25  # and up to which the sources count as silent
 UNDECIDED = (MIN_SUPPORTED + MAX_NOT_SAID) / 2
-ANSWER_WEIGHT = 0.25  # of the log-odds of the answer, beside those of its check: benchmarks/own_folders
+BIAS = -0.5  # added to the mean log-odds of an answer and its two checks: benchmarks/own_folders
 MAX_CITED = 3  # sentences that are cited for an answer
 _MAYBE_NOT = "the cited sentences may not say it"
+_CLAIM_SYSTEM = "Write the question and its answer as one sentence."
 _CHECK_SYSTEM = (
-    "Does the text answer the question with this answer? Reply yes or no. "
+    "{} Reply yes or no. "
     "Reply no if the text says something else, or of something or someone else, or does not say it."
 )
-_CHECKS = """\
-Text: It was designed by Odile Brantsev, who later taught in Oslo, and opened in 1911.|\
-Question: Who was the architect of Varnholt Bridge?|Answer: Odile Brantsev
-yes
-Text: Imre Dostwell ran a school for weavers in Tellmark until 1957, when Sunniva Askelund took it over.|\
-Question: Who was elected mayor of Tellmark in 1957?|Answer: Sunniva Askelund
-no
-Text: Since they had no ground of their own, they played on the meadow behind the brewery of Brask until 1920.|\
-Question: Where did Quillmoor Rovers play at first?|Answer: the meadow behind the brewery of Brask
-yes
-Text: The Glass Orchid, a novel by Pell Hadrowe, sold 4,000 copies in its first year; \
-a second edition was planned but never printed.|\
-Question: How many copies did the second edition of The Glass Orchid sell?|Answer: 4,000
-no
-Text: Lake Tirsova, in the north, freezes from October to May and feeds the mills of the valley.|\
-Question: In which month does Lake Tirsova thaw?|Answer: October
-no
-Text: The council that met in Osk raised the price of salt, and the fishermen stopped working.|\
-Question: Who made salt dearer?|Answer: The council of Osk
-yes
-Text: Membership fees are paid by companies of the Hadrowe group.|\
-Question: Who paid for the first meeting?|Answer: Companies of the Hadrowe group
-no
-Text: Brask lost its charter in the war; the town of Pell kept its charter until 1804.|\
-Question: Until when had the town of Pell a charter?|Answer: 1804
-yes
-Text: [Tarn Mill (mills)] Tarn Mill (name): opened 1931; owner Ada Brook; town not given|\
-Question: In which town is Tarn Mill?|Answer: Ada Brook
-no
-Text: [customers] Pell Bakery (customer): since 2019; product lamps|\
-Question: Since when has Pell Bakery been a customer?|Answer: 2019
-yes
-Text: Our depot is rented from the Osk Trust. The rent rises in 2026.|\
-Question: When does the lease of the depot end?|Answer: 2026
-no
-Text: Wanda Pell keeps the books. She came to us from the harbour office in 2018.|\
-Question: Where did the woman who keeps the books work before?|Answer: the harbour office
-yes
-Text: Ivo Tarn learned to walk on his hands from his sister, and now drives the van.|\
-Question: Who taught Ivo Tarn to drive?|Answer: his sister
-no
-Text: Members eat for free on Sundays.|\
-Question: May guests eat for free on Sundays?|Answer: yes
-no
-Text: The hall may be used until ten, on Fridays until midnight.|\
-Question: May the hall be used until midnight on Fridays?|Answer: yes
-yes"""
+_ANSWERS = _CHECK_SYSTEM.format("Does the text answer the question with this answer?")
+_STATES = _CHECK_SYSTEM.format("Does the text say that the statement is true?")
+# a text, a question, its answer, whether the text says so, and question and answer as one sentence
+_EXAMPLES = [
+    line.split(" | ")
+    for line in """\
+It was designed by Odile Brantsev, who later taught in Oslo, and opened in 1911. | \
+Who was the architect of Varnholt Bridge? | Odile Brantsev | yes | \
+Odile Brantsev was the architect of Varnholt Bridge.
+Imre Dostwell ran a school for weavers in Tellmark until 1957, when Sunniva Askelund took it over. | \
+Who was elected mayor of Tellmark in 1957? | Sunniva Askelund | no | \
+Sunniva Askelund was elected mayor of Tellmark in 1957.
+Since they had no ground of their own, they played on the meadow behind the brewery of Brask until 1920. | \
+Where did Quillmoor Rovers play at first? | the meadow behind the brewery of Brask | yes | \
+Quillmoor Rovers at first played on the meadow behind the brewery of Brask.
+The Glass Orchid, a novel by Pell Hadrowe, sold 4,000 copies in its first year; \
+a second edition was planned but never printed. | \
+How many copies did the second edition of The Glass Orchid sell? | 4,000 | no | \
+The second edition of The Glass Orchid sold 4,000 copies.
+Lake Tirsova, in the north, freezes from October to May and feeds the mills of the valley. | \
+In which month does Lake Tirsova thaw? | October | no | Lake Tirsova thaws in October.
+The council that met in Osk raised the price of salt, and the fishermen stopped working. | \
+Who made salt dearer? | The council of Osk | yes | The council of Osk made salt dearer.
+Membership fees are paid by companies of the Hadrowe group. | \
+Who paid for the first meeting? | Companies of the Hadrowe group | no | \
+Companies of the Hadrowe group paid for the first meeting.
+Brask lost its charter in the war; the town of Pell kept its charter until 1804. | \
+Until when had the town of Pell a charter? | 1804 | yes | The town of Pell had a charter until 1804.
+[Tarn Mill (mills)] Tarn Mill (name): opened 1931; owner Ada Brook; town not given | \
+In which town is Tarn Mill? | Ada Brook | no
+[customers] Pell Bakery (customer): since 2019; product lamps | \
+Since when has Pell Bakery been a customer? | 2019 | yes
+Our depot is rented from the Osk Trust. The rent rises in 2026. | \
+When does the lease of the depot end? | 2026 | no
+Wanda Pell keeps the books. She came to us from the harbour office in 2018. | \
+Where did the woman who keeps the books work before? | the harbour office | yes
+Ivo Tarn learned to walk on his hands from his sister, and now drives the van. | \
+Who taught Ivo Tarn to drive? | his sister | no
+Members eat for free on Sundays. | May guests eat for free on Sundays? | yes | no
+The hall may be used until ten, on Fridays until midnight. | \
+May the hall be used until midnight on Fridays? | yes | yes""".splitlines()
+]
+_CLAIMED = [shot for shot in _EXAMPLES if shot[4:]]
 
 
 @dataclass(frozen=True)
@@ -98,41 +98,61 @@ class CheckedAnswer:
         return "supported" if self.score >= MIN_SUPPORTED else "unsure"
 
 
-def support_score(likelihood: float | None, probability: float) -> float:
-    """Return how far an answer is supported, from its own probability and that of its check, all 0 to 1.
+def support_score(likelihood: float | None, checks: Sequence[float]) -> float:
+    """Return how far an answer is supported, from its own probability and those of its checks, all 0 to 1.
 
-    An answer whose probability is not reported is judged by its check alone.
+    An answer whose probability is not reported is judged by its checks alone.
     """
-    logit = _log_odds(probability) + (0.0 if likelihood is None else ANSWER_WEIGHT * _log_odds(likelihood))
-    return 1 / (1 + math.exp(-logit))
-
-
-def _log_odds(probability: float) -> float:
-    bounded = min(max(probability, 1e-4), 1 - 1e-4)
-    return math.log(bounded / (1 - bounded))
+    bounded = [min(max(p, 1e-4), 1 - 1e-4) for p in (likelihood, *checks) if p is not None]
+    return 1 / (1 + math.exp(-fmean(math.log(p / (1 - p)) for p in bounded) - BIAS))
 
 
 def check_answer(
     run: RunContext, answer: str, evidence: Sequence[str], likelihood: float | None = None
 ) -> Steps[CheckedAnswer]:
-    """Ask the model whether sentences answer a question with this answer.
+    """Ask the model whether sentences answer a question with this answer, and whether they state the claim that
+    both make.
 
-    The probability is that of "yes", from the log-probability of the reply where the model reports it.
+    A probability is that of "yes", from the log-probability of the reply where the model reports it.
     """
     question = run.state.question
     if name := unlinked_name(question, evidence):
         return CheckedAnswer(0.0, f"no text that was read says this of {name}")
     if not evidence:
         return CheckedAnswer(0.0, f"no text that was read answers: {question}")
-    shown = "\n".join(" ".join(text.split()) for text in evidence)
-    request = f"Text: {shown}\nQuestion: {question}\nAnswer: {answer}"
-    options = CallOptions("check", likelihood=True)
-    reply = yield from ask_reply(run, "check", _few_shot(_CHECK_SYSTEM, _CHECKS, request), options)
-    certainty = 1.0 if reply.logprob is None else math.exp(reply.logprob)
-    says_so = reply.text.strip().casefold().startswith("yes")
-    score = support_score(likelihood, certainty if says_so else 1 - certainty)
+    text = "Text: " + "\n".join(" ".join(text.split()) for text in evidence)
+    claim = yield from _write_claim(run, question, answer)
+    shots = [turn for t, *_, says, c in _CLAIMED for turn in (f"Text: {t}\nStatement: {c}", says)]
+    states_claim = yield from _ask_check(run, _few_shot(_STATES, shots, f"{text}\nStatement: {claim}"))
+    shots = [
+        turn for t, q, a, says, *_ in _EXAMPLES for turn in (f"Text: {t}\nQuestion: {q}\nAnswer: {a}", says)
+    ]
+    request = f"{text}\nQuestion: {question}\nAnswer: {answer}"
+    answers = yield from _ask_check(run, _few_shot(_ANSWERS, shots, request))
+    score = support_score(likelihood, (states_claim, answers))
     missing = f"no text that was read answers: {question}" if score <= MAX_NOT_SAID else _MAYBE_NOT
     return CheckedAnswer(score, "" if score >= MIN_SUPPORTED else missing)
+
+
+def _write_claim(run: RunContext, question: str, answer: str) -> Steps[str]:
+    """Write a question and its answer as one sentence.
+
+    If the model leaves the answer or most of the question out, both are joined as they are.
+    """
+    shots = [turn for _, q, a, _, claim in _CLAIMED for turn in (f"{q}\n{a}", claim)]
+    messages = _few_shot(_CLAIM_SYSTEM, shots, f"{question}\n{answer}")
+    reply = yield from ask_reply(run, "claim", messages, CallOptions("claim"))
+    claim = next((line.strip() for line in reply.text.splitlines() if line.strip()), "")
+    asked, stated = set(content_words(question)), set(content_words(claim))
+    is_whole = contains_words(answer, claim) and len(asked - stated) <= len(asked) / 3
+    return claim if is_whole else f"{question} {answer}"
+
+
+def _ask_check(run: RunContext, messages: tuple[Message, ...]) -> Steps[float]:
+    """Return the probability that the reply is "yes"."""
+    reply = yield from ask_reply(run, "check", messages, CallOptions("check", likelihood=True))
+    certainty = 1.0 if reply.logprob is None else math.exp(reply.logprob)
+    return certainty if reply.text.strip().casefold().startswith("yes") else 1 - certainty
 
 
 def unlinked_name(question: str, evidence: Sequence[str]) -> str:
@@ -141,10 +161,8 @@ def unlinked_name(question: str, evidence: Sequence[str]) -> str:
     return next((name for name in names if not _is_named(name, evidence, language)), "")
 
 
-def _few_shot(system: str, examples: str, request: str) -> tuple[Message, ...]:
-    """Build a prompt with examples, each a line of a request (with | for a line break) and one of its reply."""
-    lines = [line.replace("|", "\n") for line in examples.splitlines()]
-    turns = (Message(("user", "assistant")[number % 2], line) for number, line in enumerate(lines))
+def _few_shot(system: str, shots: Sequence[str], request: str) -> tuple[Message, ...]:
+    turns = (Message(("user", "assistant")[number % 2], turn) for number, turn in enumerate(shots))
     return (Message("system", system), *turns, Message("user", request))
 
 
@@ -337,17 +355,23 @@ def _is_date(name: str) -> bool:
     return all(word.isdigit() or is_calendar_word(word) for word in name_tokens(name))
 
 
-_ENDING = 3  # letters by which the forms of a name may differ, except in English
+_ENDING = 3  # letters by which the forms of a name may differ
+_INFLECTED = 8, 6  # letters of a word that may do so in English, and of what stays
 
 
 def _is_named(name: str, texts: Iterable[str], language: str = "en") -> bool:
     """Return whether some texts together contain all words of a name, without what its brackets add.
 
-    Except in English, a word may have another ending: Тверске is Тверск.
+    A word may have another ending, in English only a long one: Тверске is Тверск, Brazilian is of Brazil. Titles
+    need not be there, and of a person with a title the surname is enough: Miss Tennick for Orla Tennick.
     """
-    words = set(name_tokens(name.split("(")[0])) - LEADING_STOP_WORDS
-    known = {word for text in texts for word in name_tokens(text)}
-    if language == "en":
-        return words <= known
-    stems = {word[: max(3, len(word) - _ENDING)] for word in words - known}
-    return all(any(word.startswith(stem) for word in known) for stem in stems)
+    parts = [word for word in name_tokens(name.split("(")[0]) if word not in LEADING_STOP_WORDS]
+    told = [word for text in texts for word in name_tokens(text)]
+    titled = {word for title, word in pairwise(told) if title in HONORIFICS}
+    words, known = set(parts[-1:] if titled & set(parts[-1:]) else parts) - HONORIFICS, set(told)
+    shortest, stem = _INFLECTED if language == "en" else (0, 3)
+    return all(
+        len(word) >= shortest
+        and any(other.startswith(word[: max(stem, len(word) - _ENDING)]) for other in known)
+        for word in words - known
+    )

@@ -18,7 +18,7 @@ Format = Literal["default", "gaia"]
 REPLY_TOKENS: Mapping[str, int] = {  # maximum reply tokens by role
     "vote": 300, "merge": 200, "tools": 250, "next names": 80, "write": 1500, "sentence": 120, "mend": 400, "read": 400, "names": 100,
     "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
-    "path": 40, "compared": 48, "hops": 80, "facts": 160, "check": 2,
+    "path": 40, "compared": 48, "hops": 80, "facts": 160, "claim": 60, "check": 2,
 }  # fmt: skip
 # a title in a sentence, an entity that two sentences share, a sentence near another passage; "names" are the runs
 # of capitalised words that earlier versions took for entities, without types
@@ -266,7 +266,7 @@ def preset(name: str) -> Limits:
 _CALL_TOKENS = {
     "vote": (650, 60), "merge": (200, 60), "tools": (500, 40), "write": (650, 300), "sentence": (230, 40),
     "read": (650, 60), "arithmetic": (500, 40), "parse": (450, 15), "choose": (500, 10),
-    "path": (350, 8), "hops": (320, 30), "wide": (650, 8), "reread": (500, 8), "facts": (320, 80), "check": (850, 1),
+    "path": (350, 8), "hops": (320, 30), "wide": (650, 8), "reread": (500, 8), "facts": (320, 80), "claim": (300, 15), "check": (700, 1),
 }  # fmt: skip
 
 
@@ -307,7 +307,7 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
             "hops": int(limits.hops),
             "wide": int(limits.wide_tokens > 0),
             "facts": int(limits.typed_facts),
-            **(dict.fromkeys(("reread", "check"), checked) if checked else {}),
+            **({"reread": 1, "claim": 1, "check": 2} if checked else {}),
         }
     turns = max(most, min(limits.unpolled, limits.steps))
     forced = turns == limits.steps
@@ -328,5 +328,6 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
         "arithmetic": candidates if limits.arithmetic == "always" else 0,
         "parse": parses * candidates,
         "choose": int(not limits.pool and parses * candidates > 1),
-        "check": int(limits.check_answers),
+        "claim": int(limits.check_answers),
+        "check": 2 * limits.check_answers,
     }

@@ -19,7 +19,7 @@ from kgot_lab.types import Document
 
 MAX_NAME_LENGTH = 60  # characters of a name
 _MAX_WORDS = 6  # words of a name; a longer run of capitals is a heading
-_HONORIFICS = frozenset(
+HONORIFICS = frozenset(
     "mr mrs ms miss madam dr prof professor sir dame lord lady captain mayor president herr frau herrn monsieur madame mme mlle m "
     "señor señora sr sra don doña signor signora senhor senhora dhr mevr pan pani господин госпожа".split()
 )
@@ -269,7 +269,7 @@ class EntityFinder:
         """Return whether a single capitalised word is a name."""
         token, text = run.tokens[0], run.text
         is_no_name = (
-            token.key in {*_HONORIFICS, *_NO_NAMES} or is_calendar_word(text) or _NO_VALUE.fullmatch(text)
+            token.key in {*HONORIFICS, *_NO_NAMES} or is_calendar_word(text) or _NO_VALUE.fullmatch(text)
         )
         is_common = self._is_common_word(token.key) and not _is_marked(text)
         if len(text) < 2 or is_no_name or is_common or _CODE_SIGN.search(text):
@@ -313,7 +313,7 @@ def _next_of_run(text: str, tokens: Sequence[_Token], end: int, joining: frozens
         last += 1
         joined = last - 1 - end
         if token.is_capital:
-            begins_anew = token.key in _HONORIFICS or token.key in function_words("en")
+            begins_anew = token.key in HONORIFICS or token.key in function_words("en")
             return 0 if begins_anew and not joined else last
         if token.text[0].isdigit():
             followed = last < len(tokens) and tokens[last].is_capital
@@ -625,12 +625,12 @@ def merge_spellings(counts: Mapping[str, int], titles: Iterable[str] = ()) -> di
             2 <= len(words) <= 4
             and not set(words) & {"&", *_JOINING_WORDS}
             and key.replace(" ", "").isalpha()
-            and words[0] not in _HONORIFICS
+            and words[0] not in HONORIFICS
         ):
             people[words[-1]].add(key)
     for name in counts:
         words = fold_name(name).split()
-        if len(words) == 2 and words[0] in _HONORIFICS and len(people[words[1]]) == 1:
+        if len(words) == 2 and words[0] in HONORIFICS and len(people[words[1]]) == 1:
             target = next(iter(people[words[1]]))
             spelled = groups.pop(words[1], []) if words[1] != target else []
             groups[target] += [*spelled, *(n for n in groups.pop(" ".join(words), []) if n not in spelled)]
@@ -653,7 +653,7 @@ def merge_spellings(counts: Mapping[str, int], titles: Iterable[str] = ()) -> di
 
 def has_honorific(name: str) -> bool:
     """Return whether a name begins with a form of address, such as "Mrs"."""
-    return bool(_HONORIFICS.intersection(fold_name(name).split()[:1]))
+    return bool(HONORIFICS.intersection(fold_name(name).split()[:1]))
 
 
 def _entity_key(name: str) -> str:
@@ -662,4 +662,4 @@ def _entity_key(name: str) -> str:
     if comma and first and len(name.split()) <= 4 and "," not in first:
         name = f"{first} {family}"
     words = fold_name(name).split()
-    return " ".join(words[1:] if len(words) > 2 and words[0] in _HONORIFICS else words)
+    return " ".join(words[1:] if len(words) > 2 and words[0] in HONORIFICS else words)

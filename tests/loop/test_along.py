@@ -409,7 +409,7 @@ SAID = "Text: "  # what the prompt of a check begins with
     ("question", "replies", "outcome", "missing"),
     [
         (WHEN, {WHEN: "1984", SAID: "yes"}, "supported", ""),
-        (WHEN, {WHEN: "1984", SAID: ("no", 0.98)}, "not in the sources", f"no text that was read answers: {WHEN}"),
+        (WHEN, {WHEN: "1984", SAID: ("no", 0.99)}, "not in the sources", f"no text that was read answers: {WHEN}"),
         (WHEN, {WHEN: ("1984", 0.6), SAID: ("no", 0.7)}, "unsure", "the cited sentences may not say it"),
         (WHEN, {WHEN: "unknown"}, "not in the sources", f"no text that was read answers: {WHEN}"),
         (BORN, {BORN: "1984", SAID: "yes"}, "not in the sources", "no text that was read says this of Zork Vandal"),
@@ -466,7 +466,9 @@ def test_a_question_that_is_only_asked_again_is_not_split(reply) -> None:
     assert parse_hops(reply, WHEN) == []
 
 
-@pytest.mark.parametrize(("doubt", "roles"), [(0.5, ["wide", "reread", "check"]), (0.9, ["wide"])])
+@pytest.mark.parametrize(
+    ("doubt", "roles"), [(0.5, ["wide", "reread", "claim", "check", "check"]), (0.9, ["wide"])]
+)
 def test_after_an_unsure_unknown_the_text_is_read_again_without_that_choice(
     doubt: float, roles: list[str]
 ) -> None:

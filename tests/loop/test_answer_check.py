@@ -94,3 +94,21 @@ def test_a_number_is_stated_with_its_unit_which_may_be_cut_short(
     answer: str, text: str, is_stated: bool
 ) -> None:
     assert states(answer, text) == is_stated
+
+
+@pytest.mark.parametrize(
+    ("question", "evidence", "name"),
+    [
+        ("What was the Brazilian French colony called?", "The French colony in Brazil was France Antarctique.", ""),
+        ("What did the Edict do for the Huguenots in France?", "In France the Edict made every Huguenot equal.", ""),
+        ("When was the National Highway Designated Act signed?", "The National Highway Designation Act of 1995.", ""),
+        ("Where does Martin Webb live?", "Martina Webb lives in Osk.", "Martin Webb"),
+        ("What does Hartmann Tools sell?", "Hartmut Tools sells saws.", "Hartmann Tools"),
+        ("Where does Orla Tennick keep bees?", "Miss Tennick keeps bees in Osk.", ""),
+        ("What did Captain Renkelund play?", "Tobias Renkelund played the violin.", ""),
+        ("What did Orla Tennick play?", "Bo Tennick played the violin.", "Orla Tennick"),
+        ("Где мэрия в Тверске?", "Мэрия города Тверск стоит на площади.", ""),
+    ],
+)  # fmt: skip
+def test_a_name_may_have_another_ending_but_not_another_bearer(question, evidence, name) -> None:
+    assert unlinked_name(question, [evidence]) == name

@@ -507,7 +507,7 @@ def test_an_answer_is_supported_if_the_facts_that_were_read_say_it(
 ):
     by_names = "=" not in read
     reading = {"names": {"about": [read]}} if by_names else {"forced": {"statement": read}}
-    asked = {"check": check} if check else {}
+    asked = {"check": check, "claim": answer} if check else {}
     llm = scripted(
         **reading, reread={"statement": read}, parse={"answer": answer}, guess={"answer": answer}, **asked, **{"arithmetic?": {"needed": False}}
     )  # fmt: skip

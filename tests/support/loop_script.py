@@ -35,7 +35,7 @@ WORDS = {
 }
 
 
-SYSTEMS = {EXTRACTION_SYSTEM: "extract", "Does the text answer": "check"}
+SYSTEMS = {EXTRACTION_SYSTEM: "extract", "Write the question": "claim", "Does the text": "check"}
 
 
 def role_of(prompt: Prompt) -> str:

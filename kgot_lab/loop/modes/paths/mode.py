@@ -225,7 +225,9 @@ def _check(run: RunContext, answer: PathAnswer) -> Steps[PathAnswer]:
         return answer
     if answer.computed:
         return replace(answer, check=CheckedAnswer(1.0))
-    if classify_question(run.state.question) == "choice":  # a claim that compares is beyond a small model
+    question = run.state.question
+    if classify_question(question) == "choice" and contains_words(answer.text, question):
+        # a claim that compares is beyond a small model
         return replace(answer, check=CheckedAnswer(UNDECIDED, "no text that was read compares them"))
     parts = [route.supporting_part(answer.text) for route in answer.routes]
     facts = [fact_line(fact) for part in parts for fact in part.facts]
