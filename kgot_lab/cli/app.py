@@ -166,7 +166,7 @@ def _print_version(version: bool = option("print the version and stop", "--versi
 @options.with_options
 def ask(
     *,
-    question: str = argument("what to answer"),
+    question: list[str] = argument("what to answer; several are answered in turn, by a model loaded once"),
     sources: options.ToolOptions,
     models: options.ModelOptions,
     limits: options.LimitOptions,
@@ -177,14 +177,19 @@ def ask(
     """Answer a question with a graph grown from your documents, or with an existing graph."""
     from kgot_lab.cli.configuration import read_configuration
 
-    question = decode_argument(question, "the question")
-    if not question.strip():
+    questions = [decode_argument(text, "the question") for text in question]
+    if not all(map(str.strip, questions)):
         raise BadInput("the question is empty; ask something")
     flags = options.configuration_flags(sources, models, limits, graph, results)
     configuration = read_configuration(limits.config).with_flags({**flags, "format": answer_format})
-    outputs = Outputs(results.trace, results.tape, results.html, results.as_json)
-    with question_memory(configuration, question) as memory:
-        answer_question(question, configuration, sources.attach or [], outputs, memory)
+    for number, text in enumerate(questions, start=1):
+        trace, html = (
+            path.with_stem(f"{path.stem}_{number}") if path and number > 1 else path
+            for path in (results.trace, results.html)
+        )
+        outputs = Outputs(trace, results.tape, html, results.as_json)
+        with question_memory(configuration, text) as memory:
+            answer_question(text, configuration, sources.attach or [], outputs, memory)
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,9 +114,13 @@ def _connect_spec(
     kind, rest = check_spec(spec, registry), _kind(spec)[1]
     if kind == "local":
         from kgot_lab.llm.local import Local
+        from kgot_lab.llm.model_file import find_model
 
         require_options(Local, options, "the local model")
-        return Local(rest or None, **options)
+        path = Path(rest) if rest else find_model()
+        if options or not path.is_file():
+            return Local(path, **options)
+        return _shared_local(path.resolve(), path.stat().st_mtime_ns)
     if kind == "recorded":
         from kgot_lab.llm.recorded import Recorded, load_recorded
 
@@ -127,6 +132,14 @@ def _connect_spec(
     options = options | ({"say": say} if say else {})
     require_options(OpenAICompatible, options, f"the model {spec!r}")
     return OpenAICompatible(preset, model, **options)
+
+
+@lru_cache(maxsize=2)
+def _shared_local(path: Path, modified: int) -> LLM:
+    """Open a local model once in this process, so that a next question finds it loaded and its prompts read."""
+    from kgot_lab.llm.local import Local
+
+    return Local(path)
 
 
 def _server(spec: str, key_variable: str) -> tuple[Endpoint, str]:
