@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -180,14 +181,16 @@ def ask(
     questions = [decode_argument(text, "the question") for text in question]
     if not all(map(str.strip, questions)):
         raise BadInput("the question is empty; ask something")
+    # words without a space between them are those of one question, except in Chinese or Japanese
+    if len(questions) > 1 and not re.search(r"[\s\u2e80-\uffff]", "".join(questions)):
+        raise BadInput('a question goes between quotation marks: kgot-lab ask "Who founded it?"')
     flags = options.configuration_flags(sources, models, limits, graph, results)
     configuration = read_configuration(limits.config).with_flags({**flags, "format": answer_format})
-    for number, text in enumerate(questions, start=1):
-        trace, html = (
-            path.with_stem(f"{path.stem}_{number}") if path and number > 1 else path
-            for path in (results.trace, results.html)
-        )
-        outputs = Outputs(trace, results.tape, html, results.as_json)
+    one_file = (results.trace, results.html, configuration.store.save, configuration.store.at)
+    if len(questions) > 1 and any(one_file):
+        raise BadInput("--trace, --html, --save-graph and --at are of one question: ask one after the other")
+    outputs = Outputs(results.trace, results.tape, results.html, results.as_json)
+    for text in questions:
         with question_memory(configuration, text) as memory:
             answer_question(text, configuration, sources.attach or [], outputs, memory)
 

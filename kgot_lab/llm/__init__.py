@@ -28,7 +28,8 @@ def connect(
 
     "local" or "local:FILE.gguf", "openai:MODEL", "anthropic:MODEL", "gemini:MODEL", "openrouter:MODEL",
     "ollama:MODEL", the address of a server and a model, "http://localhost:8000/v1#MODEL", or "recorded:FILE"
-    with a tape or a trace ("recorded:FILE#MODEL" if it holds two models). With `models`, a file that
+    with a tape or a trace ("recorded:FILE#MODEL" if it holds two models). A local model is opened once in a
+    process and stays loaded, 2.2 GB, until its `close()`. With `models`, a file that
     `load_models` reads or its result, also a name in there. With `tape`, replies are recorded in that file,
     and recorded prompts are not sent again. `say` is called with a message when a server makes it wait.
     Options are passed to the class of the model. Nothing is sent yet. Raises UnknownName for an unknown name,
