@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -13,10 +14,17 @@ import numpy as np
 from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.io.http_client import UnusableBody, bounded_client, describe_proxy, proxy_options
-from kgot_lab.llm.keys import key_for
+from kgot_lab.llm.capabilities import error_in_answer, server_message
+from kgot_lab.llm.keys import key_for, remove_key
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
 
 _BYTES_PER_TEXT = 200_000  # of an answer, for each text: 4,000 numbers take 90,000
+
+
+_TOO_MUCH = re.compile(
+    r"HTTP (?:400|413|422|500): (.*(?:batch|too (?:many|large|long|big)|larger|longer|at most|more than|maxim|exceed|limit|tokens).*)", re.I
+)  # fmt: skip
+_SHORTEST = 100  # characters of a text that is not cut
 
 
 class API:
@@ -43,7 +51,8 @@ class API:
 
         preset, self._model = _endpoint_and_model(model)
         self.name, self._preset = f"{preset.name}:{self._model}", preset
-        self._asked, self._seen, self._batch = dimension, dimension, batch
+        self._asked, self._seen = dimension, dimension
+        self._batch, self._most = batch, batch  # texts of the next request, and the most of any
         self._client = openai.OpenAI(
             api_key=key_for(preset), base_url=preset.base_url, timeout=timeout, max_retries=retries,
             http_client=bounded_client(timeout, 2_000_000 + batch * _BYTES_PER_TEXT, **proxy_options(preset.base_url)),
@@ -75,10 +84,38 @@ class API:
             problem = f"{self.name} takes no blank texts: {len(blank)} of {len(texts)} are blank"
             raise BadInput(f"{problem}; the first is that of row {blank[0]}")
         vectors = [np.zeros((0, self.dimension), np.float32)] if not texts else []
-        for start in range(0, len(texts), self._batch):
-            batch = self._request_vectors(texts[start : start + self._batch])
-            vectors.append(normalise_rows(batch, self.name))
+        start = 0
+        while start < len(texts):
+            asked = texts[start : start + self._batch]
+            try:
+                rows = self._request_vectors(asked)
+            except LLMError as error:
+                texts[start] = self._shrink(asked, error)
+                continue
+            vectors.append(normalise_rows(rows, self.name))
+            start += len(asked)
+            self._batch = min(self._most, self._batch + max(1, self._batch // 4))
         return np.concatenate(vectors)
+
+    def _shrink(self, asked: list[str], error: LLMError) -> str:
+        """Ask for fewer texts from now on, or cut the only one, and return the first.
+
+        Raises the error if it is of another kind.
+        """
+        refused = _TOO_MUCH.search(str(error))
+        if refused is None or (len(asked) == 1 and len(asked[0]) <= _SHORTEST):
+            raise error
+        kept = asked[0]
+        if len(asked) > 1:
+            numbers = map(int, re.findall(r"\b\d{1,6}\b", refused[1]))
+            limit = max((number for number in numbers if 1 < number < len(asked)), default=0)
+            self._batch, self._most = limit or len(asked) // 2, limit or self._most
+        else:
+            kept = kept[: len(kept) // 2]
+            problem = f"{self.name} takes no text of {len(asked[0]):,} characters ({refused[1].strip()})"
+            advice = f"its first {len(kept):,} are embedded: embed shorter passages if the rest matters"
+            warnings.warn(f"{problem}; {advice}", stacklevel=4)
+        return kept
 
     def close(self) -> None:
         """Close the connections."""
@@ -86,6 +123,10 @@ class API:
 
     def _request_vectors(self, texts: list[str]) -> list[list[float]]:
         answer = self._request(texts)
+        if (refusal := error_in_answer(answer)) is not None:
+            raise LLMError(
+                self._remove_key(f"{self.name} did not embed {len(texts)} texts: {refusal.reason}")
+            )
         items = answer.get("data") if isinstance(answer, dict) else None
         entries = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
         rows: dict[int, Any] = {}
@@ -121,7 +162,7 @@ class API:
             server = f"{self._preset.base_url}{describe_proxy(self._preset.base_url)}"
             reason = f"no connection to {server}: {error.__cause__ or error}. Is the server running?"
         except openai.APIStatusError as error:
-            reason = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"
+            reason = f"HTTP {error.status_code}: {server_message(error)}. {self._advice(error.status_code)}"
         except UnusableBody as error:
             reason = str(error)
         except (
@@ -141,9 +182,7 @@ class API:
 
     def _remove_key(self, text: str) -> str:
         """Remove the API key, and anything that looks like one, from a text, since servers echo keys."""
-        key = self._client.api_key
-        text = text.replace(key, "…") if len(key) > 4 else text
-        return re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text)[:600].strip()
+        return remove_key(text, self._client.api_key)[:600].strip()
 
     def __repr__(self) -> str:
         return f"<{self.name}, embeddings>"

@@ -258,7 +258,7 @@ class Spending:
         used_tokens = spent.prompt_tokens + spent.completion_tokens
         reserved_tokens = reserved.prompt_tokens + reserved.completion_tokens
         tokens = worst.prompt_tokens + worst.completion_tokens
-        seconds = tokens * spent.seconds / used_tokens if used_tokens else 0.0
+        seconds = spent.seconds / self._calls if self._calls else 0.0
         for name, amount, next_amount, limit in (
             ("calls", self._calls + len(running), 1, budget.calls),
             ("tokens", used_tokens + reserved_tokens, tokens, budget.tokens),
@@ -290,10 +290,15 @@ class Spending:
 _UNDER_WAY: ContextVar[tuple[tuple[Budgeted, Usage], ...]] = ContextVar("under_way", default=())
 
 
-def report_possible_charge(dollars: float) -> None:
-    """Report the possible cost of a request without an answer to the budgets around a model."""
+def report_possible_charge(dollars: float, tokens: Usage = Usage()) -> None:
+    """Report the possible cost of a request to the budgets around a model, if its server does not.
+
+    `tokens` are those of an answer, estimated, and count if tokens are limited.
+    """
     for llm, _ in _UNDER_WAY.get():
         llm.count_unanswered(dollars)
+        if llm.budget.tokens is not None:
+            llm.spending.charge(tokens, calls=0)
 
 
 def require_budget_for_retry(wait: float = 0.0) -> None:
@@ -313,8 +318,8 @@ def seconds_left() -> float:
 class Budgeted:
     """A model with a budget. OverBudget is raised before a call that could exceed it.
 
-    The next call is estimated at its maximum: the length of the prompt, the longest reply, and the average
-    seconds a token. Models share a budget through a common Spending. If dollars are limited, a request
+    The next call is estimated at its maximum, the length of the prompt and the longest reply, and at the average
+    seconds of a call. Models share a budget through a common Spending. If dollars are limited, a request
     without an answer, after a time-out or an interrupt, counts with its maximum cost, since the server may
     charge it all the same.
     """
@@ -453,10 +458,14 @@ class Budgeted:
 
 def estimate_tokens(prompt: Prompt) -> int:
     """Estimate the maximum number of tokens of a prompt from its length."""
-    characters = sum(len(message.text.encode()) for message in prompt.messages)
-    characters += len(str(prompt.schema or ""))
     images = sum(len(message.images) for message in prompt.messages)
-    return characters // CHARACTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images
+    return text_tokens(prompt) + IMAGE_TOKENS * images
+
+
+def text_tokens(prompt: Prompt) -> int:
+    """Estimate the maximum number of tokens of a prompt without its images."""
+    characters = sum(len(message.text.encode(errors="replace")) for message in prompt.messages)
+    return (characters + len(str(prompt.schema or ""))) // CHARACTERS_PER_TOKEN + 8 * len(prompt.messages)
 
 
 def _duration(seconds: float) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from kgot_lab.io.http_client import UnusableBody, describe_proxy, is_retryable_status, proxy_variable
-from kgot_lab.types import Json, Prompt
+from kgot_lab.types import Json, Message, Prompt
 
 _UNSUPPORTED = (
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be"
@@ -27,6 +27,10 @@ _OPTIONAL = {
     "seed": "seed",
     "reasoning_effort": "reasoning_effort|reasoning effort|thinking",
 }
+
+# What servers say whose chat template has no system message, as 400 or 500.
+_NO_SYSTEM = r"system['\"`]?\s+(role|message|prompt)|role\b.{0,40}\bsystem\b|roles must alternate|only user and assistant"
+_SYSTEM = "system role"
 
 # The same for streaming. OpenAI allows streaming of some models only to verified organizations.
 _STREAMING = {"stream_options": "stream_options|include_usage", "stream": r"\bstream(ing)?\b"}
@@ -111,6 +115,10 @@ class RequestFormat:
             stuck = refusal.status == 500 and attempt >= 2 and self.ways[0] == "json_schema"
             if (refused and names_schema) or (stuck and "json_object" in self.ways):
                 return replace(self, ways=self.ways[1:], left_out=(*self.left_out, self.ways[0]))
+        has_system = any(message.role == "system" for message in prompt.messages)
+        may_refuse = has_system and _SYSTEM not in self.left_out and refusal.status in {400, 422, 500}
+        if may_refuse and re.search(_NO_SYSTEM, told):
+            return replace(self, left_out=(*self.left_out, _SYSTEM))
         other = "max_tokens" if self.max_tokens_name == "max_completion_tokens" else "max_completion_tokens"
         names_limit = _is_unsupported(refusal, r"max_(completion_)?tokens")
         if names_limit and other in told and other not in self.left_out:
@@ -123,6 +131,17 @@ class RequestFormat:
             # the model cannot generate that many tokens
             return replace(self, allowance=0, left_out=(*self.left_out, "allowance"))
         return None
+
+    def messages(self, prompt: Prompt) -> Sequence[Message]:
+        """Return the messages to send. Without a system role its text begins the first message of the user."""
+        if _SYSTEM not in self.left_out:
+            return prompt.messages
+        told = [message.text for message in prompt.messages if message.role == "system"]
+        others = [message for message in prompt.messages if message.role != "system"]
+        place = next((n for n, message in enumerate(others) if message.role == "user"), len(others))
+        first = others[place] if others[place:] else Message("user", "")
+        text = "\n\n".join(filter(None, [*told, first.text]))
+        return [*others[:place], replace(first, text=text), *others[place + 1 :]]
 
 
 def requested_wait(headers: Mapping[str, str]) -> float | None:
@@ -249,7 +268,7 @@ def _no_connection(error: Exception, address: str) -> Refusal:
 def _status_refusal(error: Any, longest_asked: float) -> Refusal:
     status = error.status_code
     spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that a retry does not solve
-    reason = f"HTTP {status}: {_message(error)}"
+    reason = f"HTTP {status}: {server_message(error)}"
     wait = requested_wait(error.response.headers)
     if wait is not None and wait > longest_asked:
         return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", status)
@@ -257,7 +276,7 @@ def _status_refusal(error: Any, longest_asked: float) -> Refusal:
     return Refusal(reason, status, again, wait, perhaps_charged=status in _GATEWAY_TIMEOUTS)
 
 
-def _message(error: Any) -> str:
+def server_message(error: Any) -> str:
     """Return the server's own error message."""
     body: Json = error.body
     if isinstance(body, dict):

@@ -7,6 +7,7 @@ of servers.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -111,6 +112,8 @@ class StreamedAnswer:
         self.begun = False
         self._wire, self._gathering = wire, wire.gathering()
         self._spoken, self._masked = AnswerSplitter(thinks=hides), StreamMasker(key)
+        # joins half characters over two pieces
+        self._characters = codecs.getincrementaldecoder("utf-16-le")("replace")
         self._told: list[str] = []
 
     def pieces(
@@ -134,9 +137,9 @@ class StreamedAnswer:
             return as_interrupted(replace(refusal, perhaps_charged=True), error) if self.begun else refusal
         return as_interrupted(replace(refusal, perhaps_charged=True)) if refusal and self.begun else refusal
 
-    def raw(self, *, thinks: bool) -> RawReply | str:
+    def raw(self) -> RawReply | str:
         """Return the whole answer with the text passed on, or the reason why it is not an answer."""
-        raw = self._wire.read(self._gathering.whole(), thinks=thinks)
+        raw = self._wire.read(self._gathering.whole())
         return raw if isinstance(raw, str) else replace(raw, said="".join(self._told).strip())
 
     def _read(self, lines: Iterator[bytes]) -> Generator[str, None, Refusal | None]:
@@ -144,18 +147,28 @@ class StreamedAnswer:
             if refusal := error_in_answer(event):
                 return refusal
             said, thought = self._gathering.add(event)
+            said = self._characters.decode(_utf_16(said))
             if thought:
                 self._spoken.thinks = False
             yield self._telling(self._masked.after(self._spoken.after(said)))
         if not self._gathering.ended:
             return Refusal("the answer ends before its end", again=True, perhaps_charged=True)
-        yield self._telling(self._masked.after(self._spoken.rest()) + self._masked.rest())
+        yield self._telling(self._masked.after(self._last_words()) + self._masked.rest())
+        if not self.begun and isinstance(raw := self._wire.read(self._gathering.whole()), RawReply):
+            yield self._telling(self._masked.after(raw.said.strip()) + self._masked.rest())
         return None
+
+    def _last_words(self) -> str:
+        return self._spoken.after(self._characters.decode(b"", final=True)) + self._spoken.rest()
 
     def _telling(self, piece: str) -> str:
         self._told.append(piece)
         self.begun = self.begun or bool(piece)
         return piece
+
+
+def _utf_16(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class ChatCollector:
     def __init__(self) -> None:
         self.ended = False
         self._chat = False
-        self._said, self._thought, self._refusal = list[str](), list[str](), list[str]()
+        self._said, self._thought, self._refusal, self._call = (list[str]() for _ in range(4))
         self._logprobs = list[Json]()
         self._finish: Json = None
         self._usage: Json = None
@@ -89,7 +89,10 @@ class ChatCollector:
         if isinstance(tokens, list):
             self._logprobs += [{"logprob": _member(token, "logprob")} for token in tokens]
         said, thought = _texts(message.get("content"))
-        thought = thought or str(message.get("reasoning_content") or message.get("reasoning") or "")
+        thought = thought or str(next(filter(None, map(message.get, _THOUGHT_NAMES)), ""))
+        call = _first(message.get("tool_calls"))
+        if not _member(call, "index"):
+            self._call.append(str(_member(_member(call, "function"), "arguments") or ""))
         self._said.append(said)
         self._thought.append(thought)
         self._refusal.append(str(message.get("refusal") or ""))
@@ -99,7 +102,8 @@ class ChatCollector:
         if not self._chat:
             return {}
         texts = {"content": self._said, "reasoning_content": self._thought, "refusal": self._refusal}
-        message = {name: "".join(parts) for name, parts in texts.items()}
+        message: Json = {name: "".join(parts) for name, parts in texts.items()}
+        message["function_call"] = {"arguments": "".join(self._call)}
         choice = {"message": message, "finish_reason": self._finish, "logprobs": {"content": self._logprobs}}
         return {"choices": [choice], "usage": self._usage}
 
@@ -141,7 +145,7 @@ class WireProtocol(Protocol):
     def body(
         self, model: str, prompt: Prompt, room: int, manner: RequestFormat, settings: Settings
     ) -> dict[str, Json]: ...
-    def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is not an answer
+    def read(self, answer: Json) -> RawReply | str: ...  # or why it is not an answer
     def streamed(
         self, body: dict[str, Json], manner: RequestFormat
     ) -> dict[str, Json]: ...  # the same request, streamed
@@ -161,7 +165,9 @@ class ChatCompletions:
         prompt_sent = write_schema_in_prompt(prompt) if schema_mode == "words" else prompt
         body: dict[str, Json] = {
             "model": model,
-            "messages": [{"role": turn.role, "content": _parts(turn)} for turn in prompt_sent.messages],
+            "messages": [
+                {"role": turn.role, "content": _parts(turn)} for turn in format.messages(prompt_sent)
+            ],
             format.max_tokens_name: max_tokens,
             "temperature": prompt.temperature,
             "seed": prompt.seed,
@@ -187,22 +193,19 @@ class ChatCompletions:
     def gathering(self) -> StreamCollector:
         return ChatCollector()
 
-    def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
+    def read(self, answer: Json) -> RawReply | str:
         """Parse an answer without assuming any structure, since servers send odd ones."""
         choice = _first(_member(answer, "choices"))
         message = _member(choice, "message")
         if not isinstance(message, Mapping):
             return "the answer holds no choices, so it is not a chat completion"
-        text, separate = _texts(message.get("content"))
-        said, inline = split_reasoning(text, thinks=thinks)
-        thoughts = (separate, inline, message.get("reasoning_content"), message.get("reasoning"))
-        thought = next(filter(None, thoughts), "")
+        said, thought = _answer(message, choice)
         usage = _member(answer, "usage")
         read, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         # Gemini and xAI count reasoning only in the total
         written = max(completion, _count(usage, "total_tokens") - read)
         counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
-        hidden = counted or written - completion or estimate_reasoning_tokens(written, str(thought), said)
+        hidden = counted or written - completion or estimate_reasoning_tokens(written, thought, said)
         ended, refusal = _member(choice, "finish_reason"), message.get("refusal")
         declined = str(refusal or ("a filter withheld it" if ended == "content_filter" else ""))
         hidden, cost = min(hidden, written), _number(usage, "cost")
@@ -227,7 +230,7 @@ class OllamaChat:
         options |= {"seed": prompt.seed, "num_ctx": settings.num_ctx}
         body: dict[str, Json] = {
             "model": model,
-            "messages": [_with_images(message) for message in prompt_sent.messages],
+            "messages": [_with_images(message) for message in format.messages(prompt_sent)],
             "stream": False,
             "options": _supported_only(options, format),
             "reasoning_effort": _THINK.get(settings.reasoning_effort),
@@ -242,12 +245,11 @@ class OllamaChat:
     def gathering(self) -> StreamCollector:
         return OllamaCollector()
 
-    def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
+    def read(self, answer: Json) -> RawReply | str:
         message = _member(answer, "message")
         if not isinstance(message, Mapping):
             return "the answer holds no message, so it is not Ollama's"
-        said, inside = split_reasoning(str(message.get("content") or ""), thinks=thinks)
-        thought = str(message.get("thinking") or inside)
+        said, thought = _answer(message, answer)
         read, written = _count(answer, "prompt_eval_count"), _count(answer, "eval_count")
         ended, hidden = str(_member(answer, "done_reason")), estimate_reasoning_tokens(written, thought, said)
         return RawReply(said, ended, read, written, hidden)
@@ -296,6 +298,55 @@ def _texts(content: Json) -> tuple[str, str]:
     said = "".join(p["text"] for p in parts if p.get("type") == "text" and isinstance(p.get("text"), str))
     thoughts = (p["thinking"] for p in parts if p.get("type") == "thinking" and p.get("thinking"))
     return said, "".join(map(str, thoughts))
+
+
+_THOUGHT_NAMES = ("reasoning_content", "reasoning", "thinking")
+
+
+def _answer(message: Mapping[str, Json], choice: Json) -> tuple[str, str]:
+    """Return the answer and the reasoning in a message.
+
+    The answer of a message without a text is in a tool call or, if the model ended by itself, what a server
+    takes for its reasoning.
+    """
+    text, separate = _texts(message.get("content"))
+    said, inside = split_reasoning(
+        text, thinks=True
+    )  # any model may begin in a block that its template opens
+    thoughts = (separate, inside, *(message.get(name) for name in _THOUGHT_NAMES))
+    thought = str(next(filter(None, thoughts), ""))
+    if said.strip():
+        return said, thought
+    call = _member(_first(message.get("tool_calls")), "function") or message.get("function_call")
+    if arguments := _member(call, "arguments"):
+        return arguments if isinstance(arguments, str) else json.dumps(arguments), thought
+    if (
+        thought
+        and not inside
+        and "stop" in (_member(choice, "finish_reason"), _member(choice, "done_reason"))
+    ):
+        return split_reasoning(thought, thinks=True)
+    return said, thought
+
+
+def parse_body(body: bytes, collector: StreamCollector) -> Json:
+    """Parse the body of an answer, whether it is one or streamed, though nobody asked for that.
+
+    Raises ValueError if it is neither.
+    """
+    if not body.lstrip().startswith((b"data:", b"event:", b":", b"id:")):
+        try:
+            return json.loads(body.strip())
+        except ValueError as error:
+            if not body.lstrip().startswith(b"{") or "Extra data" not in str(error):
+                raise
+    for event in collector.events(iter(body.splitlines())):
+        if _member(event, "error"):
+            return event
+        collector.add(event)
+    if not collector.ended:
+        raise ValueError("it ends before its end")
+    return collector.whole()
 
 
 def _logprob(choice: Json) -> float | None:

@@ -54,12 +54,7 @@ class Metered:
     [
         (Budget(calls=3), "calls", 3),
         (Budget(tokens=200), "tokens", 2),  # a call uses 30 and could use 141: 60 + 141 > 200
-        # at 1/15 s a token a call takes 2 s and could take 9.4 s: 6 + 9.4 > 15
-        (
-            Budget(seconds=15),
-            "seconds",
-            3,
-        ),
+        (Budget(seconds=15), "seconds", 7),  # a call takes 2 s: 14 + 2 > 15
         # a call costs $0.00012 and could cost $0.00104: 0.00036 + 0.00104 > 0.0014
         (
             Budget(dollars=0.0014),
