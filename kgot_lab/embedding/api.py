@@ -124,9 +124,8 @@ class API:
     def _request_vectors(self, texts: list[str]) -> list[list[float]]:
         answer = self._request(texts)
         if (refusal := error_in_answer(answer)) is not None:
-            raise LLMError(
-                self._remove_key(f"{self.name} did not embed {len(texts)} texts: {refusal.reason}")
-            )
+            problem = f"{self.name} did not embed {len(texts)} texts: {refusal.reason}"
+            raise LLMError(self._remove_key(problem))
         items = answer.get("data") if isinstance(answer, dict) else None
         entries = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
         rows: dict[int, Any] = {}

@@ -138,10 +138,8 @@ class RequestFormat:
             return prompt.messages
         told = [message.text for message in prompt.messages if message.role == "system"]
         others = [message for message in prompt.messages if message.role != "system"]
-        place = next((n for n, message in enumerate(others) if message.role == "user"), len(others))
-        first = others[place] if others[place:] else Message("user", "")
-        text = "\n\n".join(filter(None, [*told, first.text]))
-        return [*others[:place], replace(first, text=text), *others[place + 1 :]]
+        first = others.pop(0) if others and others[0].role == "user" else Message("user", "")
+        return [replace(first, text="\n\n".join(filter(None, [*told, first.text]))), *others]
 
 
 def requested_wait(headers: Mapping[str, str]) -> float | None:

@@ -219,9 +219,7 @@ class StreamMasker:
         """
         # no form has two spaces in a row, or is more than half spaces
         longest = 2 * max(map(len, self._forms), default=0)
-        tail = re.split(r"\s\s", self._held[len(self._held) - min(longest, len(self._held)) :])[-1].translate(
-            _LOWER
-        )
+        tail = re.split(r"\s\s", self._held[max(0, len(self._held) - longest) :])[-1].translate(_LOWER)
         starts = (
             at
             for at in range(len(tail))
@@ -286,15 +284,8 @@ def _spellings(key: str) -> Iterator[str]:
     """
     yield key.translate(_LOWER)
     raw = key.encode()
-    forms = [
-        key[::-1],
-        repr(key)[1:-1],
-        json.dumps(key)[1:-1],
-        html.escape(key),
-        quote(key),
-        quote(key, safe=""),
-    ]
-    forms += [raw.hex(), "".join(f"%{byte:02x}" for byte in raw)]
+    forms = [key[::-1], repr(key)[1:-1], json.dumps(key)[1:-1], html.escape(key), quote(key)]
+    forms += [quote(key, safe=""), raw.hex(), "".join(f"%{byte:02x}" for byte in raw)]
     for encode, bits, group in ((base64.b64encode, 6, 3), (base64.b32encode, 5, 5)):
         # a prefix such as "Bearer " shifts the key within the groups of bytes
         for shift in range(group):

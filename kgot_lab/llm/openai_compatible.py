@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.io.http_client import (
+from kgot_lab.io.http_client import (  # fmt: skip
     UnusableBody,
     bounded_client,
     client_library,
@@ -228,9 +228,8 @@ class OpenAICompatible:
         client, body, sending = self._ready(asking, manner)
         try:
             # parsed here, since not every server names the type of its answer, or the right one
-            response = client.post(
-                self._wire.address(self.preset), body=body, cast_to=client_library().Response
-            )
+            address, kind = self._wire.address(self.preset), client_library().Response
+            response = client.post(address, body=body, cast_to=kind)
             answer = parse_body(response.content, self._wire.gathering())
         except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
             return classify_error(error, sending)

@@ -477,8 +477,8 @@ def split_reasoning(text: str, *, thinks: bool = False) -> tuple[str, str]:
     """Split a text into the answer and the reasoning in blocks such as <think>…</think>, wherever they are.
 
     A block without an end is reasoning up to the end, unless it begins in the middle of a sentence, where its tag
-    may be mentioned only, as in a text that begins as JSON. Some models start inside a block, so with `thinks` everything before a
-    first </think> is reasoning. What is under the heading "Reasoning:" is too, if "Answer:" follows.
+    may be mentioned only, as in a text that begins as JSON. Some models start inside a block, so with `thinks`
+    everything before a first </think> is reasoning. What is under the heading "Reasoning:" is too, if "Answer:" follows.
     """
     splitter, heading = AnswerSplitter(thinks=thinks), _HEADING.match(text)
     answer = text[heading.end() :] if heading else text
@@ -541,12 +541,8 @@ class AnswerSplitter:
         tag = closing or opening
         if tag is None:
             return None
-        before, self._held, self._searched, self.thinks = (
-            self._held[: tag.start()],
-            self._held[tag.end() :],
-            0,
-            False,
-        )
+        before, self._held = self._held[: tag.start()], self._held[tag.end() :]
+        self._searched, self.thinks = 0, False
         if closing:
             self.thought, self._opened = self.thought + before, ""
             return ""

@@ -163,11 +163,10 @@ class ChatCompletions:
     ) -> dict[str, Json]:
         schema_mode = format.ways[0] if prompt.schema is not None else ""
         prompt_sent = write_schema_in_prompt(prompt) if schema_mode == "words" else prompt
+        messages = format.messages(prompt_sent)
         body: dict[str, Json] = {
             "model": model,
-            "messages": [
-                {"role": turn.role, "content": _parts(turn)} for turn in format.messages(prompt_sent)
-            ],
+            "messages": [{"role": turn.role, "content": _parts(turn)} for turn in messages],
             format.max_tokens_name: max_tokens,
             "temperature": prompt.temperature,
             "seed": prompt.seed,
@@ -310,9 +309,8 @@ def _answer(message: Mapping[str, Json], choice: Json) -> tuple[str, str]:
     takes for its reasoning.
     """
     text, separate = _texts(message.get("content"))
-    said, inside = split_reasoning(
-        text, thinks=True
-    )  # any model may begin in a block that its template opens
+    # any model may begin in a block that its template opens
+    said, inside = split_reasoning(text, thinks=True)
     thoughts = (separate, inside, *(message.get(name) for name in _THOUGHT_NAMES))
     thought = str(next(filter(None, thoughts), ""))
     if said.strip():
@@ -320,11 +318,8 @@ def _answer(message: Mapping[str, Json], choice: Json) -> tuple[str, str]:
     call = _member(_first(message.get("tool_calls")), "function") or message.get("function_call")
     if arguments := _member(call, "arguments"):
         return arguments if isinstance(arguments, str) else json.dumps(arguments), thought
-    if (
-        thought
-        and not inside
-        and "stop" in (_member(choice, "finish_reason"), _member(choice, "done_reason"))
-    ):
+    ended = _member(choice, "finish_reason") or _member(choice, "done_reason")
+    if thought and not inside and ended == "stop":
         return split_reasoning(thought, thinks=True)
     return said, thought
 
