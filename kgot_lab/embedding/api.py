@@ -33,7 +33,8 @@ class API:
     Named by "openai:MODEL", "gemini:MODEL", "ollama:MODEL" or "http://HOST:PORT/v1#MODEL". The key comes from
     the preset's environment variable and appears in no text. Rate limits, time-outs and server errors are
     retried `retries` times with increasing waits. `dimension` requests shorter vectors. Without it the first
-    answer determines the dimension. Raises UnknownName for an unknown server, LLMError if the key is missing,
+    answer determines the dimension. A request has at most `batch` texts, fewer where the server refuses so many, and
+    a text that is too long alone is cut, with a warning. Raises UnknownName for an unknown server, LLMError if the key is missing,
     if the server reports an error, or if its answer does not fit, and BadInput for a blank text, which
     servers refuse, and for a proxy that cannot be used.
     """

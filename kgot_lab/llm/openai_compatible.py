@@ -79,8 +79,8 @@ class OpenAICompatible:
 
     Rate limits, time-outs, broken connections, server errors and empty replies are retried with increasing,
     jittered waits, and `say` is called for each. What the server refuses (a seed, a temperature, a response
-    format, logprobs) is omitted from then on and listed in `left_out`. A reasoning model gets additional
-    tokens on top of max_tokens. Its reasoning is counted but is not in the text.
+    format, logprobs, a system message of its own) is omitted from then on and listed in `left_out`. A reasoning
+    model gets additional tokens on top of max_tokens. Its reasoning is counted but is not in the text.
 
     The log-probability of a reply is the sum over the tokens that the server reports: OpenAI omits the end
     token, llama.cpp's server all but the last token of a character that takes several. It is None if the
@@ -271,7 +271,7 @@ class OpenAICompatible:
         if untold := _unreported_counts(raw):  # unknown is not zero
             self._count_worst(asking, manner, untold, raw.said)
             what = "takes" if untold == _BOTH_COUNTS else next(iter(untold))
-            known = "a budget counts the most dollars it can be, and tokens as its text lets expect"
+            known = "a budget counts the most dollars that can be, and tokens estimated from the text"
             self._say_once(f"{self.name}: this server does not tell how many tokens a call {what}; {known}")
         elif raw.read * _MIN_SHARE_READ < (sent := text_tokens(asking.prompt)) and sent >= _LONG_PROMPT:
             self._say_once(

@@ -457,11 +457,12 @@ _CLOSINGS = [re.compile(closing, re.I) for _, closing in _BLOCKS]
 _ANY_CLOSING = re.compile("|".join(closing for _, closing in _BLOCKS), re.I)
 _BEGINS_AS_JSON = re.compile(r"\s*[{\[](?!think\])", re.I)
 _LONGEST_TAG = 64  # characters
+_MAX_BLOCKS = 100  # maximum number of blocks in a reply; further ones are text
 _PART_OF_TAG = re.compile(
     rf"(?:<(?:[a-z]{{0,10}}|(?:{_TAGS})\s[^<>\n]{{0,40}}|\|[a-z_|<>]{{0,40}})|\[[a-z]{{0,5}}|◁[a-z]{{0,5}})\Z", re.I
 )  # fmt: skip
 _HEADING = re.compile(
-    r"\A\W*(?:reasoning|thinking|thoughts?|thought process)\W{0,3}:.*?\n\W*(?:final )?answer\W{0,3}:[*\s]*", re.I | re.S
+    r"\A\W*(?:reasoning|thinking|thoughts?|thought process)\W{0,3}:.*?\n[^\w\n]{0,8}(?:final )?answer\W{0,3}:[*\s]*", re.I | re.S
 )  # fmt: skip
 
 
@@ -500,6 +501,7 @@ class AnswerSplitter:
         self._held = ""  # text not yet classified as answer or reasoning
         self._opened = ""  # the tag of the open block
         self._closing = _ANY_CLOSING  # how it ends
+        self._blocks = 0  # that were opened
         self._searched = 0  # characters of the held text in which no tag begins
         self._first, self._last = "", ""  # the first character and the last ones of the answer
 
@@ -534,7 +536,7 @@ class AnswerSplitter:
         opening = closing = None
         if self._opened:
             closing = self._closing.search(self._held, self._searched)
-        elif not _BEGINS_AS_JSON.match(self._first or self._held):
+        elif self._blocks < _MAX_BLOCKS and not _BEGINS_AS_JSON.match(self._first or self._held):
             opening = _OPENING.search(self._held, self._searched)
             end = opening.start() if opening else len(self._held)
             closing = _ANY_CLOSING.search(self._held, self._searched, end) if self.thinks else None
@@ -547,6 +549,7 @@ class AnswerSplitter:
             self.thought, self._opened = self.thought + before, ""
             return ""
         self._opened, self._closing = tag[0], _CLOSINGS[(tag.lastindex or 1) - 1]
+        self._blocks += 1
         return self._tell(before)
 
     def _tell(self, piece: str) -> str:
