@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 from support.every import every
 from support.openai_server import (
     Answer,
+    Server,
     asking,
     cut,
     delta,
@@ -32,6 +33,7 @@ from support.openai_server import (
 from kgot_lab.embedding.api import API
 from kgot_lab.errors import BadReply, LLMError, OverBudget
 from kgot_lab.llm.budget import Budget, Budgeted
+from kgot_lab.llm.openai_compatible import OpenAICompatible
 from kgot_lab.llm.presets import SERVER_KEY
 from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.streaming import stream_reply
@@ -55,6 +57,23 @@ def message(content: object = None, ended: str = "stop", **more: object) -> Answ
 
 def calls(arguments: object) -> dict[str, object]:
     return {"tool_calls": [{"type": "function", "function": {"name": "reply", "arguments": arguments}}]}
+
+
+Shared = tuple[OpenAICompatible, Server]
+
+
+@pytest.fixture
+def shared() -> Iterator[Shared]:
+    """One client and one server for all cases of a test that change neither."""
+    with asking(says("")) as (llm, server):
+        yield llm, server
+
+
+def given(shared: Shared, *answers: Answer) -> Shared:
+    """The client and its server, which gives these answers from now on."""
+    shared[1].answers[:] = answers
+    shared[1].bodies.clear()
+    return shared
 
 
 # --- structured replies
@@ -91,10 +110,10 @@ MENDED: list[tuple[str, Note]] = [
 
 @every("text, value", MENDED)
 def test_what_a_model_writes_in_place_of_json_is_read_without_a_second_request(
-    text: str, value: Note
+    shared: Shared, text: str, value: Note
 ) -> None:
-    with asking(says(text), says('{"answer": "asked again"}')) as (llm, server):
-        assert structured(llm, HELLO, Note) == value
+    llm, server = given(shared, says(text), says('{"answer": "asked again"}'))
+    assert structured(llm, HELLO, Note) == value
     assert len(server.bodies) == 1
 
 
@@ -111,8 +130,11 @@ def test_what_a_model_writes_in_place_of_json_is_read_without_a_second_request(
         ('{"answer": {"text": "x"}}', "answer: Input should be a valid string"),
     ],
 )
-def test_what_is_missing_in_a_reply_is_not_invented_but_asked_for_once_more(text: str, reason: str) -> None:
-    with asking(says(text)) as (llm, server), pytest.raises(BadReply, match=reason):
+def test_what_is_missing_in_a_reply_is_not_invented_but_asked_for_once_more(
+    shared: Shared, text: str, reason: str
+) -> None:
+    llm, server = given(shared, says(text))
+    with pytest.raises(BadReply, match=reason):
         structured(llm, HELLO, Note)
     assert len(server.bodies) == 2 and reason in server.bodies[1]["messages"][-1]["content"]
 
@@ -150,9 +172,11 @@ READ: list[tuple[Answer, str]] = [
 
 
 @every("answer, text", READ)
-def test_the_answer_is_read_wherever_it_is_and_no_thought_is_taken_for_it(answer: Answer, text: str) -> None:
-    with asking(answer) as (llm, server):
-        assert llm(HELLO).text == text
+def test_the_answer_is_read_wherever_it_is_and_no_thought_is_taken_for_it(
+    shared: Shared, answer: Answer, text: str
+) -> None:
+    llm, server = given(shared, answer)
+    assert llm(HELLO).text == text
     assert len(server.bodies) == 1
 
 
