@@ -27,6 +27,7 @@ from kgot_lab.retrieval.dense import dense
 from kgot_lab.retrieval.entity_linking import NameIndex, title_graph
 from kgot_lab.retrieval.fusion import rrf, weighted
 from kgot_lab.retrieval.lexical import bm25, fts5
+from kgot_lab.retrieval.multihop.retriever import hybrid_multihop
 from kgot_lab.retrieval.pagerank import first_hits, pagerank, titles_in_question
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Json, Query
@@ -188,6 +189,7 @@ RETRIEVERS: Mapping[str, Callable[[Dataset], Stage]] = {
             title_graph(dataset.documents), first_hits(5), titles_in_question(NameIndex(dataset.documents))
         )
     ),
+    "default": lambda dataset: hybrid_multihop(dataset.documents, SyntheticVectors()),
 }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from kgot_lab.analogy.alignment import Aligner
@@ -140,10 +140,10 @@ def tables(rows: Sequence[dict]) -> list[Grid]:
 
 
 def _area(rows: Sequence[dict], system: str) -> float:
-    by_kind: Callable[[bool], list[float]] = lambda kind: [
-        row["scores"][system] for row in rows if row["analogous"] is kind
-    ]  # noqa: E731
-    return roc_area(by_kind(True), by_kind(False))
+    def values(kind: bool) -> list[float]:
+        return [row["scores"][system] for row in rows if row["analogous"] is kind]
+
+    return roc_area(values(True), values(False))
 
 
 def main() -> None:

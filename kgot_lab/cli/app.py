@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -166,7 +167,7 @@ def _print_version(version: bool = option("print the version and stop", "--versi
 @options.with_options
 def ask(
     *,
-    question: str = argument("what to answer"),
+    question: list[str] = argument("what to answer; several are answered in turn, by a model loaded once"),
     sources: options.ToolOptions,
     models: options.ModelOptions,
     limits: options.LimitOptions,
@@ -177,14 +178,21 @@ def ask(
     """Answer a question with a graph grown from your documents, or with an existing graph."""
     from kgot_lab.cli.configuration import read_configuration
 
-    question = decode_argument(question, "the question")
-    if not question.strip():
+    questions = [decode_argument(text, "the question") for text in question]
+    if not all(map(str.strip, questions)):
         raise BadInput("the question is empty; ask something")
+    # words without a space between them are those of one question, except in Chinese or Japanese
+    if len(questions) > 1 and not re.search(r"[\s\u2e80-\uffff]", "".join(questions)):
+        raise BadInput('a question goes between quotation marks: kgot-lab ask "Who founded it?"')
     flags = options.configuration_flags(sources, models, limits, graph, results)
     configuration = read_configuration(limits.config).with_flags({**flags, "format": answer_format})
+    one_file = (results.trace, results.html, configuration.store.save, configuration.store.at)
+    if len(questions) > 1 and any(one_file):
+        raise BadInput("--trace, --html, --save-graph and --at are of one question: ask one after the other")
     outputs = Outputs(results.trace, results.tape, results.html, results.as_json)
-    with question_memory(configuration, question) as memory:
-        answer_question(question, configuration, sources.attach or [], outputs, memory)
+    for text in questions:
+        with question_memory(configuration, text) as memory:
+            answer_question(text, configuration, sources.attach or [], outputs, memory)
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ def connect(
 
     "local" or "local:FILE.gguf", "openai:MODEL", "anthropic:MODEL", "gemini:MODEL", "openrouter:MODEL",
     "ollama:MODEL", the address of a server and a model, "http://localhost:8000/v1#MODEL", or "recorded:FILE"
-    with a tape or a trace ("recorded:FILE#MODEL" if it holds two models). With `models`, a file that
+    with a tape or a trace ("recorded:FILE#MODEL" if it holds two models). A local model is opened once in a
+    process and stays loaded, 2.2 GB, until its `close()`. With `models`, a file that
     `load_models` reads or its result, also a name in there. With `tape`, replies are recorded in that file,
     and recorded prompts are not sent again. `say` is called with a message when a server makes it wait.
     Options are passed to the class of the model. Nothing is sent yet. Raises UnknownName for an unknown name,
@@ -113,9 +115,13 @@ def _connect_spec(
     kind, rest = check_spec(spec, registry), _kind(spec)[1]
     if kind == "local":
         from kgot_lab.llm.local import Local
+        from kgot_lab.llm.model_file import find_model
 
         require_options(Local, options, "the local model")
-        return Local(rest or None, **options)
+        path = Path(rest) if rest else find_model()
+        if options or not path.is_file():
+            return Local(path, **options)
+        return _shared_local(path.resolve(), path.stat().st_mtime_ns)
     if kind == "recorded":
         from kgot_lab.llm.recorded import Recorded, load_recorded
 
@@ -127,6 +133,14 @@ def _connect_spec(
     options = options | ({"say": say} if say else {})
     require_options(OpenAICompatible, options, f"the model {spec!r}")
     return OpenAICompatible(preset, model, **options)
+
+
+@lru_cache(maxsize=2)
+def _shared_local(path: Path, modified: int) -> LLM:
+    """Open a local model once in this process, so that a next question finds it loaded and its prompts read."""
+    from kgot_lab.llm.local import Local
+
+    return Local(path)
 
 
 def _server(spec: str, key_variable: str) -> tuple[Endpoint, str]:

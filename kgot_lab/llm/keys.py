@@ -10,9 +10,12 @@ import re
 import string
 import warnings
 from collections.abc import Iterator, Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
+
+from dotenv.parser import parse_stream
 
 from kgot_lab.errors import LLMError
 from kgot_lab.io.files import read_regular_text
@@ -20,7 +23,7 @@ from kgot_lab.llm.presets import Endpoint
 
 # Keys from a .env file, so that they are neither in a shell's history nor in shared files.
 
-_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 # A .env file may come with a downloaded folder. So it must not change how programs run or where they connect.
 _CONTROL_VARIABLE = re.compile(
     r"PATH|HOME|SHELL|IFS|ENV|TMPDIR|(PYTHON|LD_|DYLD_|BASH_|GIT_|NODE_|_?JAVA|SSL_|CURL_).*"
@@ -33,9 +36,9 @@ def load_env(path: str | Path = ".env") -> tuple[str, ...]:
     """Set the environment variables in a .env file that are not yet set, and return their names in order.
 
     A line is NAME=VALUE, optionally after `export`. A quoted value may span several lines, and # starts a
-    comment. Nothing is expanded. Names that control programs, such as PATH, HTTPS_PROXY or OPENAI_BASE_URL,
-    are ignored. A line or file that cannot be read is ignored with a warning that gives line numbers and no
-    value. Without a file the result is empty.
+    comment. Nothing is expanded but escapes such as \\n in double quotes. Names that control programs, such
+    as PATH, HTTPS_PROXY or OPENAI_BASE_URL, are ignored. A line or file that cannot be read is ignored with
+    a warning that gives line numbers and no value. Without a file the result is empty.
     """
     try:
         found, _ = _read(Path(path))
@@ -72,44 +75,20 @@ def _read(path: Path) -> tuple[dict[str, str], list[int]]:
     Raises OSError or UnicodeDecodeError if the file cannot be read.
     """
     try:
-        lines = read_regular_text(path, "utf-8-sig").replace("\r\n", "\n").split("\n")
+        text = read_regular_text(path, "utf-8-sig").replace("\r\n", "\n")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return {}, []
     found: dict[str, str] = {}
     unread: list[int] = []
-    index = 0
-    while index < len(lines):
-        line, number = lines[index].strip(), index + 1
-        index += 1
-        if not line or line.startswith("#"):
-            continue
-        match = _LINE.fullmatch(line)
-        value, extra_lines = (None, 0) if match is None else _value(match[2], lines, index)
-        if match is None or value is None or "\0" in value:  # not allowed in an environment
-            unread.append(number)
-        else:
-            found[match[1]] = value
-            index += extra_lines
+    for name, value, (source, line), is_bad in parse_stream(StringIO(text)):
+        if (
+            name and value is not None and "\0" not in value and _NAME.fullmatch(name)
+        ):  # \0: no variable may hold it
+            found[name] = value
+        elif name or is_bad:
+            first = line + source[: len(source) - len(source.lstrip())].count("\n")
+            unread += range(first, line + source.rstrip().count("\n") + 1)
     return found, unread
-
-
-def _value(text: str, lines: list[str], index: int) -> tuple[str | None, int]:
-    """Parse a value without its quotes or trailing comment, and count the further lines it takes.
-
-    The value is None if a quote is not closed.
-    """
-    quote = text[:1]
-    if quote not in {"'", '"'}:
-        return re.sub(r"(^|\s)#.*", "", text).strip(), 0
-    parts, line, extra_lines = list[str](), text[1:], 0
-    while quote not in line:
-        if index + extra_lines == len(lines):
-            return None, 0
-        parts.append(line)
-        line, extra_lines = lines[index + extra_lines], extra_lines + 1
-    last, _, rest = line.partition(quote)
-    is_whole = not rest.strip() or rest.lstrip().startswith("#")
-    return "\n".join([*parts, last]) if is_whole else None, extra_lines
 
 
 NO_KEY = "none"  # sent to a server that needs no key

@@ -122,11 +122,9 @@ def check_answer(
         return CheckedAnswer(0.0, f"no text that was read answers: {question}")
     text = "Text: " + "\n".join(" ".join(text.split()) for text in evidence)
     claim = yield from _write_claim(run, question, answer)
-    shots = [turn for t, *_, says, c in _CLAIMED for turn in (f"Text: {t}\nStatement: {c}", says)]
+    shots = [(f"Text: {t}\nStatement: {c}", says) for t, *_, says, c in _CLAIMED]
     states_claim = yield from _ask_check(run, _few_shot(_STATES, shots, f"{text}\nStatement: {claim}"))
-    shots = [
-        turn for t, q, a, says, *_ in _EXAMPLES for turn in (f"Text: {t}\nQuestion: {q}\nAnswer: {a}", says)
-    ]
+    shots = [(f"Text: {t}\nQuestion: {q}\nAnswer: {a}", says) for t, q, a, says, *_ in _EXAMPLES]
     request = f"{text}\nQuestion: {question}\nAnswer: {answer}"
     answers = yield from _ask_check(run, _few_shot(_ANSWERS, shots, request))
     score = support_score(likelihood, (states_claim, answers))
@@ -139,7 +137,7 @@ def _write_claim(run: RunContext, question: str, answer: str) -> Steps[str]:
 
     If the model leaves the answer or most of the question out, both are joined as they are.
     """
-    shots = [turn for _, q, a, _, claim in _CLAIMED for turn in (f"{q}\n{a}", claim)]
+    shots = [(f"{q}\n{a}", claim) for _, q, a, _, claim in _CLAIMED]
     messages = _few_shot(_CLAIM_SYSTEM, shots, f"{question}\n{answer}")
     reply = yield from ask_reply(run, "claim", messages, CallOptions("claim"))
     claim = next((line.strip() for line in reply.text.splitlines() if line.strip()), "")
@@ -161,8 +159,8 @@ def unlinked_name(question: str, evidence: Sequence[str]) -> str:
     return next((name for name in names if not _is_named(name, evidence, language)), "")
 
 
-def _few_shot(system: str, shots: Sequence[str], request: str) -> tuple[Message, ...]:
-    turns = (Message(("user", "assistant")[number % 2], turn) for number, turn in enumerate(shots))
+def _few_shot(system: str, shots: Sequence[tuple[str, str]], request: str) -> tuple[Message, ...]:
+    turns = (Message(*turn) for shot in shots for turn in zip(("user", "assistant"), shot, strict=True))
     return (Message("system", system), *turns, Message("user", request))
 
 
@@ -365,13 +363,14 @@ def _is_named(name: str, texts: Iterable[str], language: str = "en") -> bool:
     A word may have another ending, in English only a long one: Тверске is Тверск, Brazilian is of Brazil. Titles
     need not be there, and of a person with a title the surname is enough: Miss Tennick for Orla Tennick.
     """
-    parts = [word for word in name_tokens(name.split("(")[0]) if word not in LEADING_STOP_WORDS]
-    told = [word for text in texts for word in name_tokens(text)]
-    titled = {word for title, word in pairwise(told) if title in HONORIFICS}
-    words, known = set(parts[-1:] if titled & set(parts[-1:]) else parts) - HONORIFICS, set(told)
+    words = [word for word in name_tokens(name.split("(")[0]) if word not in LEADING_STOP_WORDS]
+    words = words[1:] if words[1:] and words[0] in HONORIFICS else words
+    told = [name_tokens(text) for text in texts]
+    surnames = {word for each in told for title, word in pairwise(each) if title in HONORIFICS}
+    known = {word for each in told for word in each}
     shortest, stem = _INFLECTED if language == "en" else (0, 3)
     return all(
         len(word) >= shortest
         and any(other.startswith(word[: max(stem, len(word) - _ENDING)]) for other in known)
-        for word in words - known
+        for word in set(words[-1:] if words[-1:] and words[-1] in surnames else words) - known
     )

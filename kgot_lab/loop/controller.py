@@ -49,7 +49,7 @@ def take_vote(run: RunContext) -> Steps[tuple[Voted, list[str]]]:
         yield ballot
     reasons = distinct([ballot.text for ballot in ballots if ballot.choice == "INSERT" and ballot.text])
     statements = distinct([ballot.text for ballot in ballots if ballot.choice == "RETRIEVE"])
-    counts = _count_choices(ballots)
+    counts = Counter(ballot.choice for ballot in ballots)
     voted = run.record(
         Voted,
         choice="RETRIEVE" if counts["RETRIEVE"] > counts["INSERT"] else "INSERT",
@@ -62,14 +62,10 @@ def take_vote(run: RunContext) -> Steps[tuple[Voted, list[str]]]:
     return voted, statements
 
 
-def _count_choices(ballots: list[Ballot]) -> Counter[str]:
-    return Counter(ballot.choice for ballot in ballots)
-
-
 def _is_decided(ballots: list[Ballot], possible: int) -> bool:
     """Return whether the remaining ballots cannot change the outcome. Ties go to INSERT."""
     remaining = possible - len(ballots)
-    counts = _count_choices(ballots)
+    counts = Counter(ballot.choice for ballot in ballots)
     inserts, retrieves = counts["INSERT"], counts["RETRIEVE"]
     return retrieves > inserts + remaining or inserts >= retrieves + remaining
 
@@ -208,7 +204,9 @@ def _run_turns(run: RunContext, question: str, attachments: tuple[str, ...]) -> 
         if voted.choice == "RETRIEVE":
             found = yield from read_candidates(run, retrieves)
             break
-        if not (yield from insert(run, voted)) and run.limits.stop_when_stuck:
+        has_called = yield from insert(run, voted)
+        # a model that cast no valid ballot would cast none later
+        if (run.limits.stop_when_stuck and not has_called) or 0 < voted.ballots_cast == voted.invalid:
             found = yield from read_forced(run)
             break
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,8 +46,7 @@ def dense(
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids, texts = [document.id for document in documents], [full_text(document) for document in documents]
-    options = _SearchOptions(name, keep, exact=exact)
-    return _cosine_stage(ids, _embed_texts(texts, embedder), embedder, options)
+    return _cosine_stage(ids, _embed_texts(texts, embedder), embedder, name, keep, exact=exact)
 
 
 def best_sentence(
@@ -64,7 +63,7 @@ def best_sentence(
         starts.append(len(texts))
         texts += [full_text(replace(document, text=sentence)) for sentence in rough_sentences(document.text)]
     ids = [document.id for document in documents]
-    return _cosine_stage(ids, _embed_texts(texts, embedder), embedder, _SearchOptions(name, keep, starts))
+    return _cosine_stage(ids, _embed_texts(texts, embedder), embedder, name, keep, starts)
 
 
 def dense_from_vectors(
@@ -86,25 +85,8 @@ def dense_from_vectors(
     checked_embedder(embedder)
     vectors.require_embedder(embedder)
     order = sorted(range(len(vectors)), key=vectors.ids.__getitem__)
-    ids, options = [vectors.ids[row] for row in order], _SearchOptions(name, keep, exact=exact)
-    return _cosine_stage(ids, vectors.matrix[order], embedder, options)
-
-
-@dataclass(frozen=True)
-class _SearchOptions:
-    """Settings of a dense retriever: name, number of hits, and search method.
-
-    `starts` is the row of each id's first vector, if ids have several.
-    """
-
-    name: str
-    keep: int | None
-    starts: Sequence[int] | None = None
-    exact: bool = False
-
-    def __post_init__(self) -> None:
-        if self.keep is not None:
-            require_count(self.keep, 1, "keep", "it is how many hits a retriever keeps")
+    ids = [vectors.ids[row] for row in order]
+    return _cosine_stage(ids, vectors.matrix[order], embedder, name, keep, exact=exact)
 
 
 def _embed_texts(texts: list[str], embedder: Embedder) -> Matrix:
@@ -117,10 +99,23 @@ def _embed_texts(texts: list[str], embedder: Embedder) -> Matrix:
     return matrix
 
 
-def _cosine_stage(ids: list[str], matrix: Matrix, embedder: Embedder, options: _SearchOptions) -> Stage:
-    """Build a stage that ranks sorted ids by the cosine of their vector, or of their best one."""
-    keep, starts = options.keep, options.starts
-    may_approximate = keep is not None and starts is None and not options.exact
+def _cosine_stage(
+    ids: list[str],
+    matrix: Matrix,
+    embedder: Embedder,
+    name: str,
+    keep: int | None,
+    starts: Sequence[int] | None = None,
+    *,
+    exact: bool = False,
+) -> Stage:
+    """Build a stage that ranks sorted ids by the cosine of their vector, or of their best one.
+
+    `starts` is the row of each id's first vector, if ids have several. Raises BadInput for `keep` below 1.
+    """
+    if keep is not None:
+        require_count(keep, 1, "keep", "it is how many hits a retriever keeps")
+    may_approximate = keep is not None and starts is None and not exact
     large = may_approximate and len(ids) >= SIGN_BITS_FROM and CAN_COUNT_BITS
     signs = SignBits(matrix) if large else None
 
@@ -143,4 +138,4 @@ def _cosine_stage(ids: list[str], matrix: Matrix, embedder: Embedder, options: _
         order = argsort_descending(cosines)[:keep]  # the ids are sorted, so ties are by id
         return Ranking(ranking.query, HitColumns(ids, candidates[order], cosines[order]))
 
-    return Stage(options.name if keep is None else f"{options.name} % {keep}", step)
+    return Stage(name if keep is None else f"{name} % {keep}", step)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from kgot_lab.embedding.embedder import Embedder, row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.property_graph import Csr, build_csr
+from kgot_lab.graph.property_graph import build_csr
 from kgot_lab.retrieval.fusion import fused_ranking, rows_and_scores, scale_by_maximum, scale_by_range
-from kgot_lab.retrieval.neighbours import LazyTexts
+from kgot_lab.retrieval.neighbours import LazyTexts, neighbour_steps
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import LEADING_STOP_WORDS, NAME_STOP_WORDS, normalise_nfc
 from kgot_lab.types import Document, Edge, Node, Ranking, Triple, checked_documents, full_text
@@ -338,10 +338,9 @@ class _NameLinks:
 
         Three arrays: the edge to the name, the edge of the other passage, and the strength of the link.
         """
-        outward = _edges(self._of, row)
-        ends = [_edges(self._held_by, name) for name in self._name[outward].tolist()]
-        first = np.repeat(outward, [len(part) for part in ends])
-        last = np.concatenate([np.empty(0, np.int32), *ends])
+        outward = self._of.edges[self._of.indptr[row] : self._of.indptr[row + 1]]
+        places, owners = neighbour_steps(self._held_by, self._name[outward])
+        first, last = outward[owners], self._held_by.edges[places]
         other = self._passage[last] != row
         first, last = first[other], last[other]
         found, names = self._passage[last], self._name[first]
@@ -406,7 +405,3 @@ class _ChosenPassages:
         links = fused_ranking(earlier.query, found, self._linked[linked], ())
         links = replace(links, system="linked", paths=LazyTexts(found, describe))
         return fused_ranking(earlier.query, ids, scores, ((1.0, earlier), (1.0, links)))
-
-
-def _edges(rows: Csr, row: int) -> Edges:
-    return rows.edges[rows.indptr[row] : rows.indptr[row + 1]]

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kgot_lab.embedding.embedder import argsort_descending
 from kgot_lab.errors import BadInput, UnknownName, describe_value, require, require_amount
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import HitColumns, Query, Ranking
@@ -30,19 +31,9 @@ def weighted(*retrievers: tuple[float, Stage], scale: str = "range") -> Stage:
     _check_weighted(retrievers)
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
-    scaled, weights = SCALES[scale], [weight for weight, _ in retrievers]
-
-    def step(ranking: Ranking) -> Ranking:
-        results = [retriever(ranking) for _, retriever in retrievers]
-        ids, lists = merge_rankings(results)
-        scores = np.zeros(len(ids))
-        for weight, (rows, found) in zip(weights, lists, strict=True):
-            scores[rows] += weight * scaled(found)
-        return fused_ranking(ranking.query, ids, scores, tuple(zip(weights, results, strict=True)))
-
     names = [f"{weight:g} {retriever.name}" for weight, retriever in retrievers]
     names += [f"scale={scale}"] if scale != "range" else []
-    return Stage(f"weighted({', '.join(names)})", step)
+    return _fusion(f"weighted({', '.join(names)})", retrievers, SCALES[scale])
 
 
 def rrf(*stages: Stage, k: int = 60) -> Stage:
@@ -54,16 +45,12 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
     if isinstance(k, bool) or not isinstance(k, int | float) or not (math.isfinite(k) and k >= 0):
         raise BadInput(f"rrf() takes a k of 0 or more, not {describe_value(k)}")
 
-    def step(ranking: Ranking) -> Ranking:
-        results = [stage(ranking) for stage in stages]
-        ids, lists = merge_rankings(results)
-        scores = np.zeros(len(ids))
-        for rows, _ in lists:
-            # k = 60 as in the paper; small k trusts the top ranks more
-            scores[rows] += 1 / (k + np.arange(1, len(rows) + 1))
-        return fused_ranking(ranking.query, ids, scores, tuple((1.0, result) for result in results))
+    def by_rank(found: _Floats) -> _Floats:
+        # k = 60 as in the paper; small k trusts the top ranks more
+        return 1 / (k + np.arange(1, len(found) + 1))
 
-    return Stage(f"rrf({', '.join([stage.name for stage in stages] + [f'k={k}'] * (k != 60))})", step)
+    name = f"rrf({', '.join([stage.name for stage in stages] + [f'k={k}'] * (k != 60))})"
+    return _fusion(name, [(1.0, stage) for stage in stages], by_rank)
 
 
 def strongest(*stages: Stage) -> Stage:
@@ -74,15 +61,27 @@ def strongest(*stages: Stage) -> Stage:
     """
     _check_stages("strongest", stages)
 
-    def step(ranking: Ranking) -> Ranking:
-        results = [stage(ranking) for stage in stages]
-        ids, lists = merge_rankings(results)
-        scores = np.zeros(len(ids))
-        for rows, found in lists:
-            scores[rows] = np.maximum(scores[rows], scale_by_maximum(found))
-        return fused_ranking(ranking.query, ids, scores, tuple((1.0, result) for result in results))
+    name = f"strongest({', '.join(stage.name for stage in stages)})"
+    return _fusion(name, [(1.0, stage) for stage in stages], scale_by_maximum, np.maximum)
 
-    return Stage(f"strongest({', '.join(stage.name for stage in stages)})", step)
+
+def _fusion(
+    name: str,
+    retrievers: Sequence[tuple[float, Stage]],
+    scale: Callable[[_Floats], _Floats],
+    add: np.ufunc = np.add,
+) -> Stage:
+    """Build a stage that adds up the scaled scores of weighted retrievers."""
+
+    def step(ranking: Ranking) -> Ranking:
+        results = [(weight, retriever(ranking)) for weight, retriever in retrievers]
+        ids, lists = merge_rankings([result for _, result in results])
+        scores = np.zeros(len(ids))
+        for (weight, _), (rows, found) in zip(results, lists, strict=True):
+            scores[rows] = add(scores[rows], weight * scale(found))
+        return fused_ranking(ranking.query, ids, scores, tuple(results))
+
+    return Stage(name, step)
 
 
 def _check_weighted(pairs: Sequence[object]) -> None:
@@ -220,18 +219,12 @@ def fused_ranking(
 
     The ranking keeps the weighted rankings that it was fused from.
     """
-    order = np.argsort(-scores)  # an unstable sort is much faster, and ties are sorted next
-    for start, end in _tie_ranges(scores[order]):
-        same: list[int] = order[start:end].tolist()
-        order[start:end] = sorted(same, key=ids.__getitem__)
+    order = argsort_descending(scores)
+    # most lists of ids ascend, and sorting one that does takes one pass
+    if not np.diff(scores[order]).all() and sorted(ids) != ids:
+        by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
+        order = by_id[argsort_descending(scores[by_id])]
     return Ranking(query, HitColumns(ids, order, scores[order]), lanes=inputs)
-
-
-def _tie_ranges(values: _Floats) -> list[tuple[int, int]]:
-    """Return the start and end of each run of two or more equal values."""
-    edges = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
-    long = np.flatnonzero(np.diff(edges) > 1)
-    return list(zip(edges[long].tolist(), edges[long + 1].tolist(), strict=True))
 
 
 # Named KG-OS presets: the weights of dense, lexical, graph and intent retrieval in a fusion.

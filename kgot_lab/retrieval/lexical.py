@@ -118,47 +118,35 @@ def _bm25s() -> ModuleType:
     return bm25s  # type: ignore[no-any-return]
 
 
-# Lexical retrieval in SQLite: LIKE, and the FTS5 index.
+# Lexical retrieval as SQLite does it: LIKE, and the FTS5 index.
 
-LONGEST_TERM = 1000  # characters; SQLite refuses a pattern of more than 50,000 bytes
+LONGEST_TERM = 1000  # characters; a longer word is ignored
 
 
 def like(documents: Iterable[Document]) -> Stage:
     """Rank documents by how many query words they contain, even inside longer words (KG-OS method 11).
 
     score(d) = number of different query words w for which title or text LIKE '%w%', in lower case. English
-    stop words and one-letter words are ignored. The statement runs over the vocabulary of the collection,
-    which maps each word to its documents. No word crosses a blank, so the result equals LIKE over all texts,
-    without reading them.
+    stop words and one-letter words are ignored. The vocabulary of the collection is searched, which maps each
+    word to its documents. No word crosses a blank, so the result equals that of SQL's LIKE over all texts.
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     vocabulary, rows_of = _vocabulary(documents)
-    execute = _in_memory_database(lambda connection: _fill_words(connection, vocabulary))
-    indexed = bool(execute("SELECT name FROM sqlite_master WHERE name = 'trigrams'"))
+    lines = "\n".join(vocabulary)
+    ends = np.cumsum([len(word) + 1 for word in vocabulary])
 
     def step(ranking: Ranking) -> Ranking:
         counts = np.zeros(len(ids))
         for term in _search_terms(ranking.query.text):
-            # the trigram index needs three characters and does not support ESCAPE
-            use_trigrams = indexed and len(term) >= 3 and "_" not in term
-            found = execute(LIKE_TRIGRAMS if use_trigrams else LIKE_PLAIN, f"%{escape_like(term)}%")
-            if found:
-                matches = np.zeros(len(ids), bool)
-                matches[np.concatenate([rows_of[number] for (number,) in found])] = True
-                counts += matches
+            places = [match.start() for match in re.finditer(re.escape(term), lines)]
+            matches = np.zeros(len(ids), bool)
+            for number in np.unique(np.searchsorted(ends, places, "right")).tolist():
+                matches[rows_of[number]] = True
+            counts += matches
         return ranked_by_score(ranking.query, ids, counts)
 
     return Stage("like", step)
-
-
-LIKE_PLAIN = r"SELECT number FROM words WHERE word LIKE ? ESCAPE '\'"
-LIKE_TRIGRAMS = "SELECT rowid FROM trigrams WHERE word LIKE ?"
-
-
-def escape_like(term: str) -> str:
-    r"""Escape a text as a LIKE pattern (with ESCAPE '\'), so that % and _ match only themselves."""
-    return re.sub(r"([\\%_])", r"\\\1", term)
 
 
 def fts5(documents: Iterable[Document]) -> Stage:
@@ -171,7 +159,7 @@ def fts5(documents: Iterable[Document]) -> Stage:
     """
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
-    execute = _in_memory_database(lambda connection: _fill_passages(connection, documents))
+    execute = _passage_database(documents)
 
     def step(ranking: Ranking) -> Ranking:
         scores = np.zeros(len(ids))
@@ -206,44 +194,25 @@ def _vocabulary(documents: Sequence[Document]) -> tuple[list[str], list[array[in
     return list(rows_of), list(rows_of.values())
 
 
-def _fill_words(connection: sqlite3.Connection, vocabulary: Sequence[str]) -> None:
-    connection.execute("CREATE TABLE words (number INTEGER PRIMARY KEY, word TEXT)")
-    connection.executemany("INSERT INTO words VALUES (?, ?)", enumerate(vocabulary))
-    try:
-        connection.execute("CREATE VIRTUAL TABLE trigrams USING fts5(word, tokenize='trigram')")
-    except sqlite3.OperationalError:
-        return  # SQLite before 3.34, or without FTS5: the plain table answers, more slowly
-    connection.executemany("INSERT INTO trigrams (rowid, word) VALUES (?, ?)", enumerate(vocabulary))
+def _passage_database(documents: Sequence[Document]) -> Callable[[str, str], list[tuple[int, float]]]:
+    """Return a thread-safe function that runs a statement with one value on an FTS5 table of passages.
 
-
-def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]) -> None:
+    The database closes when the function is garbage-collected.
+    """
+    connection, lock = sqlite3.connect(":memory:", check_same_thread=False), threading.Lock()
     try:
         connection.execute("CREATE VIRTUAL TABLE passages USING fts5(text, tokenize='porter unicode61')")
     except sqlite3.OperationalError as error:
+        connection.close()
         problem = f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error})"
         raise BadInput(f"{problem}; use bm25() or like()") from None
     # SQLite does not accept lone surrogates
     texts = (normalise_nfc(replace_surrogates(full_text(document))) for document in documents)
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
 
-
-def _in_memory_database(fill: Callable[[sqlite3.Connection], None]) -> Callable[..., list[tuple[Any, ...]]]:
-    """Return a thread-safe function that runs statements on an in-memory database.
-
-    The database closes when the function is garbage-collected.
-    """
-    connection = sqlite3.connect(":memory:", check_same_thread=False)
-    lock = threading.Lock()
-    try:
-        with connection:
-            fill(connection)
-    except BaseException:
-        connection.close()
-        raise
-
-    def execute(statement: str, *values: str) -> list[tuple[Any, ...]]:
+    def execute(statement: str, value: str) -> list[tuple[int, float]]:
         with lock:
-            return connection.execute(statement, values).fetchall()
+            return connection.execute(statement, (value,)).fetchall()
 
     weakref.finalize(execute, connection.close)
     return execute

@@ -276,9 +276,14 @@ class LazyTexts(Mapping[str, str]):
 
 def neighbour_steps(rows: Csr, some: Ints) -> tuple[StepIndices, StepIndices]:
     """Return the step indices of all neighbours of some rows, and the position in `some` of each."""
-    lengths = rows.indptr[some + 1] - rows.indptr[some]
-    owners = np.repeat(np.arange(len(some)), lengths)
-    return np.arange(lengths.sum()) + (rows.indptr[some] - np.cumsum(lengths) + lengths)[owners], owners
+    return concatenate_ranges(rows.indptr[some], rows.indptr[some + 1])
+
+
+def concatenate_ranges(starts: StepIndices, ends: StepIndices) -> tuple[StepIndices, StepIndices]:
+    """Return the numbers of ranges one after the other, and the position of the range of each."""
+    lengths = ends - starts
+    owners = np.repeat(np.arange(len(starts)), lengths)
+    return np.arange(lengths.sum()) + (starts - np.cumsum(lengths) + lengths)[owners], owners
 
 
 def distinct_integers(values: StepIndices | Ints, bound: int) -> StepIndices:

@@ -14,6 +14,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.entity_linking import NameIndex, phrase_id
 from kgot_lab.retrieval.fusion import fused_ranking, ranking_scores, scale_by_maximum
+from kgot_lab.retrieval.neighbours import concatenate_ranges
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Ranking, Triple
 
@@ -110,15 +111,14 @@ class RandomWalk:
             degrees = np.maximum(self._degrees[rows], 1)
             pushed = waiting > _MIN_RESIDUAL * remaining / degrees[waiting > 0].sum() * degrees
             frontier, pushed_residual = rows[pushed], waiting[pushed]
-            starts, links = self._starts[frontier], self._starts[frontier + 1] - self._starts[frontier]
-            if (count := int(links.sum())) > len(self._to) * _MAX_FRONTIER:
+            start, end = self._starts[frontier], self._starts[frontier + 1]
+            if (end - start).sum() > len(self._to) * _MAX_FRONTIER:
                 return self._finish_push(settled, residuals, error * total, total)
             settled[frontier] += (1 - self._damping) * pushed_residual
             residuals[frontier] = 0
-            links_of = np.repeat(starts - np.cumsum(links) + links, links) + np.arange(count)
-            ends = self._to[links_of]
-            amounts = np.repeat(self._damping * pushed_residual, links)
-            np.add.at(residuals, ends, self._share[links_of] * amounts)
+            links, owners = concatenate_ranges(start, end)
+            ends = self._to[links]
+            np.add.at(residuals, ends, self._share[links] * (self._damping * pushed_residual)[owners])
             new_rows = np.unique(ends[~seen[ends]])
             seen[new_rows] = True
             rows = np.concatenate([rows, new_rows])

@@ -132,16 +132,10 @@ def find_external_requests(text: str, *, beside: bool = False) -> tuple[str, ...
     """Return every address that a browser would fetch or follow by itself on opening a page.
 
     `text` is HTML, SVG or CSS. Each address is listed once, in order. Only external addresses are listed;
-    with `beside` also files next to the page. Addresses that a reader may click are in `links`.
+    with `beside` also files next to the page. Addresses that a reader may click are not.
     """
     found = (address.address for address in _find_addresses(text) if not address.clicked)
     return _unique_addresses(address for address in found if _is_external(address, beside))
-
-
-def find_external_links(text: str) -> tuple[str, ...]:
-    """Return every external address that a reader may click, once each, in order."""
-    found = (address.address for address in _find_addresses(text) if address.clicked)
-    return _unique_addresses(address for address in found if _is_external(address, False))
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,28 @@ def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
     assert len(Path("tape.jsonl").read_text().splitlines()) == 1 + len(FIRST) + len(REST)
 
 
+def test_several_questions_are_answered_in_turn_each_in_a_trace_of_its_own(kgot_lab):
+    with openai_server(*replies(*FIRST, *REST, *FIRST, *REST)) as server:
+        ran = kgot_lab(*ASK[:2], "And where is she from?", *ASK[2:], "--model", f"{server.url}#m")
+    assert ran.code == 0 and ran.out.count("Answer: London") == 2
+    asked = {load_run(name).question for name in re.findall(r"run: (\S+)", ran.out)}
+    assert asked == {QUESTION, "And where is she from?"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["Who", "founded", "it?"], "between quotation marks"),
+        (["Who?", "Where was she?", "--trace", "run.jsonl"], "--trace"),
+        (["Who?", "Where was she?", "--save-graph", "graph.jsonl"], "--save-graph"),
+        (["谁？", "在哪里？", "--html", "run.html"], "--html"),
+    ],
+)
+def test_several_questions_are_no_words_of_one_and_share_no_file(kgot_lab, words, told):
+    ran = kgot_lab("ask", *words, *PAPERS, "--model", "openai:m")
+    assert ran.code == 1 and told in ran.err and not Path("run.jsonl").exists()
+
+
 def test_a_run_out_of_budget_says_where_it_is_kept_and_goes_on_with_its_files(kgot_lab, here):
     (here / "notes").mkdir()
     (here / "notes" / "ada notes.md").write_text(ADA)

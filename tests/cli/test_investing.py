@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from support.answering_server import answering_server
 from support.command_line import begun
-from support.small_news import ITEMS, LANTERN, put_on_file, simulated_reader
+from support.small_news import ITEMS, LANTERN, prompt_counts, put_on_file, simulated_reader
 from support.waiting import AMPLE, until
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER
@@ -81,7 +81,7 @@ def test_a_run_that_was_killed_while_a_model_answered_is_gone_on_with(kgot_lab, 
         assert len(server.answered) == 3
         assert server.repeated == []
     with open_journal(folder / "journal.db") as journal:
-        assert journal.prompt_counts() == (3, 4, 3), (
+        assert prompt_counts(journal) == (3, 4, 3), (
             "one call was under way: it is counted, and may have been paid for"
         )
 

@@ -61,7 +61,6 @@ def test_the_file_of_this_folder_is_read_and_none_is_no_error(
     [
         CANARY,
         f"LAB_KEY {CANARY}",
-        f"LAB_KEY='{CANARY}",
         f"LAB_KEY='{CANARY}' {CANARY}",
         f"LAB-KEY={CANARY}",
         f"LAB_KEY={CANARY}\0",
@@ -74,6 +73,13 @@ def test_a_line_that_is_none_is_told_by_its_number_alone_and_the_others_are_read
     with pytest.warns(UserWarning, match=r"^line 2 of .*\.env was not read") as caught:
         assert load_env(tmp_path / ".env") == ("LAB_OTHER", "LAB_LAST")
     assert CANARY not in str(caught[0].message) and "LAB_KEY" not in os.environ
+
+
+def test_a_quote_that_is_not_closed_takes_the_next_line_with_it_and_both_are_named(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"LAB_OTHER=1\n\nLAB_KEY='{CANARY}\nLAB_NEXT='it'\nLAB_LAST=1\n")
+    with pytest.warns(UserWarning, match=r"^lines 3, 4 of .*\.env were not read") as caught:
+        assert load_env(tmp_path / ".env") == ("LAB_OTHER", "LAB_LAST")
+    assert CANARY not in str(caught[0].message)
 
 
 def test_a_value_in_quotes_may_have_several_lines(tmp_path: Path) -> None:

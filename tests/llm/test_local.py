@@ -9,13 +9,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm import connect, engine_xllamacpp
-from kgot_lab.llm.local import CHUNK, GeneratedText, Local, _reusable
+from kgot_lab.llm.local import CHUNK, PACKAGE, GeneratedText, Local, _reusable
 from kgot_lab.llm.model_file import QWEN_CODER, explain_load_failure
 from kgot_lab.llm.presets import Settings
 from kgot_lab.types import Message, Prompt
@@ -113,6 +114,18 @@ def test_an_engine_that_is_missing_is_told_in_one_sentence(
     with pytest.raises(NotInstalled) as error:
         Local(tmp_path / "a.gguf")
     assert str(error.value) == "this needs xllamacpp, which runs the model: pip install 'kgot_lab[local]'"
+
+
+@pytest.mark.skipif(find_spec(PACKAGE) is None, reason="needs the engine")
+def test_a_local_model_is_opened_once_and_again_only_if_its_file_or_settings_are_others(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.gguf"
+    path.write_bytes(b"GGUF")
+    first = connect(f"local:{path}")
+    assert connect(f"local:{path}") is first and connect(f"local:{path}", context=512) is not first
+    os.utime(path, (1, 1))
+    assert connect(f"local:{path}") is not first
 
 
 @live

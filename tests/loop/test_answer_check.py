@@ -106,6 +106,8 @@ def test_a_number_is_stated_with_its_unit_which_may_be_cut_short(
         ("What does Hartmann Tools sell?", "Hartmut Tools sells saws.", "Hartmann Tools"),
         ("Where does Orla Tennick keep bees?", "Miss Tennick keeps bees in Osk.", ""),
         ("What did Captain Renkelund play?", "Tobias Renkelund played the violin.", ""),
+        ("How deep is the River Don?", "The River Dee is deep.", "River Don"),
+        ("Who runs Pan Am?", "He is up at six.", "Pan Am"),
         ("What did Orla Tennick play?", "Bo Tennick played the violin.", "Orla Tennick"),
         ("Где мэрия в Тверске?", "Мэрия города Тверск стоит на площади.", ""),
     ],

@@ -106,12 +106,14 @@ def test_ballots_have_a_seed_each_and_at_temperature_zero_only_one_is_asked(stor
     assert [(voted.ballots_cast, voted.possible) for voted in cold] == [(1, 1), (1, 1)]
 
 
-def test_replies_that_are_no_ballot_count_for_nothing_and_all_of_them_mean_insert(store, tool):
+def test_after_a_turn_without_a_valid_ballot_what_was_fetched_is_read(store, tool):
     garbage = {"choice": "PONDER", "text": ""}
-    events = run(straight(vote=["what?", "hm", garbage, garbage] + ["no"] * 6 + votes(*"RRR")), store, tool)
-    voted = of(Voted, events)[0]
+    forced = {"statement": "result = facts()"}
+    events = run(straight(vote=["what?", "hm", garbage, garbage] + ["no"] * 6, forced=forced), store, tool)
+    (voted,) = of(Voted, events)
     assert (voted.choice, voted.invalid, voted.reasons) == ("INSERT", 5, ())
-    assert {ballot.choice for ballot in of(Ballot, events)[:5]} == {""}
+    assert {ballot.choice for ballot in of(Ballot, events)} == {""}
+    assert of(Wrote, events) and [forced.what for forced in of(Forced, events)] == ["read"]
 
 
 def test_a_retrieve_whose_read_finds_nothing_counts_as_insert(store, tool):

@@ -1,12 +1,13 @@
 import math
 import random
 
+import numpy as np
 import pytest
 from support.every import every
 from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights, hybrid, rrf, strongest, weighted
+from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights, fused_ranking, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Hit, Query, Ranking, ranked
 
@@ -179,3 +180,8 @@ def test_presets_cannot_be_changed():
     with pytest.raises(AttributeError):
         WEIGHT_PRESETS["default"].text = 1
     assert WEIGHT_PRESETS["exploration"] == Weights(0.25, 0.25, 0.40, 0.10)
+
+
+def test_ties_are_by_id_even_where_the_ids_do_not_ascend():
+    found = fused_ranking(Query("?"), ["c", "a", "b", "d"], np.array([1.0, 1.0, 2.0, 1.0]), ())
+    assert found.ids == ["b", "a", "c", "d"]

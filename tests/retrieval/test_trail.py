@@ -8,6 +8,7 @@ from support.every import every
 from support.searching import Letters, const
 
 from kgot_lab.errors import BadInput
+from kgot_lab.retrieval.multihop import retriever
 from kgot_lab.retrieval.multihop.features import (
     FEATURES,
     NAME_FEATURES,
@@ -192,3 +193,39 @@ def test_few_documents_and_empty_ones_are_ranked():
     assert multihop([Document("x", "")], Letters()).search("Who?").ids == ["x"]
     found = set(multihop([Document("x", ""), Document("y", "Ada.")], Letters()).search("Who is Ada?").ids)
     assert found == {"x", "y"}
+
+
+CROWD = [Document(f"x{number:03}", f"Cyclone {number} met Art Acord in Rome.") for number in range(200)]
+
+
+def test_of_a_large_collection_a_pool_is_compared_and_the_rest_keeps_the_earlier_order(monkeypatch):
+    documents = [*PASSAGES, *CROWD]
+    stage = const("earlier", f=300, **{document.id: -row for row, document in enumerate(CROWD)})
+    stage >>= multihop(documents, Letters(), BY_NAMES_ALONE)
+    exact = stage.search(QUESTION)
+    monkeypatch.setattr(retriever, "POOL_ABOVE", 100)
+    monkeypatch.setattr(retriever, "_POOL", 20)
+    monkeypatch.setattr(retriever, "_LAST", 5)
+    pooled = stage.search(QUESTION)
+    assert pooled.ids[:3] == exact.ids[:3] and {str(why) for why in pooled.why("d")} == {
+        str(why) for why in exact.why("d")
+    }
+    assert len(set(pooled.ids)) == len(pooled.ids) and {document.id for document in CROWD} < set(pooled.ids)
+    assert [score for _, score in pooled.hits] == sorted((score for _, score in pooled.hits), reverse=True)
+    rest = pooled.ids[-100:]
+    assert rest == sorted(rest)
+
+
+def test_a_passage_has_the_same_features_among_some_passages_but_for_the_ranges():
+    documents = sorted([*PASSAGES, *CROWD], key=lambda document: document.id)
+    whole, words = build_index(documents, Letters()), searched_words(QUESTION)
+    vector = Letters().embed([QUESTION])[0]
+    tables = []
+    for rows in (whole.rows, whole.rows[::1].copy(), whole.rows[::3]):
+        index = whole if rows is whole.rows else whole.subset(rows, words)
+        clues = QuestionFeatures(index, QUESTION, vector, words)
+        clues.choose(0)
+        tables.append(clues.table())
+    assert np.array_equal(tables[0], tables[1])
+    exact = [FEATURES.index(clue) for clue in ("asked", "to its title", "from its text", "beside")]
+    assert np.allclose(tables[0][::3, exact], tables[2][:, exact])

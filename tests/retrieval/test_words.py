@@ -12,7 +12,7 @@ from support.every import every
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval import lexical
-from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escape_like, fts5, like
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, fts5, like
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import SEARCH_STOP_WORDS, searched_words
 from kgot_lab.types import Document, full_text, ranked
@@ -186,7 +186,6 @@ def test_like_counts_the_words_of_the_query_that_a_document_holds_anywhere():
 
 
 def test_like_takes_percent_and_underscore_for_themselves():
-    assert escape_like(r"100%_\ ") == r"100\%\_\\ "
     documents = [*DOCUMENTS, Document("plain", "snakeXcase and 1000")]
     assert like(documents).search("snake_case").ids == ["tax"]
     assert like(documents).search("e_c").ids == ["tax"]
@@ -199,7 +198,7 @@ def plainly_like(documents, query: str) -> dict[str, float]:
     connection.executemany("INSERT INTO passages VALUES (?, ?, ?)", rows)
     counts: dict[str, float] = {}
     for term in set(searched_words(query)):
-        pattern = f"%{escape_like(term)}%"
+        pattern = f"%{term.replace('_', chr(92) + '_')}%"
         statement = r"SELECT id FROM passages WHERE title LIKE ? ESCAPE '\' OR text LIKE ? ESCAPE '\'"
         for (id,) in connection.execute(statement, (pattern, pattern)):
             counts[id] = counts.get(id, 0) + 1
@@ -264,8 +263,7 @@ def without_fts5(monkeypatch) -> None:
     )
 
 
-@pytest.mark.parametrize("lane", [like, fts5])
-def test_the_database_of_a_forgotten_lane_is_closed(lane, monkeypatch):
+def test_the_database_of_a_forgotten_lane_is_closed(monkeypatch):
     closed = []
 
     class Counting(sqlite3.Connection):
@@ -277,7 +275,7 @@ def test_the_database_of_a_forgotten_lane_is_closed(lane, monkeypatch):
     monkeypatch.setattr(
         lexical.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Counting, **options)
     )
-    stage = lane(DOCUMENTS) % 3
+    stage = fts5(DOCUMENTS) % 3
     assert stage.search("agent").ids == ["build"] and closed == []
     del stage
     gc.collect()
@@ -301,12 +299,6 @@ def test_several_threads_may_search_with_several_stages(lane):
     for thread in threads:
         thread.join()
     assert wrong == []
-
-
-def test_like_works_where_sqlite_has_no_trigrams(monkeypatch):
-    quick = [scores(like(DOCUMENTS), query) for query in TEXTS.values()]
-    without_fts5(monkeypatch)
-    assert [scores(like(DOCUMENTS), query) for query in TEXTS.values()] == quick
 
 
 def test_the_verb_of_an_intent_outweighs_its_subject():

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.types import Json, Prompt
@@ -108,3 +109,9 @@ def put_on_file(path: Path, *items: NewsItem) -> Path:
     with path.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(each.to_json()) + "\n" for each in items)
     return path
+
+
+def prompt_counts(journal: Any) -> tuple[int, ...]:
+    """How many prompts a journal of news holds, how many requests were made for them, and how many have a reply."""
+    counted = journal.storage.rows("SELECT count(*), coalesce(sum(asked), 0), count(reply) FROM replies")
+    return tuple(map(int, counted[0]))

@@ -10,6 +10,7 @@ import re
 import sys
 
 import pytest
+from support.external_links import find_external_links
 
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import BadInput, LabError
@@ -19,7 +20,7 @@ from kgot_lab.io.files import bundled_path
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import show_graph, svg
-from kgot_lab.viz.external_requests import find_external_links, find_external_requests, start_tags
+from kgot_lab.viz.external_requests import find_external_requests, start_tags
 from kgot_lab.viz.graph.svg import NO_NODES
 from kgot_lab.viz.html import html
 from kgot_lab.viz.page import MAX_EXPORTED_NODES, export_graph, export_page

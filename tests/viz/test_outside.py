@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 from support.every import every
+from support.external_links import find_external_links
 
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge
 from kgot_lab.viz import build_run_page, svg, table
-from kgot_lab.viz.external_requests import find_external_links, find_external_requests, find_notebook_requests
+from kgot_lab.viz.external_requests import find_external_requests, find_notebook_requests
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="

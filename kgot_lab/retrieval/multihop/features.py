@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.graph.property_graph import Csr, Ints, build_csr
+from kgot_lab.graph.property_graph import Ints
 from kgot_lab.retrieval.entity_linking import (
     CAPITALISED_RUN,
     NameIndex,
@@ -21,6 +22,7 @@ from kgot_lab.retrieval.entity_linking import (
     title_name,
 )
 from kgot_lab.retrieval.fusion import scale_by_range
+from kgot_lab.retrieval.neighbours import StepIndices, concatenate_ranges
 from kgot_lab.text.words import NAME_STOP_WORDS, rough_sentences
 from kgot_lab.types import Document
 
@@ -111,14 +113,15 @@ class Mentions:
 
     `row`, `name`: of each pair. `called`, `held`: whether the name is the passage's own, and whether its text
     holds it. `said_in`: the sentences that hold it, as rows of all sentences. `beside`: the stems near it.
-    `of_row`, `of_name` find the pairs. `starts`: the first sentence of each document. `sentences`: all
-    sentences, each with the row of its document.
+    Pairs are in the order of passages; `by_name` puts them in that of names, a passage's own names first.
+    `bounds`: the first sentence of each document, and the end of the last. `sentences`: all sentences, each
+    with the row of its document. `holders`, `called_so`: how many passages hold a name, or are called so.
     """
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self.titles = NameIndex(documents, document_names)
         self.sentences: list[tuple[int, str]] = []
-        self.starts = np.zeros(len(documents), np.int64)
+        self.bounds = np.zeros(len(documents) + 1, np.int64)
         held = [self._read_names(row, document) for row, document in enumerate(documents)]
         self.named = named = [document_names(document) for document in documents]
         self.row_of = {document.id: row for row, document in enumerate(documents)}
@@ -139,14 +142,12 @@ class Mentions:
         words = sorted({word for *_, (_, near) in pairs for word in near})
         self.stems = stems = {word: number for number, word in enumerate(words)}
         self.beside = RaggedArray([[stems[word] for word in sorted(near)] for *_, (_, near) in pairs])
-        self.of_row = build_csr(self.row, self.name, len(documents))
-        self.of_name = build_csr(self.name, self.row, len(self.names))
-        self.holders = np.diff(self.of_name.indptr)
+        self.by_name = np.lexsort((~self.called, self.name))
+        self.holders = np.bincount(self.name, minlength=len(self.names))
         self.called_so = np.bincount(self.name[self.called], minlength=len(self.names))
 
     def _read_names(self, row: int, document: Document) -> dict[str, tuple[tuple[int, ...], frozenset[str]]]:
         """Return, for each name in a text, the sentences that hold it and the stems near it."""
-        self.starts[row] = len(self.sentences)
         places: dict[str, list[int]] = {}
         near: dict[str, set[str]] = {}
         for sentence in rough_sentences(document.text):
@@ -156,40 +157,68 @@ class Mentions:
                 places.setdefault(name, []).append(len(self.sentences))
                 near.setdefault(name, set()).update(_context_stems(words, name.split()))
             self.sentences.append((row, sentence))
+        self.bounds[row + 1] = len(self.sentences)
         return {name: (tuple(some), frozenset(near[name])) for name, some in places.items()}
 
-    def names_in_question(self, question: str) -> NDArray[np.bool_]:
-        """Return, for each name, whether a question holds it as whole words."""
+    def names_in_question(self, question: str) -> list[int]:
+        """Return the names that a question holds as whole words."""
         words = normalise_name(question).split()
         count = len(words)
         spans = {" ".join(words[a:b]) for a in range(count) for b in range(a + 1, count + 1)}
-        flags = np.zeros(len(self.names), bool)
-        flags[[self._numbers[span] for span in spans if span in self._numbers]] = True
-        return flags
+        return sorted(self._numbers[span] for span in spans if span in self._numbers)
 
-    def sentence_range(self, row: int) -> tuple[int, int]:
-        """Return the index of the first sentence of a document and the index after its last."""
-        last = row + 1 == len(self.starts)
-        return int(self.starts[row]), len(self.sentences) if last else int(self.starts[row + 1])
+    def passage_pairs(self, rows: Ints) -> StepIndices:
+        """Return the pairs of passages."""
+        return concatenate_ranges(*np.searchsorted(self.row, (rows, rows + 1)))[0]
 
-    def passage_pairs(self, row: int) -> Ints:
-        """Return the pairs of a passage."""
-        return _row_edges(self.of_row, row)
+    def name_pairs(self, names: Ints, most: Ints | None = None) -> tuple[StepIndices, StepIndices]:
+        """Return the pairs of names, at most `most` of each, and the position in `names` of each pair."""
+        start = np.searchsorted(self.name, names, sorter=self.by_name)
+        end = np.searchsorted(self.name, names, "right", self.by_name)
+        places, owners = concatenate_ranges(start, end if most is None else np.minimum(end, start + most))
+        return self.by_name[places], owners
 
-    def name_pairs(self, names: Iterable[int]) -> list[Ints]:
-        """Return the pairs of each name."""
-        return [_row_edges(self.of_name, name) for name in names]
+    def linked_passages(self, rows: Ints, names: Sequence[int], most: int) -> Ints:
+        """Return about `most` passages that hold a name of some passages or one of `names`, by the rarest names.
+
+        A name in more than _COMMON_ABOVE passages leads only to those with this title.
+        """
+        found = np.unique(np.concatenate([self.name[self.passage_pairs(rows)], np.array(names, np.int32)]))
+        holders = self.holders[found]
+        counts = np.minimum(np.where(holders <= _COMMON_ABOVE, holders, self.called_so[found]), _COMMON_ABOVE)
+        rarest = np.argsort(counts, kind="stable")
+        rarest = rarest[np.cumsum(counts[rarest]) <= most]
+        return self.row[self.name_pairs(found[rarest], counts[rarest])[0]]
+
+    def subset(self, rows: Ints) -> Mentions:
+        """Return the mentions of some passages; numbers of names, and how many hold them, stay those of all."""
+        part = copy(self)
+        pairs, owners = concatenate_ranges(*np.searchsorted(self.row, (rows, rows + 1)))
+        part.row = owners.astype(np.int32)
+        part.name, part.called, part.held = self.name[pairs], self.called[pairs], self.held[pairs]
+        part.by_name = np.lexsort((~part.called, part.name))
+        part.bounds = np.concatenate([[0], np.cumsum(self.bounds[rows + 1] - self.bounds[rows])])
+        part.beside = self.beside.subset(pairs)
+        moved = part.bounds[:-1] - self.bounds[rows]
+        part.said_in = self.said_in.subset(pairs, moved[part.row])
+        return part
 
 
 class RaggedArray:
     """A ragged array: lists of numbers stored one after the other, for reductions over each."""
 
     def __init__(self, parts: Sequence[Sequence[int]]) -> None:
-        lengths = np.array([len(part) for part in parts], np.int64)
-        self._full = np.flatnonzero(lengths)
-        self._starts = (np.cumsum(lengths) - lengths)[self._full]
+        self._bounds = np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)])
         self._flat = _int_array(number for part in parts for number in part)
-        self._size = len(parts)
+
+    def subset(self, lists: StepIndices, moved: StepIndices | None = None) -> RaggedArray:
+        """Return some of the lists, with `moved` of each added to its numbers."""
+        part = copy(self)
+        start, end = self._bounds[lists], self._bounds[lists + 1]
+        places, owners = concatenate_ranges(start, end)
+        part._bounds = np.concatenate([[0], np.cumsum(end - start)])
+        part._flat = self._flat[places] if moved is None else self._flat[places] + moved[owners]
+        return part
 
     def reduce(
         self, values: NDArray[np.float64], reducer: np.ufunc, default: NDArray[np.float64]
@@ -199,8 +228,9 @@ class RaggedArray:
         Shapes (numbers,), (lists,).
         """
         folded = default.copy()
-        if self._full.size:
-            folded[self._full] = reducer.reduceat(values[self._flat], self._starts)
+        full = np.flatnonzero(np.diff(self._bounds))
+        if full.size:
+            folded[full] = reducer.reduceat(values[self._flat], self._bounds[full])
         return folded
 
 
@@ -219,10 +249,6 @@ def _context_stems(words: list[str], name: list[str]) -> set[str]:
 
 def _int_array(numbers: Iterable[int]) -> Ints:
     return np.fromiter(numbers, np.int32)
-
-
-def _row_edges(rows: Csr, row: int) -> Ints:
-    return rows.edges[rows.indptr[row] : rows.indptr[row + 1]]
 
 
 _Floats = NDArray[np.float64]
@@ -246,13 +272,8 @@ FEATURES = (
     "repeated",  # similarity to a chosen passage
     "joined to any",  # "joined", linked or not
     "open meaning",  # similarity of the best sentence to the unanswered part of the question
-    *(
-        "to its title x open",
-        "from its text x open",
-        "shared x open",
-        "to its title x sentence",
-        "from its text x sentence",
-    ),
+    *(f"{link} x open" for link in ("to its title", "from its text", "shared")),
+    *(f"{link} x sentence" for link in ("to its title", "from its text")),
 )
 # features that are 0 for a passage without a link
 LINK_FEATURES = (*NAME_FEATURES, *(clue for clue in FEATURES if " x " in clue))
@@ -274,11 +295,28 @@ class MultihopIndex:
     sentences: _Matrix  # (sentences, dimension)
     # for each word the rows that hold it, and their BM25 scores
     words: Mapping[str, tuple[Ints, NDArray[np.float32]]]
+    rows: Ints  # of the passages in the whole collection
 
     @property
     def size(self) -> int:
         """The number of documents."""
         return len(self.passages)
+
+    def subset(self, rows: Ints, words: Iterable[str]) -> MultihopIndex:
+        """Return the index of some passages, whose rows ascend, and some words.
+
+        How many passages there are of a name remains that of the whole collection.
+        """
+        bounds = self.mentions.bounds
+        sentences, _ = concatenate_ranges(bounds[rows], bounds[rows + 1])
+        held = {}
+        for word in set(words) & self.words.keys():
+            holding, parts = self.words[word]
+            places = np.minimum(np.searchsorted(holding, rows), len(holding) - 1)
+            here = np.flatnonzero(holding[places] == rows).astype(np.int32)
+            held[word] = here, parts[places[here]]
+        vectors = self.passages[rows], self.sentences[sentences]
+        return MultihopIndex(self.mentions.subset(rows), *vectors, held, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,14 +339,14 @@ class QuestionFeatures:
         self._likeness = (index.passages @ vector).astype(np.float64)
         self.likeness = scale_by_range(self._likeness)
         self._cosines = (index.sentences @ vector).astype(np.float64)
-        best = np.maximum.reduceat(self._cosines, mentions.starts)
+        best = np.maximum.reduceat(self._cosines, mentions.bounds[:-1])
         self.sentence = scale_by_range(best)
         own = 0.36 * self.likeness + 0.36 * self.sentence
         own = own + 0.28 * self._by_words / (self._by_words.max() or 1)
         self.own = own / (own.max() or 1)
         asked = mentions.titles.find_names(question, cased=False)
-        self.asked = np.zeros(index.size)
-        self.asked[[mentions.row_of[id] for name in asked for id in mentions.titles[name]]] = 1.0
+        rows = [mentions.row_of[id] for name in asked for id in mentions.titles[name]]
+        self.asked = np.isin(index.rows, rows).astype(np.float64)
         scaled = self._scale_to_best(self._cosines, best)
         self._said = mentions.said_in.reduce(scaled, np.maximum, self.sentence[mentions.row])
         flags, none = self._stem_flags(question, asked), np.zeros(len(mentions.row))
@@ -349,33 +387,30 @@ class QuestionFeatures:
             np.maximum.at(self.links[kind], edges.rows, strength)
         self._held |= {word for word, (rows, _) in self._words.items() if row in rows}
         self._open = self._lexical_scores(self._held) / (self._by_words.max() or 1)
-        start, end = index.mentions.sentence_range(row)
+        start, end = index.mentions.bounds[row : row + 2]
         answer_vector = index.sentences[start + int(np.argmax(self._cosines[start:end]))].astype(np.float64)
         answered = _ANSWERED_SHARE * max(0.0, float(self._left @ answer_vector))
         self._left = self._left - answered * answer_vector
-        self._meaning = scale_by_range(
-            np.maximum.reduceat(
-                (index.sentences @ self._left.astype(np.float32)).astype(np.float64), index.mentions.starts
-            )
-        )
+        meaning = (index.sentences @ self._left.astype(np.float32)).astype(np.float64)
+        self._meaning = scale_by_range(np.maximum.reduceat(meaning, index.mentions.bounds[:-1]))
         self._repeated = np.maximum(self._repeated, similarity)
         self._joined = np.maximum(self._joined, joint_similarity)
         return edges
 
     def _candidate_edges(self, row: int, confidence: float, joint_similarity: _Floats) -> CandidateEdges:
         mentions = self._index.mentions
-        own = mentions.passage_pairs(row)
-        ends = mentions.name_pairs(mentions.name[own].tolist())
-        first = np.repeat(own, [len(part) for part in ends])
-        last = np.concatenate([np.empty(0, np.int32), *ends])
+        own = mentions.passage_pairs(np.array([row], np.int32))
+        last, owners = mentions.name_pairs(mentions.name[own])
+        first = own[owners]
         other = mentions.row[last] != row
         first, last = first[other], last[other]
         rows, names = mentions.row[last], mentions.name[first]
         called, holders = mentions.called_so[names], mentions.holders[names]
         to_title = mentions.held[first] & ~mentions.called[first] & mentions.called[last]
         from_text = mentions.called[first] & ~mentions.called[last] & mentions.held[last]
-        shared = mentions.held[first] & (holders <= _COMMON_ABOVE) & ~self._in_question[names]
-        rarity = np.log(self._index.size / holders) / np.log(max(self._index.size, 2))
+        shared = mentions.held[first] & (holders <= _COMMON_ABOVE) & ~np.isin(names, self._in_question)
+        size = len(mentions.row_of)  # of the whole collection
+        rarity = np.log(size / holders) / np.log(max(size, 2))
         many = max(1, len(np.unique(rows[to_title])))
         holding = np.maximum(holders - called, 1)  # passages that mention the chosen one
         towards = confidence * to_title / np.sqrt(np.maximum(called, 1))

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item_from_json
 from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
@@ -58,7 +57,6 @@ REPLY = "SELECT reply FROM replies WHERE key = :key AND reply IS NOT NULL"
 RECORD_REQUEST = """INSERT INTO replies (key, model, asked) VALUES (:key, :model, 1)
   ON CONFLICT (key) DO UPDATE SET asked = replies.asked + 1"""
 STORE_REPLY = "UPDATE replies SET reply = :reply WHERE key = :key AND reply IS NULL"
-PROMPT_COUNTS = "SELECT count(*), coalesce(sum(asked), 0), count(reply) FROM replies"
 
 LAST_TICK = "SELECT id, due, missed, begun_at, ended_at FROM ticks ORDER BY id DESC LIMIT 1"
 BEGIN_TICK = "INSERT INTO ticks (id, due, missed, begun_at) VALUES (:id, :due, :missed, :at) ON CONFLICT (id) DO NOTHING"
@@ -77,14 +75,6 @@ class Tick:
     missed: int = 0
     ended_at: datetime | None = None
     resumed: bool = False  # it was started before and interrupted
-
-
-class PromptCounts(NamedTuple):
-    """The number of prompts, of all requests, and of prompts with a reply."""
-
-    prompts: int
-    asked: int
-    replied: int
 
 
 class NewsJournal(TableBacked):
@@ -147,13 +137,6 @@ class NewsJournal(TableBacked):
         return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(FACTS))
 
     # --- replies ---
-
-    def prompt_counts(self) -> PromptCounts:
-        """Return how often models were asked.
-
-        This is more than the number of prompts if a reply was lost or a server gave none.
-        """
-        return PromptCounts(*map(int, self.storage.rows(PROMPT_COUNTS)[0]))
 
     def reply(self, key: str) -> Reply | None:
         """Return the stored reply to a prompt, by its key, or None."""

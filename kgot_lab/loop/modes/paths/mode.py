@@ -225,8 +225,7 @@ def _check(run: RunContext, answer: PathAnswer) -> Steps[PathAnswer]:
         return answer
     if answer.computed:
         return replace(answer, check=CheckedAnswer(1.0))
-    question = run.state.question
-    if classify_question(question) == "choice" and contains_words(answer.text, question):
+    if classify_question(run.state.question) == "choice" and contains_words(answer.text, run.state.question):
         # a claim that compares is beyond a small model
         return replace(answer, check=CheckedAnswer(UNDECIDED, "no text that was read compares them"))
     parts = [route.supporting_part(answer.text) for route in answer.routes]

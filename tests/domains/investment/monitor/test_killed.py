@@ -23,7 +23,7 @@ from support import monitor_script
 from support.claim_places import InPostgres
 from support.loopback import serving
 from support.small_market import SetClock
-from support.small_news import ITEMS, SLIDES, put_on_file
+from support.small_news import ITEMS, SLIDES, prompt_counts, put_on_file
 
 from kgot_lab.domains.investment.accounts import open_accounts
 from kgot_lab.domains.investment.graph import open_investment_graph
@@ -86,7 +86,7 @@ class Ground:
 
     def asked(self) -> int:
         with open_journal(**self.told["journal"]) as journal:
-            return journal.prompt_counts().asked
+            return prompt_counts(journal)[1]
 
 
 @contextmanager

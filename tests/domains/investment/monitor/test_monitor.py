@@ -17,6 +17,7 @@ from support.small_news import (
     REPLIES,
     SLIDES,
     item,
+    prompt_counts,
     put_on_file,
     reply_on,
     simulated_reader,
@@ -321,7 +322,7 @@ def test_a_model_that_changes_its_mind_is_not_asked_twice(places, clock):
     )
     told = Told(places, [LANTERN, replace(LANTERN, id="again")], model=Scripted(lambda _: next(minds)))
     told.tick()
-    assert len(told.model.asked) == 1 and places.journal.prompt_counts() == (1, 1, 1)
+    assert len(told.model.asked) == 1 and prompt_counts(places.journal) == (1, 1, 1)
     told.items.append(item(9, "Lantern Devices", "LNTN", "falls"))
     told.tick()
-    assert places.journal.prompt_counts() == (2, 2, 2)
+    assert prompt_counts(places.journal) == (2, 2, 2)

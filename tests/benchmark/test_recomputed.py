@@ -1,0 +1,26 @@
+"""The published figures of the comparison, computed again by a program that shares no code with the package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "benchmarks" / "graph_pays" / "recompute.py"
+
+
+@pytest.mark.parametrize("folder", ["graph_pays"])
+def test_every_figure_of_a_comparison_comes_out_the_same_from_its_answers_with_numpy_alone(folder):
+    command = [sys.executable, str(PROGRAM), str(ROOT / "benchmarks" / "results" / folder)]
+    ended = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert (ended.returncode, ended.stdout.splitlines()[-1]) == (
+        0,
+        "all agree with results.json at three decimals",
+    )
+
+
+def test_the_program_imports_nothing_of_the_package():
+    assert "kgot_lab" not in PROGRAM.read_text(encoding="utf-8").replace("benchmarks/", "")
