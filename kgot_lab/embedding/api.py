@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import warnings
 from collections.abc import Sequence
@@ -13,8 +14,8 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput, LLMError, UnknownName
-from kgot_lab.io.http_client import UnusableBody, bounded_client, describe_proxy, proxy_options
-from kgot_lab.llm.capabilities import error_in_answer, server_message
+from kgot_lab.io.http_client import UnusableBody, bounded_client, proxy_options
+from kgot_lab.llm.capabilities import RequestTarget, classify_error, error_in_answer
 from kgot_lab.llm.keys import key_for, remove_key
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
 
@@ -22,8 +23,9 @@ _BYTES_PER_TEXT = 200_000  # of an answer, for each text: 4,000 numbers take 90,
 
 
 _TOO_MUCH = re.compile(
-    r"HTTP (?:400|413|422|500): (.*(?:batch|too (?:many|large|long|big)|larger|longer|at most|more than|maxim|exceed|limit|tokens).*)", re.I
+    r"HTTP \d+: (.*(?:batch|too (?:many|large|long|big)|larger|longer|at most|more than|maxim|exceed|limit|tokens).*)\.", re.I
 )  # fmt: skip
+_REFUSALS = {400, 413, 422, 500}  # the statuses of a request that is too large
 _SHORTEST = 100  # characters of a text that is not cut
 
 
@@ -52,7 +54,7 @@ class API:
 
         preset, self._model = _endpoint_and_model(model)
         self.name, self._preset = f"{preset.name}:{self._model}", preset
-        self._asked, self._seen = dimension, dimension
+        self._asked, self._seen, self._timeout = dimension, dimension, timeout
         self._batch, self._most = batch, batch  # texts of the next request, and the most of any
         self._client = openai.OpenAI(
             api_key=key_for(preset), base_url=preset.base_url, timeout=timeout, max_retries=retries,
@@ -103,7 +105,7 @@ class API:
 
         Raises the error if it is of another kind.
         """
-        refused = _TOO_MUCH.search(str(error))
+        refused = _TOO_MUCH.search(str(error)) if error.status in _REFUSALS else None
         if refused is None or (len(asked) == 1 and len(asked[0]) <= _SHORTEST):
             raise error
         kept = asked[0]
@@ -124,9 +126,6 @@ class API:
 
     def _request_vectors(self, texts: list[str]) -> list[list[float]]:
         answer = self._request(texts)
-        if (refusal := error_in_answer(answer)) is not None:
-            problem = f"{self.name} did not embed {len(texts)} texts: {refusal.reason}"
-            raise LLMError(self._remove_key(problem))
         items = answer.get("data") if isinstance(answer, dict) else None
         entries = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
         rows: dict[int, Any] = {}
@@ -155,34 +154,23 @@ class API:
             body["dimensions"] = self._asked
         try:
             # the client's own class takes longer than the request
-            return self._client.post("/embeddings", body=body, cast_to=object)
-        except openai.APITimeoutError:
-            reason = f"no answer within {self._client.timeout} s"
-        except openai.APIConnectionError as error:
-            server = f"{self._preset.base_url}{describe_proxy(self._preset.base_url)}"
-            reason = f"no connection to {server}: {error.__cause__ or error}. Is the server running?"
-        except openai.APIStatusError as error:
-            reason = f"HTTP {error.status_code}: {server_message(error)}. {self._advice(error.status_code)}"
-        except UnusableBody as error:
-            reason = str(error)
-        except (
-            openai.APIError,
-            ValueError,
-            RecursionError,
-        ) as error:  # the last two: no vectors in the answer, or no JSON
-            reason = f"the answer holds no embeddings: {error}"
-        raise LLMError(self._remove_key(f"{self.name} did not embed {len(texts)} texts: {reason}")) from None
-
-    def _advice(self, status: int) -> str:
-        return {
+            answer = self._client.post("/embeddings", body=body, cast_to=object)
+            refusal = error_in_answer(answer)
+        except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
+            target = RequestTarget(self._preset.base_url, self._timeout, math.inf, "a list of embeddings")
+            refusal = classify_error(error, target)
+        if refusal is None:
+            return answer
+        advice = refusal.advice or {
+            0: f"Is the server running at {self._preset.base_url}?" if refusal.again else "",
             401: f"Check the key in the environment variable {self._preset.key_variable}.",
             404: f"Check the model name {self._model!r}, and that the server at {self._preset.base_url} embeds.",
             429: "The rate limit or quota is used up: wait, ask less often, or look at the account.",
-        }.get(status, "")
-
-    def _remove_key(self, text: str) -> str:
-        """Remove the API key, and anything that looks like one, from a text, since servers echo keys."""
-        return remove_key(text, self._client.api_key)[:600].strip()
+        }.get(refusal.status, "")
+        problem = f"{self.name} did not embed {len(texts)} texts: {refusal.reason}. {advice}"
+        failure = LLMError(remove_key(problem, self._client.api_key)[:600].strip())
+        failure.status = refusal.status
+        raise failure from None
 
     def __repr__(self) -> str:
         return f"<{self.name}, embeddings>"

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from kgot_lab.io.http_client import UnusableBody, describe_proxy, is_retryable_status, proxy_variable
+from kgot_lab.llm.structured import write_schema_in_prompt
 from kgot_lab.types import Json, Message, Prompt
 
 _UNSUPPORTED = (
@@ -132,14 +133,24 @@ class RequestFormat:
             return replace(self, allowance=0, left_out=(*self.left_out, "allowance"))
         return None
 
-    def messages(self, prompt: Prompt) -> Sequence[Message]:
-        """Return the messages to send. Without a system role its text begins the first message of the user."""
+    def adapt(self, prompt: Prompt) -> tuple[Prompt, str]:
+        """Return the prompt to send, and how its schema is requested, "" without one.
+
+        Without a system role its text begins the first message of the user.
+        """
+        way = self.ways[0] if prompt.schema is not None else ""
+        prompt = write_schema_in_prompt(prompt) if way == "words" else prompt
         if _SYSTEM not in self.left_out:
-            return prompt.messages
+            return prompt, way
         told = [message.text for message in prompt.messages if message.role == "system"]
         others = [message for message in prompt.messages if message.role != "system"]
         first = others.pop(0) if others and others[0].role == "user" else Message("user", "")
-        return [replace(first, text="\n\n".join(filter(None, [*told, first.text]))), *others]
+        first = replace(first, text="\n\n".join(filter(None, [*told, first.text])))
+        return replace(prompt, messages=(first, *others)), way
+
+    def supported_only(self, body: Mapping[str, Json]) -> dict[str, Json]:
+        """Return the members of a body that are set and that the server does not refuse."""
+        return {n: value for n, value in body.items() if value is not None and n not in self.left_out}
 
 
 def requested_wait(headers: Mapping[str, str]) -> float | None:
@@ -162,11 +173,12 @@ def _is_unsupported(refusal: Refusal, name: str) -> bool:
 
 @dataclass(frozen=True)
 class RequestTarget:
-    """Where a request was sent, its timeout, and the longest delay that a server may request."""
+    """Where a request was sent, its timeout, the longest delay that a server may request, and what it answers."""
 
     address: str
     seconds: float
     longest_asked: float
+    answer: str = "a chat completion"
 
 
 def classify_error(error: Exception, sending: RequestTarget) -> Refusal:
@@ -187,7 +199,7 @@ def classify_error(error: Exception, sending: RequestTarget) -> Refusal:
         advice = "Take that letter out of the prompt. Nothing was sent."
         return Refusal(f"the prompt cannot be sent: {error}", advice=advice)
     # not JSON, or nested too deeply
-    return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
+    return Refusal(f"the answer is not {sending.answer}: {error}", perhaps_charged=True)
 
 
 def as_interrupted(refusal: Refusal, error: Exception | None = None) -> Refusal:
@@ -266,7 +278,7 @@ def _no_connection(error: Exception, address: str) -> Refusal:
 def _status_refusal(error: Any, longest_asked: float) -> Refusal:
     status = error.status_code
     spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that a retry does not solve
-    reason = f"HTTP {status}: {server_message(error)}"
+    reason = f"HTTP {status}: {_message(error)}"
     wait = requested_wait(error.response.headers)
     if wait is not None and wait > longest_asked:
         return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", status)
@@ -274,7 +286,7 @@ def _status_refusal(error: Any, longest_asked: float) -> Refusal:
     return Refusal(reason, status, again, wait, perhaps_charged=status in _GATEWAY_TIMEOUTS)
 
 
-def server_message(error: Any) -> str:
+def _message(error: Any) -> str:
     """Return the server's own error message."""
     body: Json = error.body
     if isinstance(body, dict):

@@ -169,22 +169,10 @@ class StreamMasker:
 
     def after(self, piece: str) -> str:
         """Return the text that can be passed on after this piece."""
-        self._held += piece
-        parts: list[str] = []
-        while True:
-            end, at = self._open(), 0
-            for match in self._spelt.finditer(self._held):
-                if match.start() >= end:
-                    break
-                parts += self._held[at : match.start()], "…"
-                at = match.end()
-            if at <= end:
-                break
-            # a key overlaps the possible start of another: search the rest again
-            self._held = self._held[at:]
-        parts.append(self._held[at:end])
-        self._held = self._held[end:]
-        return "".join(parts)
+        self._held = self._spelt.sub("…", self._held + piece)
+        end = self._open()
+        told, self._held = self._held[:end], self._held[end:]
+        return told
 
     def rest(self) -> str:
         """Return the text that was held back, at the end of the reply."""

@@ -13,13 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.io.http_client import (  # fmt: skip
-    UnusableBody,
-    bounded_client,
-    client_library,
-    proxy_options,
-    proxy_variable,
-)
+from kgot_lab.io.http_client import bounded_client, proxy_options, proxy_variable
 from kgot_lab.llm.budget import (
     CHARACTERS_PER_TOKEN,
     MIN_TIMEOUT,
@@ -35,14 +29,12 @@ from kgot_lab.llm.capabilities import (
     RequestTarget,
     ServerMessage,
     as_interrupted,
-    classify_error,
-    error_in_answer,
 )
 from kgot_lab.llm.keys import authorization_headers, key_for, mask_key, remove_key
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, RetryPolicy, Settings, price_of, server_at
-from kgot_lab.llm.streaming import StreamedAnswer
+from kgot_lab.llm.streaming import IncomingAnswer
 from kgot_lab.llm.structured import is_reasoning_model
-from kgot_lab.llm.transport import PROTOCOLS, RawReply, parse_body
+from kgot_lab.llm.transport import PROTOCOLS, RawReply
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json, Prompt, Reply, Usage
 
@@ -152,10 +144,9 @@ class OpenAICompatible:
         return Usage(estimate_tokens(asked) * tries, written)
 
     def __call__(self, prompt: Prompt) -> Reply:
-        asking = _CallState(self.settings.apply_to(prompt))
-        with _usage_on_error(asking):
-            reply = self._answer(asking)
-        return asking.charged(reply)
+        (reply,) = self._parts(prompt, streams=False)
+        assert isinstance(reply, Reply)
+        return reply
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
         """Stream the reply in pieces, and the Reply last. Pieces are empty while the model reasons.
@@ -164,35 +155,20 @@ class OpenAICompatible:
         Closing the iterator closes the connection, so that the server can stop. Raises LLMError if the call
         fails.
         """
-        asking = _CallState(self.settings.apply_to(prompt), streams=True)
+        return self._parts(prompt, streams=True)
+
+    def _parts(self, prompt: Prompt, *, streams: bool) -> Iterator[str | Reply]:
+        asking = _CallState(self.settings.apply_to(prompt), streams)
         with _usage_on_error(asking):
-            reply = yield from self._answer_on(asking)
-        yield asking.charged(reply)
+            while not isinstance(
+                outcome := (yield from self._request(asking, manner := self._manner)), Reply
+            ):
+                self._prepare_retry(outcome, manner, asking)
+        yield asking.charged(outcome)
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
-
-    def _answer(self, asking: _CallState) -> Reply:
-        """Request the reply, with retries.
-
-        Raises LLMError if the retries are used up or the refusal is final.
-        """
-        while True:
-            manner = self._manner
-            outcome = self._request(asking, manner)
-            if isinstance(outcome, Reply):
-                return outcome
-            self._prepare_retry(outcome, manner, asking)
-
-    def _answer_on(self, asking: _CallState) -> Generator[str, None, Reply]:
-        """Stream the reply, with retries."""
-        while True:
-            manner = self._manner
-            outcome = yield from self._request_on(asking, manner)
-            if isinstance(outcome, Reply):
-                return outcome
-            self._prepare_retry(outcome, manner, asking)
 
     def _prepare_retry(self, outcome: Refusal, manner: RequestFormat, asking: _CallState) -> None:
         """Prepare for a retry after a failed request. Raises LLMError if there is to be none."""
@@ -218,32 +194,17 @@ class OpenAICompatible:
             return self.patience.attempts
         return min(self.patience.attempts, asking.attempt + self.patience.empty - asking.empty)
 
-    def _request(self, asking: _CallState, manner: RequestFormat) -> Reply | Refusal:
-        """Send one request, and return its reply or refusal.
+    def _request(self, asking: _CallState, manner: RequestFormat) -> Generator[str, None, Reply | Refusal]:
+        """Send one request and yield the text of a streamed answer.
 
-        Client errors are not passed on, since they contain the key.
+        Returns the reply or the refusal. Client errors are not passed on, since they contain the key.
         """
-        import openai
-
-        client, body, sending = self._ready(asking, manner)
-        try:
-            # parsed here, since not every server names the type of its answer, or the right one
-            address, kind = self._wire.address(self.preset), client_library().Response
-            response = client.post(address, body=body, cast_to=kind)
-            answer = parse_body(response.content, self._wire.gathering())
-        except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
-            return classify_error(error, sending)
-        if (refusal := error_in_answer(answer)) is not None:
-            return refusal
-        return self._outcome(self._wire.read(answer), asking, manner)
-
-    def _request_on(self, asking: _CallState, manner: RequestFormat) -> Generator[str, None, Reply | Refusal]:
-        """Send one streaming request and yield the text of the answer."""
         client, body, sending = self._ready(asking, manner)
         hides = self._thinks and self.settings.reasoning_effort != "none" and not self.preset.thinks_apart
-        answer = StreamedAnswer(self._wire, self._client.api_key, hides=hides)
-        address, body = self._wire.address(self.preset), self._wire.streamed(body, manner)
-        refusal = yield from answer.pieces(client, address, body, sending)
+        answer = IncomingAnswer(self._client.api_key, streams=asking.streams, hides=hides)
+        if asking.streams:
+            body = self._wire.streamed(body, manner)
+        refusal = yield from answer.pieces(client, self._wire.address(self.preset), body, sending)
         if refusal is not None:
             return refusal
         outcome = self._outcome(answer.raw(), asking, manner)

@@ -167,6 +167,8 @@ READ: list[tuple[Answer, str]] = [
     (Answer(json.dumps(says("42").body, indent=1), headers={"content-type": "text/plain"}), "42"),
     (Answer("\ufeff\n" + json.dumps(says("42").body), headers={"content-type": ""}), "42"),
     (Answer("".join([delta("4"), delta("2"), *ending()])), "42"),  # called application/json
+    (Answer("\ufeff" + "".join([delta("4"), delta("2"), *ending()]).replace("\n", "\r\n")), "42"),
+    (tells(['data:{"choices": [{"delta": {"content": "42"}}]}\n', "id: 1\n", *ending()]), "42"),
     (says("half \ud83d of it"), "half ? of it"),
 ]  # fmt: skip
 
@@ -203,7 +205,7 @@ def test_a_streamed_answer_is_read_in_the_same_way(answer: Answer, text: str) ->
     [
         (message("", "length", reasoning_content="no"), "the reply is empty", 2),
         (Answer("<html>Please sign in</html>", headers={"content-type": "text/html"}), "not a chat completion", 1),
-        (tells([delta("4")]), "it ends before its end", 1),
+        (tells([delta("4")]), "the answer ends before its end", 6),
         (tells([delta("4"), event({"error": {"message": "no memory"}})]), "no memory", 1),
         (Answer('{"choices": ', headers={"content-type": "text/plain"}), "not a chat completion", 1),
     ],

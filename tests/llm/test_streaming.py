@@ -149,7 +149,7 @@ def test_a_server_that_does_not_stream_is_understood(answers: list[Answer], left
 @every(
     ("kind", "said"),
     [
-        ("", "the answer ends before its end"),
+        ("", "the answer is not a chat completion"),
         ("text/html; charset=utf-8", "a page of the web.*Is this the address of an OpenAI-comp"),
     ],
 )
