@@ -150,7 +150,7 @@ class Spending:
         self._changed = threading.Condition()
         self._calls, self._spent, self._busy = 0, Usage(), 0.0
         self._unanswered = 0.0
-        self._shortest: float | None = None  # seconds of a call
+        self._shortest = 0.0  # seconds of a call
         self._running: list[Usage] = []  # the maximum usage of each running call
         self._since = 0.0  # start of the first running call
 
@@ -242,7 +242,7 @@ class Spending:
             with self._changed:
                 self._running.remove(worst)
                 seconds = self._clock() - began
-                self._shortest = seconds if self._shortest is None else min(seconds, self._shortest)
+                self._shortest = min(seconds, self._shortest or seconds)
                 if not self._running:
                     self._busy += self._clock() - self._since
                 self._add(Usage.total(used), 1)
@@ -295,10 +295,15 @@ class Spending:
 _UNDER_WAY: ContextVar[tuple[tuple[Budgeted, Usage], ...]] = ContextVar("under_way", default=())
 
 
-def report_possible_charge(dollars: float) -> None:
-    """Report the possible cost of a request without an answer to the budgets around a model."""
+def report_possible_charge(dollars: float, tokens: Usage = Usage()) -> None:
+    """Report the possible cost of a request to the budgets around a model, if its server does not.
+
+    `tokens` are those of an answer, estimated, and count if tokens are limited.
+    """
     for llm, _ in _UNDER_WAY.get():
         llm.count_unanswered(dollars)
+        if llm.budget.tokens is not None:
+            llm.spending.charge(tokens, calls=0)
 
 
 def require_budget_for_retry(wait: float = 0.0) -> None:
@@ -462,10 +467,14 @@ class Budgeted:
 
 def estimate_tokens(prompt: Prompt) -> int:
     """Estimate the maximum number of tokens of a prompt from its length."""
-    characters = sum(len(message.text.encode()) for message in prompt.messages)
-    characters += len(str(prompt.schema or ""))
     images = sum(len(message.images) for message in prompt.messages)
-    return characters // CHARACTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images
+    return text_tokens(prompt) + IMAGE_TOKENS * images
+
+
+def text_tokens(prompt: Prompt) -> int:
+    """Estimate the maximum number of tokens of a prompt without its images."""
+    characters = sum(len(message.text.encode(errors="replace")) for message in prompt.messages)
+    return (characters + len(str(prompt.schema or ""))) // CHARACTERS_PER_TOKEN + 8 * len(prompt.messages)
 
 
 def _duration(seconds: float) -> str:
