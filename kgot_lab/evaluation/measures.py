@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kgot_lab.errors import BadInput, NotInstalled, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, needs_extra
 from kgot_lab.evaluation.dataset import Qrels
 from kgot_lab.evaluation.runs import Run
 
@@ -130,10 +130,8 @@ def _by_ir_measures(
 ) -> dict[str, dict[str, float]]:
     if not cuts:
         return {}
-    try:
+    with needs_extra("bench", "ir-measures"):
         import ir_measures
-    except ImportError:
-        raise NotInstalled("bench", "ir-measures") from None
     theirs: dict[str, Any] = {}
     for measure, (name, cut) in cuts.items():
         base = getattr(ir_measures, _IR_MEASURES[name])

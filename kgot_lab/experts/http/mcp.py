@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import BaseModel, Field
 
 from kgot_lab import __version__
-from kgot_lab.errors import LabError, NotInstalled
+from kgot_lab.errors import LabError, needs_extra
 from kgot_lab.experts.error_messages import failure_message
 from kgot_lab.experts.http.responses import StreamLimiter, describe_error
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
@@ -59,10 +59,8 @@ def expert_tools(
     `owner` returns the owner of the conversations, and `limiter` limits how many answers run at once. Raises
     NotInstalled without the `mcp` package.
     """
-    try:
+    with needs_extra("serve", "the Model Context Protocol"):
         from mcp.server import MCPServer
-    except ImportError:
-        raise NotInstalled("serve", "the Model Context Protocol") from None
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import ToolAnnotations
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from kgot_lab.errors import NotInstalled
+from kgot_lab.errors import needs_extra
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
 from kgot_lab.text.cleaning import format_count, printable_line
 
@@ -58,10 +58,8 @@ class MethodResult:
 
         Raises NotInstalled if pandas is missing.
         """
-        try:
+        with needs_extra("lab", "pandas"):
             import pandas as pd
-        except ImportError:
-            raise NotInstalled("lab", "pandas") from None
         return pd.DataFrame(list(self.rows()), columns=list(self.COLUMNS))
 
     def __repr__(self) -> str:

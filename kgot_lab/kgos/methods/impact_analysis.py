@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from kgot_lab.errors import UnknownName, require, require_count
+from kgot_lab.errors import UnknownName, require, require_count, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
@@ -119,8 +119,7 @@ def impact_analysis(
         ("direction", direction, tuple(_DIRECTION_WEIGHTS)),
         ("way to follow edges", follow, ("arrows", "dependants")),
     ):
-        if value not in known:
-            raise UnknownName(name, str(value), known)
+        require_known(name, known, value)
     require_count(max_depth, 1, "max_depth")
     index = graph_index(graph)
     type_weights = _followed_edge_weights(index, direction, follow)

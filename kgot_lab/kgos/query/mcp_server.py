@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import BaseModel, Field
 
 from kgot_lab import __version__
-from kgot_lab.errors import LabError, NotInstalled
+from kgot_lab.errors import LabError, needs_extra
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing import Edit, Editor
 from kgot_lab.kgos.methods.formatting import MethodResult
@@ -135,10 +135,8 @@ def _with_signature(
 
 
 def _create_server(title: str, instructions: str) -> MCPServer[Any]:
-    try:
+    with needs_extra("serve", "the Model Context Protocol"):
         from mcp.server import MCPServer
-    except ImportError:
-        raise NotInstalled("serve", "the Model Context Protocol") from None
     options: dict[str, Any] = {"title": title, "version": __version__, "instructions": instructions}
     return MCPServer("kgot-lab", log_level="WARNING", **options)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import NamedGraph, read_snapshot, use_names_as_ids, write_snapshot
 from kgot_lab.io.files import read_regular_file, utf8_text, write_atomically
@@ -120,8 +120,7 @@ def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None)
     UnknownName if there is no such format, and BadInput if the format cannot represent the graph.
     """
     form = form or _FORMAT_BY_SUFFIX[_known_suffix(Path(path), _FORMAT_BY_SUFFIX)]
-    if form not in WRITERS:
-        raise UnknownName("form of a graph file", form, WRITERS)
+    require_known("form of a graph file", WRITERS, form)
     WRITERS[form](graph, Path(path))
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.evaluation.dataset import Dataset, Qrels
 from kgot_lab.retrieval.fusion import WEIGHT_PRESETS, Weights
 from kgot_lab.retrieval.stage import Stage, best
@@ -236,8 +236,7 @@ class Searches:
         return replace(side, title=title if side.ranking.hits else f"{title}. {notes[0]}")
 
     def _system_side(self, query: Query, name: str) -> Side:
-        if name not in self.systems:
-            raise UnknownName("system", name, self.systems)
+        require_known("system", self.systems, name)
         try:
             stage = self._build_system(name)
             if (name, query) not in self._system_rankings:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 
-from kgot_lab.errors import BadInput, UnknownName, require
+from kgot_lab.errors import BadInput, UnknownName, require, require_known
 from kgot_lab.retrieval.fusion import (
     SCALES,
     WEIGHT_PRESETS,
@@ -55,9 +55,7 @@ def as_lanes(retrievers: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
     if isinstance(retrievers, Stage):
         return Lanes(text=retrievers)
     if isinstance(retrievers, Mapping):
-        for name in retrievers:
-            if name not in LETTERS:
-                raise UnknownName("retriever", str(name), LETTERS)
+        require_known("retriever", LETTERS, *retrievers)
         return Lanes(**retrievers)
     require(
         retrievers,
@@ -83,8 +81,7 @@ class Mix:
             raise BadInput(f"the weights of an explorer go from 0 to 1, not {self.weights}")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MAX_HITS:
             raise BadInput(f"an explorer shows 1 to {MAX_HITS} hits, not {self.k!r}")
-        if unknown := self.off - set(LETTERS):
-            raise UnknownName("retriever", min(unknown), LETTERS)
+        require_known("retriever", LETTERS, *sorted(self.off))
 
     @staticmethod
     def of(message: Mapping[str, Json]) -> Mix:

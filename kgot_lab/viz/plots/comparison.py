@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import UnknownName
+from kgot_lab.errors import require_known
 from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, reliability, risk_curve
 from kgot_lab.evaluation.tables import format_decimal, format_signed
@@ -326,16 +326,12 @@ def _format_missing(names: Sequence[str]) -> str:
 
 
 def _checked_sets(findings: ComparisonResults, on: Sequence[str], default: list[str]) -> list[str]:
-    for name in on:
-        if name not in findings.sets:
-            raise UnknownName("question set", name, findings.sets)
+    require_known("question set", findings.sets, *on)
     return list(on) or default
 
 
 def _checked_systems(findings: ComparisonResults, systems: Sequence[str], default: list[str]) -> list[str]:
-    for name in systems:
-        if name not in findings.plan["systems"]:
-            raise UnknownName("system", name, findings.plan["systems"])
+    require_known("system", findings.plan["systems"], *systems)
     return list(systems) or default
 
 

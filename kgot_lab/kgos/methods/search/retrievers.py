@@ -10,7 +10,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import StoredVectors
-from kgot_lab.errors import UnknownName, require
+from kgot_lab.errors import UnknownName, require, require_known
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, Reals
 from kgot_lab.kgos.methods.intents import INTENTS, IntentRule, Intents
@@ -36,8 +36,7 @@ def intent_scores(index: GraphIndex, intent: str) -> Reals:
     such a node, .5 for each dimension within its bounds. The sum is divided by the largest. Raises
     UnknownName for an unknown intent.
     """
-    if intent not in INTENTS:
-        raise UnknownName("intent", intent, INTENTS)
+    require_known("intent", INTENTS, intent)
     if intent not in index.of_intent:
         index.of_intent[intent] = _score_nodes(index, INTENTS[intent])
     return index.of_intent[intent]
