@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab import __version__
-from kgot_lab.errors import BadInput, UnknownName, require_known
+from kgot_lab.errors import BadInput, require_known
 from kgot_lab.experts.expert import SCHEMA_VERSION, Expert, ExpertConfig, expert_config
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import ChatConversation, ChatMessage

@@ -23,6 +23,7 @@ from kgot_lab.errors import (
     UnknownName,
     describe_value,
     require,
+    require_known,
     require_parts,
 )
 from kgot_lab.graph.changes import inverse

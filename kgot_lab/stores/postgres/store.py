@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import validate_diff
-from kgot_lab.io.processes import OPENED_BEFORE_FORK, Closing, register_for_forks
+from kgot_lab.io.processes import OPENED_BEFORE_FORK, register_for_forks
 from kgot_lab.stores.postgres import rows, tables
 from kgot_lab.stores.postgres.connection import LinkGroup, PostgresLink
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.protocol import Scalar, Schema
+from kgot_lab.stores.protocol import Scalar, Schema, UndoableStore
 from kgot_lab.stores.sql import journal_diff, sql_dialect
 from kgot_lab.stores.statements import require_search_text
 from kgot_lab.types import STATEMENT_SECONDS, Diff, Edge, Json, Node, Rows
@@ -41,7 +40,7 @@ _INDEX_LIMIT_ERROR = (
 BULK_ELEMENTS = 2_000  # elements: so many are put into an empty graph before its indexes are made, not after
 
 
-class Postgres(Closing):
+class Postgres(UndoableStore):
     """A store for SQL statements on a PostgreSQL server.
 
     The server is at a URL, or else a private one in the folder `path`. A namespace is a schema, created by
@@ -153,13 +152,6 @@ class Postgres(Closing):
                 connection.execute(tables.INDEXES)
             if is_bulk:
                 connection.execute("ANALYZE nodes, edges")
-
-    def undo(self, diff: Diff) -> None:
-        """Undo a diff.
-
-        Raises BadInput if the graph has changed in the same elements since.
-        """
-        self.apply(inverse(diff))
 
     def close(self) -> None:
         """Disconnect, and stop a private server that nobody else uses.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_known
 from kgot_lab.retrieval.fusion import (
@@ -188,7 +189,7 @@ class SearchResults:
         self.failed: dict[str, str] = {}
         self.stages: dict[str, Stage] = {}
         self._columns: dict[str, _RetrieverScores] = {}
-        self._joined: dict[tuple[tuple[str, float], ...], Ranking] = {}
+        self._joined = lru_cache(8)(lambda weights: _fuse(self.stages, dict(weights)).search(query))
         for name, stage in lanes.available.items():
             self._search(name, stage)
 
@@ -207,12 +208,7 @@ class SearchResults:
 
         The latest few are cached.
         """
-        key = tuple(weights.items())
-        if key not in self._joined:
-            while len(self._joined) >= 8:
-                del self._joined[next(iter(self._joined))]
-            self._joined[key] = _fuse(self.stages, weights).search(self.query)
-        return self._joined[key]
+        return self._joined(tuple(weights.items()))
 
     def parts(self, id: str, weights: Mapping[str, float]) -> tuple[ScorePart, ...]:
         """Return what each retriever adds to the score of a hit."""
