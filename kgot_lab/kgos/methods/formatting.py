@@ -34,6 +34,7 @@ class MethodResult:
     """
 
     COLUMNS: ClassVar[tuple[str, ...]]
+    nodes: tuple[Any, ...]
     why: tuple[str, ...]
 
     @property
@@ -42,8 +43,8 @@ class MethodResult:
         raise NotImplementedError
 
     def rows(self) -> Sequence[tuple[Any, ...]]:
-        """Return the answer as rows, with one value for each of COLUMNS."""
-        raise NotImplementedError
+        """Return the answer as rows, with one value for each of COLUMNS: its nodes, unless the answer is another."""
+        return self.nodes
 
     @property
     def ids(self) -> list[str]:
@@ -99,9 +100,6 @@ class NodesFound(MethodResult):
     def scores(self) -> dict[str, float]:
         """The score of each node found, by id."""
         return {node.id: node.score for node in self.nodes}
-
-    def rows(self) -> Sequence[NodeHit]:
-        return self.nodes
 
 
 def _format_value(value: object) -> str:

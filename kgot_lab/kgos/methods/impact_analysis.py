@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -86,9 +86,6 @@ class Impact(MethodResult):
         levels = "".join(f", {len(nodes):,} at depth {depth}" for depth, nodes in self.risk_by_depth.items())
         total = format_count(self.total_impacted, "node")
         return f"impact of {self.node} ({self.direction}): {total}{levels}"
-
-    def rows(self) -> Sequence[Impacted]:
-        return self.nodes
 
 
 def impact_analysis(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -118,9 +118,6 @@ class SimilarNodes(MethodResult):
     @property
     def title(self) -> str:
         return f"similar to {self.node}: {format_count(len(self.nodes), 'node')}"
-
-    def rows(self) -> Sequence[SimilarNode]:
-        return self.nodes
 
 
 def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:

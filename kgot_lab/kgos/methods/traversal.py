@@ -206,9 +206,6 @@ class Exploration(MethodResult):
         levels = "".join(f", {len(ids):,} at depth {depth}" for depth, ids in enumerate(self.levels) if depth)
         return f"around {self.start}: {format_count(len(self.nodes) - 1, 'node')}{levels}"
 
-    def rows(self) -> Sequence[Explored]:
-        return self.nodes
-
 
 def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> Exploration:
     """List the nodes within `depth` edges of a node in either direction, by level and importance.

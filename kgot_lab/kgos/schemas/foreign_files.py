@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import math
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
@@ -23,6 +22,7 @@ from kgot_lab.errors import BadInput, require, short_repr
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, make_read_only
 from kgot_lab.graph.validation import Vocabulary, validate_value
+from kgot_lab.io.processes import without_garbage_collection
 from kgot_lab.io.sqlite_snapshot import private_copy
 from kgot_lab.kgos.schemas.profiles import (
     Profile,
@@ -337,27 +337,12 @@ def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
             with closing(sqlite3.connect(copied.path, isolation_level=None)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")  # limits what its schema may call
                 found = detect_profile(connection, path, profile)
-                with _without_garbage_collection():
+                with without_garbage_collection():
                     nodes, edges = read_table(connection, found.nodes), read_table(connection, found.edges)
                     graph, unread = build_graph(found, nodes, edges)
         except sqlite3.DatabaseError as error:
             raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
     return ForeignGraph(graph, found, unread)
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Disable the cyclic garbage collector within a block, since nothing built there is cyclic.
-
-    Scanning 284,178 dictionaries for cycles takes a quarter of the time.
-    """
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 # Read the vectors of nodes in an SQLite file of another program.
