@@ -192,7 +192,7 @@ class Exploration(MethodResult):
     COLUMNS = ("id", "depth", "importance", "neighbours", "hub", "edge types", "from")
 
     @property
-    def nodes(self) -> tuple[Explored, ...]:
+    def nodes(self) -> tuple[Explored, ...]:  # type: ignore[override]
         """The nodes of all levels, the start first."""
         return tuple(node for level in self.levels for node in level)
 
