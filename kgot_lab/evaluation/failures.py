@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
@@ -49,9 +49,7 @@ class Failures:
 
         An argument that is empty does not filter. Raises UnknownName for an unknown system or type.
         """
-        for system in filter(None, (fails, works)):
-            if system not in self.systems:
-                raise UnknownName("system", system, self.systems)
+        require_known("system", self.systems, *filter(None, (fails, works)))
         if type and type not in (types := {question.type for question in self.questions}):
             raise UnknownName("type of question", type, types)
         kept = (

@@ -11,7 +11,7 @@ from statistics import NormalDist, fmean
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput, UnknownName, require_known
 from kgot_lab.evaluation.measures import Scores
 from kgot_lab.evaluation.tables import Cell, Grid, format_decimal, format_p_value, format_signed
 
@@ -100,8 +100,7 @@ def compare(
     together. Raises UnknownName for an unknown baseline, and BadInput if the systems were not scored on the
     same queries.
     """
-    if baseline not in scores:
-        raise UnknownName("system", baseline, scores)
+    require_known("system", scores, baseline)
     others = [system for system in scores if system != baseline]
     queries = list(scores[baseline].per_query(measure))
     for system in others:

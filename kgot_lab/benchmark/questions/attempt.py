@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.benchmark.questions.question import Question
-from kgot_lab.errors import BadInput, BadReply, ToolFailed, TraceError, UnknownName
+from kgot_lab.errors import BadInput, BadReply, ToolFailed, TraceError, require_known
 from kgot_lab.evaluation.grading import grading_prompt, parse_grade
 from kgot_lab.llm.structured import compact_schema, parse
 from kgot_lab.loop import prompts
@@ -165,8 +165,7 @@ class Equipment:
 
 def check_question_system(name: str) -> None:
     """Raise UnknownName for a system there is not."""
-    if name not in QUESTION_SYSTEMS:
-        raise UnknownName("system", name, QUESTION_SYSTEMS)
+    require_known("system", QUESTION_SYSTEMS, name)
 
 
 def run_question(question: Question, system: str, equipment: Equipment, path: Path) -> Steps[None]:

@@ -24,7 +24,7 @@ from kgot_lab.benchmark.recall.systems import systems as ours
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadInput, LabError, UnknownName, describe_value, require
+from kgot_lab.errors import BadInput, LabError, UnknownName, describe_value, require, require_known
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_splits
 from kgot_lab.evaluation.reports import PLAN, Report, derive_reports, report
 from kgot_lab.evaluation.results import EMBEDDER_HASH, Plan, load_results
@@ -198,8 +198,7 @@ def write_plan(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, obje
     folder holds another plan.
     """
     for known in systems.values():
-        if plan.baseline not in known:
-            raise UnknownName("baseline", plan.baseline, known)
+        require_known("baseline", known, plan.baseline)
         if plan.expected and plan.expected not in known:
             raise UnknownName("system expected best", plan.expected, known)
     plan.write_down(folder / PLAN)
