@@ -242,7 +242,8 @@ def find_support(run: Trace | Iterable[Event]) -> AnswerSupport:
     hub = max(
         ends, key=lambda end: (_name_similarity(graph.node(end).text, answer), ends.count(end)), default=""
     )
-    passages = [document for document in _returned_documents(events) if document.id in answered.passages]
+    returned = (document for event in events if isinstance(event, ToolReturned) for document in event.sources)
+    passages = [document for document in returned if document.id in answered.passages]
     others = (edge for edge in read_facts if edge not in telling)
     beside = tuple(edge for edge in others if not {edge.source, edge.target}.isdisjoint(ends))
     quoted = tuple(_quotations(telling, passages, graph))
@@ -256,10 +257,6 @@ def _name_similarity(text: str, answer: str) -> int:
     if not one.strip() or not other.strip():
         return 0
     return 3 if one == other else 2 if other in one else int(one in other)
-
-
-def _returned_documents(events: Iterable[Event]) -> list[Document]:
-    return [document for event in events if isinstance(event, ToolReturned) for document in event.sources]
 
 
 def _quotations(facts: Iterable[Edge], passages: list[Document], graph: PropertyGraph) -> Iterator[Quotation]:

@@ -68,7 +68,7 @@ def answer_scores(findings: ComparisonResults, *, on: Sequence[str] = ()) -> Plo
     lines = dict(zip(names, ("model alone", "ceiling: the gold sentences"), strict=True))
     with _panels(sets, 0.95 + 0.25 * len(systems)) as (figure, panels):
         for axes, set in zip(panels, sets, strict=False):
-            rows = _rows_by_system(findings, set)
+            rows = {row.system: row for row in findings.system_scores if row.on == set}
             for position, system in enumerate(systems):
                 if row := rows.get(system):
                     style = _marker_style(_system_pen(findings, system))
@@ -251,10 +251,6 @@ def _panels(sets: Sequence[str], height: float) -> Iterator[tuple[Any, list[Any]
         for spare in panels[len(sets) :]:
             spare.set_axis_off()
         yield figure, panels
-
-
-def _rows_by_system(findings: ComparisonResults, set: str) -> Mapping[str, SystemScores]:
-    return {row.system: row for row in findings.system_scores if row.on == set}
 
 
 def _closed_book_system(findings: ComparisonResults) -> str:
