@@ -106,12 +106,9 @@ class _GraphBuilder:
         if source == target:
             return
         about = self.edges.setdefault((source, type, target), defaultdict(set))
-        if line:
-            about["lines"].add(line)
-        if name:
-            about["names"].add(name)
-        if quote:
-            about["said"].add(quote)
+        for kind, value in (("lines", line), ("names", name), ("said", quote)):
+            if value:
+                about[kind].add(value)
 
     # --- folders ---
 
