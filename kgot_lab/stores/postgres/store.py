@@ -98,41 +98,42 @@ class Postgres(UndoableStore):
         Parameters replace %s or %(name)s, a dict for JSON. Only with parameters, a literal % must be doubled.
         Raises QueryFailed, changing nothing, if the statement is refused or fails.
         """
-        import psycopg
-
         sent = tables.check_write(statement)
-        try:
-            begin = f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._timeout_setting}"
-            with self._link.transaction(begin) as connection:
-                tables.refuse_volatile_calls(connection, statement)
-                # with the binary format the server accepts only one statement
-                connection.execute(sent, parameters or None, binary=True)
-                return _journalled_diff(connection)
-        except psycopg.Error as error:
-            problem = tables.format_server_error(error, "" if parameters else sent, seconds=self.seconds)
-            raise QueryFailed(statement, problem) from None
-        # a row that is no node or edge; parameters that do not fit
-        except (BadInput, TypeError, UnicodeError) as error:
-            raise QueryFailed(statement, str(error)) from None
+        begin = f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._timeout_setting}"
+        failures = self._statement_errors(statement, "" if parameters else sent)
+        with failures, self._link.transaction(begin) as connection:
+            tables.refuse_volatile_calls(connection, statement)
+            # with the binary format the server accepts only one statement
+            connection.execute(sent, parameters or None, binary=True)
+            return _journalled_diff(connection)
 
     def read(self, statement: str, parameters: _Parameters = ()) -> Rows:
         """Run one SELECT, WITH or VALUES and return its rows, one dict each.
 
         Parameters are as in `write`. Raises QueryFailed if the statement is refused or fails.
         """
-        import psycopg
-
         sent = tables.check_read(statement)
         prefix = f"SELECT left(row_to_json(found)::text, {_MAX_RESULT + 1}) FROM (\n"  # within brackets PostgreSQL takes no writing CTE
+        begin = f"BEGIN READ ONLY; {self._timeout_setting}"
+        failures = self._statement_errors(statement, "" if parameters else sent, len(prefix))
+        with failures, self._link.transaction(begin, "ROLLBACK") as connection:
+            tables.refuse_volatile_calls(connection, statement)
+            return _fetch_rows(connection, f"{prefix}{sent}\n) AS found", parameters, statement)
+
+    @contextmanager
+    def _statement_errors(self, statement: str, shown: str, offset: int = 0) -> Iterator[None]:
+        """Convert errors of the server and of the checks about a statement to QueryFailed.
+
+        The server's positions count from `offset` before the text that is shown.
+        """
+        import psycopg
+
         try:
-            begin = f"BEGIN READ ONLY; {self._timeout_setting}"
-            with self._link.transaction(begin, "ROLLBACK") as connection:
-                tables.refuse_volatile_calls(connection, statement)
-                return _fetch_rows(connection, f"{prefix}{sent}\n) AS found", parameters, statement)
+            yield
         except psycopg.Error as error:
-            shown = "" if parameters else sent
-            problem = tables.format_server_error(error, shown, offset=len(prefix), seconds=self.seconds)
+            problem = tables.format_server_error(error, shown, offset=offset, seconds=self.seconds)
             raise QueryFailed(statement, problem) from None
+        # a row that is no node or edge; parameters that do not fit
         except (BadInput, TypeError, UnicodeError) as error:
             raise QueryFailed(statement, str(error)) from None
 
