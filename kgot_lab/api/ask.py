@@ -13,11 +13,11 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from uuid import uuid4
 
 from kgot_lab.documents.folder import group_remarks, read_documents
-from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, require, require_parts
+from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, UnknownName, require, require_parts
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, recorded_prompts
 from kgot_lab.loop.controller import think
@@ -32,7 +32,7 @@ from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.search import tools_for
-from kgot_lab.tools.tool import Tool, search_argument
+from kgot_lab.tools.tool import Tool, as_tool, search_argument
 from kgot_lab.types import LLM, Document, checked_documents
 
 # Progress of a run or a long job: in a notebook its cell, elsewhere lines on standard error, which
@@ -167,23 +167,33 @@ EMBEDDING = "embedding passages and sentences"  # what a first search over docum
 Facts = str | Path | Iterable[Document] | Tool | None
 
 
+class RunOptions(TypedDict, total=False):
+    """Options of `ask`: a memory, tools besides the search of documents, and a model that chooses their calls."""
+
+    memory: str | Path | Beliefs | None
+    tools: Sequence[Tool | Callable[..., object]]
+    execution: Any  # as `model`; by default the same
+
+
 def ask(
     question: str,
     documents: Facts = None,
-    model: str | LLM = "local",
+    model: Any = "local",
     *,
     preset: str | Limits = "auto",
     store: str | Path | Store = "in_memory",
     attachments: Sequence[str | Path] = (),
     trace: str | Path | None = None,
-    memory: str | Path | Beliefs | None = None,
+    **options: Unpack[RunOptions],
 ) -> Trace:
     """Answer a question with a graph grown from documents.
 
     Returns the run, which has the `answer`. `show` steps through it.
 
     `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…).
-    `attachments` are files that belong to the question. `model` is a model, or what `connect` takes. `store`
+    `attachments` are files that belong to the question. `tools` are further tools, and plain functions, which their
+    signature and docstring describe. `model` is a model, or what `connect` takes, as is `execution`, which chooses
+    the calls of tools. `store`
     is an open store, which stays open, or what `open_store` takes, which must be empty. If an open store
     holds a graph, the run begins with it and may do without documents. `preset` is "paths" (for small
     models: sentences and names as a graph, and an answer that is checked), "local" (a small model writes the
@@ -205,20 +215,25 @@ def ask(
     require(attachments, Sequence, "attachments are a list of paths")
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
+    if unknown := sorted(set(options) - set(RunOptions.__annotations__)):
+        raise UnknownName("option of ask()", unknown[0], RunOptions.__annotations__)
+    memory, given = options.get("memory"), options.get("tools", ())
+    require(given, Iterable, "tools are a list, such as [a_function, search(documents)]")
+    own_tools = list(map(as_tool, given))
     with open_memory_session(memory, question) if memory is not None else nullcontext() as session:
         has_facts = bool(session and session.begun.facts) or _has_graph(store)
-        if documents is None and not attachments and not has_facts:
-            alternatives = "attachments=[FILE], a store that holds a graph, or a memory that holds facts"
+        if documents is None and not attachments and not has_facts and not own_tools:
+            alternatives = "attachments=[FILE], tools=[FUNCTION], a store that holds a graph, or a memory that holds facts"
             raise BadInput(
                 f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {alternatives}"
             )
         # first, since without a model an index is useless
-        llm = connect(model) if isinstance(model, str) else model
-        requirement = "a model is a text such as local or openai:MODEL, or what connect(…) gives"
-        require_parts(llm, ("name", "__call__"), requirement)
+        llm = connect(model)
+        execution = connect(options["execution"]) if options.get("execution") else None
         recorded = llm.preset if preset == "auto" and isinstance(llm, Recorded) else ""
-        is_tool = callable(documents) and not search_argument(documents)
-        limits = limits_for(llm.name, recorded or preset, with_tools=bool(attachments) or is_tool)
+        tools = [*([documents] if callable(documents) else ()), *own_tools]
+        with_tools = bool(attachments) or not all(map(search_argument, tools))
+        limits = limits_for(llm.name, recorded or preset, with_tools=with_tools)
         limits = replace(limits, typed_facts=True) if session else limits  # a memory learns them
         names = [Path(file).name for file in attachments]
         before = None
@@ -226,31 +241,31 @@ def ask(
             before = _load_interrupted(trace, question, limits if preset != "auto" else None, names)
         if isinstance(llm, Recorded):
             llm.rewind(recorded_prompts(trace, llm.name) if trace is not None and before else ())
-        tools = _tools(documents, attachments, passages=limits.search_passages)
+        tools = [*_tools(documents, attachments, passages=limits.search_passages), *own_tools]
         tools = session.tools(tools) if session else tools
         with _store(store, before) as opened:
             is_resumed = before is not None and bool(before.events)
             if session and not is_resumed:
                 session.fill(opened)
-            run = _run(question, llm, opened, tools, limits, names, trace, before)
+            run = _run(question, Resources(tools, llm, execution), opened, limits, names, trace, before)
         return replace(run, about={**run.about, "memory": session.learn(run).as_json()}) if session else run
 
 
 def _run(
     question: str,
-    llm: LLM,
+    live: Resources,
     store: Store,
-    tools: list[Tool],
     limits: Limits,
     names: Sequence[str],
     trace: str | Path | None,
     before: Trace | None,
 ) -> Trace:
     """Run a question to its answer, on file if a trace is named, from where it was interrupted before."""
-    head = _progress_heading(llm, limits)
+    head, llm = _progress_heading(live.planning, limits), live.planning
     if trace is not None and before and before.events:
-        return _run_on_file(resume(trace, store, Resources(tools, llm)), trace, head)
-    events, metadata = think(question, llm, store, tools, limits, attachments=names), model_metadata(llm)
+        return _run_on_file(resume(trace, store, live), trace, head)
+    events = think(question, llm, store, live.tools, limits, execution=live.execution, attachments=names)
+    metadata = model_metadata(llm)
     if trace is not None:
         recorded = append_events(events, trace) if before else record(events, trace, metadata=metadata)
         return _run_on_file(recorded, trace, head)

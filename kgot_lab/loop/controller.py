@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.errors import BadInput, BadReply, QueryFailed, UnsupportedQuestion, require, require_parts
+from kgot_lab.llm.adapters import as_model
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import EMPTY, Answered, Ballot, Event, Failed, Started, Voted
 from kgot_lab.loop.insert import insert
@@ -20,7 +22,7 @@ from kgot_lab.loop.run_context import RunContext, Steps, ask_structured, distinc
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import PythonRunner, Store, readers
 from kgot_lab.text.cleaning import replace_surrogates
-from kgot_lab.tools.tool import Tool, search_argument
+from kgot_lab.tools.tool import Tool, as_tool, search_argument
 from kgot_lab.types import LLM, Json
 
 # Ballots: INSERT or RETRIEVE, by strict majority, stopped once the outcome is decided.
@@ -121,12 +123,12 @@ def _finds_no_rows(run: RunContext, statement: str) -> Steps[bool]:
 
 def think(
     question: str,
-    llm: LLM,
+    llm: LLM | Any,
     store: Store,
     tools: Sequence[Tool],
     limits: Limits = REFERENCE,
     *,
-    execution: LLM | None = None,
+    execution: LLM | Any = None,
     attachments: Sequence[str | Path] = (),
     compute: Callable[[str], str] | None = None,
 ) -> Iterator[Event]:
@@ -140,16 +142,12 @@ def think(
     require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
-    for model in (llm, llm if execution is None else execution):
-        expected = "a model is what connect(…) gives, an object with a name that answers prompts"
-        require_parts(model, ("name", "__call__"), expected)
+    llm = as_model(llm)
+    execution = llm if execution is None else as_model(execution)
     require_parts(store, ("write", "read", "schema"), "a store is what open_store(…) gives")
     require(tools, Iterable, "tools are a list, such as [search(documents)]")
     require(limits, Limits, "limits are a Limits(…), or what preset(name) gives")
-    tools = list(tools)
-    for tool in tools:
-        expected = "a tool is what search(documents) and the like give"
-        require_parts(tool, ("name", "arguments", "__call__"), expected)
+    tools = list(map(as_tool, tools))
     if not tools and not store.schema().nodes:
         raise BadInput(
             "there is nothing to take facts from: give a tool, such as search(documents), or a store that holds a graph"
