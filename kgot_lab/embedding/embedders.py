@@ -137,7 +137,7 @@ class SentenceModel(RowEmbedder):
         self.name = " ".join(name.replace(";", " ").split())
         self._model, self._batch = _load_model(model, self.name) if isinstance(model, str) else model, batch
         # before the first text, which changes settings of some tokenizers
-        self.digest = _model_digest(self._model)
+        self.digest = _model_digest(self._model, is_used=self._model is model)
         self.embed(["dimension"])
 
     def _encode(self, texts: list[str]) -> Any:
@@ -213,8 +213,11 @@ def _load_model(model: str, name: str) -> Any:
             raise ModelMissing(f"the model {name!r} {problem}; {remedy}") from error
 
 
-def _model_digest(model: Any) -> str:
-    """Return the SHA-256 of the weights, the vocabulary and the settings of a model."""
+def _model_digest(model: Any, *, is_used: bool) -> str:
+    """Return the SHA-256 of the weights, the vocabulary and the settings of a model.
+
+    Of a model that is used already, without what its tokenizer keeps of the last text.
+    """
     import torch
 
     digest = hashlib.sha256()
@@ -226,6 +229,10 @@ def _model_digest(model: Any) -> str:
     ]
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
     words = tokenizer.to_str() if tokenizer else repr(model.tokenizer)
+    if is_used and tokenizer:
+        words = {
+            part: value for part, value in json.loads(words).items() if part not in {"truncation", "padding"}
+        }
     settings = [modules, model.max_seq_length, model.prompts, model.default_prompt_name, words]
     settings += [model.truncate_dim] if getattr(model, "truncate_dim", None) else []
     digest.update(json.dumps(settings, sort_keys=True, default=str).encode())

