@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import count
 from typing import NamedTuple
@@ -34,7 +34,7 @@ from kgot_lab.text.words import canonical_answer
 from kgot_lab.types import Edge, Json, Prompt, Reply, Triple, Usage
 
 # the mode without the check of answers, which a simulated model does not make
-UNCHECKED = replace(PATHS, check_answers=False, typed_facts=True, wide_tokens=320)
+UNCHECKED = PATHS.but(preset="paths", check_answers=False, typed_facts=True, wide_tokens=320)
 
 DIALECTS = (PYTHON, CYPHER, SPARQL, PLAIN_FACTS)
 UNANSWERED = "unknown"  # what it answers where the facts do not give the answer

@@ -69,9 +69,9 @@ def _read_sentences(
     scores = relevance_scores(question, list(walk.sentences.values()), walk.embedder)
     routes: list[Route] = []
     left = PathWalk(walk.embedder, dict(walk.sentences), walk.standing, walk.found)
-    while left.sentences and len(routes) < run.limits.paths:
+    while left.sentences and len(routes) < run.limits.routes.paths:
         some = {node: scores[node] for node in left.sentences}
-        routes.append(reading._best_sentences(run, left, question, some, run.limits.path_tokens))
+        routes.append(reading._best_sentences(run, left, question, some, run.limits.routes.path_tokens))
         for sentence in routes[-1].sentences:
             del left.sentences[sentence.place]
     return scores, routes
@@ -88,7 +88,7 @@ def _answer_from_search(
         yield run.record(Chose, calls=(call,))
         yield from fetching.fetch(run, walk, call)
     scores = relevance_scores(question, list(walk.sentences.values()), walk.embedder)
-    route = reading._best_sentences(run, walk, question, scores, 3 * run.limits.path_tokens // 4)
+    route = reading._best_sentences(run, walk, question, scores, 3 * run.limits.routes.path_tokens // 4)
     answer = yield from reading.read_path(run, question, (route,))
     return None if answer.problem or is_no_answer(answer.text) else answer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import time
@@ -25,7 +24,7 @@ from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.formatting import summary_line
 from kgot_lab.loop.limits import SMALL_MODELS, Limits, forecast, limits_for
 from kgot_lab.loop.persistence import open_memory_session
-from kgot_lab.loop.replay.replay import Resources, resume, start_event
+from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, start_event
 from kgot_lab.loop.trace import Trace, append_events, load_run, model_metadata, record
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, reopen_store
@@ -219,7 +218,7 @@ def ask(
         recorded = llm.preset if preset == "auto" and isinstance(llm, Recorded) else ""
         is_tool = callable(documents) and not search_argument(documents)
         limits = limits_for(llm.name, recorded or preset, with_tools=bool(attachments) or is_tool)
-        limits = replace(limits, typed_facts=True) if session else limits  # a memory learns them
+        limits = limits.learning() if session else limits
         names = [Path(file).name for file in attachments]
         before = None
         if trace is not None and Path(trace).exists():
@@ -279,7 +278,7 @@ def _load_interrupted(trace: str | Path, question: str, limits: Limits | None, n
     if run.finished:
         advice = f"load_run({str(trace)!r}) gives it; {advice}"
         raise TraceError(f"{trace} holds a run that has its answer: {advice}")
-    if limits is not None and start.limits != json.loads(json.dumps(limits.as_json())):
+    if limits is not None and recorded_limits(start) != limits:
         problem = f"{trace} holds a run with other limits (preset {start.preset!r})"
         raise TraceError(f"{problem}: go on with those, or {advice}")
     return run

@@ -32,15 +32,15 @@ def take_vote(run: RunContext) -> Steps[tuple[Voted, list[str]]]:
     Returns the outcome and the distinct read statements (or answers) of the RETRIEVE ballots.
     """
     limits = run.limits
-    if run.state.step < limits.unpolled and not run.state.start:
-        reason = f"no vote before {limits.unpolled} turn{'s' * (limits.unpolled > 1)}"
-        if limits.unpolled == 1 and not run.store.schema().nodes:
+    if run.state.step < limits.voting.unpolled and not run.state.start:
+        reason = f"no vote before {limits.voting.unpolled} turn{'s' * (limits.voting.unpolled > 1)}"
+        if limits.voting.unpolled == 1 and not run.store.schema().nodes:
             reason = "no vote on an empty graph"
         counts = dict.fromkeys(("inserts", "retrieves", "invalid", "possible"), 0)
         return run.record(Voted, choice="INSERT", reasons=(reason,), **counts), []
     # at temperature 0 every ballot is the same text
-    is_sampled = limits.temperatures.get("vote", limits.vote_temperature) > 0
-    possible = limits.votes if is_sampled else 1
+    is_sampled = limits.models.temperatures.get("vote", limits.models.vote_temperature) > 0
+    possible = limits.voting.votes if is_sampled else 1
     text = yield from situation(run)
     ballots: list[Ballot] = []
     while len(ballots) < possible and not _is_decided(ballots, possible):
@@ -75,7 +75,7 @@ def _sample_ballot(run: RunContext, text: str, number: int) -> Steps[Ballot]:
 
     A RETRIEVE whose statement finds nothing counts as INSERT. An invalid reply counts as nothing.
     """
-    options = {"temperature": run.limits.vote_temperature, "seed": 100 * run.state.step + number}
+    options = {"temperature": run.limits.models.vote_temperature, "seed": 100 * run.state.step + number}
     cast = partial(run.record, Ballot, number=number)
     reads_text = run.limits.reading == "whole graph"
     try:
@@ -206,7 +206,7 @@ def _run_turns(run: RunContext, question: str, attachments: tuple[str, ...]) -> 
             break
         has_called = yield from insert(run, voted)
         # a model that cast no valid ballot would cast none later
-        if (run.limits.stop_when_stuck and not has_called) or 0 < voted.ballots_cast == voted.invalid:
+        if (run.limits.voting.stop_when_stuck and not has_called) or 0 < voted.ballots_cast == voted.invalid:
             found = yield from read_forced(run)
             break
     else:
@@ -216,7 +216,11 @@ def _run_turns(run: RunContext, question: str, attachments: tuple[str, ...]) -> 
 
 def python_executor(store: object, limits: Limits) -> Callable[[str], str] | None:
     """Return the store's Python executor with the run's time limit, or None if the store has none."""
-    return partial(store.compute, seconds=limits.python_seconds) if isinstance(store, PythonRunner) else None
+    return (
+        partial(store.compute, seconds=limits.tools.python_seconds)
+        if isinstance(store, PythonRunner)
+        else None
+    )
 
 
 def describe_tool(tool: Tool) -> dict[str, Json]:

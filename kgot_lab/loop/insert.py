@@ -80,7 +80,7 @@ def insert(run: RunContext, voted: Voted) -> Steps[bool]:
 
 
 def _merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
-    if len(reasons) < 2 or not run.limits.merge:
+    if len(reasons) < 2 or not run.limits.voting.merge:
         return join_lines(reasons)
     try:
         reason = (
@@ -110,15 +110,17 @@ def _choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     for attempt in range(2):
         made_calls = (*run.state.calls, *skipped)
         messages = prompts.tool_choice_prompt(text, made_calls, missing, tools)
-        temperature = max(run.limits.vote_temperature if attempt else 0.0, run.limits.temperature)
-        options = {"schema": calls_schema(tools, run.limits.calls), "execution": True, "seed": attempt}
+        temperature = max(
+            run.limits.models.vote_temperature if attempt else 0.0, run.limits.models.temperature
+        )
+        options = {"schema": calls_schema(tools, run.limits.tools.calls), "execution": True, "seed": attempt}
         try:
             ask = partial(ask_structured, run, "tools", messages, ChosenCalls)
             reply = yield from ask(temperature=temperature, **options)
         except BadReply:
             continue
         proposed = list(dict.fromkeys(ToolCall(call.tool, call.arguments) for call in reply.calls))
-        fresh = [call for call in proposed if call not in run.state.calls][: run.limits.calls]
+        fresh = [call for call in proposed if call not in run.state.calls][: run.limits.tools.calls]
         skipped += [call for call in proposed if call in run.state.calls]
         if fresh:
             yield run.record(Chose, calls=tuple(fresh), skipped=tuple(skipped))
@@ -149,8 +151,12 @@ def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[tuple[
     The model selects among given names, which a small model can do.
     """
     text = yield from situation(run)
-    limit = run.limits.calls
-    options = {"schema": names_schema(names, limit), "execution": True, "temperature": run.limits.temperature}
+    limit = run.limits.tools.calls
+    options = {
+        "schema": names_schema(names, limit),
+        "execution": True,
+        "temperature": run.limits.models.temperature,
+    }
     messages = prompts.next_names_prompt(text, names)
     try:
         reply = yield from ask_structured(run, "tools", messages, Names, kind="next names", **options)
@@ -209,8 +215,8 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
 
     A failure is a text that the model sees, never a fact.
     """
-    wait = run.limits.tool_wait
-    for attempt in range(1, run.limits.tool_attempts + 1):
+    wait = run.limits.tools.tool_wait
+    for attempt in range(1, run.limits.tools.tool_attempts + 1):
         inner_calls: list[RecordedCall] = []
         record_costs = partial(_record_inner_calls, run, call, inner_calls)
         try:
@@ -222,7 +228,7 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
             yield from record_costs(text, filter(is_usage, error.usage))
             returned = run.record(ToolReturned, call=call, text=text, failed=True, again=error.again)
             yield returned
-            if not error.again or attempt == run.limits.tool_attempts:
+            if not error.again or attempt == run.limits.tools.tool_attempts:
                 return returned
             sleep(wait if error.wait is None else error.wait)
             wait *= 2
@@ -347,10 +353,10 @@ def write_result(run: RunContext, returned: ToolReturned) -> Steps[None]:
 def _ask_statements(run: RunContext, returned: ToolReturned) -> Steps[list[str]]:
     """Return the write statements that a model makes from a tool's text, cut to the budget by relevance."""
     pieces = sentences(returned.text, run.limits.sentences)
-    selected, left_out = fit_budget(run.state.question, pieces, run.limits.tool_tokens)
+    selected, left_out = fit_budget(run.state.question, pieces, run.limits.tools.tool_tokens)
     text = join_lines(pieces[number] for number in selected) if left_out else returned.text
-    left_out += max(0, estimate_tokens(text) - run.limits.tool_tokens)
-    text = truncate_to_tokens(text, run.limits.tool_tokens)
+    left_out += max(0, estimate_tokens(text) - run.limits.tools.tool_tokens)
+    text = truncate_to_tokens(text, run.limits.tools.tool_tokens)
     if left_out:
         yield run.record(Cut, what=str(returned.call), kept=estimate_tokens(text), left_out=left_out)
     return (yield from _ask_statements_for(run, returned.call, text))
@@ -363,7 +369,7 @@ def _ask_statements_for(run: RunContext, call: ToolCall, text: str) -> Steps[lis
     """
     context = yield from situation(run)
     messages = prompts.write_prompt(context, str(call), text, run.store.dialect)
-    temperature = run.limits.temperature
+    temperature = run.limits.models.temperature
     try:
         reply = yield from ask_structured(run, "write", messages, Statements, temperature=temperature)
     except BadReply as error:
@@ -396,14 +402,14 @@ def _triple_statements(run: RunContext, returned: ToolReturned) -> Steps[list[st
     query = join_lines([run.state.question, *map(str, returned.call.arguments.values())])
     bonus = [LEAD_BONUS if piece.place == 0 else 0.0 for piece in pieces]
     min_share = _MIN_RELEVANCE if run.state.question else 0.0  # without a question every sentence is read
-    texts, budget = [str(piece) for piece in pieces], run.limits.tool_tokens
+    texts, budget = [str(piece) for piece in pieces], run.limits.tools.tool_tokens
     selected, left_out = fit_budget(query, texts, budget, bonus=bonus, min_share=min_share)
     if left_out:
         kept = sum(estimate_tokens(texts[number]) for number in selected)
         yield run.record(Cut, what=str(returned.call), kept=kept, left_out=left_out)
     invented: list[Triple] = []
     for piece in (pieces[number] for number in selected):
-        options = CallOptions("sentence", temperature=run.limits.temperature)
+        options = CallOptions("sentence", temperature=run.limits.models.temperature)
         text = yield from ask_text(run, "write", facts_prompt(str(piece)), options)
         stated, unstated = split_grounded(text, [piece])
         grounded += stated

@@ -68,7 +68,7 @@ def _read_in_dialect(run: RunContext, reader: Store) -> Steps[Candidate]:
     text = yield from situation(run, reader)
     role, dialect = f"read in {reader.dialect.name}", reader.dialect
     try:
-        messages, temperature = prompts.dialect_read_prompt(text, dialect), run.limits.temperature
+        messages, temperature = prompts.dialect_read_prompt(text, dialect), run.limits.models.temperature
         statement = yield from _ask_read(run, role, text, messages, reader, temperature=temperature)
     except BadReply as error:
         yield record_refusal(run, error, writing=False, dialect=dialect.name)
@@ -86,11 +86,11 @@ def read_forced(run: RunContext) -> Steps[list[Candidate]]:
         return (yield from _direct_candidates(run, (yield from _ask_forced_answers(run))))
     text = yield from situation(run)
     statements = []
-    possible = run.limits.forced_reads if run.limits.vote_temperature > 0 else 1
+    possible = run.limits.voting.forced_reads if run.limits.models.vote_temperature > 0 else 1
     messages = prompts.forced_read_prompt(text, run.store.dialect)
     ask = partial(_ask_read, run, "forced read", text, messages, run.store)
     for number in range(possible):
-        temperature = run.limits.vote_temperature if number else run.limits.temperature
+        temperature = run.limits.models.vote_temperature if number else run.limits.models.temperature
         try:
             statements.append((yield from ask(temperature=temperature, seed=number)))
         except BadReply as error:
@@ -120,9 +120,9 @@ def _ask_forced_answers(run: RunContext) -> Steps[list[str]]:
         return []
     text = yield from situation(run)
     answers = []
-    for number in range(run.limits.forced_reads if run.limits.vote_temperature > 0 else 1):
+    for number in range(run.limits.voting.forced_reads if run.limits.models.vote_temperature > 0 else 1):
         options = {
-            "temperature": run.limits.vote_temperature if number else run.limits.temperature,
+            "temperature": run.limits.models.vote_temperature if number else run.limits.models.temperature,
             "seed": number,
         }
         messages = prompts.guess_prompt(text, run.limits.answer_format)
@@ -167,7 +167,7 @@ def read_statement(run: RunContext, statement: str, reader: Store | None = None)
     `reader` is the store to read from, if not the run's own. The candidate has no rows if nothing succeeds.
     """
     store, dialect = reader or run.store, reader.dialect.name if reader else ""
-    for attempt in range(run.limits.rereads + 1):
+    for attempt in range(run.limits.voting.rereads + 1):
         if attempt:
             text = yield from situation(run, reader)
             try:
@@ -193,7 +193,9 @@ def read_statement(run: RunContext, statement: str, reader: Store | None = None)
 
 
 def _ask_new_statement(run: RunContext, text: str, wrong: str, attempt: int, reader: Store) -> Steps[str]:
-    temperature = max(run.limits.temperature, run.limits.vote_temperature if attempt > 1 else 0.0)
+    temperature = max(
+        run.limits.models.temperature, run.limits.models.vote_temperature if attempt > 1 else 0.0
+    )
     messages = prompts.reread_prompt(text, wrong, reader.dialect)
     options = {"temperature": temperature, "seed": 50 + attempt}
     return (yield from _ask_read(run, "read again", text, messages, reader, **options))
@@ -235,7 +237,7 @@ def conclude(run: RunContext, candidates: list[Candidate]) -> Steps[None]:
     If nothing was read, the model must guess, and the answer says so.
     """
     pooled = candidates
-    if candidates and run.limits.pool:
+    if candidates and run.limits.voting.pool:
         pooled = [Candidate(tuple(row for candidate in candidates for row in candidate.rows))]
     parsed: list[str] = []
     texts: list[str] = []
@@ -267,9 +269,11 @@ def _format_facts(run: RunContext, candidate: Candidate) -> Steps[str]:
     The answer of a ballot, if any, follows them.
     """
     lines = row_lines(candidate.rows)
-    selected, left_out = fit_budget(run.state.question, lines, run.limits.row_tokens)
-    shown = [truncate_to_tokens(lines[number], run.limits.row_tokens) for number in selected]
-    left_out += sum(max(0, estimate_tokens(lines[number]) - run.limits.row_tokens) for number in selected)
+    selected, left_out = fit_budget(run.state.question, lines, run.limits.voting.row_tokens)
+    shown = [truncate_to_tokens(lines[number], run.limits.voting.row_tokens) for number in selected]
+    left_out += sum(
+        max(0, estimate_tokens(lines[number]) - run.limits.voting.row_tokens) for number in selected
+    )
     if left_out:
         kept = sum(map(estimate_tokens, lines)) - left_out
         yield run.record(Cut, what="rows", kept=kept, left_out=left_out)
@@ -289,7 +293,7 @@ def _compute(run: RunContext, facts: str) -> Steps[str]:
         if not verdict.needed:
             return ""
         messages = prompts.arithmetic_prompt(question, facts)
-        for attempt in range(run.limits.repairs + 1):
+        for attempt in range(run.limits.voting.repairs + 1):
             reply = yield from ask_structured(run, "arithmetic", messages, Code, execution=True, seed=attempt)
             code = reply.code
             try:
@@ -306,9 +310,9 @@ def _compute(run: RunContext, facts: str) -> Steps[str]:
 
 
 def _may_need_arithmetic(run: RunContext, facts: str) -> bool:
-    if run.limits.arithmetic == "numbers":
+    if run.limits.voting.arithmetic == "numbers":
         return bool(_NUMERIC_QUESTION.search(run.state.question)) and len(re.findall(r"\d+", facts)) >= 2
-    return run.limits.arithmetic == "always"
+    return run.limits.voting.arithmetic == "always"
 
 
 def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
@@ -317,10 +321,14 @@ def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
     Stops when a majority agrees.
     """
     limits = run.limits
-    possible = limits.parses if limits.temperatures.get("parse", limits.vote_temperature) > 0 else 1
+    possible = (
+        limits.voting.parses
+        if limits.models.temperatures.get("parse", limits.models.vote_temperature) > 0
+        else 1
+    )
     parsed: list[str] = []
     for number in range(possible):
-        temperature = limits.vote_temperature if number else limits.temperature
+        temperature = limits.models.vote_temperature if number else limits.models.temperature
         messages = prompts.answer_prompt(run.state.question, facts, limits.answer_format)
         try:
             reply = yield from ask_structured(
@@ -346,10 +354,10 @@ def _choose_answer(run: RunContext, facts: str, parsed: Sequence[str]) -> Steps[
     if len(options) == 1:
         return options[0]
     most_common = max(options, key=lambda text: (counts[canonical_answer(text)], -options.index(text)))
-    if run.limits.pool:
+    if run.limits.voting.pool:
         return most_common
     messages = prompts.best_candidate_prompt(
-        run.state.question, truncate_to_tokens(facts, run.limits.row_tokens), options
+        run.state.question, truncate_to_tokens(facts, run.limits.voting.row_tokens), options
     )
     try:
         number = (yield from ask_structured(run, "choose", messages, CandidateChoice)).number
@@ -362,7 +370,9 @@ def _guess_answer(run: RunContext) -> Steps[None]:
     yield run.record(Forced, what="answer")
     text = yield from situation(run)
     messages = prompts.guess_prompt(text, run.limits.answer_format)
-    reply = yield from ask_structured(run, "guess", messages, Answer, temperature=run.limits.temperature)
+    reply = yield from ask_structured(
+        run, "guess", messages, Answer, temperature=run.limits.models.temperature
+    )
     if not (answer := reply.answer.strip()):
         raise BadReply(
             "the model gave an empty answer; try another model, or the preset made for small models", answer

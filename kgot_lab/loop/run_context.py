@@ -130,7 +130,7 @@ def ask_reply(
     """Call a model and record the call as an event. A truncated reply is requested again with more tokens."""
     llm = run.execution if options.execution else run.planning
     prompt = _build_prompt(run, messages, options)
-    for _ in range(run.limits.longer):
+    for _ in range(run.limits.models.longer):
         reply = yield from _record_call(run, role, llm, prompt)
         if not reply.cut:
             return reply
@@ -159,7 +159,7 @@ def ask_structured(
                     raise
                 role, prompt, mended = f"{role}, again", repair_prompt(prompt, reply.text, error), True
                 continue
-            if longer == run.limits.longer:
+            if longer == run.limits.models.longer:
                 limit = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
                 raise ReplyTooLong(f"the reply did not end within {limit}", reply.text) from error
         role = _longer_role(role)
@@ -177,8 +177,8 @@ def _longer_role(role: str) -> str:
 
 def _build_prompt(run: RunContext, messages: tuple[Message, ...], options: CallOptions) -> Prompt:
     schema = options.schema or (compact_schema(options.shape) if options.shape else None)
-    temperature = run.limits.temperatures.get(options.kind, options.temperature)
-    limit = run.limits.tokens_of(options.kind)
+    temperature = run.limits.models.temperatures.get(options.kind, options.temperature)
+    limit = run.limits.models.tokens_of(options.kind)
     return Prompt(messages, schema, temperature, options.seed, limit, options.likelihood)
 
 
@@ -223,7 +223,10 @@ def graph_text(run: RunContext, reader: Store | None = None) -> Steps[str]:
     if run.shown is None or run.shown[0] != key:
         # the model judges facts and does not write their names in code
         sources = run.limits.reading == "operations"
-        run.shown = (key, *render_graph(store, run.state.question, run.limits.graph_tokens, sources=sources))
+        run.shown = (
+            key,
+            *render_graph(store, run.state.question, run.limits.voting.graph_tokens, sources=sources),
+        )
     _, text, cut = run.shown
     if cut:
         yield run.record(Cut, what=cut.what, kept=cut.kept, left_out=cut.left_out)
@@ -243,12 +246,12 @@ def run_with_repairs(
     `reader` is the store whose language it is in, if not the run's own. Raises the last QueryFailed.
     """
     dialect = (reader or run.store).dialect
-    for repairs in range(run.limits.repairs + 1):
+    for repairs in range(run.limits.voting.repairs + 1):
         try:
             return statement, act(statement)
         except QueryFailed as error:
             # nothing can be asked until the server is back
-            if repairs == run.limits.repairs or isinstance(error, ServerLost):
+            if repairs == run.limits.voting.repairs or isinstance(error, ServerLost):
                 raise
             graph = yield from graph_text(run, reader)
             messages = prompts.repair_prompt(statement, error.reason, graph, dialect, writing=writing)

@@ -99,7 +99,9 @@ def _run_context(llm: LLM, store: Store, limits: Limits, earlier: Sequence[Event
         state = state.after(event)
         if isinstance(event, Wrote):
             (store.store if isinstance(store, ReplayStore) else store).apply(event.diff)
-    return RunContext(llm, llm, store, {}, limits.but(tool_tokens=max(limits.tool_tokens, 1000)), None, state)
+    return RunContext(
+        llm, llm, store, {}, limits.but(tool_tokens=max(limits.tools.tool_tokens, 1000)), None, state
+    )
 
 
 def _write_document(run: RunContext, returned: ToolReturned) -> Steps[None]:

@@ -153,7 +153,7 @@ def fetch(run: RunContext, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned
     documents = returned.sources or (Document("", returned.text, words),)
     walk.record_ranks(documents)
     new = new_sentences(documents, run.store, _sentence_rules(run))
-    links = run.limits.links
+    links = run.limits.routes.links
     titles = [*walk.standing, *map(passage_title, documents)] if "titles" in links else []
     near = similar_titles(new, walk.sentences.values(), walk.embedder) if "vectors" in links else {}
     finder = _find_entities(walk, new) if "entities" in links else None
@@ -208,7 +208,7 @@ def write_path_facts(run: RunContext, walk: PathWalk, best: PathAnswer) -> Steps
     shown = [pieces[node] for node in order[:_MAX_FACT_SENTENCES]]
     if not shown or _has_facts(run, shown):
         return
-    options = CallOptions("facts", temperature=run.limits.temperature)
+    options = CallOptions("facts", temperature=run.limits.models.temperature)
     lines = join_lines(titled_line(piece.title, piece.text) for piece in shown)
     reply = yield from ask_reply(run, "facts", facts_prompt(lines), options)
     stated, invented = split_grounded(reply.text, shown)
@@ -220,7 +220,7 @@ def write_path_facts(run: RunContext, walk: PathWalk, best: PathAnswer) -> Steps
         source = str(run.state.calls[-1]) if run.state.calls else ""
         ends = dict.fromkeys(end for fact, _ in grounded for end in (fact.subject, fact.object))
         new = [Node(end, (ENTITY,)) for end in ends if end not in walk.entities and end not in walk.standing]
-        if new and "entities" in run.limits.links:
+        if new and "entities" in run.limits.routes.links:
             yield from _write(run, run.store.dialect.label(new), source)
         yield from _write(run, run.store.dialect.add(grounded_facts(grounded, run.store)), source)
 

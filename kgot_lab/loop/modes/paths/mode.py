@@ -65,7 +65,7 @@ def answer_hops(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | None]:
     Returns the answer of the last hop, or None if the question is not a chain or a hop fails.
     """
     prompt = hops_prompt(run.state.question)
-    options = CallOptions("hops", temperature=run.limits.temperature)
+    options = CallOptions("hops", temperature=run.limits.models.temperature)
     reply = yield from ask_reply(run, "hops", prompt.messages, options)
     hops = parse_hops(reply.text, run.state.question if run.limits.check_answers else "")
     answers: list[str] = []
@@ -98,7 +98,7 @@ def answer_comparison(run: RunContext, walk: PathWalk) -> Steps[PathAnswer | Non
     if len(things) != 2:
         return None
     prompt = comparison_prompt(question)
-    options = CallOptions("compared", temperature=run.limits.temperature)
+    options = CallOptions("compared", temperature=run.limits.models.temperature)
     reply = yield from ask_reply(run, "compared", prompt.messages, options)
     questions_by_thing = parse_comparison_questions(reply.text, things)
     values: list[list[str]] = []
@@ -169,7 +169,7 @@ def _answer_about(run: RunContext, walk: PathWalk, name: str, question: str) -> 
         own_route = next((route for route in routes if not route.end), None)
     if own_route is None:
         return None
-    path = own_route.within_budget(3 * run.limits.path_tokens // 4, scores)
+    path = own_route.within_budget(3 * run.limits.routes.path_tokens // 4, scores)
     answer = yield from read_path(run, question, (path,))
     return None if answer.problem or is_no_answer(answer.text) else answer
 
@@ -191,7 +191,7 @@ def answer_by_paths(run: RunContext) -> Steps[None]:
         if walk.sentences or walk.facts:
             yield from _read_routes(run, walk)
             best = walk.best
-            if best is not None and walk.is_sure(run.limits.sure):
+            if best is not None and walk.is_sure(run.limits.routes.sure):
                 yield run.record(Voted, **_vote_fields("RETRIEVE", f"{best.text!r} {best.certainty}"))
                 break
             reason = (
@@ -211,7 +211,7 @@ def answer_by_paths(run: RunContext) -> Steps[None]:
         for call in calls:
             yield from fetch(run, walk, call)
     best = walk.best
-    if best is not None and not best.problem and not best.is_refuted and run.limits.typed_facts:
+    if best is not None and not best.problem and not best.is_refuted and run.limits.routes.typed_facts:
         yield from write_path_facts(run, walk, best)
     yield from _conclude(run, best)
 
@@ -237,7 +237,7 @@ def _check(run: RunContext, answer: PathAnswer) -> Steps[PathAnswer]:
 def _add_answer(run: RunContext, walk: PathWalk, answer: PathAnswer) -> Steps[bool]:
     """Note an answer with the check of its evidence, and return whether reading may stop."""
     walk.answered.append((yield from _check(run, answer)))
-    return walk.is_sure(run.limits.sure)
+    return walk.is_sure(run.limits.routes.sure)
 
 
 @cache
@@ -269,25 +269,25 @@ def _read_routes(run: RunContext, walk: PathWalk) -> Steps[None]:
     Two things that are compared are read about separately.
     """
     question, limits, form = run.state.question, run.limits, classify_question(run.state.question)
-    if form != "open" and limits.comparisons and not walk.answered:
+    if form != "open" and limits.routes.comparisons and not walk.answered:
         compared = yield from answer_comparison(run, walk)
         if compared is not None and (yield from _add_answer(run, walk, compared)):
             return
     scores, routes = yield from read_routes(run, walk, question, walk.starts)
     things = _compared_things(walk, question) if form == "choice" else []
-    if limits.check_answers and limits.wide_tokens:
+    if limits.check_answers and limits.routes.wide_tokens:
         # a wrong answer of many sentences is found by its check, so they are read at once
         if not walk.answered:
             wide = yield from read_widely(run, walk, scores, things)
             if (yield from _add_answer(run, walk, wide)) or not describes_entity(question):
                 return
-            chained = (yield from answer_hops(run, walk)) if limits.hops else None
+            chained = (yield from answer_hops(run, walk)) if limits.routes.hops else None
             if chained is not None:
                 yield from _add_answer(run, walk, chained)
         return
-    shortened = (route.within_budget(limits.path_tokens, scores) for route in routes)
+    shortened = (route.within_budget(limits.routes.path_tokens, scores) for route in routes)
     unread = [route for route in shortened if route.text not in walk.read]
-    for route in unread[: limits.paths]:
+    for route in unread[: limits.routes.paths]:
         walk.read.add(route.text)
         read = yield from read_path(run, question, (route,), things=things)
         read = replace(read, trust=_LATER_TRUST if walk.answered else 1.0)
@@ -295,14 +295,14 @@ def _read_routes(run: RunContext, walk: PathWalk) -> Steps[None]:
             return
         if form == "open" and not walk.split:
             walk.split = True
-            chained = (yield from answer_hops(run, walk)) if limits.hops else None
+            chained = (yield from answer_hops(run, walk)) if limits.routes.hops else None
             if chained is not None and (yield from _add_answer(run, walk, chained)):
                 return
-            if limits.wide_tokens:
+            if limits.routes.wide_tokens:
                 wide = replace((yield from read_widely(run, walk, scores)), trust=_WIDE_TRUST)
                 if (yield from _add_answer(run, walk, wide)):
                     return
-    if not limits.paths and not walk.answered:
+    if not limits.routes.paths and not walk.answered:
         yield from _add_answer(run, walk, (yield from read_widely(run, walk, scores, things)))
 
 
