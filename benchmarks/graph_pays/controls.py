@@ -14,7 +14,7 @@ from unittest.mock import patch
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Chose, Event
-from kgot_lab.loop.insert import search_call, search_tool
+from kgot_lab.loop.insert import call_tool, search_call, search_tool
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.modes.paths import fetching, mode, reading
 from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences, passage_title, relevance_scores
@@ -86,7 +86,7 @@ def _answer_from_search(
     call = search_call(tool, question) if tool else None
     if call and call not in run.state.calls:
         yield run.record(Chose, calls=(call,))
-        yield from fetching.fetch(run, walk, call)
+        yield from fetching.write_passages(run, walk, (yield from call_tool(run, call)))
     scores = relevance_scores(question, list(walk.sentences.values()), walk.embedder)
     route = reading._best_sentences(run, walk, question, scores, 3 * run.limits.routes.path_tokens // 4)
     answer = yield from reading.read_path(run, question, (route,))

@@ -4,119 +4,20 @@ and answer.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, BadReply, QueryFailed, UnsupportedQuestion, require, require_parts
-from kgot_lab.loop import prompts
-from kgot_lab.loop.events import EMPTY, Answered, Ballot, Event, Failed, Started, Voted
-from kgot_lab.loop.insert import insert
-from kgot_lab.loop.limits import REFERENCE, Limits
-from kgot_lab.loop.prompts import OperationsVote, Vote
-from kgot_lab.loop.retrieve import conclude, is_statement, lookup_statement, read_candidates, read_forced
-from kgot_lab.loop.run_context import RunContext, Steps, ask_structured, distinct, read_event, situation
+from kgot_lab.errors import BadInput, require, require_parts
+from kgot_lab.loop.events import EMPTY, Answered, Event, Started
+from kgot_lab.loop.limits import REFERENCE, Limits, VotingOptions
+from kgot_lab.loop.modes.voting import Mode, Voting
+from kgot_lab.loop.run_context import RunContext, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import PythonRunner, Store, readers
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.tool import Tool, search_argument
 from kgot_lab.types import LLM, Json
-
-# Ballots: INSERT or RETRIEVE, by strict majority, stopped once the outcome is decided.
-
-
-def take_vote(run: RunContext) -> Steps[tuple[Voted, list[str]]]:
-    """Vote on the next step.
-
-    Returns the outcome and the distinct read statements (or answers) of the RETRIEVE ballots.
-    """
-    limits = run.limits
-    if run.state.step < limits.voting.unpolled and not run.state.start:
-        reason = f"no vote before {limits.voting.unpolled} turn{'s' * (limits.voting.unpolled > 1)}"
-        if limits.voting.unpolled == 1 and not run.store.schema().nodes:
-            reason = "no vote on an empty graph"
-        counts = dict.fromkeys(("inserts", "retrieves", "invalid", "possible"), 0)
-        return run.record(Voted, choice="INSERT", reasons=(reason,), **counts), []
-    # at temperature 0 every ballot is the same text
-    is_sampled = limits.models.temperatures.get("vote", limits.models.vote_temperature) > 0
-    possible = limits.voting.votes if is_sampled else 1
-    text = yield from situation(run)
-    ballots: list[Ballot] = []
-    while len(ballots) < possible and not _is_decided(ballots, possible):
-        ballot = yield from _sample_ballot(run, text, len(ballots) + 1)
-        ballots.append(ballot)
-        yield ballot
-    reasons = distinct([ballot.text for ballot in ballots if ballot.choice == "INSERT" and ballot.text])
-    statements = distinct([ballot.text for ballot in ballots if ballot.choice == "RETRIEVE"])
-    counts = Counter(ballot.choice for ballot in ballots)
-    voted = run.record(
-        Voted,
-        choice="RETRIEVE" if counts["RETRIEVE"] > counts["INSERT"] else "INSERT",
-        inserts=counts["INSERT"],
-        retrieves=counts["RETRIEVE"],
-        invalid=counts[""],
-        possible=possible,
-        reasons=tuple(reasons),
-    )
-    return voted, statements
-
-
-def _is_decided(ballots: list[Ballot], possible: int) -> bool:
-    """Return whether the remaining ballots cannot change the outcome. Ties go to INSERT."""
-    remaining = possible - len(ballots)
-    counts = Counter(ballot.choice for ballot in ballots)
-    inserts, retrieves = counts["INSERT"], counts["RETRIEVE"]
-    return retrieves > inserts + remaining or inserts >= retrieves + remaining
-
-
-def _sample_ballot(run: RunContext, text: str, number: int) -> Steps[Ballot]:
-    """Cast one ballot.
-
-    A RETRIEVE whose statement finds nothing counts as INSERT. An invalid reply counts as nothing.
-    """
-    options = {"temperature": run.limits.models.vote_temperature, "seed": 100 * run.state.step + number}
-    cast = partial(run.record, Ballot, number=number)
-    reads_text = run.limits.reading == "whole graph"
-    try:
-        if run.limits.reading == "operations":
-            look = yield from ask_structured(
-                run, "vote", prompts.vote_by_names_prompt(text), OperationsVote, **options
-            )
-            unknown = look.answer.strip().lower().rstrip(".") in {"", "unknown"}
-            choice, reason = "INSERT" if unknown else look.choice, look.missing
-            statement = lookup_statement(run, look.about)
-        else:
-            messages = prompts.vote_prompt(text, run.state.calls, None if reads_text else run.store.dialect)
-            vote = yield from ask_structured(run, "vote", messages, Vote, **options)
-            choice, reason, statement = vote.choice, vote.text.strip(), vote.text.strip()
-    except BadReply as error:
-        return cast(choice="", text=error.reason)
-    if choice == "INSERT":
-        return cast(choice="INSERT", text=reason)
-    if reads_text and not run.store.schema().nodes:
-        return cast(choice="INSERT", text=f"the graph is empty, so nothing in it says: {statement}")
-    needs_rows = not reads_text or is_statement(statement)
-    if needs_rows and (yield from _finds_no_rows(run, statement)):
-        return cast(choice="INSERT", text=f"reading found nothing: {statement}")
-    return cast(choice="RETRIEVE", text=statement)
-
-
-def _finds_no_rows(run: RunContext, statement: str) -> Steps[bool]:
-    """Return whether a read statement gives no rows.
-
-    A statement that fails is no evidence, since it may still be repaired, unless the graph is empty.
-    """
-    if (rows_before := run.state.known_rows(statement)) is not None:
-        return not rows_before
-    try:
-        rows = run.store.read(statement)
-    except QueryFailed as error:
-        yield run.record(Failed, statement=statement, reason=error.reason)
-        return not run.store.schema().nodes
-    event = read_event(run, run.store, statement, rows)
-    yield event
-    return not event.grounded
 
 
 def think(
@@ -154,26 +55,19 @@ def think(
         raise BadInput(
             "there is nothing to take facts from: give a tool, such as search(documents), or a store that holds a graph"
         )
-    if limits.reading == "paths":
-        if attachments:
-            raise UnsupportedQuestion(
-                "the mode paths reads documents that a search finds, not attached files: leave them out, or take another preset"
-            )
-        if not store.schema().nodes and not any(map(search_argument, tools)):
-            raise UnsupportedQuestion(
-                'the mode paths needs a tool that finds documents, such as search(documents) or one of yours with finds="query", '
-                "or a store that holds a graph"
-            )
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
     compute = compute or python_executor(store, limits)
     run = RunContext(llm, execution or llm, store, {t.name: t for t in tools}, limits, compute, State())
     files = tuple(replace_surrogates(str(path)) for path in attachments)
-    return _run_turns(run, replace_surrogates(question.strip()), files)
+    mode = _usual_mode(limits)(run)
+    mode.check(files)
+    return _run_turns(mode, replace_surrogates(question.strip()), files)
 
 
-def _run_turns(run: RunContext, question: str, attachments: tuple[str, ...]) -> Steps[None]:
+def _run_turns(mode: Mode, question: str, attachments: tuple[str, ...]) -> Steps[None]:
+    run = mode.run
     start = run.store.graph() if run.store.schema().nodes else EMPTY
     yield run.record(
         Started,
@@ -190,28 +84,15 @@ def _run_turns(run: RunContext, question: str, attachments: tuple[str, ...]) -> 
         graph=start.digest if start else "",
         start=start,
     )
-    if run.limits.reading == "paths":
-        from kgot_lab.loop.modes.paths.mode import answer_by_paths  # a third of the loop, for this mode alone
+    yield from mode.answer()
 
-        yield from answer_by_paths(run)
-        return
-    if not run.tools:  # nothing can be fetched, so there is nothing to vote on
-        yield from conclude(run, (yield from read_forced(run)))
-        return
-    while run.state.step < run.limits.steps:
-        voted, retrieves = yield from take_vote(run)
-        yield voted
-        if voted.choice == "RETRIEVE":
-            found = yield from read_candidates(run, retrieves)
-            break
-        has_called = yield from insert(run, voted)
-        # a model that cast no valid ballot would cast none later
-        if (run.limits.voting.stop_when_stuck and not has_called) or 0 < voted.ballots_cast == voted.invalid:
-            found = yield from read_forced(run)
-            break
-    else:
-        found = yield from read_forced(run)
-    yield from conclude(run, found)
+
+def _usual_mode(limits: Limits) -> type[Mode]:
+    if isinstance(limits.options, VotingOptions):
+        return Voting
+    from kgot_lab.loop.modes.paths.mode import Paths  # a third of the loop, for this mode alone
+
+    return Paths
 
 
 def python_executor(store: object, limits: Limits) -> Callable[[str], str] | None:

@@ -33,7 +33,6 @@ from kgot_lab.loop.events import (
     Refused,
     ToolCall,
     ToolReturned,
-    Voted,
     Wrote,
 )
 from kgot_lab.loop.prompts import ChosenCalls, Names, Reason, Statements, calls_schema, names_schema
@@ -68,18 +67,8 @@ _MAX_START_EDGES = 400  # edges of the graph that a run began with up to which t
 LEAD_BONUS = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
 
 
-def insert(run: RunContext, voted: Voted) -> Steps[bool]:
-    """Fetch what is missing and write it. Returns False if there was nothing left to call."""
-    missing = (yield from _merge_reasons(run, voted.reasons)) if voted.ballots_cast else ""
-    calls = yield from _choose_calls(run, missing)
-    for call in calls:
-        returned = yield from call_tool(run, call)
-        if not returned.failed:
-            yield from write_result(run, returned)
-    return bool(calls)
-
-
-def _merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
+def merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
+    """Return several reasons for INSERT as one text, fused by the model if the limits say so."""
     if len(reasons) < 2 or not run.limits.voting.merge:
         return join_lines(reasons)
     try:
@@ -92,7 +81,7 @@ def _merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
     return reason
 
 
-def _choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
+def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     """Choose the next tool calls.
 
     Calls that were made before are skipped. If none is left, the model is asked once more at a higher

@@ -9,7 +9,7 @@ from typing import Any
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
-from kgot_lab.loop.insert import call_tool, search_call, search_tool, write_statement
+from kgot_lab.loop.insert import search_call, search_tool, write_statement
 from kgot_lab.loop.modes.paths.mentions import (
     ENTITY,
     GraphSentence,
@@ -143,11 +143,11 @@ def _open_ends(run: RunContext, walk: PathWalk, route: Route) -> Iterable[str]:
         yield from sorted(name for name in names if name not in titles and f" {name} " not in question)
 
 
-def fetch(run: RunContext, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
-    """Make a tool call, and write the sentences of its result with one statement per passage."""
-    returned = yield from call_tool(run, call)
+def write_passages(run: RunContext, walk: PathWalk, returned: ToolReturned) -> Steps[None]:
+    """Write the sentences of what a tool returned, with one statement per passage."""
     if returned.failed:
-        return returned
+        return
+    call = returned.call
     # a text without a source
     words = " ".join(map(str, call.arguments.values()))
     documents = returned.sources or (Document("", returned.text, words),)
@@ -170,7 +170,6 @@ def fetch(run: RunContext, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned
         yield from _write(run, run.store.dialect.add(passage), str(call))
     for document in documents:
         load_sentences(run, walk, passage_title(document))
-    return returned
 
 
 def _find_entities(walk: PathWalk, new: Iterable[GraphSentence]) -> EntityFinder:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadReply, NotInstalled
+from kgot_lab.errors import BadReply, NotInstalled, UnsupportedQuestion
 from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.answer_check import MAX_CITED, UNDECIDED, CheckedAnswer, check_answer
-from kgot_lab.loop.events import Answered, Chose, Forced, Parsed, Refused, Voted
+from kgot_lab.loop.events import Answered, Chose, Forced, Parsed, Refused, ToolCall, ToolReturned, Voted
 from kgot_lab.loop.evidence import passage_ids
-from kgot_lab.loop.insert import search_call, search_tool
+from kgot_lab.loop.insert import call_tool, search_call, search_tool
 from kgot_lab.loop.modes.paths.comparison import (
     comparison_kind,
     comparison_prompt,
@@ -22,10 +22,10 @@ from kgot_lab.loop.modes.paths.comparison import (
     parse_comparison_questions,
 )
 from kgot_lab.loop.modes.paths.fetching import (
-    fetch,
     load_name,
     load_start_graph,
     next_searches,
+    write_passages,
     write_path_facts,
 )
 from kgot_lab.loop.modes.paths.mentions import GraphSentence, relevance_scores, sentence_edges
@@ -51,7 +51,8 @@ from kgot_lab.loop.modes.paths.reading import (
 )
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, fact_line, lowest_likelihood
 from kgot_lab.loop.modes.paths.values import NO_ANSWER, is_no_answer
-from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
+from kgot_lab.loop.modes.voting import Mode
+from kgot_lab.loop.run_context import CallOptions, Candidate, RunContext, Steps, ask_reply
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import contains_words
 from kgot_lab.types import Edge
@@ -160,7 +161,7 @@ def _answer_about(run: RunContext, walk: PathWalk, name: str, question: str) -> 
         call = search_call(tool, name)
         if call not in run.state.calls:
             yield run.record(Chose, calls=(call,))
-            yield from fetch(run, walk, call)
+            yield from write_passages(run, walk, (yield from call_tool(run, call)))
             title = walk.title_for(name)
     if title is None:
         scores, own_route = _mention_route(walk, name, question)
@@ -180,40 +181,75 @@ _WIDE_TRUST = 0.7  # weight of an answer read from many sentences, for the same 
 _UNUSED_GRAPH = "no name in the graph that was given shares a word with the question and has a sentence or fact that could be read"
 
 
-def answer_by_paths(run: RunContext) -> Steps[None]:
-    """Search for the question and read the best paths until an answer is sure.
+class Paths(Mode):
+    """The mode `paths`: sentences and the names in them are written by rule, and paths of them are read.
 
-    While none is, the name at the open end of the best path is searched for.
+    While no answer is sure, the name at the open end of the best path is searched for.
     """
-    walk = PathWalk(_minilm())
-    load_start_graph(run, walk)
-    while True:
+
+    walk: PathWalk
+    _calls: tuple[ToolCall, ...] = ()
+
+    def check(self, attachments: Sequence[str]) -> None:
+        """Raise UnsupportedQuestion for attached files, and where no tool finds documents."""
+        if attachments:
+            raise UnsupportedQuestion(
+                "the mode paths reads documents that a search finds, not attached files: leave them out, or take another preset"
+            )
+        if not self.run.store.schema().nodes and search_tool(self.run) is None:
+            raise UnsupportedQuestion(
+                'the mode paths needs a tool that finds documents, such as search(documents) or one of yours with finds="query", '
+                "or a store that holds a graph"
+            )
+
+    def answer(self) -> Steps[None]:
+        """Search for the question and read the best paths until an answer is sure."""
+        self.walk = PathWalk(_minilm())
+        load_start_graph(self.run, self.walk)
+        yield from super().answer()
+
+    def vote(self) -> Steps[Voted | None]:
+        """Read the best paths. RETRIEVE if an answer is sure, INSERT if there is something to search for."""
+        run, walk = self.run, self.walk
         if walk.sentences or walk.facts:
             yield from _read_routes(run, walk)
             best = walk.best
             if best is not None and walk.is_sure(run.limits.routes.sure):
-                yield run.record(Voted, **_vote_fields("RETRIEVE", f"{best.text!r} {best.certainty}"))
-                break
+                return run.record(Voted, **_vote_fields("RETRIEVE", f"{best.text!r} {best.certainty}"))
             reason = (
                 f"no answer is sure; {best.text!r} {best.certainty}" if best else "no path gives an answer"
             )
         else:
             reason = _UNUSED_GRAPH if run.state.start else "nothing is read yet"
         may_search = run.state.step < run.limits.steps and not (run.limits.check_answers and walk.answered)
-        calls = next_searches(run, walk) if may_search else ()
-        if not calls:
+        self._calls = next_searches(run, walk) if may_search else ()
+        return run.record(Voted, **_vote_fields("INSERT", reason)) if self._calls else None
+
+    def fetch(self, voted: Voted) -> Steps[None]:
+        """Search, and write the sentences found with the names in them."""
+        yield self.run.record(Chose, calls=self._calls)
+        for call in self._calls:
+            yield from self.write((yield from call_tool(self.run, call)))
+
+    def write(self, returned: ToolReturned) -> Steps[None]:
+        """Write the sentences of the documents that a search returned."""
+        yield from write_passages(self.run, self.walk, returned)
+
+    def read(self, voted: Voted | None) -> Steps[list[Candidate]]:
+        """Read nothing more: every vote has read paths. Without a sure answer the best of them is taken."""
+        run, walk = self.run, self.walk
+        if voted is None:
             if not (walk.sentences or walk.facts) and run.state.start:
                 yield run.record(Refused, statement=run.state.question, reason=_UNUSED_GRAPH, writing=False)
             yield run.record(Forced, what="read")
-            break
-        yield run.record(Voted, **_vote_fields("INSERT", reason))
-        yield run.record(Chose, calls=calls)
-        for call in calls:
-            yield from fetch(run, walk, call)
-    best = walk.best
-    if best is not None and not best.problem and not best.is_refuted and run.limits.routes.typed_facts:
-        yield from write_path_facts(run, walk, best)
-    yield from _conclude(run, best)
+        return []
+
+    def conclude(self, candidates: list[Candidate]) -> Steps[None]:
+        """Write typed facts from the sentences that the best answer was read from, and give it."""
+        run, best = self.run, self.walk.best
+        if best and not best.problem and not best.is_refuted and run.limits.routes.typed_facts:
+            yield from write_path_facts(run, self.walk, best)
+        yield from _conclude(run, best)
 
 
 def _check(run: RunContext, answer: PathAnswer) -> Steps[PathAnswer]:
