@@ -23,7 +23,6 @@ from kgot_lab.graph.changes import Support, latest_sentence, merge_supports, sup
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
-from kgot_lab.loop import prompts
 from kgot_lab.loop.events import (
     FAILED_CALL,
     Asked,
@@ -35,7 +34,17 @@ from kgot_lab.loop.events import (
     ToolReturned,
     Wrote,
 )
-from kgot_lab.loop.prompts import ChosenCalls, Names, Reason, Statements, calls_schema, names_schema
+from kgot_lab.loop.prompts import (
+    ChosenCalls,
+    Names,
+    Reason,
+    Statements,
+    calls_schema,
+    format_calls,
+    format_list,
+    format_tools,
+    names_schema,
+)
 from kgot_lab.loop.render import fit_budget, join_lines, relevance
 from kgot_lab.loop.run_context import (
     CallOptions,
@@ -57,7 +66,7 @@ from kgot_lab.memory.extraction import (
     split_grounded,
 )
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import estimate_tokens, replace_surrogates, truncate_to_tokens
+from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates, truncate_to_tokens
 from kgot_lab.text.words import SentenceRules, content_words, sentences
 from kgot_lab.tools.tool import Result, Tool, checked_result, combine_costs, search_argument
 from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
@@ -73,7 +82,9 @@ def merge_reasons(run: RunContext, reasons: tuple[str, ...]) -> Steps[str]:
         return join_lines(reasons)
     try:
         reason = (
-            yield from ask_structured(run, "merge", prompts.merge_reasons_prompt(reasons), Reason)
+            yield from ask_structured(
+                run, "merge", run.prompts("merge", reasons=format_list(reasons)), Reason
+            )
         ).reason
     except BadReply:
         reason = join_lines(reasons)  # not fused, but nothing is lost
@@ -98,7 +109,12 @@ def choose_calls(run: RunContext, missing: str) -> Steps[tuple[ToolCall, ...]]:
     skipped: list[ToolCall] = []
     for attempt in range(2):
         made_calls = (*run.state.calls, *skipped)
-        messages = prompts.tool_choice_prompt(text, made_calls, missing, tools)
+        shown = {
+            "calls": format_calls(made_calls),
+            "missing": missing or "not stated",
+            "tools": format_tools(tools),
+        }
+        messages = run.prompts("tools", None, situation=text, **shown)
         temperature = max(
             run.limits.models.vote_temperature if attempt else 0.0, run.limits.models.temperature
         )
@@ -146,7 +162,7 @@ def _choose_names(run: RunContext, tool: Tool, names: list[str]) -> Steps[tuple[
         "execution": True,
         "temperature": run.limits.models.temperature,
     }
-    messages = prompts.next_names_prompt(text, names)
+    messages = run.prompts("next names", situation=text, names="; ".join(names))
     try:
         reply = yield from ask_structured(run, "tools", messages, Names, kind="next names", **options)
         chosen = reply.about
@@ -357,7 +373,9 @@ def _ask_statements_for(run: RunContext, call: ToolCall, text: str) -> Steps[lis
     If the reply is too long, the text is halved and each half is written on its own.
     """
     context = yield from situation(run)
-    messages = prompts.write_prompt(context, str(call), text, run.store.dialect)
+    messages = run.prompts(
+        "write", run.store.dialect, situation=context, text=fence_text(text, str(call)), fences=FENCES
+    )
     temperature = run.limits.models.temperature
     try:
         reply = yield from ask_structured(run, "write", messages, Statements, temperature=temperature)

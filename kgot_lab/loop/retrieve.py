@@ -10,11 +10,10 @@ from functools import partial
 from typing import Any
 
 from kgot_lab.errors import BadReply, QueryFailed
-from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed, Read
 from kgot_lab.loop.evidence import SupportFinder, answer_evidence, judge_rows, passage_ids
 from kgot_lab.loop.modes.paths.values import is_no_answer
-from kgot_lab.loop.prompts import Answer, CandidateChoice, Code, ComputationNeeded, Names, Statement
+from kgot_lab.loop.prompts import FORMATS, Answer, CandidateChoice, Code, ComputationNeeded, Names, Statement
 from kgot_lab.loop.render import fit_budget, join_lines, row_lines
 from kgot_lab.loop.run_context import (
     Candidate,
@@ -68,7 +67,7 @@ def _read_in_dialect(run: RunContext, reader: Store) -> Steps[Candidate]:
     text = yield from situation(run, reader)
     role, dialect = f"read in {reader.dialect.name}", reader.dialect
     try:
-        messages, temperature = prompts.dialect_read_prompt(text, dialect), run.limits.models.temperature
+        messages, temperature = run.prompts("read", dialect, situation=text), run.limits.models.temperature
         statement = yield from _ask_read(run, role, text, messages, reader, temperature=temperature)
     except BadReply as error:
         yield record_refusal(run, error, writing=False, dialect=dialect.name)
@@ -87,7 +86,7 @@ def read_forced(run: RunContext) -> Steps[list[Candidate]]:
     text = yield from situation(run)
     statements = []
     possible = run.limits.voting.forced_reads if run.limits.models.vote_temperature > 0 else 1
-    messages = prompts.forced_read_prompt(text, run.store.dialect)
+    messages = run.prompts("forced read", run.store.dialect, situation=text)
     ask = partial(_ask_read, run, "forced read", text, messages, run.store)
     for number in range(possible):
         temperature = run.limits.models.vote_temperature if number else run.limits.models.temperature
@@ -104,7 +103,7 @@ def _ask_read(
     """Ask for a read statement, or in the mode "operations" for the names that it is to look up."""
     if run.limits.reading == "operations":
         chosen = yield from ask_structured(
-            run, role, prompts.name_choice_prompt(text), Names, kind="names", **options
+            run, role, run.prompts("names", situation=text), Names, kind="names", **options
         )
         return lookup_statement(run, chosen.about, reader)
     written = yield from ask_structured(run, role, messages, Statement, kind="read", **options)
@@ -125,7 +124,7 @@ def _ask_forced_answers(run: RunContext) -> Steps[list[str]]:
             "temperature": run.limits.models.vote_temperature if number else run.limits.models.temperature,
             "seed": number,
         }
-        messages = prompts.guess_prompt(text, run.limits.answer_format)
+        messages = run.prompts("guess", situation=text, format=FORMATS[run.limits.answer_format])
         try:
             reply = yield from ask_structured(run, "forced answer", messages, Answer, kind="guess", **options)
         except BadReply as error:
@@ -196,7 +195,7 @@ def _ask_new_statement(run: RunContext, text: str, wrong: str, attempt: int, rea
     temperature = max(
         run.limits.models.temperature, run.limits.models.vote_temperature if attempt > 1 else 0.0
     )
-    messages = prompts.reread_prompt(text, wrong, reader.dialect)
+    messages = run.prompts("read again", reader.dialect, situation=text, wrong=wrong)
     options = {"temperature": temperature, "seed": 50 + attempt}
     return (yield from _ask_read(run, "read again", text, messages, reader, **options))
 
@@ -288,11 +287,11 @@ def _compute(run: RunContext, facts: str) -> Steps[str]:
     question = run.state.question
     try:
         verdict = yield from ask_structured(
-            run, "arithmetic?", prompts.arithmetic_needed_prompt(question, facts), ComputationNeeded
+            run, "arithmetic?", run.prompts("arithmetic?", question=question, facts=facts), ComputationNeeded
         )
         if not verdict.needed:
             return ""
-        messages = prompts.arithmetic_prompt(question, facts)
+        messages = run.prompts("arithmetic", question=question, facts=facts)
         for attempt in range(run.limits.voting.repairs + 1):
             reply = yield from ask_structured(run, "arithmetic", messages, Code, execution=True, seed=attempt)
             code = reply.code
@@ -300,7 +299,9 @@ def _compute(run: RunContext, facts: str) -> Steps[str]:
                 output = run.compute(code).strip()
             except QueryFailed as error:
                 yield run.record(Computed, code=code, output=error.reason, failed=True)
-                messages = prompts.arithmetic_repair_prompt(question, facts, code, error.reason)
+                messages = run.prompts(
+                    "arithmetic again", question=question, facts=facts, code=code, error=error.reason
+                )
             else:
                 yield run.record(Computed, code=code, output=output)
                 return f"\nComputed: {output}" if output else ""
@@ -329,7 +330,9 @@ def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
     parsed: list[str] = []
     for number in range(possible):
         temperature = limits.models.vote_temperature if number else limits.models.temperature
-        messages = prompts.answer_prompt(run.state.question, facts, limits.answer_format)
+        messages = run.prompts(
+            "parse", question=run.state.question, facts=facts, format=FORMATS[limits.answer_format]
+        )
         try:
             reply = yield from ask_structured(
                 run, "parse", messages, Answer, temperature=temperature, seed=number
@@ -356,9 +359,9 @@ def _choose_answer(run: RunContext, facts: str, parsed: Sequence[str]) -> Steps[
     most_common = max(options, key=lambda text: (counts[canonical_answer(text)], -options.index(text)))
     if run.limits.voting.pool:
         return most_common
-    messages = prompts.best_candidate_prompt(
-        run.state.question, truncate_to_tokens(facts, run.limits.voting.row_tokens), options
-    )
+    listed = join_lines(f"{number}. {option}" for number, option in enumerate(options, start=1))
+    facts = truncate_to_tokens(facts, run.limits.voting.row_tokens)
+    messages = run.prompts("choose", question=run.state.question, facts=facts, candidates=listed)
     try:
         number = (yield from ask_structured(run, "choose", messages, CandidateChoice)).number
     except BadReply:
@@ -369,7 +372,7 @@ def _choose_answer(run: RunContext, facts: str, parsed: Sequence[str]) -> Steps[
 def _guess_answer(run: RunContext) -> Steps[None]:
     yield run.record(Forced, what="answer")
     text = yield from situation(run)
-    messages = prompts.guess_prompt(text, run.limits.answer_format)
+    messages = run.prompts("guess", situation=text, format=FORMATS[run.limits.answer_format])
     reply = yield from ask_structured(
         run, "guess", messages, Answer, temperature=run.limits.models.temperature
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote
 
@@ -11,10 +11,9 @@ from pydantic import BaseModel
 
 from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
-from kgot_lab.loop import prompts
 from kgot_lab.loop.events import FAILED_CALL, Asked, Cut, Event, Read, Refused, Repaired
 from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.prompts import Statement
+from kgot_lab.loop.prompts import Prompts, Statement, format_situation
 from kgot_lab.loop.render import render_graph
 from kgot_lab.loop.state import State
 from kgot_lab.stores.lookup import holds_value
@@ -96,6 +95,7 @@ class RunContext:
     limits: Limits
     compute: Callable[[str], str] | None
     state: State
+    prompts: Prompts = field(default_factory=Prompts)
     # the rendered graph, with the number of writes before it and its language
     shown: tuple[tuple[int, str], str, Cut | None] | None = None
 
@@ -211,7 +211,7 @@ def situation(run: RunContext, reader: Store | None = None) -> Steps[str]:
     The graph is in the language of `reader`, or else of the run.
     """
     graph = yield from graph_text(run, reader)
-    return prompts.format_situation(run.state.question, run.state.attachments, graph)
+    return format_situation(run.state.question, run.state.attachments, graph)
 
 
 def graph_text(run: RunContext, reader: Store | None = None) -> Steps[str]:
@@ -254,7 +254,9 @@ def run_with_repairs(
             if repairs == run.limits.voting.repairs or isinstance(error, ServerLost):
                 raise
             graph = yield from graph_text(run, reader)
-            messages = prompts.repair_prompt(statement, error.reason, graph, dialect, writing=writing)
+            instructions = dialect.how_to_write if writing else dialect.how_to_read
+            failed = {"graph": graph or "empty", "statement": statement, "error": error.reason}
+            messages = run.prompts("mend", dialect, instructions=instructions, **failed)
             try:
                 mended = (yield from ask_structured(run, "mend", messages, Statement, seed=repairs)).statement
             except BadReply:

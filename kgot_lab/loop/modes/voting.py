@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from kgot_lab.errors import BadReply, QueryFailed
-from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Ballot, Failed, ToolReturned, Voted
 from kgot_lab.loop.insert import call_tool, choose_calls, merge_reasons, write_result
-from kgot_lab.loop.prompts import OperationsVote, Vote
+from kgot_lab.loop.prompts import OperationsVote, Vote, format_calls, retrieve_request
 from kgot_lab.loop.retrieve import conclude, is_statement, lookup_statement, read_candidates, read_forced
 from kgot_lab.loop.run_context import (
     Candidate,
@@ -147,15 +146,15 @@ class Voting(Mode):
         try:
             if run.limits.reading == "operations":
                 look = yield from ask_structured(
-                    run, "vote", prompts.vote_by_names_prompt(text), OperationsVote, **options
+                    run, "vote", run.prompts("vote by names", situation=text), OperationsVote, **options
                 )
                 unknown = look.answer.strip().lower().rstrip(".") in {"", "unknown"}
                 choice, reason = "INSERT" if unknown else look.choice, look.missing
                 statement = lookup_statement(run, look.about)
             else:
-                messages = prompts.vote_prompt(
-                    text, run.state.calls, None if reads_text else run.store.dialect
-                )
+                retrieve = retrieve_request(None if reads_text else run.store.dialect)
+                calls = format_calls(run.state.calls)
+                messages = run.prompts("vote", situation=text, calls=calls, retrieve=retrieve)
                 vote = yield from ask_structured(run, "vote", messages, Vote, **options)
                 choice, reason, statement = vote.choice, vote.text.strip(), vote.text.strip()
         except BadReply as error:
