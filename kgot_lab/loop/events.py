@@ -48,6 +48,10 @@ class Started(Event):
     tools: Mapping[str, Json] = field(default_factory=dict, hash=False)
     computes: bool = True  # whether there was something that runs Python; runs of older versions do not say
     graph: str = ""  # the digest of the graph that the run began with; "" for an empty one
+    # prompts of one's own, the class of a mode of one's own, and whether somebody approves what is done
+    prompts: Mapping[str, str] = field(default_factory=dict, hash=False, metadata={"unless": ({},)})
+    mode: str = field(default="", metadata={"unless": ("",)})
+    approves: bool = field(default=False, metadata={"unless": (False,)})
     # that graph; on file, a snapshot beside the trace
     start: PropertyGraph = field(default=EMPTY, compare=False, metadata={"beside": True})
 
@@ -144,6 +148,19 @@ class Chose(Event):
 
     calls: tuple[ToolCall, ...]
     skipped: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Decided(Event):
+    """What a person decided on a tool call, a write or a paid model call.
+
+    `decision` is "approved", "changed" (to `text`) or "denied" (for the reason `text`).
+    """
+
+    what: str
+    proposed: str
+    decision: str
+    text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -287,7 +304,7 @@ class Answered(Event):
 EVENTS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
-        Started, Asked, Cut, Ballot, Voted, Merged, Chose, ToolReturned,
+        Started, Asked, Cut, Ballot, Voted, Merged, Chose, Decided, ToolReturned,
         Failed, Repaired, Wrote, Read, Refused, Forced, Computed, Parsed, Answered,
     )
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from kgot_lab.graph.changes import Support, latest_sentence, merge_supports, sup
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
+from kgot_lab.loop.approval import NotApproved, Proposal
 from kgot_lab.loop.events import (
     FAILED_CALL,
     Asked,
@@ -51,6 +53,7 @@ from kgot_lab.loop.run_context import (
     ReplyTooLong,
     RunContext,
     Steps,
+    approved,
     ask_structured,
     ask_text,
     distinct,
@@ -69,7 +72,7 @@ from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates, truncate_to_tokens
 from kgot_lab.text.words import SentenceRules, content_words, sentences
 from kgot_lab.tools.tool import Result, Tool, checked_result, combine_costs, search_argument
-from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
+from kgot_lab.types import Diff, Document, Edge, Json, Message, Prompt, Triple, Usage
 
 _MIN_RELEVANCE = 0.4  # minimum relevance of a sentence, as a share of the best one's
 _MAX_START_EDGES = 400  # edges of the graph that a run began with up to which their names are looked at
@@ -222,10 +225,12 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
     """
     wait = run.limits.tools.tool_wait
     for attempt in range(1, run.limits.tools.tool_attempts + 1):
-        inner_calls: list[RecordedCall] = []
+        outcome, inner_calls = run.pool.take(_pool_key(call), partial(_try_call, run, call))
         record_costs = partial(_record_inner_calls, run, call, inner_calls)
         try:
-            result = _call_once(run, call, inner_calls)
+            if isinstance(outcome, BaseException):
+                raise outcome
+            result = outcome
         except ToolFailed as error:
             message = error_message(error)
             # an address or a header that it shows may hold a key
@@ -250,6 +255,51 @@ def call_tool(run: RunContext, call: ToolCall) -> Steps[ToolReturned]:
             yield returned
             return returned
     raise AssertionError("unreachable")
+
+
+def begin_tool_calls(run: RunContext, calls: Sequence[ToolCall]) -> None:
+    """Begin tool calls side by side. `call_tool` takes their results."""
+    run.pool.begin({_pool_key(call): partial(_try_call, run, call) for call in calls})
+
+
+def _pool_key(call: ToolCall) -> tuple[str, str]:
+    return call.tool, json.dumps(dict(call.arguments), sort_keys=True, default=str)
+
+
+def _try_call(run: RunContext, call: ToolCall) -> tuple[Result | BaseException, list[RecordedCall]]:
+    """Return what a call gives or raises, and the model calls made inside it."""
+    inner_calls: list[RecordedCall] = []
+    try:
+        return _call_once(run, call, inner_calls), inner_calls
+    except BaseException as error:
+        return error, inner_calls
+
+
+def approved_calls(run: RunContext, calls: Sequence[ToolCall]) -> Steps[list[ToolCall]]:
+    """Return the calls that may be made. A denied one returns the reason as a failure."""
+    made: list[ToolCall] = []
+    for call in calls:
+        text = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
+        tool = run.tools.get(call.tool)
+        about = f"{call.tool}: {tool.description}" if tool else call.tool
+        try:
+            decided = yield from approved(run, Proposal("tool call", text, about))
+        except NotApproved as error:
+            yield run.record(ToolReturned, call=call, text=f"denied: {error}", failed=True)
+            continue
+        made.append(call if decided == text else ToolCall(call.tool, _changed_arguments(decided)))
+    return made
+
+
+def _changed_arguments(text: str) -> dict[str, Json]:
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        given = f"approve changed a tool call to {text[:200]!r}"
+        raise BadInput(f"{given}; its text is a JSON object of the arguments")
+    return arguments
 
 
 def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall]) -> Result:
@@ -348,7 +398,10 @@ def write_result(run: RunContext, returned: ToolReturned) -> Steps[None]:
     write = partial(write_statement, run.store)
     for statement in (yield from ask(run, returned)):
         try:
+            statement = yield from approved(run, Proposal("write", statement, str(returned.call)))
             final, diff = yield from run_with_repairs(run, write, statement, writing=True)
+        except NotApproved as error:
+            yield run.record(Refused, statement=statement, reason=f"denied: {error}", writing=True)
         except QueryFailed as error:
             yield record_refusal(run, error, writing=True)
         else:

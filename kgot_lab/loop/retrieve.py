@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from kgot_lab.errors import BadReply, QueryFailed
@@ -20,6 +19,7 @@ from kgot_lab.loop.run_context import (
     RunContext,
     Steps,
     ask_structured,
+    begin_calls,
     distinct,
     meant,
     read_event,
@@ -85,29 +85,43 @@ def read_forced(run: RunContext) -> Steps[list[Candidate]]:
         return (yield from _direct_candidates(run, (yield from _ask_forced_answers(run))))
     text = yield from situation(run)
     statements = []
-    possible = run.limits.voting.forced_reads if run.limits.models.vote_temperature > 0 else 1
+    samples = _samples(run, "read", run.limits.voting.forced_reads)
     messages = run.prompts("forced read", run.store.dialect, situation=text)
-    ask = partial(_ask_read, run, "forced read", text, messages, run.store)
-    for number in range(possible):
-        temperature = run.limits.models.vote_temperature if number else run.limits.models.temperature
+    begin_calls(run, *_read_request(run, text, messages), samples)
+    for temperature, seed in samples:
+        options = {"temperature": temperature, "seed": seed}
         try:
-            statements.append((yield from ask(temperature=temperature, seed=number)))
+            ask = _ask_read(run, "forced read", text, messages, run.store, **options)
+            statements.append((yield from ask))
         except BadReply as error:
             yield record_refusal(run, error, writing=False)
     return (yield from read_candidates(run, distinct(statements)))
 
 
+def _samples(run: RunContext, kind: str, most: int) -> list[tuple[float, int]]:
+    """Return the temperature and seed of each sample: the first at the set temperature, the others drawn."""
+    models = run.limits.models
+    # at temperature 0 all are identical
+    number = most if models.temperatures.get(kind, models.vote_temperature) > 0 else 1
+    return [(models.vote_temperature if seed else models.temperature, seed) for seed in range(number)]
+
+
+def _read_request(
+    run: RunContext, text: str, messages: tuple[Message, ...]
+) -> tuple[str, tuple[Message, ...], type[Names] | type[Statement]]:
+    """Return what is asked to read: a statement, or in the mode "operations" the names to look up."""
+    if run.limits.reading == "operations":
+        return "names", run.prompts("names", situation=text), Names
+    return "read", messages, Statement
+
+
 def _ask_read(
     run: RunContext, role: str, text: str, messages: tuple[Message, ...], reader: Store, **options: Any
 ) -> Steps[str]:
-    """Ask for a read statement, or in the mode "operations" for the names that it is to look up."""
-    if run.limits.reading == "operations":
-        chosen = yield from ask_structured(
-            run, role, run.prompts("names", situation=text), Names, kind="names", **options
-        )
-        return lookup_statement(run, chosen.about, reader)
-    written = yield from ask_structured(run, role, messages, Statement, kind="read", **options)
-    return written.statement
+    """Ask for a read statement, or for names that one is built from."""
+    kind, asked, shape = _read_request(run, text, messages)
+    reply = yield from ask_structured(run, role, asked, shape, kind=kind, **options)
+    return lookup_statement(run, reply.about, reader) if isinstance(reply, Names) else reply.statement
 
 
 def _ask_forced_answers(run: RunContext) -> Steps[list[str]]:
@@ -119,12 +133,11 @@ def _ask_forced_answers(run: RunContext) -> Steps[list[str]]:
         return []
     text = yield from situation(run)
     answers = []
-    for number in range(run.limits.voting.forced_reads if run.limits.models.vote_temperature > 0 else 1):
-        options = {
-            "temperature": run.limits.models.vote_temperature if number else run.limits.models.temperature,
-            "seed": number,
-        }
-        messages = run.prompts("guess", situation=text, format=FORMATS[run.limits.answer_format])
+    messages = run.prompts("guess", situation=text, format=FORMATS[run.limits.answer_format])
+    samples = _samples(run, "guess", run.limits.voting.forced_reads)
+    begin_calls(run, "guess", messages, Answer, samples)
+    for temperature, seed in samples:
+        options = {"temperature": temperature, "seed": seed}
         try:
             reply = yield from ask_structured(run, "forced answer", messages, Answer, kind="guess", **options)
         except BadReply as error:
@@ -321,22 +334,15 @@ def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
 
     Stops when a majority agrees.
     """
-    limits = run.limits
-    possible = (
-        limits.voting.parses
-        if limits.models.temperatures.get("parse", limits.models.vote_temperature) > 0
-        else 1
-    )
+    format = FORMATS[run.limits.answer_format]
+    messages = run.prompts("parse", question=run.state.question, facts=facts, format=format)
+    samples = _samples(run, "parse", run.limits.voting.parses)
+    begin_calls(run, "parse", messages, Answer, samples[: len(samples) // 2 + 1])  # asked in any case
     parsed: list[str] = []
-    for number in range(possible):
-        temperature = limits.models.vote_temperature if number else limits.models.temperature
-        messages = run.prompts(
-            "parse", question=run.state.question, facts=facts, format=FORMATS[limits.answer_format]
-        )
+    for temperature, seed in samples:
+        options = {"temperature": temperature, "seed": seed}
         try:
-            reply = yield from ask_structured(
-                run, "parse", messages, Answer, temperature=temperature, seed=number
-            )
+            reply = yield from ask_structured(run, "parse", messages, Answer, **options)
         except BadReply as error:
             yield run.record(Parsed, text="", problem=error.reason)
             continue
@@ -344,7 +350,7 @@ def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
         yield run.record(Parsed, text=text)
         if text:
             parsed.append(text)
-        if parsed and Counter(map(canonical_answer, parsed)).most_common(1)[0][1] * 2 > possible:
+        if parsed and Counter(map(canonical_answer, parsed)).most_common(1)[0][1] * 2 > len(samples):
             break
     return parsed
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote
 
 from pydantic import BaseModel
 
 from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
+from kgot_lab.llm.budget import maximum_usage, requested_price
+from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
-from kgot_lab.loop.events import FAILED_CALL, Asked, Cut, Event, Read, Refused, Repaired
+from kgot_lab.loop.approval import Approve, NotApproved, Proposal, decide, kept_text
+from kgot_lab.loop.call_pool import CallPool
+from kgot_lab.loop.events import FAILED_CALL, Asked, Cut, Decided, Event, Read, Refused, Repaired
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.prompts import Prompts, Statement, format_situation
 from kgot_lab.loop.render import render_graph
@@ -81,6 +86,7 @@ def _read_values(row: Json, own_words: StatementConstants) -> Iterator[Scalar]:
 _Shape = TypeVar("_Shape", bound=BaseModel)
 _Result = TypeVar("_Result")
 _Kind = TypeVar("_Kind", bound=Event)
+_Samples = Sequence[tuple[float, int]]  # the temperature and seed of each
 Steps = Generator[Event, None, _Result]
 
 
@@ -95,6 +101,8 @@ class RunContext:
     limits: Limits
     compute: Callable[[str], str] | None
     state: State
+    approve: Approve | None = None
+    pool: CallPool = field(default_factory=lambda: CallPool(1))
     prompts: Prompts = field(default_factory=Prompts)
     # the rendered graph, with the number of writes before it and its language
     shown: tuple[tuple[int, str], str, Cut | None] | None = None
@@ -104,6 +112,18 @@ class RunContext:
         event = kind(step=self.state.step, **values)
         self.state = self.state.after(event)
         return event
+
+
+def approved(run: RunContext, proposal: Proposal) -> Steps[str]:
+    """Return the text of what may be done, after a decision if somebody approves. Raises NotApproved."""
+    if run.approve is None:
+        return proposal.text
+    decision, text = decide(run.approve, proposal)
+    kept = {"what": proposal.what, "proposed": kept_text(proposal.text)}
+    yield run.record(Decided, decision=decision, text=text, **kept)
+    if decision == "denied":
+        raise NotApproved(text)
+    return text or proposal.text
 
 
 @dataclass(frozen=True)
@@ -192,8 +212,15 @@ def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[
 
     If the call fails at a cost, that cost is recorded in its own event before the error is raised.
     """
+    price = requested_price(llm)
+    if run.approve is not None and price not in (None, FREE):
+        most = maximum_usage(llm, prompt)
+        about = f"{llm.name}, at most {most.prompt_tokens:,} + {most.completion_tokens:,} tokens, ${most.cost:.4f}"
+        last = prompt.messages[-1]
+        decided = yield from approved(run, Proposal("model call", last.text, about))
+        prompt = replace(prompt, messages=(*prompt.messages[:-1], replace(last, text=decided)))
     try:
-        reply = checked_reply(llm, prompt)
+        reply: Reply = run.pool.take(_call_key(llm, prompt), partial(checked_reply, llm, prompt))
     except LLMError as error:
         if error.spent is not None:
             role = f"{role}{FAILED_CALL}"
@@ -203,6 +230,24 @@ def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[
     recorded = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
     yield run.record(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, **recorded)
     return replace(reply, text=text)
+
+
+def begin_calls(
+    run: RunContext, kind: str, messages: tuple[Message, ...], shape: type[BaseModel], samples: _Samples
+) -> None:
+    """Begin calls that `ask_structured` will make, with these temperatures and seeds, side by side.
+
+    Only if the planning model takes several at once and none is to be approved.
+    """
+    llm = run.planning
+    if run.approve is None and getattr(llm, "concurrent", False):
+        options = [CallOptions(kind, shape, temperature, seed) for temperature, seed in samples]
+        prompts = [_build_prompt(run, messages, each) for each in options]
+        run.pool.begin({_call_key(llm, prompt): partial(checked_reply, llm, prompt) for prompt in prompts})
+
+
+def _call_key(llm: LLM, prompt: Prompt) -> tuple[int, str]:
+    return id(llm), prompt_digest(prompt, "")
 
 
 def situation(run: RunContext, reader: Store | None = None) -> Steps[str]:

@@ -9,7 +9,14 @@ from functools import partial
 
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop.events import Ballot, Failed, ToolReturned, Voted
-from kgot_lab.loop.insert import call_tool, choose_calls, merge_reasons, write_result
+from kgot_lab.loop.insert import (
+    approved_calls,
+    begin_tool_calls,
+    call_tool,
+    choose_calls,
+    merge_reasons,
+    write_result,
+)
 from kgot_lab.loop.prompts import OperationsVote, Vote, format_calls, retrieve_request
 from kgot_lab.loop.retrieve import conclude, is_statement, lookup_statement, read_candidates, read_forced
 from kgot_lab.loop.run_context import (
@@ -17,10 +24,12 @@ from kgot_lab.loop.run_context import (
     RunContext,
     Steps,
     ask_structured,
+    begin_calls,
     distinct,
     read_event,
     situation,
 )
+from kgot_lab.types import Message
 
 
 class Mode(ABC):
@@ -89,6 +98,9 @@ class Voting(Mode):
         is_sampled = limits.models.temperatures.get("vote", limits.models.vote_temperature) > 0
         possible = limits.voting.votes if is_sampled else 1
         text = yield from situation(run)
+        messages, shape = self._ballot_prompt(text)
+        # as many as must be cast in any case
+        begin_calls(run, "vote", messages, shape, [self._sample(n + 1) for n in range(possible // 2 + 1)])
         ballots: list[Ballot] = []
         while len(ballots) < possible and not _is_decided(ballots, possible):
             ballot = yield from self._ballot(text, len(ballots) + 1)
@@ -112,7 +124,9 @@ class Voting(Mode):
         run = self.run
         missing = (yield from merge_reasons(run, voted.reasons)) if voted.ballots_cast else ""
         calls = yield from choose_calls(run, missing)
-        for call in calls:
+        approved = yield from approved_calls(run, calls)
+        begin_tool_calls(run, approved)
+        for call in approved:
             returned = yield from call_tool(run, call)
             if not returned.failed:
                 yield from self.write(returned)
@@ -134,28 +148,36 @@ class Voting(Mode):
         """Compute if needed, parse and choose an answer, and cite its evidence."""
         yield from conclude(self.run, candidates)
 
+    def _ballot_prompt(self, text: str) -> tuple[tuple[Message, ...], type[Vote] | type[OperationsVote]]:
+        """Return what every ballot of a turn is asked, and the schema of its reply."""
+        run = self.run
+        if run.limits.reading == "operations":
+            return run.prompts("vote by names", situation=text), OperationsVote
+        retrieve = retrieve_request(None if run.limits.reading == "whole graph" else run.store.dialect)
+        calls = format_calls(run.state.calls)
+        return run.prompts("vote", situation=text, calls=calls, retrieve=retrieve), Vote
+
+    def _sample(self, number: int) -> tuple[float, int]:
+        """Return the temperature and seed of a ballot."""
+        return self.run.limits.models.vote_temperature, 100 * self.run.state.step + number
+
     def _ballot(self, text: str, number: int) -> Steps[Ballot]:
         """Cast one ballot.
 
         A RETRIEVE whose statement finds nothing counts as INSERT. An invalid reply counts as nothing.
         """
         run = self.run
-        options = {"temperature": run.limits.models.vote_temperature, "seed": 100 * run.state.step + number}
         cast = partial(run.record, Ballot, number=number)
         reads_text = run.limits.reading == "whole graph"
+        messages, shape = self._ballot_prompt(text)
+        temperature, seed = self._sample(number)
         try:
-            if run.limits.reading == "operations":
-                look = yield from ask_structured(
-                    run, "vote", run.prompts("vote by names", situation=text), OperationsVote, **options
-                )
-                unknown = look.answer.strip().lower().rstrip(".") in {"", "unknown"}
-                choice, reason = "INSERT" if unknown else look.choice, look.missing
-                statement = lookup_statement(run, look.about)
+            vote = yield from ask_structured(run, "vote", messages, shape, temperature=temperature, seed=seed)
+            if isinstance(vote, OperationsVote):
+                unknown = vote.answer.strip().lower().rstrip(".") in {"", "unknown"}
+                choice, reason = "INSERT" if unknown else vote.choice, vote.missing
+                statement = lookup_statement(run, vote.about)
             else:
-                retrieve = retrieve_request(None if reads_text else run.store.dialect)
-                calls = format_calls(run.state.calls)
-                messages = run.prompts("vote", situation=text, calls=calls, retrieve=retrieve)
-                vote = yield from ask_structured(run, "vote", messages, Vote, **options)
                 choice, reason, statement = vote.choice, vote.text.strip(), vote.text.strip()
         except BadReply as error:
             return cast(choice="", text=error.reason)

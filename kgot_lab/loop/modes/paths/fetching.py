@@ -8,6 +8,7 @@ from typing import Any
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph.changes import supports_of
+from kgot_lab.loop.approval import NotApproved, Proposal
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.insert import search_call, search_tool, write_statement
 from kgot_lab.loop.modes.paths.mentions import (
@@ -26,7 +27,7 @@ from kgot_lab.loop.modes.paths.mentions import (
 )
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, load_facts, name_facts, with_spaces
 from kgot_lab.loop.render import join_lines
-from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, ask_reply
+from kgot_lab.loop.run_context import CallOptions, RunContext, Steps, approved, ask_reply
 from kgot_lab.memory.extraction import SourcedSentence, facts_prompt, grounded_facts, split_grounded
 from kgot_lab.retrieval.entities import EntityFinder
 from kgot_lab.retrieval.entity_linking import capitalised_names, normalise_name
@@ -189,7 +190,10 @@ def _sentence_rules(run: RunContext) -> SentenceRules:
 def _write(run: RunContext, statement: str, source: str) -> Steps[None]:
     """Run a statement built by this package. If the store refuses it, it is recorded as refused."""
     try:
+        statement = yield from approved(run, Proposal("write", statement, source))
         diff = write_statement(run.store, statement)
+    except NotApproved as error:
+        yield run.record(Refused, statement=statement, reason=f"denied: {error}", writing=True)
     except QueryFailed as error:
         yield run.record(Refused, statement=statement, reason=error.reason, writing=True)
     else:

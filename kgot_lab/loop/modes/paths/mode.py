@@ -14,7 +14,7 @@ from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.answer_check import MAX_CITED, UNDECIDED, CheckedAnswer, check_answer
 from kgot_lab.loop.events import Answered, Chose, Forced, Parsed, Refused, ToolCall, ToolReturned, Voted
 from kgot_lab.loop.evidence import passage_ids
-from kgot_lab.loop.insert import call_tool, search_call, search_tool
+from kgot_lab.loop.insert import approved_calls, call_tool, search_call, search_tool
 from kgot_lab.loop.modes.paths.comparison import (
     comparison_kind,
     comparison_prompt,
@@ -161,7 +161,8 @@ def _answer_about(run: RunContext, walk: PathWalk, name: str, question: str) -> 
         call = search_call(tool, name)
         if call not in run.state.calls:
             yield run.record(Chose, calls=(call,))
-            yield from write_passages(run, walk, (yield from call_tool(run, call)))
+            for approved in (yield from approved_calls(run, (call,))):
+                yield from write_passages(run, walk, (yield from call_tool(run, approved)))
             title = walk.title_for(name)
     if title is None:
         scores, own_route = _mention_route(walk, name, question)
@@ -228,7 +229,7 @@ class Paths(Mode):
     def fetch(self, voted: Voted) -> Steps[None]:
         """Search, and write the sentences found with the names in them."""
         yield self.run.record(Chose, calls=self._calls)
-        for call in self._calls:
+        for call in (yield from approved_calls(self.run, self._calls)):
             yield from self.write((yield from call_tool(self.run, call)))
 
     def write(self, returned: ToolReturned) -> Steps[None]:
