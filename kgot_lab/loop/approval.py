@@ -60,7 +60,7 @@ def decide(approve: Approve, proposal: Proposal) -> tuple[str, str]:
     return ("approved", "") if answer == proposal.text else ("changed", answer)
 
 
-def kept_text(text: str) -> str:
+def shortened(text: str) -> str:
     """Return the text of a proposal as its event keeps it."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 

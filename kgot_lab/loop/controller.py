@@ -7,11 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypedDict, Unpack
 
-from kgot_lab.errors import BadInput, require, require_parts
+from kgot_lab.errors import BadInput, UnknownName, require, require_count, require_parts
+from kgot_lab.loop.approval import Approve
+from kgot_lab.loop.call_pool import CallPool
 from kgot_lab.loop.events import EMPTY, Answered, Event, Started
 from kgot_lab.loop.limits import REFERENCE, Limits, VotingOptions
 from kgot_lab.loop.modes.voting import Mode, Voting
+from kgot_lab.loop.prompts import Prompts
 from kgot_lab.loop.run_context import RunContext, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import PythonRunner, Store, readers
@@ -20,33 +24,58 @@ from kgot_lab.tools.tool import Tool, search_argument
 from kgot_lab.types import LLM, Json
 
 
+class RunOptions(TypedDict, total=False):
+    """Options of a run, which are given by their names.
+
+    execution: the model that chooses tools and writes arithmetic, by default the one that plans.
+    attachments: files that belong to the question.
+    compute: runs Python outside this process and returns what it printed, with limits of its own; by default
+        the store runs it, for at most `limits.python_seconds`.
+    mode: a class of one's own in place of that of the limits.
+    prompts: texts in place of those of `kgot_lab.loop.prompts.TEMPLATES`, by their names.
+    approve: is asked before a tool call, a write and a paid call (`kgot_lab.loop.approval`).
+    parallel: how many tool calls, and calls of a model on a server, run at once (4); 1: one after the other.
+    """
+
+    execution: LLM | None
+    attachments: Sequence[str | Path]
+    compute: Callable[[str], str] | None
+    mode: type[Mode] | None
+    prompts: Mapping[str, str]
+    approve: Approve | None
+    parallel: int
+
+
+PARALLEL = 4  # calls at once, unless a run says otherwise
+
+
 def think(
     question: str,
     llm: LLM,
     store: Store,
     tools: Sequence[Tool],
     limits: Limits = REFERENCE,
-    *,
-    execution: LLM | None = None,
-    attachments: Sequence[str | Path] = (),
-    compute: Callable[[str], str] | None = None,
+    **options: Unpack[RunOptions],
 ) -> Iterator[Event]:
     """Grow a graph until the model votes to read the answer from it.
 
-    If the store already holds a graph, the run begins with it. `llm` plans. `execution` (by default the same
-    model) chooses tools and writes arithmetic. `compute` runs Python outside this process and returns what it
-    printed, with limits of its own. By default the store runs it, for at most `limits.python_seconds`. Raises
-    BadInput, and errors of a model or the sandbox that cannot be recovered from: LLMError, SandboxError.
+    If the store already holds a graph, the run begins with it. `llm` plans. Raises BadInput, and errors of a
+    model or the sandbox that cannot be recovered from: LLMError, SandboxError; and NotApproved if a paid
+    call is denied.
     """
     require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
-    for model in (llm, llm if execution is None else execution):
+    for name in options.keys() - RunOptions.__annotations__.keys():
+        raise UnknownName("option of a run", name, RunOptions.__annotations__)
+    execution, parallel = options.get("execution") or llm, options.get("parallel", PARALLEL)
+    for model in (llm, execution):
         expected = "a model is what connect(…) gives, an object with a name that answers prompts"
         require_parts(model, ("name", "__call__"), expected)
     require_parts(store, ("write", "read", "schema"), "a store is what open_store(…) gives")
     require(tools, Iterable, "tools are a list, such as [search(documents)]")
     require(limits, Limits, "limits are a Limits(…), or what preset(name) gives")
+    require_count(parallel, 1, "parallel", "it is how many calls run at once")
     tools = list(tools)
     for tool in tools:
         expected = "a tool is what search(documents) and the like give"
@@ -58,10 +87,13 @@ def think(
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise BadInput(f"two tools have the same name, so one could not be called: {', '.join(names)}")
-    compute = compute or python_executor(store, limits)
-    run = RunContext(llm, execution or llm, store, {t.name: t for t in tools}, limits, compute, State())
-    files = tuple(replace_surrogates(str(path)) for path in attachments)
-    mode = _usual_mode(limits)(run)
+    by_name = {tool.name: tool for tool in tools}
+    compute = options.get("compute") or python_executor(store, limits)
+    run = RunContext(llm, execution, store, by_name, limits, compute, State())
+    run.prompts, run.pool = Prompts(options.get("prompts") or {}), CallPool(parallel)
+    run.approve = options.get("approve")
+    mode = (options.get("mode") or _usual_mode(limits))(run)
+    files = tuple(replace_surrogates(str(path)) for path in options.get("attachments", ()))
     mode.check(files)
     return _run_turns(mode, replace_surrogates(question.strip()), files)
 
@@ -69,11 +101,12 @@ def think(
 def _run_turns(mode: Mode, question: str, attachments: tuple[str, ...]) -> Steps[None]:
     run = mode.run
     start = run.store.graph() if run.store.schema().nodes else EMPTY
+    own_mode = "" if type(mode) is _usual_mode(run.limits) else type(mode).__qualname__
+    custom = {"prompts": run.prompts.own, "mode": own_mode, "approves": run.approve is not None}
     yield run.record(
         Started,
         question=question,
         attachments=attachments,
-        preset=run.limits.preset,
         limits=run.limits.as_json(),
         planning=run.planning.name,
         execution=run.execution.name,
@@ -82,9 +115,13 @@ def _run_turns(mode: Mode, question: str, attachments: tuple[str, ...]) -> Steps
         tools={name: describe_tool(tool) for name, tool in run.tools.items()},
         computes=run.compute is not None,
         graph=start.digest if start else "",
+        custom={name: value for name, value in custom.items() if value},
         start=start,
     )
-    yield from mode.answer()
+    try:
+        yield from mode.answer()
+    finally:
+        run.pool.close()
 
 
 def _usual_mode(limits: Limits) -> type[Mode]:

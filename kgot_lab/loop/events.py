@@ -38,7 +38,6 @@ class Started(Event):
 
     question: str
     attachments: tuple[str, ...] = ()
-    preset: str = ""
     limits: Mapping[str, Json] = field(default_factory=dict, hash=False)
     planning: str = ""
     execution: str = ""
@@ -48,12 +47,15 @@ class Started(Event):
     tools: Mapping[str, Json] = field(default_factory=dict, hash=False)
     computes: bool = True  # whether there was something that runs Python; runs of older versions do not say
     graph: str = ""  # the digest of the graph that the run began with; "" for an empty one
-    # prompts of one's own, the class of a mode of one's own, and whether somebody approves what is done
-    prompts: Mapping[str, str] = field(default_factory=dict, hash=False, metadata={"unless": ({},)})
-    mode: str = field(default="", metadata={"unless": ("",)})
-    approves: bool = field(default=False, metadata={"unless": (False,)})
+    # what the caller gave of his own: "prompts", the class of a "mode", and whether somebody "approves"
+    custom: Mapping[str, Json] = field(default_factory=dict, hash=False, metadata={"unless": ({},)})
     # that graph; on file, a snapshot beside the trace
     start: PropertyGraph = field(default=EMPTY, compare=False, metadata={"beside": True})
+
+    @property
+    def preset(self) -> str:
+        """The name of the preset that the limits came from."""
+        return str(self.limits.get("preset", ""))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -344,6 +346,8 @@ def from_json(data: Mapping[str, Json]) -> Event:
     if kind is None:
         raise TraceError(f"not an event: {str(data)[:120]}")
     try:
+        if kind is Started and "preset" in data:  # as older versions recorded it
+            data = {**data, "limits": {"preset": data["preset"], **data.get("limits", {})}}
         values = {item.name: data[item.name] for item in fields(kind) if item.name in data}
         return kind(**{name: _READERS.get((kind, name), _as_tuple)(value) for name, value in values.items()})
     except (TypeError, KeyError, ValueError, AttributeError) as error:

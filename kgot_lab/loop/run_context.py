@@ -12,9 +12,10 @@ from pydantic import BaseModel
 
 from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
 from kgot_lab.llm.budget import maximum_usage, requested_price
+from kgot_lab.llm.presets import FREE
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
-from kgot_lab.loop.approval import Approve, NotApproved, Proposal, decide, kept_text
+from kgot_lab.loop.approval import Approve, NotApproved, Proposal, decide, shortened
 from kgot_lab.loop.call_pool import CallPool
 from kgot_lab.loop.events import FAILED_CALL, Asked, Cut, Decided, Event, Read, Refused, Repaired
 from kgot_lab.loop.limits import Limits
@@ -119,7 +120,7 @@ def approved(run: RunContext, proposal: Proposal) -> Steps[str]:
     if run.approve is None:
         return proposal.text
     decision, text = decide(run.approve, proposal)
-    kept = {"what": proposal.what, "proposed": kept_text(proposal.text)}
+    kept = {"what": proposal.what, "proposed": shortened(proposal.text)}
     yield run.record(Decided, decision=decision, text=text, **kept)
     if decision == "denied":
         raise NotApproved(text)

@@ -158,7 +158,7 @@ def _extract(
         "execution": run.execution.name,
         "dialect": run.store.dialect.name,
     }
-    limits = {"preset": run.limits.preset, "limits": run.limits.as_json()}
+    limits = {"limits": run.limits.as_json()}
     yield run.record(Started, question="", **limits, **names)
     if resume is not None and (yield from resume()):
         documents = documents[1:]
