@@ -65,7 +65,7 @@ def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def decision_of(event: Decided, proposal: Proposal) -> bool | str | Deny:
+def decision_of(event: Decided) -> bool | str | Deny:
     """Return a recorded decision as the answer of an `approve` function."""
     if event.decision == "denied":
         return Deny(event.text)

@@ -66,8 +66,8 @@ def think(
     require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
-    for name in options.keys() - RunOptions.__annotations__.keys():
-        raise UnknownName("option of a run", name, RunOptions.__annotations__)
+    for name in options.keys() - RunOptions.__optional_keys__:
+        raise UnknownName("option of a run", name, RunOptions.__optional_keys__)
     execution, parallel = options.get("execution") or llm, options.get("parallel", PARALLEL)
     for model in (llm, execution):
         expected = "a model is what connect(…) gives, an object with a name that answers prompts"

@@ -19,11 +19,13 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.budget import Spending, charged_account
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import record_replayed
+from kgot_lab.loop.approval import Approve, Deny, Proposal, decision_of, shortened
 from kgot_lab.loop.controller import default_search_argument
 from kgot_lab.loop.events import (
     Answered,
     Asked,
     Computed,
+    Decided,
     Event,
     Failed,
     Read,
@@ -59,6 +61,8 @@ class Recording:
     # statements over which a server went away, whatever the graph was
     lost: dict[str, ServerLost] = field(default_factory=dict)
     outputs: dict[Key, Computed] = field(default_factory=dict)
+    # what was decided on proposals
+    decisions: dict[Key, deque[Decided]] = field(default_factory=lambda: defaultdict(deque))
     # statements that a person has put in the place of those asked for
     edits: dict[Key, str] = field(default_factory=dict)
     # facts cited for an answer, by it and the statements read before it
@@ -105,6 +109,8 @@ class Recording:
                     recording._add_failure(graph, statement, reason, event.dialect)
                 case Computed():
                     recording.outputs[(event.code,)] = event
+                case Decided():
+                    recording.decisions[(event.what, event.proposed)].append(event)
                 case Answered():
                     recording.evidence[(graph.now, event.text, *read)] = event.evidence
         return recording
@@ -249,6 +255,23 @@ class ReplayPython:
             message = "the recorded run holds no output of this Python, and nothing here runs any: "
             raise ReplayMiss(f"{message}take another store, or give Resources(compute=…)")
         return self.live(code)
+
+
+@dataclass
+class ReplayApproval:
+    """An `approve` function that decides as in a recording, and asks the live one about the rest."""
+
+    recording: Recording
+    live: Approve | None = None
+
+    def __call__(self, proposal: Proposal) -> bool | str | Deny:
+        decided = self.recording.decisions.get((proposal.what, shortened(proposal.text)))
+        if decided:
+            return decision_of(decided.popleft())
+        if self.live is None:
+            message = f"the recorded run holds no decision on this {proposal.what}, and nobody here decides: "
+            raise ReplayMiss(f"{message}give Resources(approve=…)")
+        return self.live(proposal)
 
 
 @dataclass

@@ -25,6 +25,7 @@ from kgot_lab.errors import (
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
 from kgot_lab.llm.recorded import prompt_digest
+from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.controller import python_executor, think
 from kgot_lab.loop.events import (
     Answered,
@@ -39,10 +40,12 @@ from kgot_lab.loop.events import (
 )
 from kgot_lab.loop.insert import readable_text
 from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.modes.voting import Mode
 from kgot_lab.loop.replay.recording import (
     Fingerprint,
     Key,
     Recording,
+    ReplayApproval,
     ReplayLLM,
     ReplayPython,
     ReplayStore,
@@ -154,6 +157,8 @@ class Resources:
     planning: LLM | None = None
     execution: LLM | None = None
     compute: Callable[[str], str] | None = None  # runs Python, where not the store is to
+    approve: Approve | None = None  # for a run whose steps somebody approves
+    mode: type[Mode] | None = None  # of a run in a mode of one's own
 
 
 INTERRUPTED = "it was interrupted"  # why a fork stopped
@@ -172,6 +177,9 @@ def replay_events(
     given, limits = {tool.name: tool for tool in live.tools}, recorded_limits(start)
     tools = [ReplayTool(recording, name, given.get(name), **about) for name, about in start.tools.items()]
     python = ReplayPython(recording, live.compute or python_executor(store.store, limits))
+    mode = str(start.custom.get("mode", ""))
+    if mode and getattr(live.mode, "__qualname__", "") != mode:
+        raise TraceError(f"this run was made in the mode {mode}: give its class, as Resources(mode={mode})")
     events_again = think(
         start.question,
         ReplayLLM(recording, start.planning, live.planning),
@@ -181,6 +189,10 @@ def replay_events(
         execution=ReplayLLM(recording, start.execution, live.execution or live.planning),
         attachments=start.attachments,
         compute=python if start.computes else None,
+        mode=live.mode if mode else None,
+        prompts=start.custom.get("prompts", {}),
+        approve=ReplayApproval(recording, live.approve) if start.custom.get("approves") else None,
+        parallel=1,
     )
     return map(store.as_edited, events_again)
 
