@@ -100,7 +100,7 @@ class Voting(Mode):
         text = yield from situation(run)
         messages, shape = self._ballot_prompt(text)
         # as many as must be cast in any case
-        begin_calls(run, "vote", messages, shape, [self._sample(n + 1) for n in range(possible // 2 + 1)])
+        begin_calls(run, "vote", messages, shape, [self._sample(n + 1) for n in range((possible + 1) // 2)])
         ballots: list[Ballot] = []
         while len(ballots) < possible and not _is_decided(ballots, possible):
             ballot = yield from self._ballot(text, len(ballots) + 1)
