@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
+PARALLEL = 4  # calls at once, unless a run says otherwise
+
 
 class CallPool:
     """Calls that were begun before their turn. Each is taken in its turn, so that a replay is the same.

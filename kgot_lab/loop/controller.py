@@ -11,7 +11,7 @@ from typing import TypedDict, Unpack
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count, require_parts
 from kgot_lab.loop.approval import Approve
-from kgot_lab.loop.call_pool import CallPool
+from kgot_lab.loop.call_pool import PARALLEL, CallPool
 from kgot_lab.loop.events import EMPTY, Answered, Event, Started
 from kgot_lab.loop.limits import REFERENCE, Limits, VotingOptions
 from kgot_lab.loop.modes.voting import Mode, Voting
@@ -44,9 +44,6 @@ class RunOptions(TypedDict, total=False):
     prompts: Mapping[str, str]
     approve: Approve | None
     parallel: int
-
-
-PARALLEL = 4  # calls at once, unless a run says otherwise
 
 
 def think(
