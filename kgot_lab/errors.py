@@ -47,15 +47,19 @@ class BadInput(LabError):
 
 
 class UnknownName(BadInput):
-    """A name that is not in a table. `meant` is a suggestion, if known better than by its spelling."""
+    """A name that is not in a table.
 
-    def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = ""):
+    `meant` is a suggestion, if known better than by its spelling, and `advice` what else can be done.
+    """
+
+    def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = "", advice: str = ""):
         self.name, self.known = name, sorted(known)
         suggestions = [meant] if meant else get_close_matches(str(name)[:_MAX_SHOWN], self.known, n=1)
         separator = "; " if any("," in known_name for known_name in self.known) else ", "
         suggestion = f"; did you mean {suggestions[0]!r}?" if suggestions else "."
         known = separator.join(self.known) or "none"
-        super().__init__(f"unknown {what} {short_repr(name)}{suggestion} Known: {known}")
+        message = f"unknown {what} {short_repr(name)}{suggestion} Known: {known}"
+        super().__init__(f"{message}. {advice}" if advice else message)
 
 
 class UnsupportedQuestion(BadInput):

@@ -238,7 +238,7 @@ def _beside(own: SystemScores, other: SystemScores) -> Iterator[str]:
 
 
 def _trust(findings: ComparisonResults, system: str) -> str:
-    likely, right = findings.likelihoods(system, findings.sets[-1])
+    likely, right = findings.token_probabilities(system, findings.sets[-1])
     if not likely:
         return f"{system}: {'no likelihood was told' if system in findings.answers else NOT_YET}."
     sure, correct = fmean(likely), fmean(right)
@@ -427,7 +427,7 @@ def what_counts(receipt: QuestionResult) -> tuple[object, ...]:
     """The answer and what was read and asked for it, without times."""
     return (
         receipt.predicted,
-        receipt.likelihood,
+        receipt.token_probability,
         receipt.calls,
         receipt.prompt_tokens,
         receipt.evidence_tokens,

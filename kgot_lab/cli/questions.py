@@ -48,7 +48,9 @@ class _RunOptions:
     )
     grader: str | None = option("a model that grades answers as SimpleQA does; may be added to a run later")
     parallel: int = option("how many questions are answered at a time", default=1)
-    plots: Path | None = option("draw the plots of the run in this folder; nothing is asked")
+    plots: Path | None = option(
+        "draw the plots of the run in this folder, or of that of --folder into this one; nothing is asked"
+    )
     kind: str = option("svg, png or pdf", "--plots-as", default="svg")
     as_json: bool = options.AS_JSON
 
@@ -111,7 +113,7 @@ def answer_questions(
     from kgot_lab.llm.budget import Budget
 
     if run.plots is not None:
-        _draw_plots(run.plots, run.kind)
+        _draw_plots(run.folder or run.plots, run.plots, run.kind)
         return
     if name is None:
         raise BadInput(f"name a question set: {_SETS}, gaia, or a file of JSON lines")
@@ -275,11 +277,11 @@ def _show_results(run: QuestionRun, as_json: bool) -> None:
     typer.echo(f"\nwritten: {run.folder}/receipts.jsonl, results.json, totals.json, ledger.jsonl, traces/")
 
 
-def _draw_plots(folder: Path, kind: str) -> None:
-    """Draw the plots of a run, and say what each shows."""
+def _draw_plots(folder: Path, into: Path, kind: str) -> None:
+    """Draw the plots of a run, by default into its own folder, and say what each shows."""
     from kgot_lab.viz.plots.questions import save_ten_plots
 
     if kind not in {"svg", "png", "pdf"}:
         raise BadInput(f"--plots-as is svg, png or pdf, not {kind!r}")
-    for path, drawn in save_ten_plots(folder, kind):
+    for path, drawn in save_ten_plots(folder, kind, None if into == folder else into):
         typer.echo(f"{path}: {drawn.alt}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -12,11 +14,19 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, checked_texts, normalise_rows
 from kgot_lab.errors import BadInput, LLMError, UnknownName
-from kgot_lab.io.http_client import UnusableBody, bounded_client, describe_proxy, proxy_options
-from kgot_lab.llm.keys import key_for
+from kgot_lab.io.http_client import UnusableBody, bounded_client, proxy_options
+from kgot_lab.llm.capabilities import RequestTarget, classify_error, error_in_answer
+from kgot_lab.llm.keys import key_for, remove_key
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
 
 _BYTES_PER_TEXT = 200_000  # of an answer, for each text: 4,000 numbers take 90,000
+
+
+_TOO_MUCH = re.compile(
+    r"HTTP \d+: (.*(?:batch|too (?:many|large|long|big)|larger|longer|at most|more than|maxim|exceed|limit|tokens).*)\.", re.I
+)  # fmt: skip
+_REFUSALS = {400, 413, 422, 500}  # the statuses of a request that is too large
+_SHORTEST = 100  # characters of a text that is not cut
 
 
 class API:
@@ -25,7 +35,8 @@ class API:
     Named by "openai:MODEL", "gemini:MODEL", "ollama:MODEL" or "http://HOST:PORT/v1#MODEL". The key comes from
     the preset's environment variable and appears in no text. Rate limits, time-outs and server errors are
     retried `retries` times with increasing waits. `dimension` requests shorter vectors. Without it the first
-    answer determines the dimension. Raises UnknownName for an unknown server, LLMError if the key is missing,
+    answer determines the dimension. A request has at most `batch` texts, fewer where the server refuses so many, and
+    a text that is too long alone is cut, with a warning. Raises UnknownName for an unknown server, LLMError if the key is missing,
     if the server reports an error, or if its answer does not fit, and BadInput for a blank text, which
     servers refuse, and for a proxy that cannot be used.
     """
@@ -43,7 +54,8 @@ class API:
 
         preset, self._model = _endpoint_and_model(model)
         self.name, self._preset = f"{preset.name}:{self._model}", preset
-        self._asked, self._seen, self._batch = dimension, dimension, batch
+        self._asked, self._seen, self._timeout = dimension, dimension, timeout
+        self._batch, self._most = batch, batch  # texts of the next request, and the most of any
         self._client = openai.OpenAI(
             api_key=key_for(preset), base_url=preset.base_url, timeout=timeout, max_retries=retries,
             http_client=bounded_client(timeout, 2_000_000 + batch * _BYTES_PER_TEXT, **proxy_options(preset.base_url)),
@@ -75,10 +87,38 @@ class API:
             problem = f"{self.name} takes no blank texts: {len(blank)} of {len(texts)} are blank"
             raise BadInput(f"{problem}; the first is that of row {blank[0]}")
         vectors = [np.zeros((0, self.dimension), np.float32)] if not texts else []
-        for start in range(0, len(texts), self._batch):
-            batch = self._request_vectors(texts[start : start + self._batch])
-            vectors.append(normalise_rows(batch, self.name))
+        start = 0
+        while start < len(texts):
+            asked = texts[start : start + self._batch]
+            try:
+                rows = self._request_vectors(asked)
+            except LLMError as error:
+                texts[start] = self._shrink(asked, error)
+                continue
+            vectors.append(normalise_rows(rows, self.name))
+            start += len(asked)
+            self._batch = min(self._most, self._batch + max(1, self._batch // 4))
         return np.concatenate(vectors)
+
+    def _shrink(self, asked: list[str], error: LLMError) -> str:
+        """Ask for fewer texts from now on, or cut the only one, and return the first.
+
+        Raises the error if it is of another kind.
+        """
+        refused = _TOO_MUCH.search(str(error)) if error.status in _REFUSALS else None
+        if refused is None or (len(asked) == 1 and len(asked[0]) <= _SHORTEST):
+            raise error
+        kept = asked[0]
+        if len(asked) > 1:
+            numbers = map(int, re.findall(r"\b\d{1,6}\b", refused[1]))
+            limit = max((number for number in numbers if 1 < number < len(asked)), default=0)
+            self._batch, self._most = limit or len(asked) // 2, limit or self._most
+        else:
+            kept = kept[: len(kept) // 2]
+            problem = f"{self.name} takes no text of {len(asked[0]):,} characters ({refused[1].strip()})"
+            advice = f"its first {len(kept):,} are embedded: embed shorter passages if the rest matters"
+            warnings.warn(f"{problem}; {advice}", stacklevel=4)
+        return kept
 
     def close(self) -> None:
         """Close the connections."""
@@ -114,36 +154,23 @@ class API:
             body["dimensions"] = self._asked
         try:
             # the client's own class takes longer than the request
-            return self._client.post("/embeddings", body=body, cast_to=object)
-        except openai.APITimeoutError:
-            reason = f"no answer within {self._client.timeout} s"
-        except openai.APIConnectionError as error:
-            server = f"{self._preset.base_url}{describe_proxy(self._preset.base_url)}"
-            reason = f"no connection to {server}: {error.__cause__ or error}. Is the server running?"
-        except openai.APIStatusError as error:
-            reason = f"HTTP {error.status_code}: {error.message}. {self._advice(error.status_code)}"
-        except UnusableBody as error:
-            reason = str(error)
-        except (
-            openai.APIError,
-            ValueError,
-            RecursionError,
-        ) as error:  # the last two: no vectors in the answer, or no JSON
-            reason = f"the answer holds no embeddings: {error}"
-        raise LLMError(self._remove_key(f"{self.name} did not embed {len(texts)} texts: {reason}")) from None
-
-    def _advice(self, status: int) -> str:
-        return {
+            answer = self._client.post("/embeddings", body=body, cast_to=object)
+            refusal = error_in_answer(answer)
+        except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
+            target = RequestTarget(self._preset.base_url, self._timeout, math.inf, "a list of embeddings")
+            refusal = classify_error(error, target)
+        if refusal is None:
+            return answer
+        advice = refusal.advice or {
+            0: f"Is the server running at {self._preset.base_url}?" if refusal.again else "",
             401: f"Check the key in the environment variable {self._preset.key_variable}.",
             404: f"Check the model name {self._model!r}, and that the server at {self._preset.base_url} embeds.",
             429: "The rate limit or quota is used up: wait, ask less often, or look at the account.",
-        }.get(status, "")
-
-    def _remove_key(self, text: str) -> str:
-        """Remove the API key, and anything that looks like one, from a text, since servers echo keys."""
-        key = self._client.api_key
-        text = text.replace(key, "…") if len(key) > 4 else text
-        return re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text)[:600].strip()
+        }.get(refusal.status, "")
+        problem = f"{self.name} did not embed {len(texts)} texts: {refusal.reason}. {advice}"
+        failure = LLMError(remove_key(problem, self._client.api_key)[:600].strip())
+        failure.status = refusal.status
+        raise failure from None
 
     def __repr__(self) -> str:
         return f"<{self.name}, embeddings>"

@@ -60,7 +60,8 @@ def bounded_client(
 
     An exchange takes at most `seconds` and returns at most `max_bytes` bytes. A request with a shorter timeout of
     its own keeps it. `client_options` is the result of `proxy_options` for its address. With no `redirects`, a redirect is
-    returned like any other response. Raises what its library raises, its ReadTimeout when the time is over,
+    returned like any other response. One to another server is refused, since that would get the request and key.
+    Raises what its library raises, its ReadTimeout when the time is over,
     and UnusableBody if a body is too large. A streamed response raises them where it is read. Its time
     includes that of its reader, and it may be `STREAM_SIZE_FACTOR` times as long.
     """
@@ -115,6 +116,10 @@ def bounded_client(
                 if response.next_request is None or not redirects:
                     return response
                 response.close()
+                other, here = response.next_request.url, request.url
+                if other.host != here.host or (other.port != here.port and other.scheme == here.scheme):
+                    place = f"{other.scheme}://{other.host[:200]}"
+                    raise UnusableBody(f"it redirects to {place}, which gets neither the request nor the key")
                 request = response.next_request
             raise UnusableBody(f"the server redirects more than {redirects} times")
 

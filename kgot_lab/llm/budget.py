@@ -139,7 +139,9 @@ class Spending:
     """The usage under one budget, by any number of models and threads.
 
     Running calls count with their maximum. Seconds are those in which at least one call was running, so two
-    simultaneous calls count once.
+    simultaneous calls count once. How long a call will take is not known before it: it begins while as much
+    time is left as the shortest call so far took. A request to a server and a call of the local model end
+    when the time is over, and no other model can be stopped.
     """
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic):
@@ -148,6 +150,7 @@ class Spending:
         self._changed = threading.Condition()
         self._calls, self._spent, self._busy = 0, Usage(), 0.0
         self._unanswered = 0.0
+        self._shortest = 0.0  # seconds of a call
         self._running: list[Usage] = []  # the maximum usage of each running call
         self._since = 0.0  # start of the first running call
 
@@ -229,14 +232,17 @@ class Spending:
                 if over := self._over(worst, ()):
                     raise OverBudget(f"{over}: nothing was sent. Raise the budget, or ask for less.")
                 self._changed.wait()
+            began = self._clock()
             if not self._running:
-                self._since = self._clock()
+                self._since = began
             self._running.append(worst)
         try:
             yield
         finally:
             with self._changed:
                 self._running.remove(worst)
+                seconds = self._clock() - began
+                self._shortest = min(seconds, self._shortest or seconds)
                 if not self._running:
                     self._busy += self._clock() - self._since
                 self._add(Usage.total(used), 1)
@@ -258,11 +264,10 @@ class Spending:
         used_tokens = spent.prompt_tokens + spent.completion_tokens
         reserved_tokens = reserved.prompt_tokens + reserved.completion_tokens
         tokens = worst.prompt_tokens + worst.completion_tokens
-        seconds = tokens * spent.seconds / used_tokens if used_tokens else 0.0
         for name, amount, next_amount, limit in (
             ("calls", self._calls + len(running), 1, budget.calls),
             ("tokens", used_tokens + reserved_tokens, tokens, budget.tokens),
-            ("seconds", self._seconds(), seconds, budget.seconds),
+            ("seconds", self._seconds(), self._shortest or MIN_TIMEOUT, budget.seconds),
             ("dollars", spent.cost + reserved.cost, worst.cost, budget.dollars),
         ):
             if limit is not None and amount + next_amount > limit:
@@ -290,10 +295,15 @@ class Spending:
 _UNDER_WAY: ContextVar[tuple[tuple[Budgeted, Usage], ...]] = ContextVar("under_way", default=())
 
 
-def report_possible_charge(dollars: float) -> None:
-    """Report the possible cost of a request without an answer to the budgets around a model."""
+def report_possible_charge(dollars: float, tokens: Usage = Usage()) -> None:
+    """Report the possible cost of a request to the budgets around a model, if its server does not.
+
+    `tokens` are those of an answer, estimated, and count if tokens are limited.
+    """
     for llm, _ in _UNDER_WAY.get():
         llm.count_unanswered(dollars)
+        if llm.budget.tokens is not None:
+            llm.spending.charge(tokens, calls=0)
 
 
 def require_budget_for_retry(wait: float = 0.0) -> None:
@@ -310,13 +320,17 @@ def seconds_left() -> float:
     return min((llm.spending.seconds_left for llm, _ in _UNDER_WAY.get()), default=math.inf)
 
 
+def request_timeout() -> float | None:
+    """Return the timeout of a request without one of its own: the seconds left, or None without a limit."""
+    return max(left, MIN_TIMEOUT) if (left := seconds_left()) < math.inf else None
+
+
 class Budgeted:
     """A model with a budget. OverBudget is raised before a call that could exceed it.
 
-    The next call is estimated at its maximum: the length of the prompt, the longest reply, and the average
-    seconds a token. Models share a budget through a common Spending. If dollars are limited, a request
-    without an answer, after a time-out or an interrupt, counts with its maximum cost, since the server may
-    charge it all the same.
+    The next call is estimated at its maximum: the length of the prompt and the longest reply. Models share a
+    budget through a common Spending. If dollars are limited, a request without an answer, after a time-out or
+    an interrupt, counts with its maximum cost, since the server may charge it all the same.
     """
 
     def __init__(self, llm: LLM, budget: Budget | Spending):
@@ -458,10 +472,14 @@ class Budgeted:
 
 def estimate_tokens(prompt: Prompt) -> int:
     """Estimate the maximum number of tokens of a prompt from its length."""
-    characters = sum(len(message.text.encode()) for message in prompt.messages)
-    characters += len(str(prompt.schema or ""))
     images = sum(len(message.images) for message in prompt.messages)
-    return characters // CHARACTERS_PER_TOKEN + 8 * len(prompt.messages) + IMAGE_TOKENS * images
+    return text_tokens(prompt) + IMAGE_TOKENS * images
+
+
+def text_tokens(prompt: Prompt) -> int:
+    """Estimate the maximum number of tokens of a prompt without its images."""
+    characters = sum(len(message.text.encode(errors="replace")) for message in prompt.messages)
+    return (characters + len(str(prompt.schema or ""))) // CHARACTERS_PER_TOKEN + 8 * len(prompt.messages)
 
 
 def _duration(seconds: float) -> str:

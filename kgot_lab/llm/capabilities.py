@@ -14,7 +14,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from kgot_lab.io.http_client import UnusableBody, describe_proxy, is_retryable_status, proxy_variable
-from kgot_lab.types import Json, Prompt
+from kgot_lab.llm.structured import write_schema_in_prompt
+from kgot_lab.types import Json, Message, Prompt
 
 _UNSUPPORTED = (
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|deprecated|only the default|(may|can) only be"
@@ -27,6 +28,10 @@ _OPTIONAL = {
     "seed": "seed",
     "reasoning_effort": "reasoning_effort|reasoning effort|thinking",
 }
+
+# What servers say whose chat template has no system message, as 400 or 500.
+_NO_SYSTEM = r"system['\"`]?\s+(role|message|prompt)|role\b.{0,40}\bsystem\b|roles must alternate|only user and assistant"
+_SYSTEM = "system role"
 
 # The same for streaming. OpenAI allows streaming of some models only to verified organizations.
 _STREAMING = {"stream_options": "stream_options|include_usage", "stream": r"\bstream(ing)?\b"}
@@ -111,6 +116,10 @@ class RequestFormat:
             stuck = refusal.status == 500 and attempt >= 2 and self.ways[0] == "json_schema"
             if (refused and names_schema) or (stuck and "json_object" in self.ways):
                 return replace(self, ways=self.ways[1:], left_out=(*self.left_out, self.ways[0]))
+        has_system = any(message.role == "system" for message in prompt.messages)
+        may_refuse = has_system and _SYSTEM not in self.left_out and refusal.status in {400, 422, 500}
+        if may_refuse and re.search(_NO_SYSTEM, told):
+            return replace(self, left_out=(*self.left_out, _SYSTEM))
         other = "max_tokens" if self.max_tokens_name == "max_completion_tokens" else "max_completion_tokens"
         names_limit = _is_unsupported(refusal, r"max_(completion_)?tokens")
         if names_limit and other in told and other not in self.left_out:
@@ -123,6 +132,25 @@ class RequestFormat:
             # the model cannot generate that many tokens
             return replace(self, allowance=0, left_out=(*self.left_out, "allowance"))
         return None
+
+    def adapt(self, prompt: Prompt) -> tuple[Prompt, str]:
+        """Return the prompt to send, and how its schema is requested, "" without one.
+
+        Without a system role its text begins the first message of the user.
+        """
+        way = self.ways[0] if prompt.schema is not None else ""
+        prompt = write_schema_in_prompt(prompt) if way == "words" else prompt
+        if _SYSTEM not in self.left_out:
+            return prompt, way
+        told = [message.text for message in prompt.messages if message.role == "system"]
+        others = [message for message in prompt.messages if message.role != "system"]
+        first = others.pop(0) if others and others[0].role == "user" else Message("user", "")
+        first = replace(first, text="\n\n".join(filter(None, [*told, first.text])))
+        return replace(prompt, messages=(first, *others)), way
+
+    def supported_only(self, body: Mapping[str, Json]) -> dict[str, Json]:
+        """Return the members of a body that are set and that the server does not refuse."""
+        return {n: value for n, value in body.items() if value is not None and n not in self.left_out}
 
 
 def requested_wait(headers: Mapping[str, str]) -> float | None:
@@ -145,11 +173,12 @@ def _is_unsupported(refusal: Refusal, name: str) -> bool:
 
 @dataclass(frozen=True)
 class RequestTarget:
-    """Where a request was sent, its timeout, and the longest delay that a server may request."""
+    """Where a request was sent, its timeout, the longest delay that a server may request, and what it answers."""
 
     address: str
     seconds: float
     longest_asked: float
+    answer: str = "a chat completion"
 
 
 def classify_error(error: Exception, sending: RequestTarget) -> Refusal:
@@ -170,7 +199,7 @@ def classify_error(error: Exception, sending: RequestTarget) -> Refusal:
         advice = "Take that letter out of the prompt. Nothing was sent."
         return Refusal(f"the prompt cannot be sent: {error}", advice=advice)
     # not JSON, or nested too deeply
-    return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
+    return Refusal(f"the answer is not {sending.answer}: {error}", perhaps_charged=True)
 
 
 def as_interrupted(refusal: Refusal, error: Exception | None = None) -> Refusal:

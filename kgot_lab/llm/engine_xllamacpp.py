@@ -2,7 +2,8 @@
 
 It runs llama.cpp's server in a thread of this process. The server listens on a Unix socket in a folder that
 only this user can enter, so there is no network port. If Python has no such sockets, it listens on a local
-port that requires a key. An interrupted call closes its connection, and the server stops generating.
+port that requires a key. A call that is interrupted, or for which the time of a budget is over, closes its
+connection, and the server stops generating.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import LLMError
 from kgot_lab.io.http_client import UnusableBody, body_lines
+from kgot_lab.llm.budget import request_timeout, require_budget_for_retry, seconds_left
 from kgot_lab.llm.local import SAMPLING, GeneratedText
 from kgot_lab.llm.model_file import explain_load_failure
 from kgot_lab.types import Json, Message, Prompt
@@ -82,11 +84,17 @@ class Xllamacpp:
         options = _generation_options(stop, prompt, seed)
         body = {"prompt": tokens, "cache_prompt": True, "stream": True, **options}
         text, probabilities = list[str](), list[Json]()
-        with self._engine_errors(), self._client.stream("POST", "/completion", json=body) as response:
+        timeout = request_timeout()
+        with (
+            self._engine_errors(),
+            self._client.stream("POST", "/completion", json=body, timeout=timeout) as response,
+        ):
             if response.is_error:
                 response.read()
                 raise self._refused(response)
             for line in body_lines(response.iter_raw()):
+                if seconds_left() <= 0:
+                    require_budget_for_retry()
                 # or a blank line, or the event of an error, whose reason follows
                 if not line.startswith(b"data: "):
                     continue
@@ -133,7 +141,7 @@ class Xllamacpp:
         Raises LLMError with the server's message if it fails.
         """
         with self._engine_errors():
-            reply = self._client.post(path, json=body)
+            reply = self._client.post(path, json=body, timeout=request_timeout())
             answer = reply.json()
         if reply.is_error:
             raise self._refused(reply)
@@ -146,6 +154,8 @@ class Xllamacpp:
         try:
             yield
         except (httpx.HTTPError, ValueError, UnusableBody) as error:
+            if isinstance(error, httpx.TimeoutException):
+                require_budget_for_retry()
             raise LLMError(
                 f"the engine of the local model gave no answer ({type(error).__name__}): close the model and ask again"
             ) from None
@@ -227,7 +237,7 @@ def _module() -> Any:
 
 
 def _client(address: str, folder: Path, key: str) -> httpx.Client:
-    """Create a client for this server only, without a timeout."""
+    """Create a client for this server only. Timeouts are those of the requests."""
     import httpx
 
     headers = {"Authorization": f"Bearer {key}"}

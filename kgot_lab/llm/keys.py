@@ -130,23 +130,29 @@ def remove_key(text: str, key: str) -> str:
         return text
     pieces = {
         form[start : start + _MAX_SHOWN]
-        for form in _spellings(key)
+        for form in map(_squeezed, _spellings(key))
         for start in range(max(1, len(form) - _MAX_SHOWN + 1))
     }
     lowered, characters = text.translate(_LOWER), list(text)
-    for size in {len(piece) for piece in pieces}:
-        for start in range(len(lowered) - size + 1):
-            end = start + size
-            if lowered[start:end] not in pieces:
+    places = [place for place, letter in enumerate(lowered) if not letter.isspace()]
+    squeezed = "".join(lowered[place] for place in places)
+    for size in {len(piece) for piece in pieces} - {0}:
+        for start in range(len(squeezed) - size + 1):
+            if squeezed[start : start + size] not in pieces:
                 continue
-            around = lowered[max(0, start - 1) : start] + lowered[end : end + 1]
+            first, end = places[start], places[start + size - 1] + 1
+            around = lowered[max(0, first - 1) : first] + lowered[end : end + 1]
             if size > _SHORT_KEY or not re.search(r"\w", around):
-                characters[start:end] = "\0" * size
+                characters[first:end] = "\0" * (end - first)
     return re.sub("\0+", "…", "".join(characters))
 
 
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
 def mask_key(text: str, key: str) -> str:
-    """Replace a key that a server repeats in a reply by ….
+    """Replace a key that a server repeats in a reply, also with a space between its letters, by ….
 
     A key of fewer than eight characters is left, since it may be a word.
     """
@@ -159,25 +165,14 @@ class StreamMasker:
     def __init__(self, key: str):
         self._forms, self._held = _forms_to_mask(key), ""
         self._spelt = _forms_pattern(self._forms)
+        self._beginnings = {form[:end] for form in self._forms for end in range(1, len(form))}
 
     def after(self, piece: str) -> str:
         """Return the text that can be passed on after this piece."""
-        self._held += piece
-        parts: list[str] = []
-        while True:
-            end, at = self._open(), 0
-            for match in self._spelt.finditer(self._held):
-                if match.start() >= end:
-                    break
-                parts += self._held[at : match.start()], "…"
-                at = match.end()
-            if at <= end:
-                break
-            # a key overlaps the possible start of another: search the rest again
-            self._held = self._held[at:]
-        parts.append(self._held[at:end])
-        self._held = self._held[end:]
-        return "".join(parts)
+        self._held = self._spelt.sub("…", self._held + piece)
+        end = self._open()
+        told, self._held = self._held[:end], self._held[end:]
+        return told
 
     def rest(self) -> str:
         """Return the text that was held back, at the end of the reply."""
@@ -189,17 +184,15 @@ class StreamMasker:
 
         It may continue in the next piece.
         """
-        if not self._forms:
-            return len(self._held)
-        longest = len(self._forms[0]) - 1
-        tail = self._held[max(0, len(self._held) - longest) :].translate(_LOWER)
-        offset = len(self._held) - len(tail)
+        # no form has two spaces in a row, or is more than half spaces
+        longest = 2 * max(map(len, self._forms), default=0)
+        tail = re.split(r"\s\s", self._held[max(0, len(self._held) - longest) :])[-1].translate(_LOWER)
         starts = (
             at
             for at in range(len(tail))
-            if any(len(form) > len(tail) - at and form.startswith(tail[at:]) for form in self._forms)
+            if not tail[at].isspace() and _squeezed(tail[at:]) in self._beginnings
         )
-        return offset + next(starts, len(tail))
+        return len(self._held) - len(tail) + next(starts, len(tail))
 
 
 def _forms_to_mask(key: str) -> list[str]:
@@ -209,11 +202,12 @@ def _forms_to_mask(key: str) -> list[str]:
     """
     if key == NO_KEY or len(key) < _MAX_SHOWN:
         return []
-    return sorted(set(_spellings(key)), key=len, reverse=True)
+    return sorted(set(map(_squeezed, _spellings(key))), key=len, reverse=True)
 
 
 def _forms_pattern(forms: list[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, forms)) if forms else r"(?!)", re.IGNORECASE | re.ASCII)
+    spaced = (r"\s?".join(map(re.escape, form)) for form in forms)
+    return re.compile("|".join(spaced) if forms else r"(?!)", re.IGNORECASE | re.ASCII)
 
 
 def mask_known_keys(text: str, environment: Mapping[str, str] | None = None) -> str:
@@ -222,13 +216,12 @@ def mask_known_keys(text: str, environment: Mapping[str, str] | None = None) -> 
     A value that is a plain word, as in POSTGRES_PASSWORD=postgres, is left, because texts that use the word
     would lose it.
     """
-    lowered = text.translate(_LOWER)
+    lowered = _squeezed(text).translate(_LOWER)
     for name, value in (os.environ if environment is None else environment).items():
         key = value.strip()
         is_key = _KEY_VARIABLE.search(name) and len(key) >= _MAX_SHOWN and not _PLAIN_WORD.fullmatch(key)
-        if is_key and any(form in lowered for form in _spellings(key)):
+        if is_key and any(_squeezed(form) in lowered for form in _spellings(key)):
             text = mask_key(text, key)
-            lowered = text.translate(_LOWER)
     return text
 
 
@@ -252,13 +245,18 @@ def authorization_headers(preset: Endpoint, key: str) -> dict[str, Any]:
 
 
 def _spellings(key: str) -> Iterator[str]:
-    """Yield a key in lower case, plain and encoded: escaped, percent-encoded, hexadecimal, base64."""
+    """Yield a key in lower case, plain, reversed and encoded.
+
+    The encodings are escapes, percent-encoding, hexadecimal, base64 and base32.
+    """
     yield key.translate(_LOWER)
-    forms = [repr(key)[1:-1], json.dumps(key)[1:-1], html.escape(key)]
-    forms += [quote(key), quote(key, safe=""), key.encode().hex()]
-    # a prefix such as "Bearer " shifts the key within base64's groups of three
-    for shift in range(3):
-        coded = base64.b64encode(b"\0" * shift + key.encode()).decode().rstrip("=")
-        whole = coded[(4 * shift + 2) // 3 : len(coded) if (shift + len(key)) % 3 == 0 else -1]
-        forms += [whole, whole.replace("+", "-").replace("/", "_")]
+    raw = key.encode()
+    forms = [key[::-1], repr(key)[1:-1], json.dumps(key)[1:-1], html.escape(key), quote(key)]
+    forms += [quote(key, safe=""), raw.hex(), "".join(f"%{byte:02x}" for byte in raw)]
+    for encode, bits, group in ((base64.b64encode, 6, 3), (base64.b32encode, 5, 5)):
+        # a prefix such as "Bearer " shifts the key within the groups of bytes
+        for shift in range(group):
+            coded = encode(b"\0" * shift + raw).decode()
+            whole = coded[-(-8 * shift // bits) : 8 * (shift + len(raw)) // bits]
+            forms += [whole, whole.replace("+", "-").replace("/", "_")]
     yield from (form.translate(_LOWER) for form in forms if len(form) > _SHORT_KEY)

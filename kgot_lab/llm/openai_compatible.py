@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -12,13 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.io.http_client import UnusableBody, bounded_client, proxy_options, proxy_variable
+from kgot_lab.io.http_client import bounded_client, proxy_options, proxy_variable
 from kgot_lab.llm.budget import (
+    CHARACTERS_PER_TOKEN,
     MIN_TIMEOUT,
     estimate_tokens,
     report_possible_charge,
     require_budget_for_retry,
     seconds_left,
+    text_tokens,
 )
 from kgot_lab.llm.capabilities import (
     Refusal,
@@ -26,14 +29,13 @@ from kgot_lab.llm.capabilities import (
     RequestTarget,
     ServerMessage,
     as_interrupted,
-    classify_error,
-    error_in_answer,
 )
 from kgot_lab.llm.keys import authorization_headers, key_for, mask_key, remove_key
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, RetryPolicy, Settings, price_of, server_at
-from kgot_lab.llm.streaming import StreamedAnswer
+from kgot_lab.llm.streaming import IncomingAnswer
 from kgot_lab.llm.structured import is_reasoning_model
 from kgot_lab.llm.transport import PROTOCOLS, RawReply
+from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.types import Json, Prompt, Reply, Usage
 
 __all__ = ["ENDPOINTS", "Endpoint", "OpenAICompatible", "Price", "RetryPolicy", "Settings", "server_at"]
@@ -42,6 +44,9 @@ _PATIENT, _AS_PROMPTED = RetryPolicy(), Settings()
 _EMPTY_REPLY = "the reply is empty"
 _READS, _WRITES = "reads", "writes"
 _BOTH_COUNTS = frozenset({_READS, _WRITES})  # the token counts that a server may not report
+_LONG_PROMPT = 3_000  # tokens, as estimated: no shorter prompt is cut by a context of 2,048
+_MIN_SHARE_READ = 4  # a prompt has at least this part of the estimated tokens
+_OLLAMA_CONTEXT = 4_096  # tokens of the context that Ollama loads a model with unless asked for another
 
 
 @dataclass
@@ -66,8 +71,8 @@ class OpenAICompatible:
 
     Rate limits, time-outs, broken connections, server errors and empty replies are retried with increasing,
     jittered waits, and `say` is called for each. What the server refuses (a seed, a temperature, a response
-    format, logprobs) is omitted from then on and listed in `left_out`. A reasoning model gets additional
-    tokens on top of max_tokens. Its reasoning is counted but is not in the text.
+    format, logprobs, a system message of its own) is omitted from then on and listed in `left_out`. A reasoning
+    model gets additional tokens on top of max_tokens. Its reasoning is counted but is not in the text.
 
     The log-probability of a reply is the sum over the tokens that the server reports: OpenAI omits the end
     token, llama.cpp's server all but the last token of a character that takes several. It is None if the
@@ -108,7 +113,7 @@ class OpenAICompatible:
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
         self.price = price or price_of(preset, model)
         self.requests = 0
-        self._untold = False  # whether missing token counts were reported
+        self._told: frozenset[str] = frozenset()  # messages that were said, without their numbers
         self._sleep, self._say = sleep, say
         self._wire = PROTOCOLS[preset.wire]
         self._thinks = is_reasoning_model(model) or settings.reasoning_effort not in {"", "none"}
@@ -141,10 +146,9 @@ class OpenAICompatible:
         return Usage(estimate_tokens(asked) * tries, written)
 
     def __call__(self, prompt: Prompt) -> Reply:
-        asking = _CallState(self.settings.apply_to(prompt))
-        with _usage_on_error(asking):
-            reply = self._answer(asking)
-        return asking.charged(reply)
+        (reply,) = self._parts(prompt, streams=False)
+        assert isinstance(reply, Reply)
+        return reply
 
     def stream(self, prompt: Prompt) -> Iterator[str | Reply]:
         """Stream the reply in pieces, and the Reply last. Pieces are empty while the model reasons.
@@ -153,35 +157,20 @@ class OpenAICompatible:
         Closing the iterator closes the connection, so that the server can stop. Raises LLMError if the call
         fails.
         """
-        asking = _CallState(self.settings.apply_to(prompt), streams=True)
+        return self._parts(prompt, streams=True)
+
+    def _parts(self, prompt: Prompt, *, streams: bool) -> Iterator[str | Reply]:
+        asking = _CallState(self.settings.apply_to(prompt), streams)
         with _usage_on_error(asking):
-            reply = yield from self._answer_on(asking)
-        yield asking.charged(reply)
+            while not isinstance(
+                outcome := (yield from self._request(asking, manner := self._manner)), Reply
+            ):
+                self._prepare_retry(outcome, manner, asking)
+        yield asking.charged(outcome)
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
-
-    def _answer(self, asking: _CallState) -> Reply:
-        """Request the reply, with retries.
-
-        Raises LLMError if the retries are used up or the refusal is final.
-        """
-        while True:
-            manner = self._manner
-            outcome = self._request(asking, manner)
-            if isinstance(outcome, Reply):
-                return outcome
-            self._prepare_retry(outcome, manner, asking)
-
-    def _answer_on(self, asking: _CallState) -> Generator[str, None, Reply]:
-        """Stream the reply, with retries."""
-        while True:
-            manner = self._manner
-            outcome = yield from self._request_on(asking, manner)
-            if isinstance(outcome, Reply):
-                return outcome
-            self._prepare_retry(outcome, manner, asking)
 
     def _prepare_retry(self, outcome: Refusal, manner: RequestFormat, asking: _CallState) -> None:
         """Prepare for a retry after a failed request. Raises LLMError if there is to be none."""
@@ -207,32 +196,20 @@ class OpenAICompatible:
             return self.patience.attempts
         return min(self.patience.attempts, asking.attempt + self.patience.empty - asking.empty)
 
-    def _request(self, asking: _CallState, manner: RequestFormat) -> Reply | Refusal:
-        """Send one request, and return its reply or refusal.
+    def _request(self, asking: _CallState, manner: RequestFormat) -> Generator[str, None, Reply | Refusal]:
+        """Send one request and yield the text of a streamed answer.
 
-        Client errors are not passed on, since they contain the key.
+        Returns the reply or the refusal. Client errors are not passed on, since they contain the key.
         """
-        import openai
-
-        client, body, sending = self._ready(asking, manner)
-        try:
-            answer = client.post(self._wire.address(self.preset), body=body, cast_to=object)
-        except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
-            return classify_error(error, sending)
-        if (refusal := error_in_answer(answer)) is not None:
-            return refusal
-        return self._outcome(self._wire.read(answer, thinks=self._thinks), asking, manner)
-
-    def _request_on(self, asking: _CallState, manner: RequestFormat) -> Generator[str, None, Reply | Refusal]:
-        """Send one streaming request and yield the text of the answer."""
         client, body, sending = self._ready(asking, manner)
         hides = self._thinks and self.settings.reasoning_effort != "none" and not self.preset.thinks_apart
-        answer = StreamedAnswer(self._wire, self._client.api_key, hides=hides)
-        address, body = self._wire.address(self.preset), self._wire.streamed(body, manner)
-        refusal = yield from answer.pieces(client, address, body, sending)
+        answer = IncomingAnswer(self._client.api_key, streams=asking.streams, hides=hides)
+        if asking.streams:
+            body = self._wire.streamed(body, manner)
+        refusal = yield from answer.pieces(client, self._wire.address(self.preset), body, sending)
         if refusal is not None:
             return refusal
-        outcome = self._outcome(answer.raw(thinks=self._thinks), asking, manner)
+        outcome = self._outcome(answer.raw(), asking, manner)
         return as_interrupted(outcome) if isinstance(outcome, Refusal) and answer.begun else outcome
 
     def _ready(self, asking: _CallState, manner: RequestFormat) -> tuple[Any, dict[str, Json], RequestTarget]:
@@ -240,7 +217,10 @@ class OpenAICompatible:
         with self._lock:
             self.requests += 1
         asked = asking.prompt if self.preset.takes_seed else replace(asking.prompt, seed=None)
-        body = self._wire.body(self.model, asked, _token_limit(asking, manner), manner, self.settings)
+        limit, settings = _token_limit(asking, manner), self.settings
+        if self.preset.wire == "ollama" and settings.num_ctx is None:
+            settings = replace(settings, num_ctx=_context_size(asked, limit))
+        body = self._wire.body(self.model, asked, limit, manner, settings)
         seconds = min(self.patience.timeout, max(seconds_left(), MIN_TIMEOUT))
         client = self._client
         if seconds != self.patience.timeout:
@@ -252,45 +232,48 @@ class OpenAICompatible:
         if isinstance(raw, str):
             return Refusal(raw, perhaps_charged=True)
         if untold := _unreported_counts(raw):  # unknown is not zero
-            self._count_worst(asking, manner, untold)
-            self._report_unreported(untold)
+            self._count_worst(asking, manner, untold, raw.said)
+            what = "takes" if untold == _BOTH_COUNTS else next(iter(untold))
+            known = "a budget counts the most dollars that can be, and tokens estimated from the text"
+            self._say_once(f"{self.name}: this server does not tell how many tokens a call {what}; {known}")
+        elif raw.read * _MIN_SHARE_READ < (sent := text_tokens(asking.prompt)) and sent >= _LONG_PROMPT:
+            self._say_once(
+                f"{self.name}: this server read {raw.read:,} tokens of a prompt of about {sent:,}, so it cut the prompt: "
+                "raise its context (num_ctx of Ollama), or give it less to read"
+            )
         return self._reply(raw, _token_limit(asking, manner), asking)
 
-    def _report_unreported(self, untold: frozenset[str]) -> None:
-        """Report once that this server does not count tokens, or only the prompt's or only the reply's."""
+    def _say_once(self, message: str) -> None:
+        """Say what is true of the server, once for each kind of message."""
+        kind = re.sub(r"[\d,]+", "", message)
         with self._lock:
-            said, self._untold = self._untold, True
-        if said:
-            return
-        if untold == _BOTH_COUNTS:
-            self._say(
-                f"{self.name}: this server does not tell how many tokens a call takes, so neither tokens nor dollars are known"
-            )
-        else:
-            (which,) = untold
-            less = "so more tokens and dollars are taken than are told"
-            self._say(
-                f"{self.name}: this server does not tell how many tokens a call {which}, {less}; a budget counts the most it can be"
-            )
+            said, self._told = kind in self._told, self._told | {kind}
+        if not said:
+            self._say(message)
 
     def _count_worst(
-        self, asking: _CallState, manner: RequestFormat, untold: frozenset[str] = _BOTH_COUNTS
+        self,
+        asking: _CallState,
+        manner: RequestFormat,
+        untold: frozenset[str] = _BOTH_COUNTS,
+        said: str | None = None,
     ) -> None:
         """Count the possible cost of a request with unknown usage in budgets.
 
-        The usage of the prompt, the reply, or both is unknown.
+        The usage of the prompt, the reply, or both is unknown. Tokens of a reply are estimated from its text.
         """
-        if self.price:
-            read = estimate_tokens(asking.prompt) if _READS in untold else 0
-            written = _token_limit(asking, manner) if _WRITES in untold else 0
-            report_possible_charge(self.price.of(read, written))
+        read = estimate_tokens(asking.prompt) if _READS in untold else 0
+        written = _token_limit(asking, manner) if _WRITES in untold else 0
+        words = len((said or "").encode(errors="replace")) // CHARACTERS_PER_TOKEN + 1 if written else 0
+        tokens = Usage() if said is None else Usage(read, words)
+        report_possible_charge(self.price.of(read, written) if self.price else 0.0, tokens)
 
     def _reply(self, raw: RawReply, limit: int, asking: _CallState) -> Reply | Refusal:
         """Build the reply, or the refusal for an empty one, whose tokens are charged all the same."""
         cost = raw.charged or (self.price.of(raw.read, raw.written) if self.price else 0.0)
         usage = Usage(raw.read, raw.written, cost=cost, reasoning_tokens=raw.thought)
         if raw.said.strip() and not raw.declined:
-            text = mask_key(raw.said, self._client.api_key)
+            text = mask_key(replace_surrogates(raw.said), self._client.api_key)
             return Reply(text, usage, cut=raw.ended == "length", logprob=raw.logprob)
         asking.spent += usage
         if raw.declined:
@@ -391,6 +374,15 @@ def _why_empty(raw: RawReply, limit: int) -> str:
     if raw.thought:
         return f"{raw.thought:,} of its {raw.written:,} tokens were thought, none was said, and it ended with {raw.ended!r} at {limit:,}"
     return f"it ended with {raw.ended!r} after {raw.written:,} of at most {limit:,} tokens"
+
+
+def _context_size(prompt: Prompt, limit: int) -> int | None:
+    """Return the context to ask for, None if the usual one is enough.
+
+    It is a power of two, since Ollama loads a model again for each other context.
+    """
+    tokens = text_tokens(prompt) + limit
+    return None if tokens <= _OLLAMA_CONTEXT else 1 << (tokens - 1).bit_length()
 
 
 def _token_limit(asking: _CallState, manner: RequestFormat) -> int:

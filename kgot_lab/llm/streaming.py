@@ -7,6 +7,7 @@ of servers.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -19,7 +20,7 @@ from kgot_lab.io.http_client import UnusableBody, body_lines, client_library
 from kgot_lab.llm.capabilities import Refusal, RequestTarget, as_interrupted, classify_error, error_in_answer
 from kgot_lab.llm.keys import StreamMasker
 from kgot_lab.llm.structured import AnswerSplitter, StepwiseRecord, require_name, require_reply
-from kgot_lab.llm.transport import RawReply, WireProtocol
+from kgot_lab.llm.transport import AnswerCollector, RawReply
 from kgot_lab.types import LLM, Json, Prompt, Reply
 
 _Part = TypeVar("_Part")
@@ -100,62 +101,77 @@ def run_in_steps(
                 close()
 
 
-class StreamedAnswer:
-    """A streamed answer to one request. `begun` is set once some of it was passed on.
+class IncomingAnswer:
+    """The answer to one request, which is passed on while it comes if it `streams`.
 
-    If a model `hides` its reasoning in the answer without opening a block, all text is held until the
-    reasoning ends. The key is masked.
+    `begun` is set once some of it was passed on. If a model `hides` its reasoning in the answer without opening
+    a block, all text is held until the reasoning ends. The key is masked in what is passed on.
     """
 
-    def __init__(self, wire: WireProtocol, key: str, *, hides: bool):
+    def __init__(self, key: str, *, streams: bool, hides: bool):
         self.begun = False
-        self._wire, self._gathering = wire, wire.gathering()
+        self._streams, self._collector = streams, AnswerCollector()
         self._spoken, self._masked = AnswerSplitter(thinks=hides), StreamMasker(key)
+        # joins half characters over two pieces
+        self._characters = codecs.getincrementaldecoder("utf-16-le")("replace")
         self._told: list[str] = []
 
     def pieces(
         self, client: Any, address: str, body: dict[str, Json], sending: RequestTarget
     ) -> Generator[str, None, Refusal | None]:
-        """Stream the answer and yield its text.
+        """Send the request and yield the text that is passed on.
 
         Returns the reason why the answer was incomplete, or None. Closing the iterator closes the connection.
         """
         import openai
 
         try:
+            # parsed here, since not every server names the type of its answer, or the right one
             post = partial(client.post, address, body=body, cast_to=object, stream=True)
             with _as_client_error(), closing(post(stream_cls=openai.Stream[object])) as stream:
                 # an HTML page will not become an answer
                 if "html" in stream.response.headers.get("content-type", "").lower():
-                    return Refusal("the answer is a page of the web, and no chat completion")
+                    return Refusal("the answer is a page of the web, not a chat completion")
                 refusal = yield from self._read(body_lines(stream.response.iter_bytes()))
         except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:
             refusal = classify_error(error, sending)
             return as_interrupted(replace(refusal, perhaps_charged=True), error) if self.begun else refusal
         return as_interrupted(replace(refusal, perhaps_charged=True)) if refusal and self.begun else refusal
 
-    def raw(self, *, thinks: bool) -> RawReply | str:
-        """Return the whole answer with the text passed on, or the reason why it is not an answer."""
-        raw = self._wire.read(self._gathering.whole(), thinks=thinks)
-        return raw if isinstance(raw, str) else replace(raw, said="".join(self._told).strip())
+    def raw(self) -> RawReply | str:
+        """Return the whole answer, with the text as it was passed on, or the reason why it is not an answer."""
+        raw = self._collector.read()
+        if isinstance(raw, str) or not self.begun:
+            return raw
+        return replace(raw, said="".join(self._told).strip())
 
     def _read(self, lines: Iterator[bytes]) -> Generator[str, None, Refusal | None]:
-        for event in self._gathering.events(lines):
+        for event in self._collector.events(lines):
             if refusal := error_in_answer(event):
                 return refusal
-            said, thought = self._gathering.add(event)
+            said, thought = self._collector.add(event)
             if thought:
                 self._spoken.thinks = False
-            yield self._telling(self._masked.after(self._spoken.after(said)))
-        if not self._gathering.ended:
+            if self._streams:
+                said = self._characters.decode(_utf_16(said))
+                yield self._telling(self._masked.after(self._spoken.after(said)))
+        if not self._collector.ended:
             return Refusal("the answer ends before its end", again=True, perhaps_charged=True)
-        yield self._telling(self._masked.after(self._spoken.rest()) + self._masked.rest())
+        if self._streams:
+            last = self._spoken.after(self._characters.decode(b"", final=True)) + self._spoken.rest()
+            yield self._telling(self._masked.after(last) + self._masked.rest())
+            if not self.begun and isinstance(raw := self.raw(), RawReply):
+                yield self._telling(self._masked.after(raw.said.strip()) + self._masked.rest())
         return None
 
     def _telling(self, piece: str) -> str:
         self._told.append(piece)
         self.begun = self.begun or bool(piece)
         return piece
+
+
+def _utf_16(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import getitem
 from typing import Any, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -19,6 +20,9 @@ from kgot_lab.io.http_client import MAX_CONTAINERS
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 MAX_OPENINGS = 100  # maximum number of brackets at which JSON is searched
+_MAX_REWRITES = 5  # brackets at which what is not JSON is rewritten
+_MAX_REWRITTEN = 100_000  # characters of a value that is not JSON
+_MAX_WRAPPERS = 3  # maximum number of lists and objects around the object asked for
 _Shape = TypeVar("_Shape", bound=BaseModel)
 
 
@@ -187,20 +191,77 @@ def _described(shape: type[BaseModel]) -> dict[str, Json]:
 def parse(text: str, shape: type[_Shape]) -> _Shape:
     """Parse the value in a reply, tolerating code fences and text around the JSON.
 
-    Raises BadReply, with a short reason, if there is no valid value.
+    What models write in place of JSON is read where its meaning is certain: Python's literals, comments, trailing
+    commas, JSON inside a text, an object inside a list, under one key or as the arguments of a tool call, one
+    text for a list, a number for a text. Nothing missing is invented. Raises BadReply, with a short reason, if
+    there is no valid value.
     """
     if text.count("{") + text.count("[") > MAX_CONTAINERS:
         raise BadReply(f"it holds more than {MAX_CONTAINERS:,} brackets", text)
-    values, broken = _json_in(text)
+    quoted = _from_json(re.sub(r"\A\s*```\w*|```\s*\Z", "", text))
+    values, broken = _json_in(quoted if isinstance(quoted, str) else text)
     # prefer the error in the largest part of a reply
-    reason, longest = (broken or "there is no JSON in it", len(text) // 2)
+    nothing = "it is null" if quoted is None else "there is no JSON in it"
+    reason, longest = (broken or nothing, len(text) // 2)
     for value, length in values:
         try:
-            return shape.model_validate(value)
+            # what is left of a broken object is no object under one key
+            return _validated(value if broken else _unwrapped(value, shape), shape)
         except ValidationError as error:
             if length >= longest:
                 reason, longest = _reason(error), length
     raise BadReply(reason, text)
+
+
+def _from_json(value: Json) -> Json:
+    """Return the value of a text that is JSON, and anything else as it is."""
+    try:
+        return json.loads(value, strict=False) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+
+
+def _unwrapped(value: Json, shape: type[BaseModel]) -> Json:
+    """Return the object of a shape inside a list of one, a single key, or a tool call."""
+    for _ in range(_MAX_WRAPPERS):
+        inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+        objects = [each for each in map(_from_json, inner) if isinstance(each, Mapping)]
+        if len(objects) != 1 or (isinstance(value, Mapping) and shape.model_fields.keys() & value.keys()):
+            break
+        value = objects[0]
+    return value
+
+
+def _validated(value: Json, shape: type[_Shape]) -> _Shape:
+    """Validate a value, with parts of the wrong kind converted in place.
+
+    Raises ValidationError if some cannot be.
+    """
+    try:
+        return shape.model_validate(value)
+    except ValidationError as error:
+        problems, part = error.errors(include_url=False), value
+        for problem in problems:
+            *path, last = problem["loc"] or ("",)
+            converted = _converted(problem["type"], problem["input"], is_item=isinstance(last, int))
+            if converted is problem["input"]:
+                raise
+            try:
+                part = reduce(getitem, path, value)
+                part[last] = converted
+            except (LookupError, TypeError):  # a step into a union, which has no place in the value
+                raise error from None
+        return shape.model_validate(value)
+
+
+def _converted(kind: str, given: Json, *, is_item: bool) -> Json:
+    """Convert a value of the wrong kind to the one asked for, if its meaning is certain."""
+    if kind == "string_type":
+        return str(given) if type(given) in {int, float} else "" if given is None and not is_item else given
+    inner = _from_json("[]" if given is None else given)
+    if kind not in {"list_type", "tuple_type"}:
+        return inner if isinstance(given, str) else given
+    return inner if isinstance(inner, list) else [given] if isinstance(given, str) else given
 
 
 def repair_prompt(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
@@ -261,13 +322,13 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
 
     Also returns the error in the first broken one, or "".
     """
-    decoder, found, broken, start = json.JSONDecoder(), [], "", 0
-    for _ in range(MAX_OPENINGS):
+    found, broken, start = list[tuple[Json, int]](), "", 0
+    for number in range(MAX_OPENINGS):
         opening = re.compile(r"[{\[]").search(text, start)
         if opening is None:
             break
         try:
-            value, start = decoder.raw_decode(text, opening.start())
+            value, start = _decode(text, opening.start(), lenient=number < _MAX_REWRITES)
             found.append((value, start - opening.start()))
         except (ValueError, RecursionError) as error:
             where = getattr(error, "pos", opening.start())
@@ -275,6 +336,52 @@ def _json_in(text: str) -> tuple[list[tuple[Json, int]], str]:
             broken = broken or problem
             start = opening.start() + 1
     return found, broken
+
+
+def _decode(text: str, start: int, *, lenient: bool) -> tuple[Json, int]:
+    """Decode the value at a bracket, and return its end.
+
+    With `lenient`, it may be written as in Python or JavaScript, and is taken for the last. Raises ValueError for one
+    that is not whole.
+    """
+    decoder = json.JSONDecoder(strict=False)
+    try:
+        return decoder.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        if not lenient:
+            raise
+        try:
+            rewritten = _NOT_JSON.sub(_as_json, text[start : start + _MAX_REWRITTEN])
+            return decoder.raw_decode(rewritten)[0], len(text)
+        except ValueError:
+            raise error from None
+
+
+# Texts, comments, commas before a closing bracket, keys without quotes, and literals of Python and JavaScript. What
+# has no end extends to that of the text, so that it is read once.
+_NOT_JSON = re.compile(
+    r"""(?P<text>"(?:[^"\\]|\\.)*+(?:"|\Z) | “(?:[^”\\]|\\.)*+(?:”|\Z) | '(?:[^'\\]|\\.|(?<=\w)'(?=\w))*+(?:'|\Z))
+      | //[^\n]* | \#[^\n]* | /\*.*?(?:\*/|\Z) | ,(?=(?:\s|//[^\n]{0,200}\n|\#[^\n]{0,200}\n|/\*.{0,200}?\*/)*+[]}])
+      | (?P<key>[A-Za-z_]\w*+(?=\s*+:)) | \b(?:True|False|None|undefined)\b""",
+    re.S | re.X,
+)
+_LITERALS = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
+
+
+def _as_json(found: re.Match[str]) -> str:
+    """Rewrite a part of a value as JSON has it: comments and last commas are left out."""
+    kind, written = found.lastgroup, found[0]
+    if kind == "text":
+        written = re.sub(r'\\(.)|"', _escape, written[1:-1], flags=re.S)
+    return f'"{written}"' if kind in {"text", "key"} else _LITERALS.get(written, "")
+
+
+def _escape(found: re.Match[str]) -> str:
+    """Escape a quote or a backslash that JSON does not know."""
+    letter = found[1]
+    if letter is None:
+        return '\\"'
+    return found[0] if letter in '"\\/bfnrtu' else letter if letter in "'“”" else f"\\{found[0]}"
 
 
 def explain_json_error(error: ValueError | RecursionError) -> str:
@@ -335,8 +442,28 @@ _REASONS = re.compile(
     r"^(o[1-9]|gpt-[5-9]|gemini-(2\.5|[3-9])|claude-(opus|sonnet|haiku|fable)-[5-9]|grok-[4-9]|deepseek-(r|v?[4-9])|qwq|qwen3(?!.*(instruct|coder))"
     r"|gpt-oss|magistral|kimi-k[3-9])|(thinking|reasoner|reasoning|-r1)"
 )
-_TAGS = ("think", "thinking", "reasoning")
-_OPEN = re.compile(rf"^\s*<({'|'.join(_TAGS)})>")
+_TAGS = "think|thinking|reasoning|thought|reflection"
+# How blocks of reasoning begin and end. The last two are channels of gpt-oss and of Gemma.
+_BLOCKS = (
+    *((rf"<{tag}(?:\s[^<>\n]{{0,40}})?>", rf"</{tag}\s*>") for tag in _TAGS.split("|")),
+    (r"\[think\]", r"\[/think\]"),
+    ("◁think▷", "◁/think▷"),
+    (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),
+    (r"<\|channel\|>analysis<\|message\|>", r"(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>"),
+    (r"<\|channel>thought", r"<channel\|>"),
+)  # fmt: skip
+_OPENING = re.compile("|".join(f"({opening})" for opening, _ in _BLOCKS), re.I)
+_CLOSINGS = [re.compile(closing, re.I) for _, closing in _BLOCKS]
+_ANY_CLOSING = re.compile("|".join(closing for _, closing in _BLOCKS), re.I)
+_BEGINS_AS_JSON = re.compile(r"\s*[{\[](?!think\])", re.I)
+_LONGEST_TAG = 64  # characters
+_MAX_BLOCKS = 100  # maximum number of blocks in a reply; further ones are text
+_PART_OF_TAG = re.compile(
+    rf"(?:<(?:[a-z]{{0,10}}|(?:{_TAGS})\s[^<>\n]{{0,40}}|\|[a-z_|<>]{{0,40}})|\[[a-z]{{0,5}}|◁[a-z]{{0,5}})\Z", re.I
+)  # fmt: skip
+_HEADING = re.compile(
+    r"\A\W*(?:reasoning|thinking|thoughts?|thought process)\W{0,3}:.*?\n[^\w\n]{0,8}(?:final )?answer\W{0,3}:[*\s]*", re.I | re.S
+)  # fmt: skip
 
 
 def is_reasoning_model(model: str) -> bool:
@@ -348,66 +475,87 @@ def is_reasoning_model(model: str) -> bool:
 
 
 def split_reasoning(text: str, *, thinks: bool = False) -> tuple[str, str]:
-    """Split a text into the answer and the reasoning in a leading block such as <think>…</think>.
+    """Split a text into the answer and the reasoning in blocks such as <think>…</think>, wherever they are.
 
-    If the text is truncated in the block, the answer is empty. Some models start inside the block, so with
-    `thinks` everything before </think> is reasoning.
+    A block without an end is reasoning up to the end, unless it begins in the middle of a sentence, where its tag
+    may be mentioned only, as in a text that begins as JSON. Some models start inside a block, so with `thinks`
+    everything before a first </think> is reasoning. What is under the heading "Reasoning:" is too, if "Answer:" follows.
     """
-    opened = _OPEN.match(text)
-    tag = opened[1] if opened else "think"
-    if not opened and not (thinks and f"</{tag}>" in text):
-        return text, ""
-    thought, _, said = text[opened.end() if opened else 0 :].partition(f"</{tag}>")
-    return said.strip(), thought
+    splitter, heading = AnswerSplitter(thinks=thinks), _HEADING.match(text)
+    answer = text[heading.end() :] if heading else text
+    said = splitter.after(answer) + splitter.rest()
+    thought = (heading[0] if heading else "") + splitter.thought
+    return (text if said == text.lstrip() else said.strip()), thought
 
 
 class AnswerSplitter:
-    """Like `split_reasoning`, for streamed text, with the answer stripped.
+    """Like `split_reasoning`, for streamed text, without headings and with the answer stripped.
 
     If a model `thinks` but opens no block, it may have started inside one: text before </think> or the end is
-    not part of the answer.
+    held back.
     """
 
     def __init__(self, *, thinks: bool = False):
         self.thinks = thinks  # until its reasoning is known to be separate
         self.thought = ""
         self._held = ""  # text not yet classified as answer or reasoning
-        self._inside = ""  # the tag of the open block
-        self._speaks = self._said = False
+        self._opened = ""  # the tag of the open block
+        self._closing = _ANY_CLOSING  # how it ends
+        self._blocks = 0  # that were opened
+        self._searched = 0  # characters of the held text in which no tag begins
+        self._first, self._last = "", ""  # the first character and the last ones of the answer
 
     def after(self, piece: str) -> str:
         """Return the text that is certainly part of the answer, after this piece."""
-        if self._speaks:
-            return self._strip_start(piece)
-        seen, self._held = len(self._held), self._held + piece
-        if not self._inside:
-            if opened := _OPEN.match(self._held):
-                self._inside, self._held, seen = opened[1], self._held[opened.end() :], 0
-            elif any(f"<{tag}>".startswith(self._held.lstrip()) for tag in _TAGS):
-                return ""
-            elif not self.thinks:
-                return self.rest()
-        end = f"</{self._inside or 'think'}>"
-        found = self._held.find(end, max(0, seen - len(end)))
-        if found < 0:
-            return ""
-        self.thought, self._held, self._inside = self._held[:found], self._held[found + len(end) :], ""
-        return self.rest()
+        self._held += piece
+        told = ""
+        while (part := self._next_part()) is not None:
+            told += part
+        self._searched = max(0, len(self._held) - _LONGEST_TAG)
+        if self._opened or self.thinks:
+            return told
+        partial = _PART_OF_TAG.search(self._held, self._searched)
+        held = self._held[partial.start() :] if partial else ""
+        told += self._tell(self._held[: len(self._held) - len(held)])
+        self._held, self._searched = held, 0
+        return told
 
     def rest(self) -> str:
         """Return the held text that is part of the answer, at the end.
 
         A truncated reasoning block has no answer.
         """
-        held, self._held = self._held, ""
-        if self._inside:
-            self.thought, held = held, ""
-        self._speaks = True
-        return self._strip_start(held)
+        held, opened, self._held, self._opened = self._held, self._opened, "", ""
+        if opened and re.search(r"(\A|[\n.!?:>])[^\S\n]*\Z", self._last):  # elsewhere it may be a mention
+            self.thought += held
+            return ""
+        return self._tell(opened + held)
 
-    def _strip_start(self, piece: str) -> str:
-        told = piece if self._said else piece.lstrip()
-        self._said = self._said or bool(told)
+    def _next_part(self) -> str | None:
+        """Pass the next tag and return the answer before it, or None if there is no tag."""
+        opening = closing = None
+        if self._opened:
+            closing = self._closing.search(self._held, self._searched)
+        elif self._blocks < _MAX_BLOCKS and not _BEGINS_AS_JSON.match(self._first or self._held):
+            opening = _OPENING.search(self._held, self._searched)
+            end = opening.start() if opening else len(self._held)
+            closing = _ANY_CLOSING.search(self._held, self._searched, end) if self.thinks else None
+        tag = closing or opening
+        if tag is None:
+            return None
+        before, self._held = self._held[: tag.start()], self._held[tag.end() :]
+        self._searched, self.thinks = 0, False
+        if closing:
+            self.thought, self._opened = self.thought + before, ""
+            return ""
+        self._opened, self._closing = tag[0], _CLOSINGS[(tag.lastindex or 1) - 1]
+        self._blocks += 1
+        return self._tell(before)
+
+    def _tell(self, piece: str) -> str:
+        told = piece if self._first else piece.lstrip()
+        self._first = self._first or told[:1]
+        self._last = (self._last + told)[-_LONGEST_TAG:]
         return told
 
 

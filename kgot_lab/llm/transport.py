@@ -5,6 +5,7 @@ Only Ollama's own sets the context size.
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from kgot_lab.llm.structured import (
     estimate_reasoning_tokens,
     is_logprob,
     split_reasoning,
-    write_schema_in_prompt,
 )
 from kgot_lab.types import Json, Message, Prompt
 
@@ -39,113 +39,105 @@ class RawReply:
 
 _HUGE = 1e12  # implausible number of tokens or dollars
 _DONE = b"[DONE]"
+_OTHER_FIELDS = (b":", b"event:", b"id:", b"retry:")  # of server-sent events
 
 
-class StreamCollector(Protocol):
-    """The events of one streamed answer. `ended` is set at its end."""
-
-    ended: bool
-
-    def events(self, lines: Iterator[bytes]) -> Iterator[Json]: ...  # raises ValueError
-    def add(self, event: Json) -> tuple[str, str]: ...  # the answer and the separate reasoning in it
-    def whole(self) -> Json: ...  # the answer as without streaming
-
-
-class ChatCollector:
-    """A chat completion in server-sent events, or as one body from a server that does not stream."""
+class AnswerCollector:
+    """The events of one answer of either protocol, streamed or in one body. `ended` is set at its end."""
 
     def __init__(self) -> None:
         self.ended = False
-        self._chat = False
-        self._said, self._thought, self._refusal = list[str](), list[str](), list[str]()
-        self._logprobs = list[Json]()
-        self._finish: Json = None
-        self._usage: Json = None
+        self._texts = {name: list[str]() for name in ("content", "thinking", "refusal", "arguments")}
+        self._logprobs, self._choice, self._others = list[Json](), dict[str, Json](), dict[str, Json]()
 
     def events(self, lines: Iterator[bytes]) -> Iterator[Json]:
+        """Parse server-sent events, lines of JSON, or one JSON value over several lines.
+
+        Raises ValueError for anything else.
+        """
         for line in lines:
-            if line.startswith(b"{"):
-                data = b"\n".join([line, *lines])
-                require_few_containers(data)
+            data = line.strip().removeprefix(codecs.BOM_UTF8)
+            in_event = data.startswith(b"data:")
+            data = data.removeprefix(b"data:").strip()
+            if data == _DONE:
                 self.ended = True
-                yield json.loads(data)
-            elif line.startswith(b"data:") and (data := line.removeprefix(b"data:").strip()):
-                if data == _DONE:
-                    self.ended = True
-                    return
-                yield json.loads(data)
+                return
+            if not data or (not in_event and data.startswith(_OTHER_FIELDS)):
+                continue
+            event = self._parse(data, iter(()) if in_event else lines)
+            self.ended = self.ended or not (in_event or _member(event, "done") is False)
+            yield event
+            if _member(event, "done") is True:
+                return
+
+    def _parse(self, data: bytes, lines: Iterator[bytes]) -> Json:
+        try:
+            return json.loads(data)
+        except json.JSONDecodeError:
+            data = b"\n".join([data, *lines])
+            require_few_containers(data)
+            return json.loads(data)
 
     def add(self, event: Json) -> tuple[str, str]:
-        self._usage = _member(event, "usage") or self._usage
-        choice = _first(_member(event, "choices"))
+        """Add an event, and return the answer and the separate reasoning in it."""
+        if isinstance(event, Mapping):
+            self._others |= {name: value for name, value in event.items() if value}
+        choice = _first(_member(event, "choices")) or event
         delta = _member(choice, "delta")
         message = delta if isinstance(delta, Mapping) else _member(choice, "message")
         if _member(choice, "index") or not isinstance(message, Mapping):
             return "", ""
-        self._chat = True
-        self._finish = _member(choice, "finish_reason") or self._finish
-        self.ended = self.ended or bool(self._finish)
+        self._choice |= {name: value for name, value in choice.items() if value}
+        self.ended = self.ended or bool(_member(choice, "finish_reason"))
         tokens = _member(_member(choice, "logprobs"), "content")
         if isinstance(tokens, list):
-            self._logprobs += [{"logprob": _member(token, "logprob")} for token in tokens]
+            self._logprobs += tokens
         said, thought = _texts(message.get("content"))
-        thought = thought or str(message.get("reasoning_content") or message.get("reasoning") or "")
-        self._said.append(said)
-        self._thought.append(thought)
-        self._refusal.append(str(message.get("refusal") or ""))
+        thought = thought or str(next(filter(None, map(message.get, _THOUGHT_NAMES)), ""))
+        call = _first(message.get("tool_calls")) or {"function": message.get("function_call")}
+        arguments = None if _member(call, "index") else _member(_member(call, "function"), "arguments")
+        arguments = json.dumps(arguments) if isinstance(arguments, Mapping) else arguments
+        for name, text in zip(self._texts, (said, thought, message.get("refusal"), arguments), strict=True):
+            self._texts[name].append(str(text or ""))
         return said, thought
 
-    def whole(self) -> Json:
-        if not self._chat:
-            return {}
-        texts = {"content": self._said, "reasoning_content": self._thought, "refusal": self._refusal}
-        message = {name: "".join(parts) for name, parts in texts.items()}
-        choice = {"message": message, "finish_reason": self._finish, "logprobs": {"content": self._logprobs}}
-        return {"choices": [choice], "usage": self._usage}
+    def read(self) -> RawReply | str:
+        """Return the answer in one, or why it is not one.
 
+        No structure is assumed, since servers send odd ones.
+        """
+        if not self._choice:
+            return "the answer holds no choices, so it is not a chat completion"
+        ended = self._choice.get("finish_reason") or self._choice.get("done_reason")
+        text, thought, refusal, arguments = ("".join(parts) for parts in self._texts.values())
+        said, thought = _answer(text, thought, arguments, ended)
+        usage = self._others.get("usage")
+        read = _count(usage, "prompt_tokens") or _count(self._others, "prompt_eval_count")
+        completion = _count(usage, "completion_tokens") or _count(self._others, "eval_count")
+        # Gemini and xAI count reasoning only in the total
+        written = max(completion, _count(usage, "total_tokens") - read)
+        counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
+        hidden = counted or written - completion or estimate_reasoning_tokens(written, thought, said)
+        declined = refusal or ("a filter withheld it" if ended == "content_filter" else "")
+        hidden, cost = min(hidden, written), _number(usage, "cost")
+        return RawReply(said, str(ended), read, written, hidden, cost, declined, self._logprob())
 
-class OllamaCollector:
-    """Ollama's own answer: a line of JSON for each piece, and a last one with the usage."""
-
-    def __init__(self) -> None:
-        self.ended = False
-        self._last: Json = None
-        self._said, self._thought = list[str](), list[str]()
-
-    def events(self, lines: Iterator[bytes]) -> Iterator[Json]:
-        for line in lines:
-            if line.strip():
-                yield json.loads(line)
-            if self.ended:
-                return
-
-    def add(self, event: Json) -> tuple[str, str]:
-        message = _member(event, "message")
-        said, thought = str(_member(message, "content") or ""), str(_member(message, "thinking") or "")
-        self._last = event
-        self._said.append(said)
-        self._thought.append(thought)
-        self.ended = _member(event, "done") is True
-        return said, thought
-
-    def whole(self) -> Json:
-        if not isinstance(_member(self._last, "message"), Mapping):
-            return self._last
-        return {**self._last, "message": {"content": "".join(self._said), "thinking": "".join(self._thought)}}
+    def _logprob(self) -> float | None:
+        """Return the sum of the log-probabilities, None if the server does not report that of each token."""
+        logprobs = [_member(token, "logprob") for token in self._logprobs]
+        return float(sum(logprobs)) if logprobs and all(map(is_logprob, logprobs)) else None
 
 
 class WireProtocol(Protocol):
-    """How a request is serialised and an answer parsed."""
+    """How a request is serialised and an answer, as the collector returns it, parsed."""
 
     def address(self, preset: Endpoint) -> str: ...
     def body(
         self, model: str, prompt: Prompt, room: int, manner: RequestFormat, settings: Settings
     ) -> dict[str, Json]: ...
-    def read(self, answer: Json, *, thinks: bool) -> RawReply | str: ...  # or why it is not an answer
     def streamed(
         self, body: dict[str, Json], manner: RequestFormat
     ) -> dict[str, Json]: ...  # the same request, streamed
-    def gathering(self) -> StreamCollector: ...  # for one streamed answer
 
 
 class ChatCompletions:
@@ -157,23 +149,22 @@ class ChatCompletions:
     def body(
         self, model: str, prompt: Prompt, max_tokens: int, format: RequestFormat, settings: Settings
     ) -> dict[str, Json]:
-        schema_mode = format.ways[0] if prompt.schema is not None else ""
-        prompt_sent = write_schema_in_prompt(prompt) if schema_mode == "words" else prompt
+        sent, way = format.adapt(prompt)
         body: dict[str, Json] = {
             "model": model,
-            "messages": [{"role": turn.role, "content": _parts(turn)} for turn in prompt_sent.messages],
+            "messages": [{"role": turn.role, "content": _parts(turn)} for turn in sent.messages],
             format.max_tokens_name: max_tokens,
             "temperature": prompt.temperature,
             "seed": prompt.seed,
             "reasoning_effort": settings.reasoning_effort or None,
             "logprobs": prompt.likelihood or None,
         }
-        if schema_mode == "json_schema":
+        if way == "json_schema":
             schema = {"name": "reply", "schema": prompt.schema, "strict": False}
-            body["response_format"] = {"type": schema_mode, "json_schema": schema}
-        elif schema_mode == "json_object":
-            body["response_format"] = {"type": schema_mode, "schema": prompt.schema}
-        return _supported_only(body, format)
+            body["response_format"] = {"type": way, "json_schema": schema}
+        elif way == "json_object":
+            body["response_format"] = {"type": way, "schema": prompt.schema}
+        return format.supported_only(body)
 
     def streamed(self, body: dict[str, Json], format: RequestFormat) -> dict[str, Json]:
         """Return the body of a streaming request, which must request the usage.
@@ -182,31 +173,7 @@ class ChatCompletions:
         """
         if "stream" in format.left_out:
             return body
-        return _supported_only({**body, "stream": True, "stream_options": {"include_usage": True}}, format)
-
-    def gathering(self) -> StreamCollector:
-        return ChatCollector()
-
-    def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
-        """Parse an answer without assuming any structure, since servers send odd ones."""
-        choice = _first(_member(answer, "choices"))
-        message = _member(choice, "message")
-        if not isinstance(message, Mapping):
-            return "the answer holds no choices, so it is not a chat completion"
-        text, separate = _texts(message.get("content"))
-        said, inline = split_reasoning(text, thinks=thinks)
-        thoughts = (separate, inline, message.get("reasoning_content"), message.get("reasoning"))
-        thought = next(filter(None, thoughts), "")
-        usage = _member(answer, "usage")
-        read, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-        # Gemini and xAI count reasoning only in the total
-        written = max(completion, _count(usage, "total_tokens") - read)
-        counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
-        hidden = counted or written - completion or estimate_reasoning_tokens(written, str(thought), said)
-        ended, refusal = _member(choice, "finish_reason"), message.get("refusal")
-        declined = str(refusal or ("a filter withheld it" if ended == "content_filter" else ""))
-        hidden, cost = min(hidden, written), _number(usage, "cost")
-        return RawReply(said, str(ended), read, written, hidden, cost, declined, _logprob(choice))
+        return format.supported_only({**body, "stream": True, "stream_options": {"include_usage": True}})
 
 
 class OllamaChat:
@@ -221,36 +188,22 @@ class OllamaChat:
     def body(
         self, model: str, prompt: Prompt, max_tokens: int, format: RequestFormat, settings: Settings
     ) -> dict[str, Json]:
-        schema_mode = format.ways[0] if prompt.schema is not None else ""
-        prompt_sent = write_schema_in_prompt(prompt) if schema_mode == "words" else prompt
+        sent, way = format.adapt(prompt)
         options: dict[str, Json] = {"num_predict": max_tokens, "temperature": prompt.temperature}
         options |= {"seed": prompt.seed, "num_ctx": settings.num_ctx}
         body: dict[str, Json] = {
             "model": model,
-            "messages": [_with_images(message) for message in prompt_sent.messages],
+            "messages": [_with_images(message) for message in sent.messages],
             "stream": False,
-            "options": _supported_only(options, format),
+            "options": format.supported_only(options),
             "reasoning_effort": _THINK.get(settings.reasoning_effort),
-            "format": prompt.schema if schema_mode == "format" else None,
+            "format": prompt.schema if way == "format" else None,
         }
-        supported = _supported_only(body, format).items()
+        supported = format.supported_only(body).items()
         return {"think" if name == "reasoning_effort" else name: value for name, value in supported}
 
     def streamed(self, body: dict[str, Json], format: RequestFormat) -> dict[str, Json]:
         return {**body, "stream": "stream" not in format.left_out}
-
-    def gathering(self) -> StreamCollector:
-        return OllamaCollector()
-
-    def read(self, answer: Json, *, thinks: bool) -> RawReply | str:
-        message = _member(answer, "message")
-        if not isinstance(message, Mapping):
-            return "the answer holds no message, so it is not Ollama's"
-        said, inside = split_reasoning(str(message.get("content") or ""), thinks=thinks)
-        thought = str(message.get("thinking") or inside)
-        read, written = _count(answer, "prompt_eval_count"), _count(answer, "eval_count")
-        ended, hidden = str(_member(answer, "done_reason")), estimate_reasoning_tokens(written, thought, said)
-        return RawReply(said, ended, read, written, hidden)
 
 
 # Ollama supports low, medium, high and max for some models. Other models treat any of them as true.
@@ -258,10 +211,6 @@ _THINK: Mapping[str, Json] = {
     "none": False, "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "max",
 }  # fmt: skip
 PROTOCOLS: Mapping[str, WireProtocol] = {"chat completions": ChatCompletions(), "ollama": OllamaChat()}
-
-
-def _supported_only(body: Mapping[str, Json], format: RequestFormat) -> dict[str, Json]:
-    return {name: value for name, value in body.items() if value is not None and name not in format.left_out}
 
 
 def _parts(message: Message) -> Json:
@@ -298,14 +247,22 @@ def _texts(content: Json) -> tuple[str, str]:
     return said, "".join(map(str, thoughts))
 
 
-def _logprob(choice: Json) -> float | None:
-    """Return the log-probability of a choice.
+_THOUGHT_NAMES = ("reasoning_content", "reasoning", "thinking")
 
-    None if the server does not report that of each token.
+
+def _answer(text: str, thought: str, arguments: str, ended: Json) -> tuple[str, str]:
+    """Return the answer and the reasoning in the texts of a message.
+
+    The answer of a message without a text is in a tool call or, if the model ended by itself, what a server
+    takes for its reasoning.
     """
-    tokens = _member(_member(choice, "logprobs"), "content")
-    logprobs = [_member(token, "logprob") for token in tokens] if isinstance(tokens, list) else []
-    return float(sum(logprobs)) if logprobs and all(map(is_logprob, logprobs)) else None
+    # any model may begin in a block that its template opens
+    said, inside = split_reasoning(text, thinks=True)
+    if not said.strip() and arguments:
+        said = arguments
+    elif not said.strip() and thought and not inside and ended == "stop":
+        return split_reasoning(thought, thinks=True)
+    return said, thought or inside
 
 
 def _number(value: Json, name: str) -> float:

@@ -68,7 +68,7 @@ class Asked(Event):
     reply: str
     usage: Usage = Usage()
     cut: bool = False  # whether the reply was truncated at its token limit
-    # log-probability of the reply, if requested
+    # natural log-probability of the whole reply, if requested
     logprob: float | None = field(default=None, metadata={"if_told": True})
 
     @property
@@ -271,7 +271,7 @@ class Answered(Event):
     evidence: Rows = ()  # graph facts
     passages: tuple[str, ...] = ()  # ids of the documents the facts were taken from
     supports: tuple[tuple[Support, ...], ...] = ()  # for each fact, the documents and sentences that say it
-    # the model's own probability, 0 to 1, if requested
+    # the model's own probability of the whole answer, 0 to 1, if requested
     likelihood: float | None = field(default=None, metadata={"if_told": True})
     outcome: Outcome | Literal[""] = field(default="", metadata={"unless": ("not checked", "unsure")})
     missing: str = field(default="", metadata={"unless": ("",)})  # what no text says, a plain sentence

@@ -69,7 +69,7 @@ from kgot_lab.memory.extraction import (
     split_grounded,
 )
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates, truncate_to_tokens
+from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates
 from kgot_lab.text.words import SentenceRules, content_words, sentences
 from kgot_lab.tools.tool import Result, Tool, checked_result, combine_costs, search_argument
 from kgot_lab.types import Diff, Document, Edge, Json, Message, Prompt, Triple, Usage
@@ -409,12 +409,14 @@ def write_result(run: RunContext, returned: ToolReturned) -> Steps[None]:
 
 
 def _ask_statements(run: RunContext, returned: ToolReturned) -> Steps[list[str]]:
-    """Return the write statements that a model makes from a tool's text, cut to the budget by relevance."""
+    """Return the write statements that a model makes from a tool's text, cut to the budget by relevance.
+
+    Sentences are left out whole, and never the best one.
+    """
     pieces = sentences(returned.text, run.limits.sentences)
     selected, left_out = fit_budget(run.state.question, pieces, run.limits.tools.tool_tokens)
-    text = join_lines(pieces[number] for number in selected) if left_out else returned.text
-    left_out += max(0, estimate_tokens(text) - run.limits.tools.tool_tokens)
-    text = truncate_to_tokens(text, run.limits.tools.tool_tokens)
+    is_whole = not left_out and estimate_tokens(returned.text) <= run.limits.tools.tool_tokens
+    text = returned.text if is_whole else join_lines(pieces[number] for number in selected)
     if left_out:
         yield run.record(Cut, what=str(returned.call), kept=estimate_tokens(text), left_out=left_out)
     return (yield from _ask_statements_for(run, returned.call, text))

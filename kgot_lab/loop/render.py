@@ -36,25 +36,27 @@ def relevance(question: str, texts: Sequence[str]) -> list[float]:
 def fit_budget(
     question: str, texts: Sequence[str], budget: int, *, bonus: Sequence[float] = (), min_share: float = 0.0
 ) -> tuple[list[int], int]:
-    """Select the most relevant texts within a token budget.
+    """Select the most relevant texts that fit a token budget, one a line.
 
     Returns the indices of the texts in their original order, and the number of tokens left out. `bonus` is
     added to the relevance of each text. A text below `min_share` times the best score is left out even if there
     is room. The best text is included even if it alone exceeds the budget.
     """
     sizes = [estimate_tokens(text) for text in texts]
-    if sum(sizes) <= budget and not min_share:
+    if max(sum(sizes), estimate_tokens("\n".join(texts))) <= budget and not min_share:
         return list(range(len(texts))), 0
     scores = relevance(question, texts)
     if bonus:
         scores = [score + added for score, added in zip(scores, bonus, strict=True)]
     min_score = min_share * max(scores, default=0.0)
     selected: list[int] = []
-    used = 0
+    used, shown = 0, ""
     for number in sorted(range(len(texts)), key=lambda number: (-scores[number], number)):
-        if not selected or (used + sizes[number] <= budget and scores[number] >= min_score):
+        longer = f"{shown}\n{texts[number]}" if selected else texts[number]
+        size = max(used + sizes[number], estimate_tokens(longer))
+        if not selected or (size <= budget and scores[number] >= min_score):
             selected.append(number)
-            used += sizes[number]
+            used, shown = used + sizes[number], longer
     return sorted(selected), sum(sizes) - used
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed, Read
 from kgot_lab.loop.evidence import SupportFinder, answer_evidence, judge_rows, passage_ids
-from kgot_lab.loop.modes.paths.values import is_no_answer
+from kgot_lab.loop.modes.paths.values import answer_keys, is_no_answer
 from kgot_lab.loop.prompts import FORMATS, Answer, CandidateChoice, Code, ComputationNeeded, Names, Statement
 from kgot_lab.loop.render import fit_budget, join_lines, row_lines
 from kgot_lab.loop.run_context import (
@@ -31,7 +31,6 @@ from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store, readers
 from kgot_lab.stores.provenance import flatten_facts
 from kgot_lab.text.cleaning import estimate_tokens, truncate_to_tokens
-from kgot_lab.text.words import canonical_answer
 from kgot_lab.types import Message, Rows
 
 WHOLE_GRAPH = "the whole graph, as text"
@@ -350,19 +349,19 @@ def _parse_answers(run: RunContext, facts: str) -> Steps[list[str]]:
         yield run.record(Parsed, text=text)
         if text:
             parsed.append(text)
-        if parsed and Counter(map(canonical_answer, parsed)).most_common(1)[0][1] * 2 > len(samples):
+        if max(Counter(answer_keys(parsed)).values(), default=0) * 2 > len(samples):
             break
     return parsed
 
 
 def _choose_answer(run: RunContext, facts: str, parsed: Sequence[str]) -> Steps[str]:
     """Choose one of the parsed answers: the only one, the most frequent (pool), or the model's choice."""
-    counts = Counter(map(canonical_answer, parsed))
-    # the first spelling of each
-    options = list({canonical_answer(text): text for text in reversed(parsed)}.values())[::-1]
+    keys = answer_keys(parsed)
+    spellings = dict(zip(reversed(keys), reversed(parsed), strict=True))  # the first of each
+    options = list(spellings.values())[::-1]
     if len(options) == 1:
         return options[0]
-    most_common = max(options, key=lambda text: (counts[canonical_answer(text)], -options.index(text)))
+    most_common = spellings[max(reversed(spellings), key=Counter(keys).__getitem__)]
     if run.limits.voting.pool:
         return most_common
     listed = join_lines(f"{number}. {option}" for number, option in enumerate(options, start=1))

@@ -132,7 +132,10 @@ def open_for(language: str, *others: str, **options: Any) -> Store:
     """
     for name in (language, *others):
         if name not in _LANGUAGES:
-            raise UnknownName("language", name, _LANGUAGES)
+            advice = (
+                "A run in another language needs its own store: give one, empty, as in verify(run, store)"
+            )
+            raise UnknownName("query language", name, _LANGUAGES, advice=advice)
     if others and options.get("path"):
         raise BadInput("a graph in several languages lives in this process alone: leave the path out")
     main, *mirrors = (_open_kind(_LANGUAGES[name], **options) for name in (language, *others))

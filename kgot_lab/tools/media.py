@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import time
 import wave
 from collections.abc import Callable, Iterator
@@ -23,14 +24,10 @@ from kgot_lab.errors import (
     require_count,
     require_parts,
 )
-from kgot_lab.io.http_client import (
-    UnusableBody,
-    bounded_client,
-    describe_proxy,
-    is_retryable_status,
-    proxy_options,
-)
+from kgot_lab.io.http_client import UnusableBody, bounded_client, proxy_options
 from kgot_lab.llm.budget import MIN_TIMEOUT, Spending
+from kgot_lab.llm.capabilities import RequestTarget, classify_error
+from kgot_lab.llm.keys import remove_key
 from kgot_lab.text.cleaning import (
     FENCES,
     estimate_tokens,
@@ -156,20 +153,13 @@ class Transcriber:
         try:  # the client's errors contain the request, and so the key
             with client:
                 return client.audio.transcriptions.create(model=self.model, file=path)
-        except openai.APIConnectionError as error:
-            if isinstance(error, openai.APITimeoutError):
-                self._count_unanswered(max_cost)
-            service = f"the service that transcribes {path.name}"
-            message = f"{service} cannot be reached{describe_proxy(self._address)}"
-            raise ToolFailed(message, again=True) from None
-        except openai.APIStatusError as error:
-            again = is_retryable_status(error.status_code)
-            message = str(error.message).replace(self._key, "…")[:300]
-            problem = f"HTTP {error.status_code}: {message}"
-            raise ToolFailed(f"{path.name} was not transcribed: {problem}", again=again) from None
         except (openai.APIError, UnusableBody) as error:
-            message = str(error).replace(self._key, "…")[:300]
-            raise ToolFailed(f"{path.name} was not transcribed: {message}") from None
+            target = RequestTarget(self._address, seconds, math.inf, "a transcript")
+            refusal = classify_error(error, target)
+            if refusal.perhaps_charged:
+                self._count_unanswered(max_cost)
+            problem = f"{path.name} was not transcribed: {remove_key(refusal.reason, self._key)[:300]}"
+            raise ToolFailed(problem, again=refusal.again) from None
         except KeyboardInterrupt:  # perhaps during transcription
             self._count_unanswered(max_cost)
             raise

@@ -229,8 +229,8 @@ def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tell
     assert again.keys() == before.keys() and len(again) == 6
     for asked, receipt in again.items():
         there = before[asked]
-        expected = (there.predicted, there.likelihood, there.calls)
-        assert (receipt.predicted, receipt.likelihood, receipt.calls) == expected
+        expected = (there.predicted, there.token_probability, there.calls)
+        assert (receipt.predicted, receipt.token_probability, receipt.calls) == expected
         assert receipt.seconds == there.model_seconds
     other = reader()
     list(
@@ -346,7 +346,7 @@ def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more)
             costs = {"prompt_tokens": 100, "calls": 1, "seconds": 2.0}
             costs |= {"evidence_tokens": 40, "rests": bool(em)}
             receipt = QuestionResult(
-                question.id, em=em, f1=em, likelihood=likelihood, **{**costs, **more.get(system, {})}
+                question.id, em=em, f1=em, token_probability=likelihood, **{**costs, **more.get(system, {})}
             )
             append_result(place / "receipts.jsonl", receipt)
     return ComparisonResults.load(folder)
@@ -520,7 +520,7 @@ def test_how_likely_an_answer_was_is_asked_of_every_short_system_and_stands_in_i
             ComparisonSlice((), ["first"], 1)
         )
     )
-    assert len(given) == 4 and all(receipt.likelihood == pytest.approx(0.5) for _, receipt in given)
+    assert len(given) == 4 and all(receipt.token_probability == pytest.approx(0.5) for _, receipt in given)
     assert not JSON_CALL.prompt(
         "Where?", None
     ).likelihood  # what was recorded before is still found by its prompt

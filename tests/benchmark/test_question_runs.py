@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import zipfile
@@ -218,8 +219,33 @@ def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_t
     ]
     assert facts_read(events) == f"{ada}\n{noether}"
     receipt = add_costs(QuestionResult("q"), events, 1.0)
-    assert receipt.rests and receipt.likelihood == pytest.approx(math.exp(-0.1))
+    assert receipt.rests and receipt.token_probability == pytest.approx(math.exp(-0.1))
     assert receipt.evidence_tokens == 20
+
+
+def test_a_result_names_the_mean_of_a_token_and_a_trace_the_likelihood_of_the_whole_answer(tmp_path):
+    """exp(logprob / tokens) and exp(logprob) are two things, so they have two names."""
+    prompt = replace(answer_prompt("Where?", "[Ada Lovelace] She was born in Saint James."), likelihood=True)
+    reply, usage = "Saint James", Usage(50, 4)
+    asked = Asked(role="path", model="m", prompt=prompt, reply=reply, usage=usage, logprob=-0.4)
+    final = Answered(text=reply, forced=False, likelihood=math.exp(asked.logprob))
+    result = add_costs(QuestionResult("q"), [Started(question="Where?"), asked, final], 1.0)
+    assert final.likelihood == pytest.approx(0.67, abs=0.01)
+    assert result.token_probability == pytest.approx(0.905, abs=0.001)
+    append_result(tmp_path / "receipts.jsonl", result)
+    line = json.loads((tmp_path / "receipts.jsonl").read_text())
+    assert line["token_probability"] == result.token_probability and "likelihood" not in line
+    assert read_results(tmp_path / "receipts.jsonl") == {"q": result}
+
+
+@pytest.mark.parametrize(("older", "read"), [(0.5, 0.5), (None, None), ("absent", None)])
+def test_results_of_an_older_version_called_it_likelihood(tmp_path, older, read):
+    row = {"id": "q", "em": 1.0} | ({} if older == "absent" else {"likelihood": older})
+    (tmp_path / "receipts.jsonl").write_text(json.dumps(row) + "\n")
+    assert read_results(tmp_path / "receipts.jsonl")["q"].token_probability == read
+    (tmp_path / "receipts.jsonl").write_text(json.dumps(row | {"likelihood": -0.4}) + "\n")
+    with pytest.raises(TraceError, match=r"token_probability is -0\.4"):
+        read_results(tmp_path / "receipts.jsonl")
 
 
 def test_results_have_intervals_and_close_calls_of_their_own():

@@ -168,6 +168,17 @@ def test_the_plots_of_a_run_are_drawn_from_its_folder(kgot_lab, finished):
     assert kgot_lab("questions", "--plots", "elsewhere").code == 1
 
 
+def test_the_plots_of_the_run_in_folder_are_drawn_where_plots_says(kgot_lab, finished, tmp_path):
+    """As one adds `--plots` to the command that ran."""
+    drawn = tmp_path / "drawn"
+    ran = kgot_lab("questions", "born.jsonl", "--folder", RUN, "--plots", drawn, "--plots-as", "svg")
+    assert ran.code == 0
+    assert len(list(drawn.glob("*.svg"))) == len(list(drawn.glob("*.json"))) == 10
+    assert kgot_lab("questions", "--folder", RUN, "--plots", RUN).code == 0
+    missing = kgot_lab("questions", "--folder", "elsewhere", "--plots", drawn)
+    assert missing.code == 1 and "no question results in elsewhere" in missing.err
+
+
 def test_results_are_one_object_where_that_is_asked_for(kgot_lab, server):
     ran = kgot_lab(*asking(server, "--system", "zero-shot", "--json", "--sample", ".5", "--seed", 3))
     told = json.loads(ran.out)

@@ -276,7 +276,7 @@ def test_without_a_key_nothing_is_sent(monkeypatch):
             Answer("<html>hello</html>", headers={"content-type": "text/html"}),
             "tiny .*(holds no embeddings|sent 0 vectors)",
         ),
-        (Answer("{broken"), "holds no embeddings"),
+        (Answer("{broken"), "not a list of embeddings"),
         (refuses(404, "no such model"), r"HTTP 404.*no such model.*Check the model name 'tiny'"),
         (refuses(500, "on fire"), "HTTP 500.*on fire"),
         (Answer(drop=True), "no connection to"),

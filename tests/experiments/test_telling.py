@@ -32,7 +32,7 @@ def findings(**scores) -> ComparisonResults:
     """Results of answers to the first questions, from the F1 of each; `_` stands for the dash in a name."""
     answers = {
         system.replace("_", "-"): {
-            key: QuestionResult(key[1], em=float(f1 == 1), f1=f1, likelihood=0.9, evidence_tokens=100 + 100 * (system == "rag"),
+            key: QuestionResult(key[1], em=float(f1 == 1), f1=f1, token_probability=0.9, evidence_tokens=100 + 100 * (system == "rag"),
                                  prompt_tokens=300, calls=1, seconds=2.0)
             for key, f1 in zip(ASKED, rows, strict=False)
         }

@@ -1,5 +1,6 @@
 """Budgets stop before they are passed, and estimates add up."""
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.answering_server import answering_server
 from support.every import every
+from support.loopback import QuietHandler, serving
 from support.openai_server import openai_server, refuses
 from support.waiting import AMPLE, until
 
@@ -25,6 +27,8 @@ from kgot_lab.llm.budget import (
     requested_price,
     require_budget_for_retry,
 )
+from kgot_lab.llm.engine_xllamacpp import Xllamacpp, _client
+from kgot_lab.llm.local import Local
 from kgot_lab.llm.presets import Price, RetryPolicy
 from kgot_lab.llm.recorded import Recorder, Scripted
 from kgot_lab.types import Message, Prompt, Reply, Usage
@@ -54,12 +58,14 @@ class Metered:
     [
         (Budget(calls=3), "calls", 3),
         (Budget(tokens=200), "tokens", 2),  # a call uses 30 and could use 141: 60 + 141 > 200
-        # at 1/15 s a token a call takes 2 s and could take 9.4 s: 6 + 9.4 > 15
+        # a call takes 2 s, however long its reply could be: 14 + 2 > 15
         (
             Budget(seconds=15),
             "seconds",
-            3,
+            7,
         ),
+        (Budget(seconds=2), "seconds", 1),
+        (Budget(seconds=0), "seconds", 0),
         # a call costs $0.00012 and could cost $0.00104: 0.00036 + 0.00104 > 0.0014
         (
             Budget(dollars=0.0014),
@@ -77,6 +83,39 @@ def test_the_call_that_could_pass_the_budget_is_not_sent(budget: Budget, what: s
             llm(PROMPT)
     assert live.calls == llm.calls == calls
     assert llm.spent == Usage(20 * calls, 10 * calls, 0, pytest.approx(0.00012 * calls))
+
+
+class Varied(Metered):
+    """A model whose calls take the listed seconds, the last for ever, and report none of them."""
+
+    def __init__(self, *seconds: float) -> None:
+        super().__init__()
+        self.left = list(seconds)
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        self.calls += 1
+        self.time += self.left.pop(0) if len(self.left) > 1 else self.left[0]
+        return Reply("ok")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "calls"),
+    [
+        ((30, 3), 11),  # the first loads the model, and says nothing of the others
+        ((3, 30, 9), 5),  # after a long one a short one may still come
+        ((1, 58.5), 2),  # half a second is too little for any
+        ((100,), 1),  # nobody could stop it
+    ],
+)
+def test_a_call_begins_while_as_much_time_is_left_as_the_shortest_took(
+    seconds: tuple[float, ...], calls: int
+) -> None:
+    live = Varied(*seconds)
+    llm = Budgeted(live, Spending(Budget(seconds=60), clock=live.clock))
+    with pytest.raises(OverBudget, match="of 60 seconds are spent"):
+        for _ in range(100):
+            llm(replace(PROMPT, max_tokens=1_000_000))
+    assert live.calls == calls
 
 
 def test_dollars_cannot_be_limited_without_a_price() -> None:
@@ -281,6 +320,46 @@ def test_a_server_that_does_not_answer_is_given_no_more_than_the_seconds_of_the_
             with pytest.raises(OverBudget, match=r"of the 0\.3 seconds of the budget 0 are left"):
                 llm(PROMPT)
             assert (live.requests, llm.spending.calls) == (1, 1) and 0.3 <= llm.spending.spent.seconds < AMPLE
+
+
+def test_quick_replies_of_a_server_are_not_stopped_by_how_long_they_could_be() -> None:
+    with (
+        answering_server(lambda prompt: "soon") as server,
+        closing(connect(f"{server.url}#m")) as live,
+    ):
+        llm = Budgeted(live, Budget(seconds=AMPLE))
+        texts = [llm(replace(PROMPT, max_tokens=10**7)).text for _ in range(5)]
+    assert texts == ["soon"] * 5
+
+
+@pytest.mark.parametrize("way", ["whole", "streamed"])
+def test_a_call_of_the_local_model_ends_with_the_seconds_of_the_budget(tmp_path: Path, way: str) -> None:
+    """Its engine is a server inside this process, which stops when the connection is closed."""
+    gone_on = threading.Event()
+
+    class Engine(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if body.get("n_predict"):  # it writes, a word now and then
+                self.send_response(200)
+                self.end_headers()
+                while body.get("stream") and not gone_on.wait(0.02):
+                    self.wfile.write(b'data: {"content": "well "}\n\n')
+                gone_on.wait(AMPLE)
+            else:
+                self.respond(200, b'{"prompt": "a", "tokens": [1, 2]}', {"content-length": "33"})
+
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    local, engine = Local(tmp_path / "a.gguf"), object.__new__(Xllamacpp)
+    local._loaded = engine
+    with serving(Engine) as address, closing(_client(address, tmp_path, "key")) as engine._client:
+        llm = Budgeted(local, Budget(seconds=0.5))
+        try:
+            with pytest.raises(OverBudget, match=r"of the 0\.5 seconds of the budget 0 are left"):
+                llm(PROMPT) if way == "whole" else list(llm.stream(PROMPT))
+        finally:
+            gone_on.set()
+    assert 0.5 <= llm.spending.spent.seconds < AMPLE
 
 
 def test_no_wait_for_a_server_is_longer_than_the_seconds_of_the_budget() -> None:

@@ -91,7 +91,7 @@ def test_a_piece_is_told_before_the_next_is_written() -> None:
 
     with asking(tells(pieces())) as (llm, _):
         stream = llm.stream(HELLO)
-        assert until_something_is_said(stream) == "first"
+        assert "first".startswith(until_something_is_said(stream))  # its last letters may begin a key
         heard.set()
         assert [*stream][-1] == Reply("first second", Usage(1000, 500, cost=0.002))
 
@@ -99,7 +99,7 @@ def test_a_piece_is_told_before_the_next_is_written() -> None:
 def test_a_closed_stream_closes_the_connection_and_the_next_call_works() -> None:
     with asking(tells(endless()), says("Hi.")) as (llm, server):
         stream = llm.stream(HELLO)
-        assert until_something_is_said(stream) == "and on "
+        assert "and on ".startswith(until_something_is_said(stream))
         assert not server.hung_up.is_set()
         stream.close()  # type: ignore[attr-defined]
         assert server.hung_up.wait(AMPLE)
@@ -149,7 +149,7 @@ def test_a_server_that_does_not_stream_is_understood(answers: list[Answer], left
 @every(
     ("kind", "said"),
     [
-        ("", "the answer ends before its end"),
+        ("", "the answer is not a chat completion"),
         ("text/html; charset=utf-8", "a page of the web.*Is this the address of an OpenAI-comp"),
     ],
 )

@@ -281,6 +281,15 @@ def test_several_parsed_answers_are_put_to_the_model_and_equal_ones_are_not(stor
     assert len(of(Parsed, events)) == 2 and events[-1].text == "The 1815."
 
 
+def test_an_amount_with_its_unit_spelled_otherwise_or_left_out_is_one_answer(store, tool):
+    """So no model is asked to choose, and a vote among them is not split."""
+    same = [{"answer": text} for text in ("212 meters", "212", "212 metres")]
+    for limits in (FEW.but(parses=3), FEW.but(parses=3, pool=True)):
+        store.write("G.clear()")
+        events = run(straight(vote=ONCE, parse=same), store, tool, limits)
+        assert (events[-1].text, len(of(Parsed, events))) == ("212 meters", 2)  # two of three agree
+
+
 def test_direct_retrieve_answers_from_the_whole_graph(store, tool):
     answers = [{"choice": "RETRIEVE", "text": "1815"}] * 3
     events = run(straight(vote=[*votes(*"III"), *answers]), store, tool, FEW.but(reading="whole graph"))

@@ -114,8 +114,7 @@ def test_a_run_killed_after_a_write_and_before_its_line_does_not_write_again(hom
     last = written[writes - 1]
     cut = next(i for i, e in enumerate(events) if isinstance(e, Wrote) and e.statement == last)
     assert graph_after(events[: cut + 1]) == ahead
-    # a Bolt server tells its graph in an order of its own
-    if said is not SQL and kind.name not in ("cypher_server", "neo4j"):
+    if said is not SQL:
         assert verify(load_run(path)) is None
     elif kind.name == "sqlite":
         with open_store("sqlite") as other:

@@ -26,7 +26,12 @@ def findings(tokens=100, **scores) -> ComparisonResults:
     answers = {
         system.replace("_", "-"): {
             key: QuestionResult(
-                key[1], em=float(f1 == 1), f1=f1, likelihood=likelihood, evidence_tokens=tokens, seconds=1.0
+                key[1],
+                em=float(f1 == 1),
+                f1=f1,
+                token_probability=likelihood,
+                evidence_tokens=tokens,
+                seconds=1.0,
             )
             for key, (f1, likelihood) in zip(ASKED, rows, strict=False)
         }

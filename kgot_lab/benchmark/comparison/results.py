@@ -160,14 +160,18 @@ class ComparisonResults:
             "calibration": [self._curves(row.system, row.on) for row in rated],
         }
 
-    def likelihoods(self, system: str, set: str) -> tuple[list[float], list[float]]:
-        """Return the probability that the model reported for each answer, and whether the answer is right.
+    def token_probabilities(self, system: str, set: str) -> tuple[list[float], list[float]]:
+        """Return the mean token probability of each answer, and whether the answer is right.
 
         Answers without a probability are left out.
         """
         answers = self.results_on(system, set).values()
-        rated = [(answer.likelihood, answer.em) for answer in answers if answer.likelihood is not None]
-        return [likelihood for likelihood, _ in rated], [em for _, em in rated]
+        rated = [
+            (answer.token_probability, answer.em)
+            for answer in answers
+            if answer.token_probability is not None
+        ]
+        return [probability for probability, _ in rated], [em for _, em in rated]
 
     @property
     def test_settings(self) -> dict[str, int]:
@@ -182,7 +186,7 @@ class ComparisonResults:
         resting = [float(row.rests) for row in rows if row.rests is not None]
         facts = [row.evidence_tokens for row in rows if row.evidence_tokens is not None]
         seconds = [row.seconds for row in rows if row.seconds is not None and not row.error]
-        likely, correct = self.likelihoods(system, set)
+        likely, correct = self.token_probabilities(system, set)
         return SystemScores(
             system, set, len(rows), sum(bool(row.error) for row in rows),
             self._mean([row.em for row in rows], groups), self._mean([row.f1 for row in rows], groups),
@@ -200,7 +204,7 @@ class ComparisonResults:
         return grouped_interval(values, groups, **self.test_settings)
 
     def _curves(self, system: str, set: str) -> dict[str, Json]:
-        likely, right = self.likelihoods(system, set)
+        likely, right = self.token_probabilities(system, set)
         table = [asdict(row) for row in reliability(likely, right)]
         curve = [list(point) for point in risk_curve(likely, right)]
         return {"system": system, "on": set, "reliability": table, "risk at coverage": curve}
@@ -357,7 +361,7 @@ def _reliability_grid(findings: ComparisonResults) -> Grid:
     columns = ("answers held likely, exp(logprob / tokens)", "n", "mean likelihood", "share right")
     rows = []
     for system in findings.answers:
-        likely, right = findings.likelihoods(system, findings.sets[-1])
+        likely, right = findings.token_probabilities(system, findings.sets[-1])
         for row in reliability(likely, right) if likely else []:
             interval = f"{system}, {row.low:.1f} to {row.high:.1f}"
             shown = (interval, str(row.n), format_decimal(row.sure), format_decimal(row.right))
@@ -369,7 +373,7 @@ def _risk_grid(findings: ComparisonResults) -> Grid:
     """Tabulate the share of wrong answers among the most probable answers of each system, by coverage."""
     rows = []
     for system in findings.answers:
-        likely, right = findings.likelihoods(system, findings.sets[-1])
+        likely, right = findings.token_probabilities(system, findings.sets[-1])
         if likely:
             curve = risk_curve(likely, right)
             shown = [next(risk for share, risk in curve if share >= least - _SAME) for least in _COVERAGES]

@@ -46,8 +46,9 @@ class QuestionResult:
     None if only the trace of an earlier session is left, which does not record it. `outcome` is that of the
     answer, "" if there is none. `out_of_steps` means that reading was forced, and is None for systems without
     a graph. `tools` counts the calls of each tool. `evidence_tokens` is the approximate length of the facts
-    that the answer was read from, and `rests` is whether they contain it (None for yes and no). `likelihood`
-    is the mean probability of a token of the answer, exp(logprob / tokens), if the model reported it.
+    that the answer was read from, and `rests` is whether they contain it (None for yes and no).
+    `token_probability` is the mean probability of a token of the answer, exp(logprob / tokens), if the model
+    reported it. The likelihood in a trace is another thing, the probability of the whole answer.
     """
 
     id: str
@@ -80,7 +81,7 @@ class QuestionResult:
     group: str = ""
     evidence_tokens: int | None = None
     rests: bool | None = None
-    likelihood: float | None = None
+    token_probability: float | None = None
     error: str = ""
 
     @property
@@ -137,7 +138,7 @@ def add_costs(result: QuestionResult, events: Sequence[Event], seconds: float | 
         tools=dict(Counter(event.call.tool for event in used)), tools_failed=sum(event.failed for event in used),
         outcome=final.outcome if final else "", out_of_steps=any(isinstance(event, Forced) for event in events),
         evidence_tokens=estimate_tokens(facts) if final else None, rests=_is_supported(final.text, facts) if final else None,
-        likelihood=_likelihood(events, final.text) if final else None,
+        token_probability=_token_probability(events, final.text) if final else None,
     )  # fmt: skip
 
 
@@ -164,7 +165,7 @@ def _is_supported(answer: str, facts: str) -> bool | None:
     return None if plain in {"yes", "no"} else bool(plain) and contains_answer(facts, answer)
 
 
-def _likelihood(events: Sequence[Event], answer: str) -> float | None:
+def _token_probability(events: Sequence[Event], answer: str) -> float | None:
     """Return the mean token probability of the last reply that contains the answer.
 
     If no reply contains it, the last reply with log-probabilities is used. Returns None if there is none.
@@ -228,6 +229,7 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
             continue  # a kill cut it short; older versions wrote on behind such a line
         if not isinstance(row, dict) or not isinstance(row.get("id"), str):
             raise _results_error(path, number, "is no receipt of a question")
+        row.setdefault("token_probability", row.get("likelihood"))  # as older versions called it
         if wrong := _impossible_value(row):
             raise _results_error(path, number, f"holds what no receipt can ({wrong})")
         values = {name: _as_tuple(value) for name, value in row.items() if name in _FIELDS}
@@ -238,12 +240,12 @@ def read_results(path: Path) -> dict[str, QuestionResult]:
 
 
 _FIELDS = {each.name for each in fields(QuestionResult)}
-_SHARES = ("em", "f1", "likelihood")
+_SHARES = ("em", "f1", "token_probability")
 _AMOUNTS = (
     "steps", "calls", "prompt_tokens", "completion_tokens", "dollars", "model_seconds", "seconds", "tools_failed", "human_steps",
     "evidence_tokens",
 )  # fmt: skip
-_MAY_BE_UNKNOWN = {"steps", "seconds", "human_steps", "evidence_tokens", "likelihood"}
+_MAY_BE_UNKNOWN = {"steps", "seconds", "human_steps", "evidence_tokens", "token_probability"}
 
 
 def _results_error(path: Path, number: int, why: str) -> TraceError:

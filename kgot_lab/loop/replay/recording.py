@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import TypeVar, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ServerLost, ToolFailed
@@ -68,13 +70,16 @@ class Recording:
     # facts cited for an answer, by it and the statements read before it
     evidence: dict[Key, Rows] = field(default_factory=dict)
     turns: deque[Reply] | None = None  # replies to give in their order, whatever is asked, and no others
+    # results that are not replayed: an execution that differs from them in order alone is given in their order
+    outcomes: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
+    any_order: bool = False  # whether a prompt may list the graph in another order, as servers do
     avoided: int = 0
     made: int = 0
 
     @staticmethod
-    def from_events(events: Iterable[Event]) -> Recording:
+    def from_events(events: Iterable[Event], *, any_order: bool = False) -> Recording:
         """Build a recording from events."""
-        recording, graph = Recording(), Fingerprint()
+        recording, graph = Recording(any_order=any_order), Fingerprint()
         inside: tuple[Usage, ...] = ()
         read: tuple[str, ...] = ()
         for event in events:
@@ -86,7 +91,7 @@ class Recording:
                 case Asked(role=role) if role.startswith("inside "):
                     inside += (event.usage,)
                 case Asked():
-                    recording.replies[(prompt_digest(event.prompt, ""),)].append(event.as_reply)
+                    recording.replies[recording.prompt_key(event.prompt)].append(event.as_reply)
                 case ToolReturned():
                     recording.results[_call_key(event.call)].append((event, inside))
                     inside = ()
@@ -116,7 +121,7 @@ class Recording:
         return recording
 
     def without_outcomes(self, limits: Limits) -> Recording:
-        """Return the recording without the results of statements and Python.
+        """Return the recording without the results of statements and Python, except for their order.
 
         Timeouts are kept, since they do not reproduce, and the evidence of runs that cited it by an older rule.
         """
@@ -131,7 +136,13 @@ class Recording:
             if output.failed and QueryFailed(output.code, output.output).timed_out
         }
         evidence = self.evidence if limits.cites_by_names else {}
-        return replace(self, statements=timeouts, outputs=outputs, evidence=evidence)
+        return replace(
+            self, statements=timeouts, outputs=outputs, evidence=evidence, outcomes=self.statements
+        )
+
+    def prompt_key(self, prompt: Prompt) -> Key:
+        """Return the key of the replies to a prompt."""
+        return (prompt_digest(sort_words(prompt) if self.any_order else prompt, ""),)
 
     def change_result(self, returned: ToolReturned, nth: int) -> None:
         """Replace the result of the nth call of this tool and arguments, counted from 0."""
@@ -163,8 +174,71 @@ class Fingerprint:
 
     def update(self, diff: Diff) -> None:
         """Update the fingerprint by a change of the graph."""
-        plain = json.dumps(to_json(Wrote(statement="", diff=diff))["diff"], sort_keys=True, default=dict)
-        self.now = hashlib.sha256((self.now + plain).encode()).hexdigest()[:16]
+        self.now = hashlib.sha256((self.now + _json(_plain_diff(diff))).encode()).hexdigest()[:16]
+
+
+# Order without a meaning: a server lists a graph, and the rows of a statement without ORDER BY, in its own.
+
+# of the whole result, not of what a later RETURN uses
+_ORDERS_ROWS = re.compile(r"\border\s+by\b(?!.*\breturn\b)", re.IGNORECASE | re.DOTALL)
+_WORDS = re.compile(r"\w+|[^\w\s]")
+_COLLECTS, _DEEP = re.compile(r"\bcollect\s*\(", re.IGNORECASE), 99
+
+
+def has_own_order(dialect: str) -> bool:
+    """Return whether stores of a query language list a graph in an order of their own, as servers do."""
+    return not dialect.startswith("Python")
+
+
+def sort_words(prompt: Prompt) -> Prompt:
+    """Return a prompt with the words of each message sorted, to compare prompts in any order of the graph."""
+    messages = (replace(each, text=" ".join(sorted(_WORDS.findall(each.text)))) for each in prompt.messages)
+    return replace(prompt, messages=tuple(messages))
+
+
+def sort_graph(event: Event) -> Event:
+    """Return an event with the words of its prompt, or its evidence, sorted."""
+    match event:
+        case Asked():
+            return replace(event, prompt=sort_words(event.prompt))
+        case Answered():
+            pairs = sorted(zip_longest(event.evidence, event.supports, fillvalue=()), key=repr)
+            facts, supports = zip(*pairs, strict=True) if pairs else ((), ())
+            return replace(event, evidence=facts, supports=supports, passages=tuple(sorted(event.passages)))
+    return event
+
+
+def _is_reordered(result: object, recorded: object, statement: str, dialect: str) -> bool:
+    """Return whether a statement gave its recorded result in another order, where order has no meaning.
+
+    A diff has no order. Rows have one in Python and after ORDER BY, and so have lists in a row that Cypher did
+    not collect.
+    """
+    if isinstance(result, Diff) and isinstance(recorded, Diff):
+        result, recorded, depth = _plain_diff(result), _plain_diff(recorded), 2
+    elif isinstance(recorded, tuple) and has_own_order(dialect) and not _ORDERS_ROWS.search(statement):
+        depth = _DEEP if _COLLECTS.search(statement) else 1
+    else:
+        return False
+    return _json(_sort_lists(result, depth)) == _json(_sort_lists(recorded, depth))
+
+
+def _sort_lists(value: Json, depth: int) -> Json:
+    """Return a JSON value with the lists of its outermost levels sorted."""
+    if isinstance(value, Mapping):
+        return {name: _sort_lists(item, depth - 1) for name, item in value.items()}
+    if not isinstance(value, list | tuple):
+        return value
+    items = [_sort_lists(item, depth - 1) for item in value]
+    return sorted(items, key=_json) if depth > 0 else items
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, sort_keys=True, default=dict)
+
+
+def _plain_diff(diff: Diff) -> Json:
+    return to_json(Wrote(statement="", diff=diff))["diff"]
 
 
 def _call_key(call: ToolCall) -> Key:
@@ -188,7 +262,7 @@ class ReplayLLM:
         replies = self.recording.turns
         if replies is None:
             # for any model: another one may have continued the run
-            replies = self.recording.replies.get((prompt_digest(prompt, ""),))
+            replies = self.recording.replies.get(self.recording.prompt_key(prompt))
         if replies:
             self.recording.avoided += 1
             return replies.popleft()
@@ -298,18 +372,16 @@ class ReplayStore:
         return tuple(replace(self, store=s, reads_in=s.dialect.name, spoken=None) for s in stores)
 
     def write(self, statement: str) -> Diff:
-        executed, is_edited = self._executed(("write", self.fingerprint.now, statement))
-        recorded = self.recording.statements.get(("write", self.fingerprint.now, executed))
-        diff = self._run(self.store.write, executed, recorded, is_edited)
-        if isinstance(recorded, Diff):
+        key = "write", self.fingerprint.now, statement
+        diff, is_recorded = self._run(self.store.write, key)
+        if is_recorded:
             self.store.apply(diff)
         self.fingerprint.update(diff)
         return diff
 
     def read(self, statement: str) -> Rows:
-        executed, is_edited = self._executed(("read", self.fingerprint.now, statement, self.reads_in))
-        recorded = self.recording.statements.get(("read", self.fingerprint.now, executed, self.reads_in))
-        return self._run(self.store.read, executed, recorded, is_edited)
+        key = "read", self.fingerprint.now, statement, self.reads_in
+        return self._run(self.store.read, key)[0]
 
     def recorded_evidence(self, answer: str, statements: Sequence[str]) -> Rows | None:
         """Return the recorded evidence of an answer after some reads, or None if none is recorded."""
@@ -333,17 +405,24 @@ class ReplayStore:
             self.edited[key[2]] = executed
         return executed, is_edited
 
-    def _run(self, act: Callable[[str], _Value], statement: str, recorded: object, is_edited: bool) -> _Value:
-        """Return the recorded result of a statement, or execute it now.
+    def _run(self, act: Callable[[str], _Value], requested: Key) -> tuple[_Value, bool]:
+        """Return the recorded result of a statement, or execute it now, and whether it was recorded.
 
         Raises BadInput if an edited statement fails.
         """
+        statement, is_edited = self._executed(requested)
+        key = (*requested[:2], statement, *requested[3:])
+        recorded = self.recording.statements.get(key)
         try:
             if statement in self.recording.lost:
                 raise self.recording.lost[statement]
             if isinstance(recorded, QueryFailed):
                 raise recorded
-            return act(statement) if recorded is None else cast(_Value, recorded)
+            if recorded is not None:
+                return cast(_Value, recorded), True
+            result, before = act(statement), self.recording.outcomes.get(key)
+            is_same = _is_reordered(result, before, statement, self.store.dialect.name)
+            return (cast(_Value, before) if is_same else result), False
         except QueryFailed as error:
             if not is_edited:
                 raise

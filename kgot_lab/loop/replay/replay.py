@@ -24,7 +24,6 @@ from kgot_lab.errors import (
 )
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
-from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.controller import python_executor, think
 from kgot_lab.loop.events import (
@@ -50,6 +49,8 @@ from kgot_lab.loop.replay.recording import (
     ReplayPython,
     ReplayStore,
     ReplayTool,
+    has_own_order,
+    sort_graph,
 )
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.state import State
@@ -277,15 +278,19 @@ def verify(
     Returns the first difference, or None. The store must be empty, and statements and arithmetic are executed
     in it. By default it is one in this process, for the query languages of the run, with a long timeout for
     busy machines. What timed out when it was recorded is not run again, since times are not compared.
-    `compute` runs Python instead of the store, as in `think`.
+    `compute` runs Python instead of the store, as in `think`. Order is not compared where it has no meaning:
+    of the elements of a diff and, except in Python, of the words of a prompt and of rows that a statement does
+    not order.
     """
     events = events_of(run)
-    limits = recorded_limits(start_event(events)).but(python_seconds=_VERIFY_SECONDS)
-    recording = Recording.from_events(events).without_outcomes(limits)
+    start = start_event(events)
+    limits = recorded_limits(start).but(python_seconds=_VERIFY_SECONDS)
+    any_order = has_own_order(start.dialect)
+    recording = Recording.from_events(events, any_order=any_order).without_outcomes(limits)
     with _open_store_for(events, store) as opened:
         live = Resources(compute=compute or python_executor(opened, limits))
         replayed = replay_events(events, recording, replay_store(recording, events, opened), live)
-        return first_difference(events, replayed)
+        return first_difference(events, replayed, any_order=any_order)
 
 
 # seconds for a statement that was quick when it was recorded, perhaps on an idle machine
@@ -303,11 +308,13 @@ def _open_store_for(events: Sequence[Event], store: Store | None) -> Iterator[St
         yield opened
 
 
-def first_difference(recorded: Sequence[Event], replayed: Iterator[Event]) -> Difference | None:
+def first_difference(
+    recorded: Sequence[Event], replayed: Iterator[Event], *, any_order: bool = False
+) -> Difference | None:
     """Return the first difference between two runs, as far as the recorded one went.
 
-    Times are not compared. Raises SandboxError, NotInstalled and StoreUnavailable, since failing to execute
-    is not a difference.
+    With `any_order`, prompts and evidence may list the graph in another order. Times are not compared. Raises
+    SandboxError, NotInstalled and StoreUnavailable, since failing to execute is not a difference.
     """
     for number, expected in enumerate(recorded):
         try:
@@ -318,7 +325,7 @@ def first_difference(recorded: Sequence[Event], replayed: Iterator[Event]) -> Di
             if _stopped_in_tool(recorded, number, error):
                 return None
             return Difference(number, expected, None, str(error))
-        if event is None or not same_event(expected, event):
+        if event is None or not same_event(expected, event, any_order=any_order):
             return Difference(number, expected, event)
     if not any(isinstance(event, Answered) for event in recorded):  # it was stopped there
         return None
@@ -342,12 +349,18 @@ def _stopped_in_tool(recorded: Sequence[Event], number: int, error: LabError) ->
     return isinstance(error, ReplayMiss) and is_inside
 
 
-def same_event(first: Event, second: Event) -> bool:
-    """Return whether two events are equal, ignoring times and whether they were loaded from a file."""
-    return first == second or _normalised(first) == _normalised(second)
+def same_event(first: Event, second: Event, *, any_order: bool = False) -> bool:
+    """Return whether two events are equal, ignoring times and whether they were loaded from a file.
+
+    With `any_order`, the order of the graph in prompts and evidence is ignored too.
+    """
+    if first == second:
+        return True
+    both = [_as_loaded(event) for event in (first, second)]
+    return both[0] == both[1] or (any_order and len({_to_line(sort_graph(event)) for event in both}) == 1)
 
 
-def _normalised(event: Event) -> Event:
+def _as_loaded(event: Event) -> Event:
     """Return an event as loaded from a file, without limits that its mode does not have."""
     loaded = from_json(json.loads(_to_line(event)))
     return (
@@ -410,12 +423,13 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
             )
         require_parts(store, ("write", "read", "schema"), _EXPECTED_STORE)
         missing = unrecorded_write(trace.events, store, _replay_aside)
-        recording = Recording.from_events((*trace.events, *missing))
+        any_order = has_own_order(start_event(trace.events).dialect)
+        recording = Recording.from_events((*trace.events, *missing), any_order=any_order)
         walk = replay_events(trace.events, recording, replay_store(recording, trace.events, store), live)
     except BaseException:
         writer.close()
         raise
-    return _continue_run(trace.events, walk, writer)
+    return _continue_run(trace.events, recording, walk, writer)
 
 
 def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialect) -> Iterator[Event]:
@@ -430,11 +444,13 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
     return replay_events(events, recording, scratch)
 
 
-def _continue_run(recorded: Sequence[Event], walk: Iterator[Event], writer: TraceWriter) -> Iterator[Event]:
+def _continue_run(
+    events: Sequence[Event], recording: Recording, walk: Iterator[Event], writer: TraceWriter
+) -> Iterator[Event]:
     with writer:
-        for number, expected in enumerate(recorded):
+        for number, expected in enumerate(events):
             event = expected if _is_failed_call(expected) else next(walk, None)
-            if event is None or not same_event(expected, event):
+            if event is None or not same_event(expected, event, any_order=recording.any_order):
                 raise TraceError(f"{writer.path} cannot be resumed: {Difference(number, expected, event)}")
             yield event
         yield from writer.write_events(walk)
@@ -552,8 +568,8 @@ def _apply_change(recording: Recording, events: Sequence[Event], at: int, change
     event, earlier = events[at], events[:at]
     match event:
         case Asked() if not event.role.startswith("inside "):
-            key = (prompt_digest(event.prompt, ""),)
-            nth = sum(isinstance(e, Asked) and (prompt_digest(e.prompt, ""),) == key for e in earlier)
+            key = recording.prompt_key(event.prompt)
+            nth = sum(isinstance(e, Asked) and recording.prompt_key(e.prompt) == key for e in earlier)
             # what a person wrote cost no tokens, and no model held it likely
             edited_reply = Reply(change, model=event.model)
             recording.replies[key][nth] = event.as_reply if change == event.reply else edited_reply

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any, Protocol
-from urllib.parse import quote, quote_plus
 
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, UnknownName
 from kgot_lab.io.http_client import describe_proxy, is_retryable_status, proxy_options
+from kgot_lab.llm.keys import remove_key
 from kgot_lab.tools.web.fetching import USER_AGENT, bounded_body
 from kgot_lab.types import Json
 
@@ -98,11 +98,8 @@ class JsonApi:
         return value
 
     def _without_key(self, text: str) -> str:
-        """Remove the key, plain or URL-encoded, from a text, since services repeat it in their messages."""
-        if len(self.key) > 3:
-            for spelling in {self.key, quote(self.key), quote(self.key, safe=""), quote_plus(self.key)}:
-                text = text.replace(spelling, "…")
-        return re.sub(r"\s+", " ", text)[:500]
+        """Remove the key from a text, since services repeat it in their messages."""
+        return re.sub(r"\s+", " ", remove_key(text, self.key))[:500]
 
 
 def _service_message(value: Json) -> str:

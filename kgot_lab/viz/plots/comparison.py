@@ -130,7 +130,7 @@ def likelihood_trust(findings: ComparisonResults, systems: Sequence[str] = (), *
     default = [system for system in findings.plan["systems"] if system != _gold_system(findings)]
     chosen = _checked_systems(findings, systems, default)
     [on] = _checked_sets(findings, [on] if on else (), findings.sets[-1:])
-    answers = {system: pairs for system in chosen if (pairs := findings.likelihoods(system, on))[0]}
+    answers = {system: pairs for system in chosen if (pairs := findings.token_probabilities(system, on))[0]}
     if not answers:
         return empty_plot("no answer with a likelihood is there yet")
     numbers: list[dict[str, Any]] = []

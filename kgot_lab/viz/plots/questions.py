@@ -415,15 +415,15 @@ TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionResult], Ledger], Plot]] = {
 }
 
 
-def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot]]:
-    """Draw the plots of a run into `plots` in its folder, each with a JSON summary.
+def save_ten_plots(folder: Path, kind: str = "svg", into: Path | None = None) -> Iterator[tuple[Path, Plot]]:
+    """Draw the plots of a run into a folder, by default `plots` in its own, each with a JSON summary.
 
     Raises BadInput if the folder has no results.
     """
     results = list(read_results(folder / RESULTS_FILE).values())
     if not results:
         raise BadInput(f"there are no question results in {folder}: name the --folder of a run")
-    ledger, plots_folder = build_ledger(load_traces(folder)), folder / "plots"
+    ledger, plots_folder = build_ledger(load_traces(folder)), into or folder / "plots"
     for name, draw in TEN_PLOTS.items():
         plot_drawn = draw(results, ledger)
         content = {"plot": name, "told": plot_drawn.alt, "numbers": list(plot_drawn.numbers)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,12 +16,13 @@ from kgot_lab.loop.modes.paths.mentions import (
     passage_title,
     relevance_scores,
 )
+from kgot_lab.loop.modes.paths.values import answer_keys
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import RunContext
 from kgot_lab.retrieval.entity_linking import NameIndex, normalise_name
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.cleaning import estimate_tokens
-from kgot_lab.text.words import canonical_answer, name_units
+from kgot_lab.text.words import name_units
 from kgot_lab.types import Document, Edge, Json
 
 FactParts = tuple[str, str, str]  # subject, relation, object
@@ -251,8 +251,8 @@ class PathWalk:
         accepted = [answer for answer in self.answered if not answer.problem and not answer.is_refuted]
         if any(answer.check for answer in accepted):
             return True
-        unrated = Counter(canonical_answer(answer.text) for answer in accepted if answer.likelihood is None)
-        agrees = max(unrated.values(), default=0) > 1
+        unrated = answer_keys([answer.text for answer in accepted if answer.likelihood is None])
+        agrees = len(set(unrated)) < len(unrated)
         return agrees or any(a.computed or a.weighted_likelihood >= min_likelihood for a in accepted)
 
     @property

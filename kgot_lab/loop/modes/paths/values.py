@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product, starmap
 from types import MappingProxyType
 
 from kgot_lab.text.function_words import is_calendar_word
-from kgot_lab.text.words import content_words, light_stem, name_tokens
+from kgot_lab.text.words import canonical_answer, content_words, light_stem, name_tokens, stem
 
 # Quantities: a number in a text with its scale and unit, as a comparable amount, or none if ambiguous.
 
@@ -321,7 +322,41 @@ _DATE_PART = re.compile(
 _FIGURE_ALONE = re.compile(
     r"^\W*(?:(?:about|around|over)\s+)?\W?\d[\d.,  ]*\s*[^\W\d_.]*(?:\s[^\W\d_]+)?\W*$"
 )
+_ARTICLE = re.compile(r"^\W*(?:an?|the)\s+", re.I)
 _PLACES = re.compile(r"\bsame (?:country|nation|nationality|state|continent)\b", re.I)
+
+
+def answer_keys(answers: Sequence[str]) -> list[Hashable]:
+    """Return a key for each answer to a question, the same for those that are one answer.
+
+    "212 meters" and "212 metres" are one by their amount, and so is "212" unless they differ in their unit.
+    Anything else is compared by its words.
+    """
+    parsed = list(map(_figure_alone, answers))
+    by_number: dict[float, set[Hashable]] = defaultdict(set)
+    for number, key in filter(None, parsed):
+        by_number[number] |= set() if key is None else {key}
+    keys: list[Hashable] = []
+    for answer, figure in zip(answers, parsed, strict=True):
+        number, key = figure or (0.0, canonical_answer(answer))
+        united = by_number[number] if key is None else {key}
+        keys.append(next(iter(united)) if len(united) == 1 else number)
+    return keys
+
+
+def _figure_alone(text: str) -> tuple[float, Hashable] | None:
+    """Return the number of a text that is a figure alone, and a key of it with its unit, None without one."""
+    text = _ARTICLE.sub("", text)
+    match = _QUANTITY.search(text) if _FIGURE_ALONE.match(text) else None
+    quantity = parse_quantity(text) if match else None
+    matched = _match_quantity(text, match) if match else None
+    if quantity is None or matched is None or quantity.amount < 0:
+        return None
+    amount, number = (float(f"{value:.9g}") for value in (quantity.amount, matched[0].amount / matched[1]))
+    if quantity.kind[:1] != "~":
+        return number, (quantity.kind, amount) if quantity.kind else None
+    words = tuple(map(stem, name_tokens(text)))
+    return (number, words) if len(words) == 2 else None
 
 
 def same_value(first_value: str, second_value: str, question: str = "") -> bool | None:

@@ -5,6 +5,7 @@ from support.every import every
 
 from kgot_lab.loop.modes.paths.values import (
     Quantity,
+    answer_keys,
     is_no_answer,
     parse_age,
     parse_date,
@@ -171,3 +172,33 @@ def test_of_one_year_the_days_do_not_count_and_of_one_country_the_towns_do_not()
     assert same_value("4 July 1900", "12 May 1900", "Were they born in the same year?") is True
     assert same_value("Oslo, Norway", "Bergen, Norway", "Are they in the same country?") is True
     assert same_value("Oslo, Norway", "Bergen, Norway", "Are they in the same city?") is False
+
+
+@every(
+    ("answers", "one"),
+    [
+        (["212", "212 meters", "212 metres"], "aaa"),
+        (["212 m", "0.212 km", "about 212"], "aaa"),
+        (["212 feet", "212 metres", "212"], "abc"),  # of which unit, nobody can say
+        (["212 km", "212 m"], "ab"),
+        (["$5", "5 dollars", "5 USD", "€5"], "aaab"),
+        (["5 million", "5,000,000", "5000000 people"], "aaa"),
+        (["2 years", "24 months", "2"], "aaa"),
+        (["5%", "5 percent", "5"], "aaa"),
+        (["3 sons", "3 son", "3"], "aaa"),
+        (["3 sons", "3 daughters", "3"], "abc"),
+        (["1815", "1815 AD", "1816"], "aab"),
+        (["-5", "5"], "ab"),
+        (["0", "", "."], "abb"),
+        (["21 Jump Street", "21 Jump Road", "21"], "abc"),
+        (["12-15", "12", "15"], "abc"),
+        (["1.200", "1200", "1.2"], "abc"),  # thousands, or thousandths
+        (["the London", "london."], "aa"),
+        (["The 1815.", "1815", "(1815)"], "aaa"),
+        (["Apollo 13", "13"], "ab"),
+        ([], ""),
+    ],
+)
+def test_answers_to_a_question_are_one_where_they_say_the_same_amount(answers, one):
+    keys = answer_keys(answers)
+    assert "".join("abc"[list(dict.fromkeys(keys)).index(key)] for key in keys) == one
