@@ -22,11 +22,12 @@ class CallPool:
         self._begun: dict[Hashable, Future[Any]] = {}
 
     def begin(self, calls: Mapping[Hashable, Callable[[], Any]]) -> None:
-        """Begin several calls, unless only one may run at once."""
-        if min(self._size, len(calls)) < 2:
+        """Begin the calls that were not begun yet, unless there is one or only one may run at once."""
+        new = {key: act for key, act in calls.items() if key not in self._begun}
+        if min(self._size, len(new)) < 2:
             return
         self._threads = self._threads or ThreadPoolExecutor(self._size, "kgot-lab-call")
-        for key, act in calls.items():
+        for key, act in new.items():
             self._begun[key] = self._threads.submit(copy_context().run, act)
 
     def take(self, key: Hashable, act: Callable[[], Any]) -> Any:

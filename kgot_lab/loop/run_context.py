@@ -27,7 +27,7 @@ from kgot_lab.stores.protocol import Scalar, StatementConstants, Store
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.text.words import name_tokens
 from kgot_lab.tools.tool import Tool
-from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows
+from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows, Usage
 
 # Constants: which rows of a read come from the graph, and which only from the statement itself.
 
@@ -238,10 +238,10 @@ def begin_calls(
 ) -> None:
     """Begin calls that `ask_structured` will make, with these temperatures and seeds, side by side.
 
-    Only if the planning model takes several at once and none is to be approved.
+    Only if the planning model takes several at once and has replied before, and if none is to be approved.
     """
     llm = run.planning
-    if run.approve is None and getattr(llm, "concurrent", False):
+    if run.approve is None and run.state.usage != Usage() and getattr(llm, "concurrent", False):
         options = [CallOptions(kind, shape, temperature, seed) for temperature, seed in samples]
         prompts = [_build_prompt(run, messages, each) for each in options]
         run.pool.begin({_call_key(llm, prompt): partial(checked_reply, llm, prompt) for prompt in prompts})

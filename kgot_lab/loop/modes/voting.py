@@ -99,10 +99,10 @@ class Voting(Mode):
         possible = limits.voting.votes if is_sampled else 1
         text = yield from situation(run)
         messages, shape = self._ballot_prompt(text)
-        # as many as must be cast in any case
-        begin_calls(run, "vote", messages, shape, [self._sample(n + 1) for n in range((possible + 1) // 2)])
+        needed = [self._sample(number + 1) for number in range((possible + 1) // 2)]  # cast in any case
         ballots: list[Ballot] = []
         while len(ballots) < possible and not _is_decided(ballots, possible):
+            begin_calls(run, "vote", messages, shape, needed[len(ballots) :])
             ballot = yield from self._ballot(text, len(ballots) + 1)
             ballots.append(ballot)
             yield ballot

@@ -60,8 +60,6 @@ class Recording:
     replies: dict[Key, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
     results: dict[Key, deque[_RecordedResult]] = field(default_factory=lambda: defaultdict(deque))
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
-    # statements over which a server went away, whatever the graph was
-    lost: dict[str, ServerLost] = field(default_factory=dict)
     outputs: dict[Key, Computed] = field(default_factory=dict)
     # what was decided on proposals
     decisions: dict[Key, deque[Decided]] = field(default_factory=lambda: defaultdict(deque))
@@ -128,7 +126,7 @@ class Recording:
         timeouts: dict[Key, Diff | Rows | QueryFailed] = {
             key: result
             for key, result in self.statements.items()
-            if isinstance(result, QueryFailed) and result.timed_out
+            if isinstance(result, ServerLost) or (isinstance(result, QueryFailed) and result.timed_out)
         }
         outputs = {
             key: output
@@ -161,7 +159,7 @@ class Recording:
 
     def _add_failure(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
         if reason.startswith(ServerLost.MESSAGE):
-            self.lost[statement] = ServerLost(statement)
+            self.statements[("lost", statement)] = ServerLost(statement)  # whatever the graph was
         for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
             self.statements.setdefault(key, QueryFailed(statement, reason))
 
@@ -414,8 +412,8 @@ class ReplayStore:
         key = (*requested[:2], statement, *requested[3:])
         recorded = self.recording.statements.get(key)
         try:
-            if statement in self.recording.lost:
-                raise self.recording.lost[statement]
+            if isinstance(lost := self.recording.statements.get(("lost", statement)), ServerLost):
+                raise lost
             if isinstance(recorded, QueryFailed):
                 raise recorded
             if recorded is not None:
