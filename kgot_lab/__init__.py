@@ -9,6 +9,7 @@ TYPE_CHECKING = False  # not that of typing, whose import would take longer than
 if TYPE_CHECKING:
     from kgot_lab.analogy.delta_edges import compare_texts
     from kgot_lab.api.ask import ask
+    from kgot_lab.api.asynchronous import athink
     from kgot_lab.api.expert import expert
     from kgot_lab.api.find import find
     from kgot_lab.api.show import show
@@ -53,6 +54,7 @@ _MODULES = {  # the module of each name, in the order in which one meets them; b
     "python": "tools.tool",
     "ask_model": "tools.tool",
     "think": "loop.controller",
+    "athink": "api.asynchronous",
     "solve": "loop.controller",
     "load_run": "loop.trace",
     "replay": "loop.replay.replay",
@@ -117,6 +119,7 @@ __all__ = [  # written out, since editors and type checkers do not read the tabl
     "Triple",
     "ask",
     "ask_model",
+    "athink",
     "bench",
     "bench_families",
     "bundled_file",

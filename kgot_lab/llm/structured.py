@@ -203,10 +203,12 @@ def parse(text: str, shape: type[_Shape]) -> _Shape:
     # prefer the error in the largest part of a reply
     nothing = "it is null" if quoted is None else "there is no JSON in it"
     reason, longest = (broken or nothing, len(text) // 2)
-    for value, length in values:
+    # a shape may take a list as it is; what is left of a broken object is no object under one key
+    inner = [] if broken else [(_unwrapped(value, shape), length) for value, length in values]
+    as_they_are = [(value, length) for value, length in values if broken or isinstance(value, list)]
+    for value, length in (*as_they_are, *inner):
         try:
-            # what is left of a broken object is no object under one key
-            return _validated(value if broken else _unwrapped(value, shape), shape)
+            return _validated(value, shape)
         except ValidationError as error:
             if length >= longest:
                 reason, longest = _reason(error), length

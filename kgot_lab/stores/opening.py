@@ -16,8 +16,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, describe_value, require
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    QueryFailed,
+    UnknownName,
+    describe_value,
+    require,
+    require_parts,
+)
 from kgot_lab.graph.changes import inverse
+from kgot_lab.io.entry_points import errors_of, packaged
 from kgot_lab.io.processes import Closing
 from kgot_lab.stores.lookup import edges_between, holds_value
 from kgot_lab.stores.protocol import Dialect, GraphSize, PartialReader, PythonRunner, Scalar, Schema, Store
@@ -27,6 +36,8 @@ if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
 Location = str | Path
+ENTRY_POINTS = "kgot_lab.stores"
+_PARTS = "dialect write read graph apply close schema neighbours search".split()
 
 
 @dataclass(frozen=True)
@@ -78,12 +89,20 @@ def open_store(where: Location = "in_memory", *, at: Location | None = None, **o
 
     An address begins with bolt://, neo4j:// or postgresql://, or is the http:// address of a SPARQL endpoint.
     A file with suffix .sqlite or .db is SQLite, one with .log or .jsonl the log of a store in this process.
-    `at` is the location of a store named by its kind: an address, or a file for the graph. Raises UnknownName
+    `at` is the location of a store named by its kind: an address, or a file for the graph. A store of another
+    package, with an entry point NAME in the group kgot_lab.stores, is opened by NAME or NAME:LOCATION. It is
+    called with the location, if there is one, and the options. Raises UnknownName
     if there is no such kind, and BadInput if the location does not fit or the store has no such option (the
     message lists its options). Raises StoreUnavailable or NotInstalled if opening fails.
     """
     kind, location = resolve_location(where, at)
-    return STORES[kind](**({} if location is None else {"at": location}), **options)
+    if kind in STORES:
+        return STORES[kind](**({} if location is None else {"at": location}), **options)
+    entry = packaged(ENTRY_POINTS, STORES)[kind]
+    with errors_of(entry):
+        store: Store = entry.load()(*(() if location is None else (location,)), **options)
+    require_parts(store, _PARTS, f"the entry point {entry.value} makes a store")
+    return store
 
 
 def resolve_location(where: Location, at: Location | None = None) -> tuple[str, Location | None]:
@@ -102,10 +121,15 @@ def resolve_location(where: Location, at: Location | None = None) -> tuple[str, 
             )
     if name in STORES:
         return name, at
+    own, separator, rest = name.partition(":")
+    if (separator or not Path(name).suffix) and own in packaged(ENTRY_POINTS, STORES):
+        if at is not None and rest:
+            raise BadInput(f"{name} says itself where the store is: leave at={str(at)!r} out")
+        return own, rest or at
     scheme, is_address, _ = name.partition("://")
     kind = _SCHEMES.get(scheme.lower()) if is_address else _SUFFIXES.get(Path(name).suffix.lower())
     if kind is None:
-        raise UnknownName("store", name, [*STORES, *_ADDRESSES])
+        raise UnknownName("store", name, [*STORES, *packaged(ENTRY_POINTS, STORES), *_ADDRESSES])
     if at is not None:
         raise BadInput(f"{name} says itself where the store is: leave at={str(at)!r} out")
     return kind, where
@@ -247,7 +271,7 @@ def empty_store(
     the options do not fit, and what opening it raises.
     """
     kind, location = resolve_location(where, at)
-    if kind not in RUN_STORES:
+    if kind in STORES and kind not in RUN_STORES:
         raise UnknownName("store for a run", kind, RUN_STORES)
     if keep and wipe:
         raise BadInput("the graph of a store is kept or wiped: give one of both")
@@ -255,7 +279,7 @@ def empty_store(
         if namespace is not None:
             problem = f"only a server has namespaces ({', '.join(SERVERS)})"
             raise BadInput(f"{problem}: leave the namespace of the store {kind!r} out")
-        store = open_store(kind, at=location, unsafe=unsafe)
+        store = open_store(kind, at=location, **({"unsafe": unsafe} if kind in STORES else {}))
         return _require_empty(store, f"{location or kind}", keep=keep, wipe=wipe)
     if namespace is None and (keep or wipe):
         problem = f"say which of the server's graphs to {'keep' if keep else 'wipe'}"

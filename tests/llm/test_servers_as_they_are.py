@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 from support.every import every
 from support.openai_server import (
     Answer,
@@ -115,6 +115,23 @@ def test_what_a_model_writes_in_place_of_json_is_read_without_a_second_request(
     llm, server = given(shared, says(text), says('{"answer": "asked again"}'))
     assert structured(llm, HELLO, Note) == value
     assert len(server.bodies) == 1
+
+
+class Notes(BaseModel):
+    """A shape that takes the list in it alone."""
+
+    notes: list[Note]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _wrap(cls, value: Any) -> Any:
+        return {"notes": value} if isinstance(value, list) else value
+
+
+@every("count", [0, 1, 2])
+def test_a_list_that_a_shape_takes_as_it_is_is_not_unwrapped(shared: Shared, count: int) -> None:
+    llm, server = given(shared, says(json.dumps([X.model_dump()] * count)))
+    assert structured(llm, HELLO, Notes).notes == [X] * count and len(server.bodies) == 1
 
 
 @every(

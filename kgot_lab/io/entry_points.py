@@ -1,0 +1,48 @@
+"""What other packages offer by entry points: tools, stores and retrievers.
+
+A package names a class or a function in the group of its kind in its pyproject.toml. Nothing is loaded before it is
+needed, and what fails names the package it comes from.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint, entry_points
+
+from kgot_lab.errors import BadInput, LabError, OutOfMemory, error_message, is_out_of_memory, mask_secrets
+from kgot_lab.text.cleaning import printable_line
+
+
+def packaged(group: str, taken: Collection[str] = ()) -> dict[str, EntryPoint]:
+    """Return the entry points of a group by name, with a warning for a name that is taken."""
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=group):
+        if entry.name in taken or entry.value != found.setdefault(entry.name, entry).value:
+            kind = group.rpartition(".")[2]
+            problem = f"{_origin(entry)} is left out: another of the {kind} has the name {entry.name!r}"
+            warnings.warn(problem, stacklevel=3)
+    return found
+
+
+@contextmanager
+def errors_of(entry: EntryPoint) -> Iterator[None]:
+    """Convert an error of another package into a BadInput that names the package.
+
+    Raises OutOfMemory, and errors of this package, as they are.
+    """
+    try:
+        yield
+    except LabError:
+        raise
+    except (Exception, SystemExit) as error:  # any error of another package
+        if is_out_of_memory(error):
+            raise OutOfMemory(f"{entry.name} of another package") from error
+        why = f"{type(error).__name__}: {printable_line(mask_secrets(error_message(error))[:200])}"
+        raise BadInput(f"{_origin(entry)} failed ({why})") from error
+
+
+def _origin(entry: EntryPoint) -> str:
+    package = f" of the package {entry.dist.name}" if entry.dist else ""
+    return f"the entry point {entry.value}{package}"
