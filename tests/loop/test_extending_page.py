@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgot_lab.loop.events import Decided, Started, ToolReturned
+from kgot_lab.loop.replay.replay import verify
 from kgot_lab.tools.offered import ENTRY_POINTS
 
 PAGE = (Path(__file__).parents[2] / "docs/extending.md").read_text(encoding="utf-8")
@@ -28,7 +29,7 @@ def test_the_tool_the_model_and_the_mode_of_the_page_answer(names):
     run = names["run"]
     assert run.answer == "no agreement"
     returned = [event for event in run.events if isinstance(event, ToolReturned)]
-    assert returned[0].text == '{"port": "Oslo", "high": "noon"}' and not returned[0].failed
+    assert returned[0].text == '{"port":"Oslo","high":"noon"}' and not returned[0].failed
 
 
 def test_the_prompt_and_the_approval_of_the_page_are_used(names):
@@ -38,7 +39,7 @@ def test_the_prompt_and_the_approval_of_the_page_are_used(names):
     )  # fmt: skip
     assert isinstance(run.events[0], Started) and run.events[0].custom["prompts"] == names["own"]
     decided = [event for event in run.events if isinstance(event, Decided)]
-    assert {event.decision for event in decided} == {"approved"} and names["verify"](run.events) is None
+    assert {event.decision for event in decided} == {"approved"} and verify(run.events) is None
 
 
 def test_the_entry_point_of_the_page_is_in_the_group_that_is_read():

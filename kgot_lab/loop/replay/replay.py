@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.errors import (
     BadInput,
@@ -24,6 +25,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
+from kgot_lab.llm.adapters import as_model
 from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.controller import python_executor, think
 from kgot_lab.loop.events import (
@@ -68,7 +70,7 @@ from kgot_lab.loop.trace import (
 from kgot_lab.stores import open_for, open_store
 from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.stores.protocol import Dialect, Store
-from kgot_lab.tools.tool import Tool
+from kgot_lab.tools.tool import Tool, as_tool
 from kgot_lab.types import LLM, Json, Reply
 
 # The store of a stopped run: it holds an earlier graph of the run, or one write more than the trace.
@@ -152,14 +154,20 @@ def states(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
 
 @dataclass(frozen=True)
 class Resources:
-    """The live tools, models and Python executor for what a recording lacks."""
+    """The live tools, models and Python executor for what a recording lacks, as `think` takes them."""
 
-    tools: Sequence[Tool] = ()
-    planning: LLM | None = None
-    execution: LLM | None = None
+    tools: Sequence[Tool | Any] = ()
+    planning: LLM | Any = None
+    execution: LLM | Any = None
     compute: Callable[[str], str] | None = None  # runs Python, where not the store is to
     approve: Approve | None = None  # for a run whose steps somebody approves
     mode: type[Mode] | None = None  # of a run in a mode of one's own
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tools", tuple(map(as_tool, self.tools)))
+        for name in ("planning", "execution"):
+            model = getattr(self, name)
+            object.__setattr__(self, name, None if model is None else as_model(model))
 
 
 INTERRUPTED = "it was interrupted"  # why a fork stopped
