@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.cli.requirements import require_files
+from benchmarks.requirements import require_files
 
 if TYPE_CHECKING:
     from benchmarks.competence.curves import CompetenceCurve, LoopSetting
