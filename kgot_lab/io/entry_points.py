@@ -22,9 +22,8 @@ def packaged(group: str, taken: Collection[str] = ()) -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
         if entry.name in taken or entry.value != found.setdefault(entry.name, entry).value:
-            kind = group.rpartition(".")[2]
-            problem = f"{_origin(entry)} is left out: another of the {kind} has the name {entry.name!r}"
-            warnings.warn(problem, stacklevel=3)
+            others = f"another of the {group.rpartition('.')[2]} has the name {entry.name!r}"
+            warnings.warn(f"{_origin(entry)} is left out: {others}", stacklevel=3)
     return found
 
 

@@ -155,7 +155,7 @@ def test_a_name_that_is_taken_is_left_out_and_told(installed, monkeypatch):
     monkeypatch.syspath_prepend(installed / "other")
     with (
         pytest.warns(UserWarning) as told,
-        pytest.raises(BadInput, match="makes what has .*, not 42"),
+        pytest.raises(BadInput, match=r"makes what has .*, not 42"),
     ):  # the first of the path counts
         lab.open_store("drawer")
     messages = " ".join(str(warning.message) for warning in told)

@@ -278,7 +278,7 @@ def verify(
     with _open_store_for(events, store) as opened:
         live = Resources(compute=compute or python_executor(opened, limits))
         replayed = replay_events(events, recording, replay_store(recording, events, opened), live)
-        return first_difference(events, replayed, any_order=any_order)
+        return first_difference(events, replayed, any_order)
 
 
 # seconds for a statement that was quick when it was recorded, perhaps on an idle machine
@@ -296,9 +296,7 @@ def _open_store_for(events: Sequence[Event], store: Store | None) -> Iterator[St
         yield opened
 
 
-def first_difference(
-    recorded: Sequence[Event], replayed: Iterator[Event], *, any_order: bool = False
-) -> Difference | None:
+def first_difference(recorded: Sequence[Event], walk: Iterator[Event], any_order: bool) -> Difference | None:
     """Return the first difference between two runs, as far as the recorded one went.
 
     With `any_order`, prompts and evidence may list the graph in another order. Times are not compared. Raises
@@ -306,7 +304,7 @@ def first_difference(
     """
     for number, expected in enumerate(recorded):
         try:
-            event = expected if _is_failed_call(expected) else next(replayed, None)
+            event = expected if _is_failed_call(expected) else next(walk, None)
         except (SandboxError, NotInstalled, StoreUnavailable):
             raise
         except LabError as error:
@@ -317,7 +315,7 @@ def first_difference(
             return Difference(number, expected, event)
     if not any(isinstance(event, Answered) for event in recorded):  # it was stopped there
         return None
-    extra = next(replayed, None)
+    extra = next(walk, None)
     return Difference(len(recorded), None, extra) if extra is not None else None
 
 
@@ -412,7 +410,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     except BaseException:
         writer.close()
         raise
-    return _continue_run(trace.events, recording, walk, writer)
+    return _continue_run(trace.events, walk, writer)
 
 
 def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialect) -> Iterator[Event]:
@@ -427,13 +425,12 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
     return replay_events(events, recording, scratch)
 
 
-def _continue_run(
-    events: Sequence[Event], recording: Recording, walk: Iterator[Event], writer: TraceWriter
-) -> Iterator[Event]:
+def _continue_run(recorded: Sequence[Event], walk: Iterator[Event], writer: TraceWriter) -> Iterator[Event]:
+    any_order = has_own_order(start_event(recorded).dialect)
     with writer:
-        for number, expected in enumerate(events):
+        for number, expected in enumerate(recorded):
             event = expected if _is_failed_call(expected) else next(walk, None)
-            if event is None or not same_event(expected, event, any_order=recording.any_order):
+            if event is None or not same_event(expected, event, any_order=any_order):
                 raise TraceError(f"{writer.path} cannot be resumed: {Difference(number, expected, event)}")
             yield event
         yield from writer.write_events(walk)
