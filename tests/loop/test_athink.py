@@ -92,7 +92,7 @@ def test_two_questions_are_answered_at_once(store):
         with lab.open_store("in_memory") as other:
             store.write('add("Ada", "born in", "1815")')
             other.write('add("Ada", "born in", "1815")')
-            limits = lab.Limits(steps=1, reading="whole graph", parses=1, arithmetic="never")
+            limits = FEW.but(steps=1, reading="whole graph")
             runs = (events_of(QUESTION, Scripted(together), each, [], limits) for each in (store, other))
             return await asyncio.gather(*runs)
 
@@ -211,7 +211,7 @@ def test_a_store_of_the_caller_is_used_in_the_thread(tmp_path, kind):
                 added_edges=(lab.Edge("Ada", "born in", "1815"),),
             )
         )
-        limits = lab.Limits(steps=1, reading="whole graph", parses=1, arithmetic="never")
+        limits = FEW.but(steps=1, reading="whole graph")
         events = asyncio.run(
             events_of(QUESTION, Scripted(lambda prompt: '{"answer": "1815"}'), opened, [], limits)
         )

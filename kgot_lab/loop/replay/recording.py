@@ -19,11 +19,13 @@ from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ServerLost, ToolF
 from kgot_lab.llm.budget import Spending, charged_account
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import record_replayed
+from kgot_lab.loop.approval import Approve, Deny, Proposal, decision_of, shortened
 from kgot_lab.loop.controller import default_search_argument
 from kgot_lab.loop.events import (
     Answered,
     Asked,
     Computed,
+    Decided,
     Event,
     Failed,
     Read,
@@ -56,9 +58,9 @@ class Recording:
     replies: dict[Key, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
     results: dict[Key, deque[_RecordedResult]] = field(default_factory=lambda: defaultdict(deque))
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
-    # statements over which a server went away, whatever the graph was
-    lost: dict[str, ServerLost] = field(default_factory=dict)
     outputs: dict[Key, Computed] = field(default_factory=dict)
+    # what was decided on proposals
+    decisions: dict[Key, deque[Decided]] = field(default_factory=lambda: defaultdict(deque))
     # statements that a person has put in the place of those asked for
     edits: dict[Key, str] = field(default_factory=dict)
     # facts cited for an answer, by it and the statements read before it
@@ -108,6 +110,8 @@ class Recording:
                     recording._add_failure(graph, statement, reason, event.dialect)
                 case Computed():
                     recording.outputs[(event.code,)] = event
+                case Decided():
+                    recording.decisions[(event.what, event.proposed)].append(event)
                 case Answered():
                     recording.evidence[(graph.now, event.text, *read)] = event.evidence
         return recording
@@ -120,7 +124,7 @@ class Recording:
         timeouts: dict[Key, Diff | Rows | QueryFailed] = {
             key: result
             for key, result in self.statements.items()
-            if isinstance(result, QueryFailed) and result.timed_out
+            if isinstance(result, ServerLost) or (isinstance(result, QueryFailed) and result.timed_out)
         }
         outputs = {
             key: output
@@ -156,7 +160,7 @@ class Recording:
 
     def _add_failure(self, graph: Fingerprint, statement: str, reason: str, dialect: str = "") -> None:
         if reason.startswith(ServerLost.MESSAGE):
-            self.lost[statement] = ServerLost(statement)
+            self.statements[("lost", statement)] = ServerLost(statement)  # whatever the graph was
         for key in (("write", graph.now, statement), ("read", graph.now, statement, dialect)):
             self.statements.setdefault(key, QueryFailed(statement, reason))
 
@@ -314,6 +318,23 @@ class ReplayPython:
 
 
 @dataclass
+class ReplayApproval:
+    """An `approve` function that decides as in a recording, and asks the live one about the rest."""
+
+    recording: Recording
+    live: Approve | None = None
+
+    def __call__(self, proposal: Proposal) -> bool | str | Deny:
+        decided = self.recording.decisions.get((proposal.what, shortened(proposal.text)))
+        if decided:
+            return decision_of(decided.popleft())
+        if self.live is None:
+            message = f"the recorded run holds no decision on this {proposal.what}, and nobody here decides: "
+            raise ReplayMiss(f"{message}give Resources(approve=…)")
+        return self.live(proposal)
+
+
+@dataclass
 class ReplayStore(StoreWrapper):
     """A store that knows the results of statements run before on the same graph, and runs the others."""
 
@@ -374,8 +395,8 @@ class ReplayStore(StoreWrapper):
         key = (*requested[:2], statement, *requested[3:])
         recorded = self.recording.statements.get(key)
         try:
-            if statement in self.recording.lost:
-                raise self.recording.lost[statement]
+            if isinstance(lost := self.recording.statements.get(("lost", statement)), ServerLost):
+                raise lost
             if isinstance(recorded, QueryFailed):
                 raise recorded
             if recorded is not None:

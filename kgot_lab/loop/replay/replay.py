@@ -24,6 +24,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
+from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.controller import python_executor, think
 from kgot_lab.loop.events import (
     Answered,
@@ -38,10 +39,12 @@ from kgot_lab.loop.events import (
 )
 from kgot_lab.loop.insert import readable_text
 from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.modes.voting import Mode
 from kgot_lab.loop.replay.recording import (
     Fingerprint,
     Key,
     Recording,
+    ReplayApproval,
     ReplayLLM,
     ReplayPython,
     ReplayStore,
@@ -155,6 +158,8 @@ class Resources:
     planning: LLM | None = None
     execution: LLM | None = None
     compute: Callable[[str], str] | None = None  # runs Python, where not the store is to
+    approve: Approve | None = None  # for a run whose steps somebody approves
+    mode: type[Mode] | None = None  # of a run in a mode of one's own
 
 
 INTERRUPTED = "it was interrupted"  # why a fork stopped
@@ -173,6 +178,9 @@ def replay_events(
     given, limits = {tool.name: tool for tool in live.tools}, recorded_limits(start)
     tools = [ReplayTool(recording, name, given.get(name), **about) for name, about in start.tools.items()]
     python = ReplayPython(recording, live.compute or python_executor(store.store, limits))
+    mode = str(start.custom.get("mode", ""))
+    if mode and getattr(live.mode, "__qualname__", "") != mode:
+        raise TraceError(f"this run was made in the mode {mode}: give its class, as Resources(mode={mode})")
     events_again = think(
         start.question,
         ReplayLLM(recording, start.planning, live.planning),
@@ -182,6 +190,10 @@ def replay_events(
         execution=ReplayLLM(recording, start.execution, live.execution or live.planning),
         attachments=start.attachments,
         compute=python if start.computes else None,
+        mode=live.mode if mode else None,
+        prompts=start.custom.get("prompts", {}),
+        approve=ReplayApproval(recording, live.approve) if start.custom.get("approves") else None,
+        parallel=1,
     )
     return map(store.as_edited, events_again)
 
@@ -230,7 +242,7 @@ def recorded_limits(start: Started) -> Limits:
     """Return the limits of a recorded run. Raises TraceError if they are unknown to this version."""
     try:
         return Limits.of_json(start.limits)
-    except TypeError as error:
+    except BadInput as error:
         raise TraceError(f"the limits of this run are not those of this version: {error}") from error
 
 
@@ -342,11 +354,19 @@ def same_event(first: Event, second: Event, *, any_order: bool = False) -> bool:
     """
     if first == second:
         return True
-    one, other = map(_to_line, (first, second))
     match first, second:
         case (Asked(reply=a), Asked(reply=b)) | (Answered(text=a), Answered(text=b)) if any_order and a == b:
-            return sort_words(one.replace(r"\n", " ")) == sort_words(other.replace(r"\n", " "))
-    return from_json(json.loads(one)) == from_json(json.loads(other))
+            one, other = (sort_words(_to_line(event).replace(r"\n", " ")) for event in (first, second))
+            return one == other
+    return _as_loaded(first) == _as_loaded(second)
+
+
+def _as_loaded(event: Event) -> Event:
+    """Return an event as loaded from a file, without limits that its mode does not have."""
+    loaded = from_json(json.loads(_to_line(event)))
+    return (
+        replace(loaded, limits=recorded_limits(loaded).as_json()) if isinstance(loaded, Started) else loaded
+    )
 
 
 def _to_line(event: Event) -> str:
