@@ -1,7 +1,7 @@
 """Embed the passages of the bundled data sets once, so that nobody has to wait for it: writes vectors.npz
 into their folders.
 
-python data/make/vectors.py [hotpotqa] [musique] [2wiki] [musique-498]
+python -m data.make.vectors [hotpotqa] [musique] [2wiki] [musique-498]
 """
 
 import argparse

@@ -11,13 +11,11 @@ import hashlib
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 from typing import TypeVar, cast
 
 from kgot_lab.errors import BadInput, QueryFailed, ReplayMiss, ServerLost, ToolFailed
-from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.budget import Spending, charged_account
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import record_replayed
@@ -40,10 +38,10 @@ from kgot_lab.loop.events import (
     to_json,
 )
 from kgot_lab.loop.limits import Limits
-from kgot_lab.stores.lookup import edges_between, holds_value
-from kgot_lab.stores.protocol import Dialect, Scalar, Schema, Store, readers
+from kgot_lab.stores.lookup import StoreWrapper
+from kgot_lab.stores.protocol import Dialect, Store, readers
 from kgot_lab.tools.tool import Result, Tool
-from kgot_lab.types import LLM, Diff, Edge, Json, Node, Prompt, Reply, Rows, Usage
+from kgot_lab.types import LLM, Diff, Json, Prompt, Reply, Rows, Usage
 
 _Value = TypeVar("_Value")
 Key = tuple[str, ...]
@@ -140,7 +138,10 @@ class Recording:
 
     def prompt_key(self, prompt: Prompt) -> Key:
         """Return the key of the replies to a prompt."""
-        return (prompt_digest(sort_words(prompt) if self.any_order else prompt, ""),)
+        if self.any_order:
+            messages = (replace(each, text=sort_words(each.text)) for each in prompt.messages)
+            prompt = replace(prompt, messages=tuple(messages))
+        return (prompt_digest(prompt, ""),)
 
     def change_result(self, returned: ToolReturned, nth: int) -> None:
         """Replace the result of the nth call of this tool and arguments, counted from 0."""
@@ -188,22 +189,9 @@ def has_own_order(dialect: str) -> bool:
     return not dialect.startswith("Python")
 
 
-def sort_words(prompt: Prompt) -> Prompt:
-    """Return a prompt with the words of each message sorted, to compare prompts in any order of the graph."""
-    messages = (replace(each, text=" ".join(sorted(_WORDS.findall(each.text)))) for each in prompt.messages)
-    return replace(prompt, messages=tuple(messages))
-
-
-def sort_graph(event: Event) -> Event:
-    """Return an event with the words of its prompt, or its evidence, sorted."""
-    match event:
-        case Asked():
-            return replace(event, prompt=sort_words(event.prompt))
-        case Answered():
-            pairs = sorted(zip_longest(event.evidence, event.supports, fillvalue=()), key=repr)
-            facts, supports = zip(*pairs, strict=True) if pairs else ((), ())
-            return replace(event, evidence=facts, supports=supports, passages=tuple(sorted(event.passages)))
-    return event
+def sort_words(text: str) -> str:
+    """Sort the words and signs of a text, to compare texts in any order of the graph."""
+    return " ".join(sorted(_WORDS.findall(text)))
 
 
 def _is_reordered(result: object, recorded: object, statement: str, dialect: str) -> bool:
@@ -347,7 +335,7 @@ class ReplayApproval:
 
 
 @dataclass
-class ReplayStore:
+class ReplayStore(StoreWrapper):
     """A store that knows the results of statements run before on the same graph, and runs the others."""
 
     recording: Recording
@@ -395,20 +383,15 @@ class ReplayStore:
             return replace(event, statement=self.edited.pop(event.statement), asked=event.statement)
         return event
 
-    def _executed(self, key: Key) -> tuple[str, bool]:
-        """Return the statement to execute for a requested one, and whether it was edited in this walk."""
-        is_edited = key in self.edits
-        executed = self.edits[key] if is_edited else self.recording.edits.get(key, key[2])
-        if executed != key[2]:
-            self.edited[key[2]] = executed
-        return executed, is_edited
-
     def _run(self, act: Callable[[str], _Value], requested: Key) -> tuple[_Value, bool]:
         """Return the recorded result of a statement, or execute it now, and whether it was recorded.
 
         Raises BadInput if an edited statement fails.
         """
-        statement, is_edited = self._executed(requested)
+        is_edited, asked = requested in self.edits, requested[2]
+        statement = self.edits[requested] if is_edited else self.recording.edits.get(requested, asked)
+        if statement != asked:
+            self.edited[asked] = statement
         key = (*requested[:2], statement, *requested[3:])
         recorded = self.recording.statements.get(key)
         try:
@@ -426,27 +409,6 @@ class ReplayStore:
                 raise
             raise BadInput(f"the edited statement was refused: {error.reason}") from error
 
-    def graph(self) -> PropertyGraph:
-        return self.store.graph()
-
     def apply(self, diff: Diff) -> None:
         self.store.apply(diff)
         self.fingerprint.update(diff)
-
-    def schema(self) -> Schema:
-        return self.store.schema()
-
-    def neighbours(self, id: str) -> tuple[Edge, ...]:
-        return self.store.neighbours(id)
-
-    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
-        return self.store.search(words, limit)
-
-    def holds(self, value: Scalar) -> bool:
-        return holds_value(self.store, value)
-
-    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
-        return edges_between(self.store, ids)
-
-    def close(self) -> None:
-        self.store.close()

@@ -52,7 +52,7 @@ from kgot_lab.loop.replay.recording import (
     ReplayStore,
     ReplayTool,
     has_own_order,
-    sort_graph,
+    sort_words,
 )
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.state import State
@@ -298,7 +298,7 @@ def verify(
     with _open_store_for(events, store) as opened:
         live = Resources(compute=compute or python_executor(opened, limits))
         replayed = replay_events(events, recording, replay_store(recording, events, opened), live)
-        return first_difference(events, replayed, any_order=any_order)
+        return first_difference(events, replayed, any_order)
 
 
 # seconds for a statement that was quick when it was recorded, perhaps on an idle machine
@@ -316,9 +316,7 @@ def _open_store_for(events: Sequence[Event], store: Store | None) -> Iterator[St
         yield opened
 
 
-def first_difference(
-    recorded: Sequence[Event], replayed: Iterator[Event], *, any_order: bool = False
-) -> Difference | None:
+def first_difference(recorded: Sequence[Event], walk: Iterator[Event], any_order: bool) -> Difference | None:
     """Return the first difference between two runs, as far as the recorded one went.
 
     With `any_order`, prompts and evidence may list the graph in another order. Times are not compared. Raises
@@ -326,7 +324,7 @@ def first_difference(
     """
     for number, expected in enumerate(recorded):
         try:
-            event = expected if _is_failed_call(expected) else next(replayed, None)
+            event = expected if _is_failed_call(expected) else next(walk, None)
         except (SandboxError, NotInstalled, StoreUnavailable):
             raise
         except LabError as error:
@@ -337,7 +335,7 @@ def first_difference(
             return Difference(number, expected, event)
     if not any(isinstance(event, Answered) for event in recorded):  # it was stopped there
         return None
-    extra = next(replayed, None)
+    extra = next(walk, None)
     return Difference(len(recorded), None, extra) if extra is not None else None
 
 
@@ -360,12 +358,15 @@ def _stopped_in_tool(recorded: Sequence[Event], number: int, error: LabError) ->
 def same_event(first: Event, second: Event, *, any_order: bool = False) -> bool:
     """Return whether two events are equal, ignoring times and whether they were loaded from a file.
 
-    With `any_order`, the order of the graph in prompts and evidence is ignored too.
+    With `any_order`, prompts and the evidence of an answer may name the graph in another order.
     """
     if first == second:
         return True
-    both = [_as_loaded(event) for event in (first, second)]
-    return both[0] == both[1] or (any_order and len({_to_line(sort_graph(event)) for event in both}) == 1)
+    match first, second:
+        case (Asked(reply=a), Asked(reply=b)) | (Answered(text=a), Answered(text=b)) if any_order and a == b:
+            one, other = (sort_words(_to_line(event).replace(r"\n", " ")) for event in (first, second))
+            return one == other
+    return _as_loaded(first) == _as_loaded(second)
 
 
 def _as_loaded(event: Event) -> Event:
@@ -437,7 +438,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     except BaseException:
         writer.close()
         raise
-    return _continue_run(trace.events, recording, walk, writer)
+    return _continue_run(trace.events, walk, writer)
 
 
 def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialect) -> Iterator[Event]:
@@ -452,13 +453,12 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
     return replay_events(events, recording, scratch)
 
 
-def _continue_run(
-    events: Sequence[Event], recording: Recording, walk: Iterator[Event], writer: TraceWriter
-) -> Iterator[Event]:
+def _continue_run(recorded: Sequence[Event], walk: Iterator[Event], writer: TraceWriter) -> Iterator[Event]:
+    any_order = has_own_order(start_event(recorded).dialect)
     with writer:
-        for number, expected in enumerate(events):
+        for number, expected in enumerate(recorded):
             event = expected if _is_failed_call(expected) else next(walk, None)
-            if event is None or not same_event(expected, event, any_order=recording.any_order):
+            if event is None or not same_event(expected, event, any_order=any_order):
                 raise TraceError(f"{writer.path} cannot be resumed: {Difference(number, expected, event)}")
             yield event
         yield from writer.write_events(walk)
@@ -504,9 +504,17 @@ def fork(
     `stopped` says so.
     """
     events, at, recording, edits = _prepare_fork(run, at, change, live)
+    forked, stopped = list[Event](), ""
     with _open_store_for(events, store) as opened:
-        edited_store = replay_store(recording, events, opened, edits)
-        forked, stopped = _collect_events(events, recording, edited_store, live)
+        walk = replay_events(events, recording, replay_store(recording, events, opened, edits), live)
+        try:
+            forked.extend(walk)  # what came before an error stays
+        except BadInput:
+            raise
+        except LabError as error:
+            stopped = str(error)
+        except KeyboardInterrupt:
+            stopped = INTERRUPTED
     pairs = enumerate(zip(forked, events, strict=False))
     differing = (number for number, pair in pairs if not same_event(*pair))
     first = next(differing, min(len(forked), len(events)))
@@ -552,23 +560,6 @@ def _prepare_fork(
     events = without_failed_calls(events)
     recording = Recording.from_events(events)
     return events, at, recording, _apply_change(recording, events, at, change)
-
-
-def _collect_events(
-    events: Sequence[Event], recording: Recording, store: ReplayStore, live: Resources
-) -> tuple[list[Event], str]:
-    """Return the events of a run with one change, and why it stopped ("" if it reached its end)."""
-    events_seen = list[Event]()
-    try:
-        for event in replay_events(events, recording, store, live):
-            events_seen.append(event)
-    except BadInput:
-        raise
-    except LabError as error:
-        return events_seen, str(error)
-    except KeyboardInterrupt:
-        return events_seen, INTERRUPTED
-    return events_seen, ""
 
 
 def _apply_change(recording: Recording, events: Sequence[Event], at: int, change: str) -> dict[Key, str]:
