@@ -8,7 +8,9 @@ names of `__all__`, each loaded when it is first used. Everything else is in its
 TYPE_CHECKING = False  # not that of typing, whose import would take longer than all of this file; type checkers know the name
 if TYPE_CHECKING:
     from kgot_lab.analogy.delta_edges import compare_texts
+    from kgot_lab.api.approve import approve
     from kgot_lab.api.ask import ask
+    from kgot_lab.api.asynchronous import athink
     from kgot_lab.api.expert import expert
     from kgot_lab.api.find import find
     from kgot_lab.api.show import show
@@ -52,7 +54,9 @@ _MODULES = {  # the module of each name, in the order in which one meets them; b
     "search": "tools.search",
     "python": "tools.tool",
     "ask_model": "tools.tool",
+    "approve": "api.approve",
     "think": "loop.controller",
+    "athink": "api.asynchronous",
     "solve": "loop.controller",
     "load_run": "loop.trace",
     "replay": "loop.replay.replay",
@@ -115,8 +119,10 @@ __all__ = [  # written out, since editors and type checkers do not read the tabl
     "Stage",
     "Trace",
     "Triple",
+    "approve",
     "ask",
     "ask_model",
+    "athink",
     "bench",
     "bench_families",
     "bundled_file",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import time
@@ -13,19 +12,19 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 from uuid import uuid4
 
 from kgot_lab.documents.folder import group_remarks, read_documents
 from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, UnknownName, require, require_parts
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, recorded_prompts
-from kgot_lab.loop.controller import think
+from kgot_lab.loop.controller import RunOptions, think
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.formatting import summary_line
 from kgot_lab.loop.limits import SMALL_MODELS, Limits, forecast, limits_for
 from kgot_lab.loop.persistence import open_memory_session
-from kgot_lab.loop.replay.replay import Resources, resume, start_event
+from kgot_lab.loop.replay.replay import Resources, recorded_limits, resume, start_event
 from kgot_lab.loop.trace import Trace, append_events, load_run, model_metadata, record
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, reopen_store
@@ -163,12 +162,10 @@ EMBEDDING = "embedding passages and sentences"  # what a first search over docum
 Facts = str | Path | Iterable[Document] | Tool | None
 
 
-class RunOptions(TypedDict, total=False):
-    """Options of `ask`: a memory, tools besides the search of documents, and a model that chooses their calls."""
+class AskOptions(RunOptions, total=False):
+    """Options of `ask`: those of a run, and tools besides the search over documents."""
 
-    memory: str | Path | Beliefs | None
     tools: Sequence[Tool | Callable[..., object]]
-    execution: Any  # as `model`; by default the same
 
 
 def ask(
@@ -178,27 +175,27 @@ def ask(
     *,
     preset: str | Limits = "auto",
     store: str | Path | Store = "in_memory",
-    attachments: Sequence[str | Path] = (),
     trace: str | Path | None = None,
-    **options: Unpack[RunOptions],
+    memory: str | Path | Beliefs | None = None,
+    **options: Unpack[AskOptions],
 ) -> Trace:
     """Answer a question with a graph grown from documents.
 
     Returns the run, which has the `answer`. `show` steps through it.
 
     `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…).
-    `attachments` are files that belong to the question. `tools` are further tools, and plain functions, which their
-    signature and docstring describe. `model` is a model, or what `connect` takes, as is `execution`, which chooses
-    the calls of tools. `store`
-    is an open store, which stays open, or what `open_store` takes, which must be empty. If an open store
-    holds a graph, the run begins with it and may do without documents. `preset` is "paths" (for small
+    `options` are those of AskOptions, by their names: `tools` besides the search (plain functions are described
+    by their signature and docstring), `execution` (a model that chooses tools), `attachments` (files),
+    `prompts`, `approve`, `parallel`, `mode` and `compute`. `model` is a model, or what `connect` takes.
+    `store` is an open store, which stays open, or what `open_store` takes, which must be empty. If an open
+    store holds a graph, the run begins with it and may do without documents. `preset` is "paths" (for small
     models: sentences and names as a graph, and an answer that is checked), "local" (a small model writes the
     graph), "reference" (the published limits), "auto", or Limits. With a `trace`, the run is written to that
     file event by event, and after an interruption the same call resumes it. Otherwise the run is only
     returned. A recorded model begins with its first replies. Nothing is downloaded: if its file is missing,
-    the local model raises ModelMissing, which says what to do. A notebook shows the events in the cell as they
-    happen, a script on standard error. Raises BadInput, TraceError if the file holds anything but this question without its answer,
-    and what `connect`, `open_store` and `think` raise.
+    the local model raises ModelMissing, which says what to do. A notebook shows the events in the cell as
+    they happen, a script on standard error. Raises BadInput, TraceError if the file holds anything but this
+    question without its answer, and what `connect`, `open_store` and `think` raise.
 
     A `memory` is a file of claims, or Claims. The run begins with its facts, answers from them before it
     searches, and stores there what it writes once it has its answer. `about["memory"]` of the run lists the
@@ -208,17 +205,17 @@ def ask(
     require(question, str, "a question is a text")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
+    for name in options.keys() - AskOptions.__optional_keys__:
+        raise UnknownName("option of ask()", name, AskOptions.__optional_keys__)
+    attachments, given_tools = options.get("attachments", ()), options.get("tools", ())
     require(attachments, Sequence, "attachments are a list of paths")
+    require(given_tools, Iterable, "tools are a list, such as [a_function, search(documents)]")
+    own_tools = list(map(as_tool, given_tools))
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
-    if unknown := sorted(set(options) - set(RunOptions.__annotations__)):
-        raise UnknownName("option of ask()", unknown[0], RunOptions.__annotations__)
-    memory, given = options.get("memory"), options.get("tools", ())
-    require(given, Iterable, "tools are a list, such as [a_function, search(documents)]")
-    own_tools = list(map(as_tool, given))
     with open_memory_session(memory, question) if memory is not None else nullcontext() as session:
         has_facts = bool(session and session.begun.facts) or _has_graph(store)
-        if documents is None and not attachments and not has_facts and not own_tools:
+        if documents is None and not attachments and not own_tools and not has_facts:
             alternatives = "attachments=[FILE], tools=[FUNCTION], a store that holds a graph, or a memory that holds facts"
             raise BadInput(
                 f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {alternatives}"
@@ -230,7 +227,7 @@ def ask(
         tools = [*([documents] if callable(documents) else ()), *own_tools]
         with_tools = bool(attachments) or not all(map(search_argument, tools))
         limits = limits_for(llm.name, recorded or preset, with_tools=with_tools)
-        limits = replace(limits, typed_facts=True) if session else limits  # a memory learns them
+        limits = limits.learning() if session else limits
         names = [Path(file).name for file in attachments]
         before = None
         if trace is not None and Path(trace).exists():
@@ -243,28 +240,32 @@ def ask(
             is_resumed = before is not None and bool(before.events)
             if session and not is_resumed:
                 session.fill(opened)
-            run = _run(question, Resources(tools, llm, execution), opened, limits, names, trace, before)
+            given: Any = {
+                name: value for name, value in options.items() if name in RunOptions.__optional_keys__
+            }
+            given |= {"execution": execution, "attachments": names}
+            if trace is not None and is_resumed:
+                live: Any = {
+                    name: value for name, value in given.items() if name in ("approve", "compute", "mode")
+                }
+                events = resume(trace, opened, Resources(tools, llm, execution, **live))
+            else:
+                events = think(question, llm, opened, tools, limits, **given)
+            run = _record_run(events, llm, trace, before, _progress_heading(llm, limits))
         return replace(run, about={**run.about, "memory": session.learn(run).as_json()}) if session else run
 
 
-def _run(
-    question: str,
-    live: Resources,
-    store: Store,
-    limits: Limits,
-    names: Sequence[str],
-    trace: str | Path | None,
-    before: Trace | None,
+def _record_run(
+    events: Iterator[Event], llm: LLM, trace: str | Path | None, before: Trace | None, head: str
 ) -> Trace:
-    """Run a question to its answer, on file if a trace is named, from where it was interrupted before."""
-    head, llm = _progress_heading(live.planning, limits), live.planning
-    if trace is not None and before and before.events:
-        return _run_on_file(resume(trace, store, live), trace, head)
-    events = think(question, llm, store, live.tools, limits, execution=live.execution, attachments=names)
+    """Run a question to its answer, on file if a trace is named."""
     metadata = model_metadata(llm)
     if trace is not None:
-        recorded = append_events(events, trace) if before else record(events, trace, metadata=metadata)
-        return _run_on_file(recorded, trace, head)
+        if before is None:
+            events = record(events, trace, metadata=metadata)
+        elif not before.events:  # it was interrupted before its first event
+            events = append_events(events, trace)
+        return _run_on_file(events, trace, head)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     return Trace(uuid4().hex[:12], created, tuple(display_progress(events, head)), metadata)
 
@@ -290,7 +291,7 @@ def _load_interrupted(trace: str | Path, question: str, limits: Limits | None, n
     if run.finished:
         advice = f"load_run({str(trace)!r}) gives it; {advice}"
         raise TraceError(f"{trace} holds a run that has its answer: {advice}")
-    if limits is not None and start.limits != json.loads(json.dumps(limits.as_json())):
+    if limits is not None and recorded_limits(start) != limits:
         problem = f"{trace} holds a run with other limits (preset {start.preset!r})"
         raise TraceError(f"{problem}: go on with those, or {advice}")
     return run

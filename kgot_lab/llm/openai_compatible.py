@@ -82,6 +82,8 @@ class OpenAICompatible:
     never with the key.
     """
 
+    concurrent = True  # it takes several calls at once
+
     def __init__(
         self,
         preset: Endpoint,

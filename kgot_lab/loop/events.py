@@ -38,7 +38,6 @@ class Started(Event):
 
     question: str
     attachments: tuple[str, ...] = ()
-    preset: str = ""
     limits: Mapping[str, Json] = field(default_factory=dict, hash=False)
     planning: str = ""
     execution: str = ""
@@ -48,8 +47,15 @@ class Started(Event):
     tools: Mapping[str, Json] = field(default_factory=dict, hash=False)
     computes: bool = True  # whether there was something that runs Python; runs of older versions do not say
     graph: str = ""  # the digest of the graph that the run began with; "" for an empty one
+    # what the caller gave of his own: "prompts", the class of a "mode", and whether somebody "approves"
+    custom: Mapping[str, Json] = field(default_factory=dict, hash=False, metadata={"unless": ({},)})
     # that graph; on file, a snapshot beside the trace
     start: PropertyGraph = field(default=EMPTY, compare=False, metadata={"beside": True})
+
+    @property
+    def preset(self) -> str:
+        """The name of the preset that the limits came from."""
+        return str(self.limits.get("preset", ""))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -144,6 +150,19 @@ class Chose(Event):
 
     calls: tuple[ToolCall, ...]
     skipped: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Decided(Event):
+    """What a person decided on a tool call, a write or a paid model call.
+
+    `decision` is "approved", "changed" (to `text`) or "denied" (for the reason `text`).
+    """
+
+    what: str
+    proposed: str
+    decision: str
+    text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -287,7 +306,7 @@ class Answered(Event):
 EVENTS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
-        Started, Asked, Cut, Ballot, Voted, Merged, Chose, ToolReturned,
+        Started, Asked, Cut, Ballot, Voted, Merged, Chose, Decided, ToolReturned,
         Failed, Repaired, Wrote, Read, Refused, Forced, Computed, Parsed, Answered,
     )
 }  # fmt: skip
@@ -327,6 +346,8 @@ def from_json(data: Mapping[str, Json]) -> Event:
     if kind is None:
         raise TraceError(f"not an event: {str(data)[:120]}")
     try:
+        if kind is Started and "preset" in data:  # as older versions recorded it
+            data = {**data, "limits": {"preset": data["preset"], **data.get("limits", {})}}
         values = {item.name: data[item.name] for item in fields(kind) if item.name in data}
         return kind(**{name: _READERS.get((kind, name), _as_tuple)(value) for name, value in values.items()})
     except (TypeError, KeyError, ValueError, AttributeError) as error:

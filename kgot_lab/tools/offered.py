@@ -15,12 +15,12 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, LabError, OutOfMemory, is_out_of_memory, mask_secrets
+from kgot_lab.errors import BadInput, LabError, OutOfMemory
+from kgot_lab.io.entry_points import errors_of
 from kgot_lab.llm.budget import Spending
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.sandbox import Calculator
 from kgot_lab.stores.protocol import PythonRunner
-from kgot_lab.text.cleaning import printable_line
 from kgot_lab.tools.files import FileCollection, extract_zip
 from kgot_lab.tools.media import (
     AUDIO_EXTENSIONS,
@@ -149,7 +149,8 @@ def offered_tools(
             missing.append(UnavailableTool(_SPEECH, str(error)))
     for entry in entry_points(group=ENTRY_POINTS) if others is None else others:
         try:
-            tool = as_tool(entry.load()(resources))
+            with errors_of(entry):
+                tool = as_tool(entry.load()(resources))
             if tool.name in tools:
                 raise BadInput(f"there is a tool called {tool.name!r} already")
             tools[tool.name] = tool
@@ -157,12 +158,6 @@ def offered_tools(
             raise
         except LabError as error:
             missing.append(UnavailableTool(entry.name, str(error)))
-        except Exception as error:  # any error of another package
-            if is_out_of_memory(error):
-                raise OutOfMemory(f"the tool {entry.name}") from error
-            message = mask_known_keys(mask_secrets(str(error)), resources.environment)
-            why = f"the entry point {entry.value} failed ({type(error).__name__}: {printable_line(message[:200])})"
-            missing.append(UnavailableTool(entry.name, why))
     shown = (UnavailableTool(m.name, mask_known_keys(m.why, resources.environment)) for m in missing)
     return OfferedTools(tuple(tools.values()), tuple(shown))
 

@@ -151,7 +151,7 @@ def test_lengths_and_temperatures_are_set_by_what_is_asked_for(store):
 
 def test_limits_that_older_runs_do_not_name_are_told_only_where_they_were_set():
     assert "reply_tokens" not in LOCAL.as_json()
-    assert Limits.of_json(REFERENCE.but(longer=1).as_json()).longer == 1
+    assert Limits.of_json(REFERENCE.but(longer=1).as_json()).models.longer == 1
 
 
 # --- who answered, and what a failed call cost ---

@@ -247,7 +247,10 @@ def test_a_tool_of_another_package_that_fails_is_listed_with_its_error_and_ends_
     assert why["tides"] == "set the environment variable TIDES_KEY"
     assert why["again"] == "there is a tool called 'llm_query' already"
     assert why["nothing"].startswith("a tool is a function, or what search(documents)")
-    assert why["broken"] == "the entry point lab_tides:broken failed (RuntimeError: boom\ufffd[31m)"
+    assert (
+        why["broken"]
+        == "the entry point lab_tides:broken of the package lab-tides failed (RuntimeError: boom\ufffd[31m)"
+    )
     assert "AttributeError" in why["gone"] and "ModuleNotFoundError" in why["missing"]
 
 

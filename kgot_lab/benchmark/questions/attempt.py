@@ -89,7 +89,7 @@ def zero_shot(
     question: Question, llm: LLM, reading: OneCall = JSON_CALL, *, name: str = "zero-shot"
 ) -> Iterator[Event]:
     """Ask the model the question alone, by default with a JSON reply."""
-    yield Started(question=question.text, preset=name, planning=llm.name)
+    yield Started(question=question.text, limits={"preset": name}, planning=llm.name)
     reply = yield from _request_reply(llm, reading.prompt(question.text, None), "answer")
     yield Answered(text=reading.answer(reply.text), forced=True)
 
@@ -108,7 +108,7 @@ def plain_rag(
     An answer that cannot have been read from the passages is a guess. With `check`, it is judged as in the
     loop instead, by the sentences that carry it.
     """
-    yield Started(question=question.text, preset=name, planning=llm.name)
+    yield Started(question=question.text, limits={"preset": name}, planning=llm.name)
     if not (argument := search_argument(tool)):
         raise BadInput(f"RAG needs a tool that finds documents, which {tool.name} does not")
     call = ToolCall(tool.name, {argument: question.text})
@@ -205,7 +205,7 @@ def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> 
     """
 
     def walk(llm: LLM) -> Iterator[Event]:
-        yield Started(question=question.text, preset="grading", planning=llm.name)
+        yield Started(question=question.text, limits={"preset": "grading"}, planning=llm.name)
         golds = " or ".join((question.answer, *question.aliases))
         reply = yield from _request_reply(llm, grading_prompt(question.text, golds, predicted), "grade")
         yield Answered(text=parse_grade(reply.text).grade, forced=False)

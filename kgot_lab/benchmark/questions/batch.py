@@ -87,29 +87,18 @@ def run_in_parallel(
         thread.start()
     problem: BaseException | None = None
     try:
-        for result in _results_until_end(done, parallel):
-            if isinstance(result, BaseException):
-                problem = problem if problem is not None or isinstance(result, Halted) else result
-            else:
-                yield result
+        for _ in threads:  # each ends with None
+            while (result := done.get()) is not None:
+                if isinstance(result, BaseException):
+                    problem = problem if problem is not None or isinstance(result, Halted) else result
+                else:
+                    yield result
     finally:
         halt.set()
         for thread in threads:
             thread.join()
     if problem is not None:
         raise problem
-
-
-def _results_until_end(
-    done: queue.SimpleQueue[_Result | BaseException | None], threads: int
-) -> Iterator[_Result | BaseException]:
-    left = threads
-    while left:
-        item = done.get()
-        if item is None:
-            left -= 1
-        else:
-            yield item
 
 
 RESULTS_FILE, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"

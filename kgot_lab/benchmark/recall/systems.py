@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from kgot_lab.evaluation.measures import cutoff, score
 from kgot_lab.evaluation.results import MARGIN, Plan
 from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.entry_points import errors_of, packaged
 from kgot_lab.retrieval.dense import best_sentence, dense
 from kgot_lab.retrieval.entity_linking import (
     LinkWeights,
@@ -129,6 +131,7 @@ def _cached_stage(lane: Stage) -> Stage:
 
 
 Stages = Mapping[str, Callable[[], Stage]]
+ENTRY_POINTS = "kgot_lab.retrievers"
 BASELINE = "convex"
 DEFAULT_PLAN = Plan(BASELINE, expected="follow, sentences")
 INTERLEAVED_WALK = Walk(interleaved=True, rest=True)
@@ -181,7 +184,8 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
     raises, and BadInput if `data` is no data set or `vectors` no embedder. Every retriever has real input:
     there is no dimension filter and no intent retriever, since no bundled data set has dimensions or intents.
     The graph of a language model exists only if the data hold its triples, and delta edges only if the data
-    hold them. Tuning uses dev queries with two-fold cross-fitting.
+    hold them. Tuning uses dev queries with two-fold cross-fitting. Retrievers of other packages are functions
+    of the documents that build a Stage, with entry points in the group kgot_lab.retrievers.
     """
     dataset = open_dataset(data)
     given = minilm() if vectors is None else vectors
@@ -259,7 +263,22 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         name: BundledSystem(name, build, None if name in _WITHOUT_VECTORS else given, VERSION)
         for name, build in made.items()
     }
-    return built | {name: TunedSystem(build, name, given, VERSION) for name, build in tuned.items()}
+    built |= {name: TunedSystem(build, name, given, VERSION) for name, build in tuned.items()}
+    return built | _packaged_systems(documents, built)
+
+
+def _packaged_systems(
+    documents: Sequence[Document], taken: Collection[str]
+) -> dict[str, Callable[[], Stage]]:
+    """Return builders of the retrievers of other packages, with a warning for one that cannot be loaded."""
+    built: dict[str, Callable[[], Stage]] = {}
+    for name, entry in packaged(ENTRY_POINTS, taken).items():
+        try:
+            with errors_of(entry):
+                built[name] = partial(entry.load(), documents)
+        except BadInput as error:
+            warnings.warn(f"the retriever {name!r} is left out: {error}", stacklevel=3)
+    return built
 
 
 def selection_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = DEFAULT_PLAN) -> list[Json]:

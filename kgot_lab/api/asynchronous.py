@@ -1,0 +1,51 @@
+"""The loop for asyncio. The core is synchronous: a thread of its own runs each iteration."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
+
+from kgot_lab.loop.controller import think
+
+_Arguments = ParamSpec("_Arguments")
+_Item = TypeVar("_Item")
+
+
+def iterate_in_thread(
+    function: Callable[_Arguments, Iterator[_Item]],
+) -> Callable[_Arguments, AsyncGenerator[_Item, None]]:
+    """Return an asynchronous form of a function that yields items.
+
+    One thread runs the call and every step, in the context of the first step. Errors arrive as themselves. A
+    task that is cancelled, or an iterator that is closed, waits for the step that runs, and no other begins.
+    """
+
+    @wraps(function)
+    async def iterate(*args: _Arguments.args, **options: _Arguments.kwargs) -> AsyncGenerator[_Item, None]:
+        thread, end = ThreadPoolExecutor(1, thread_name_prefix=function.__name__), object()
+        step: Callable[..., Any] = copy_context().run
+        run: Callable[..., Awaitable[Any]] = partial(asyncio.get_running_loop().run_in_executor, thread, step)
+        items = await run(partial(function, *args, **options))
+        try:
+            while (item := await run(next, items, end)) is not end:
+                yield item
+        finally:
+            if isinstance(items, Generator):
+                await run(items.close)  # in its thread, so after the step that runs
+            thread.shutdown(wait=False)
+
+    return iterate
+
+
+athink = iterate_in_thread(think)
+athink.__name__ = athink.__qualname__ = "athink"
+athink.__doc__ = """Yield the events of `think` without blocking the event loop: `async for event in athink(…)`.
+
+    The arguments are those of `think`. A task that is cancelled waits for the event that is being made, and the
+    run stops there, so a store may be closed right after it. Leave a run early inside
+    `contextlib.aclosing(athink(…))`. Raises what `think` raises, at the first event.
+    """

@@ -1,0 +1,219 @@
+"""The loop in asyncio: `async for event in lab.athink(…)`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from contextlib import aclosing
+from contextvars import ContextVar
+
+import pytest
+from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
+from support.waiting import AMPLE
+
+import kgot_lab as lab
+from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.llm.recorded import Scripted
+from kgot_lab.loop.events import Answered, Asked
+from kgot_lab.loop.replay.replay import same_event
+from kgot_lab.retrieval.lexical import bm25
+
+QUESTION = "In which year was Ada Lovelace born?"
+TOOL = lab.search(ADA, bm25(ADA))
+
+
+def model():
+    return scripted(vote=votes(*"IIIRRR"), tools=call(), write=WRITE, parse={"answer": "1815"})
+
+
+class Held:
+    """A model that waits to be let go on, call by call."""
+
+    def __init__(self, llm):
+        self.name, self._llm, self.asked = llm.name, llm, 0
+        self.waits, self.go_on = threading.Semaphore(0), threading.Semaphore(0)
+
+    def __call__(self, prompt):
+        self.asked += 1
+        self.waits.release()
+        assert self.go_on.acquire(timeout=AMPLE)
+        return self._llm(prompt)
+
+
+async def until_asked(llm):
+    assert await asyncio.to_thread(llm.waits.acquire, timeout=AMPLE)
+
+
+async def events_of(*args, **options):
+    return [event async for event in lab.athink(*args, **options)]
+
+
+def test_a_question_is_answered_in_an_event_loop(store):
+    async def answer():
+        async for event in lab.athink(QUESTION, model(), store, [TOOL], FEW):
+            if isinstance(event, Answered):
+                return event.text
+
+    assert asyncio.run(answer()) == "1815"
+
+
+def test_the_events_and_arguments_are_those_of_think(store):
+    events = asyncio.run(events_of(QUESTION, model(), store, [TOOL], limits=FEW))
+    store.write("G.clear()")
+    plain = list(lab.think(QUESTION, model(), store, [TOOL], FEW))
+    assert len(events) == len(plain) and all(map(same_event, events, plain))
+    assert lab.verify(events) is None
+    assert inspect.signature(lab.athink) == inspect.signature(lab.think)
+
+
+def test_the_event_loop_goes_on_while_the_model_answers(store):
+    """A call that waits for the event loop would wait for ever if it blocked it."""
+
+    async def answer():
+        llm = Held(model())
+        run = asyncio.create_task(events_of(QUESTION, llm, store, [TOOL], FEW))
+        while not run.done():
+            llm.go_on.release()
+            await asyncio.sleep(0)
+        return await run
+
+    assert asyncio.run(answer())[-1].text == "1815"
+
+
+def test_two_questions_are_answered_at_once(store):
+    both = threading.Barrier(2, timeout=AMPLE)
+
+    def together(prompt):
+        both.wait()  # neither goes on alone
+        return '{"answer": "1815"}'
+
+    async def answer():
+        with lab.open_store("in_memory") as other:
+            store.write('add("Ada", "born in", "1815")')
+            other.write('add("Ada", "born in", "1815")')
+            limits = FEW.but(steps=1, reading="whole graph")
+            runs = (events_of(QUESTION, Scripted(together), each, [], limits) for each in (store, other))
+            return await asyncio.gather(*runs)
+
+    assert [events[-1].text for events in asyncio.run(answer())] == ["1815", "1815"]
+
+
+def test_a_cancelled_run_stops_at_the_next_event_and_has_let_go_of_its_store(store):
+    async def cancel():
+        llm, seen = Held(model()), []
+
+        async def run():
+            async for event in lab.athink(QUESTION, llm, store, [TOOL], FEW):
+                seen.append(event)
+
+        task = asyncio.create_task(run())
+        await until_asked(llm)
+        before = len(seen)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        assert not task.done()  # a request is not torn off in the middle
+        llm.go_on.release(100)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return llm, before, seen
+
+    llm, before, seen = asyncio.run(cancel())
+    assert len(seen) == before and llm.asked == 1  # nothing more is asked
+    assert not [
+        thread for thread in threading.enumerate() if thread.name.startswith("think") and thread.is_alive()
+    ]
+
+
+def test_a_time_limit_ends_a_run_and_what_it_recorded_can_be_used(store):
+    async def limited():
+        llm, seen = Held(model()), []
+
+        async def expire(limit):
+            await until_asked(llm)
+            limit.reschedule(0)
+            llm.go_on.release()
+
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(AMPLE) as limit:
+                expiring = asyncio.create_task(expire(limit))
+                async for event in lab.athink(QUESTION, llm, store, [TOOL], FEW):
+                    seen.append(event)
+        await expiring
+        return seen
+
+    seen = asyncio.run(limited())
+    assert seen and not of(Answered, seen) and lab.verify(seen) is None
+
+
+def test_a_run_that_is_left_early_is_closed(store):
+    closed = []
+
+    def events():
+        try:
+            yield from range(10)
+        finally:
+            closed.append(threading.current_thread().name)
+
+    async def first():
+        from kgot_lab.api.asynchronous import iterate_in_thread
+
+        async with aclosing(iterate_in_thread(events)()) as items:
+            async for item in items:
+                return item
+
+    assert asyncio.run(first()) == 0 and len(closed) == 1 and closed[0].startswith("events")
+
+
+@pytest.mark.parametrize(
+    "error", [LLMError("no answer"), ZeroDivisionError("a bug"), StopIteration("odd")], ids=repr
+)
+def test_an_error_arrives_as_itself(store, error):
+    def fails(prompt):
+        raise error
+
+    with pytest.raises(type(error) if not isinstance(error, StopIteration) else RuntimeError) as caught:
+        asyncio.run(events_of(QUESTION, Scripted(fails), store, [TOOL], FEW))
+    assert error in (caught.value, caught.value.__cause__)
+
+
+def test_bad_input_is_told_at_the_first_event(store):
+    events = lab.athink("  ", model(), store, [TOOL], FEW)
+    with pytest.raises(BadInput, match="the question is empty"):
+        asyncio.run(anext(events))
+
+
+def test_the_thread_sees_the_context_of_the_caller(store):
+    who: ContextVar[str] = ContextVar("who", default="nobody")
+    seen = set()
+
+    def look(prompt):
+        seen.add(who.get())
+        return "?"
+
+    async def ask():
+        who.set("Ada")
+        with pytest.raises(LLMError):
+            await events_of(QUESTION, Scripted(look), store, [TOOL], FEW)
+
+    asyncio.run(ask())
+    assert seen == {"Ada"}
+
+
+@pytest.mark.parametrize("kind", ["in_memory", "sqlite"])
+def test_a_store_of_the_caller_is_used_in_the_thread(tmp_path, kind):
+    with lab.open_store(
+        kind, path=tmp_path / ("graph.sqlite" if kind == "sqlite" else "graph.log")
+    ) as opened:
+        opened.apply(
+            lab.Diff(
+                added_nodes=(lab.Node("Ada"), lab.Node("1815")),
+                added_edges=(lab.Edge("Ada", "born in", "1815"),),
+            )
+        )
+        limits = FEW.but(steps=1, reading="whole graph")
+        events = asyncio.run(
+            events_of(QUESTION, Scripted(lambda prompt: '{"answer": "1815"}'), opened, [], limits)
+        )
+        assert events[-1].text == "1815" and of(Asked, events)
+        assert len(opened.graph()) == 2  # it is still open
