@@ -115,6 +115,14 @@ class Asked(Event):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class TextDelta(Event):
+    """Words of a reply as the model writes them, before its Asked event. It is in no trace."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Cut(Event):
     """A text over its token budget, of which the least relevant parts were left out."""
 

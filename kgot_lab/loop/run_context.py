@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -14,10 +15,11 @@ from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
 from kgot_lab.llm.budget import maximum_usage, requested_price
 from kgot_lab.llm.presets import FREE
 from kgot_lab.llm.recorded import prompt_digest
+from kgot_lab.llm.streaming import stream_reply
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
 from kgot_lab.loop.approval import Approve, NotApproved, Proposal, decide, shortened
 from kgot_lab.loop.call_pool import CallPool
-from kgot_lab.loop.events import Asked, Cut, Decided, Event, Read, Refused, Repaired, Role
+from kgot_lab.loop.events import Asked, Cut, Decided, Event, Read, Refused, Repaired, Role, TextDelta
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.prompts import Prompts, Statement, format_situation
 from kgot_lab.loop.render import render_graph
@@ -103,6 +105,7 @@ class RunContext:
     compute: Callable[[str], str] | None
     state: State
     approve: Approve | None = None
+    stream: bool = False
     pool: CallPool = field(default_factory=lambda: CallPool(1))
     prompts: Prompts = field(default_factory=Prompts)
     # the rendered graph, with the number of writes before it and its language
@@ -217,7 +220,10 @@ def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[
         decided = yield from approved(run, Proposal("model call", last.text, about))
         prompt = replace(prompt, messages=(*prompt.messages[:-1], replace(last, text=decided)))
     try:
-        reply: Reply = run.pool.take(_call_key(llm, prompt), partial(checked_reply, llm, prompt))
+        if run.stream:
+            reply = yield from _stream(run, role, llm, prompt)
+        else:
+            reply = run.pool.take(_call_key(llm, prompt), partial(checked_reply, llm, prompt))
     except LLMError as error:
         if error.spent is not None:
             failed = Role(role).but("failed")
@@ -231,6 +237,16 @@ def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[
     return replace(reply, text=text)
 
 
+def _stream(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
+    """Return the reply of a model, and yield its words as they come."""
+    with closing(stream_reply(llm, prompt)) as parts:
+        for part in parts:
+            if isinstance(part, Reply):
+                return part
+            yield TextDelta(step=run.state.step, role=Role(role), text=part)
+    raise AssertionError("unreachable")
+
+
 def begin_calls(
     run: RunContext, kind: str, messages: tuple[Message, ...], shape: type[BaseModel], samples: _Samples
 ) -> None:
@@ -239,7 +255,12 @@ def begin_calls(
     Only if the planning model takes several at once and has replied before, and if none is to be approved.
     """
     llm = run.planning
-    if run.approve is None and run.state.usage != Usage() and getattr(llm, "concurrent", False):
+    if (
+        run.approve is None
+        and not run.stream
+        and run.state.usage != Usage()
+        and getattr(llm, "concurrent", False)
+    ):
         options = [CallOptions(kind, shape, temperature, seed) for temperature, seed in samples]
         prompts = [_build_prompt(run, messages, each) for each in options]
         run.pool.begin({_call_key(llm, prompt): partial(checked_reply, llm, prompt) for prompt in prompts})
