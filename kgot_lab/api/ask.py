@@ -31,7 +31,7 @@ from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import replace_surrogates
 from kgot_lab.tools.search import tools_for
-from kgot_lab.tools.tool import Tool, search_argument
+from kgot_lab.tools.tool import Tool, as_tool, search_argument
 from kgot_lab.types import LLM, Document, checked_documents
 
 # Progress of a run or a long job: in a notebook its cell, elsewhere lines on standard error, which
@@ -169,13 +169,13 @@ Facts = str | Path | Iterable[Document] | Tool | None
 class AskOptions(RunOptions, total=False):
     """Options of `ask`: those of a run, and tools besides the search over documents."""
 
-    tools: Sequence[Tool]
+    tools: Sequence[Tool | Callable[..., object]]
 
 
 def ask(
     question: str,
     documents: Facts = None,
-    model: str | LLM = "local",
+    model: Any = "local",
     *,
     preset: str | Limits = "auto",
     store: str | Path | Store = "in_memory",
@@ -188,18 +188,18 @@ def ask(
     Returns the run, which has the `answer`. `show` steps through it.
 
     `documents` are a folder, a file, a list of Document, or a tool that finds facts, such as search(…).
-    `options` are those of AskOptions, by their names: `tools` besides the search, `execution` (a model that
-    chooses tools), `attachments` (files), `prompts`, `approve`, `parallel`, `mode` and `compute`. `model` is
-    a model, or what `connect` takes. `store` is an open store, which stays open, or what `open_store` takes,
-    which must be empty. If an open store holds a graph, the run begins with it and may do without documents.
-    `preset` is "paths" (for small models: sentences and names as a graph, and an answer that is checked),
-    "local" (a small model writes the graph), "reference" (the published limits), "auto", or Limits. With a
-    `trace`, the run is written to that file event by event, and after an interruption the same call resumes
-    it. Otherwise the run is only returned. A recorded model begins with its first replies. Nothing is
-    downloaded: if its file is missing, the local model raises ModelMissing, which says what to do. A notebook
-    shows the events in the cell as they happen, a script on standard error. Raises BadInput, TraceError if
-    the file holds anything but this question without its answer, and what `connect`, `open_store` and `think`
-    raise.
+    `options` are those of AskOptions, by their names: `tools` besides the search (plain functions are described
+    by their signature and docstring), `execution` (a model that chooses tools), `attachments` (files),
+    `prompts`, `approve`, `parallel`, `mode` and `compute`. `model` is a model, or what `connect` takes.
+    `store` is an open store, which stays open, or what `open_store` takes, which must be empty. If an open
+    store holds a graph, the run begins with it and may do without documents. `preset` is "paths" (for small
+    models: sentences and names as a graph, and an answer that is checked), "local" (a small model writes the
+    graph), "reference" (the published limits), "auto", or Limits. With a `trace`, the run is written to that
+    file event by event, and after an interruption the same call resumes it. Otherwise the run is only
+    returned. A recorded model begins with its first replies. Nothing is downloaded: if its file is missing,
+    the local model raises ModelMissing, which says what to do. A notebook shows the events in the cell as
+    they happen, a script on standard error. Raises BadInput, TraceError if the file holds anything but this
+    question without its answer, and what `connect`, `open_store` and `think` raise.
 
     A `memory` is a file of claims, or Claims. The run begins with its facts, answers from them before it
     searches, and stores there what it writes once it has its answer. `about["memory"]` of the run lists the
@@ -211,27 +211,25 @@ def ask(
         raise BadInput("the question is empty; ask something")
     for name in options.keys() - AskOptions.__optional_keys__:
         raise UnknownName("option of ask()", name, AskOptions.__optional_keys__)
-    attachments, extra = options.get("attachments", ()), options.get("tools", ())
+    attachments, given_tools = options.get("attachments", ()), options.get("tools", ())
     require(attachments, Sequence, "attachments are a list of paths")
-    require(extra, Sequence, "tools are a list, such as [search(documents)]")
+    require(given_tools, Iterable, "tools are a list, such as [a_function, search(documents)]")
+    own_tools = list(map(as_tool, given_tools))
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
     with open_memory_session(memory, question) if memory is not None else nullcontext() as session:
         has_facts = bool(session and session.begun.facts) or _has_graph(store)
-        if documents is None and not attachments and not extra and not has_facts:
-            alternatives = "attachments=[FILE], a store that holds a graph, or a memory that holds facts"
+        if documents is None and not attachments and not own_tools and not has_facts:
+            alternatives = "attachments=[FILE], tools=[FUNCTION], a store that holds a graph, or a memory that holds facts"
             raise BadInput(
                 f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {alternatives}"
             )
         # first, since without a model an index is useless
-        llm = connect(model) if isinstance(model, str) else model
-        execution = options.get("execution")
-        execution = connect(execution) if isinstance(execution, str) else execution
-        requirement = "a model is a text such as local or openai:MODEL, or what connect(…) gives"
-        require_parts(llm, ("name", "__call__"), requirement)
+        llm = connect(model)
+        execution = connect(options["execution"]) if options.get("execution") else None
         recorded = llm.preset if preset == "auto" and isinstance(llm, Recorded) else ""
-        is_tool = callable(documents) and not search_argument(documents)
-        with_tools = bool(attachments or extra) or is_tool
+        tools = [*([documents] if callable(documents) else ()), *own_tools]
+        with_tools = bool(attachments) or not all(map(search_argument, tools))
         limits = limits_for(llm.name, recorded or preset, with_tools=with_tools)
         limits = limits.learning() if session else limits
         names = [Path(file).name for file in attachments]
@@ -240,7 +238,7 @@ def ask(
             before = _load_interrupted(trace, question, limits if preset != "auto" else None, names)
         if isinstance(llm, Recorded):
             llm.rewind(recorded_prompts(trace, llm.name) if trace is not None and before else ())
-        tools = [*_tools(documents, attachments, passages=limits.search_passages), *extra]
+        tools = [*_tools(documents, attachments, passages=limits.search_passages), *own_tools]
         tools = session.tools(tools) if session else tools
         with _store(store, before) as opened:
             is_resumed = before is not None and bool(before.events)

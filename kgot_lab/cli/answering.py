@@ -135,7 +135,11 @@ def _approval(is_wanted: bool) -> Approve | None:
     """Return what asks on the terminal, if a run is to be approved. Raises BadInput without a terminal."""
     if is_wanted and not sys.stdin.isatty():
         raise BadInput("--approve asks on the terminal, and this command has none to read answers from")
-    return terminal.ask_approval if is_wanted else None
+    if not is_wanted:
+        return None
+    from kgot_lab.api.approve import approve
+
+    return approve
 
 
 def run_task(

@@ -27,7 +27,6 @@ from kgot_lab.text.cleaning import format_count, printable_line
 if TYPE_CHECKING:
     from kgot_lab.benchmark.recall.bench import BenchmarkProgress
     from kgot_lab.llm.budget import Budget, Spending
-    from kgot_lab.loop.approval import Deny, Proposal
     from kgot_lab.loop.events import Event, Started
     from kgot_lab.loop.persistence import LearntRun
     from kgot_lab.loop.trace import Trace
@@ -52,21 +51,6 @@ def say(text: str) -> None:
 
     with suppress(OSError):  # without a terminal, the work still completes
         typer.echo("\n".join(map(printable_line, mask_known_keys(mask_secrets(text)).split("\n"))), err=True)
-
-
-def ask_approval(proposal: Proposal) -> bool | str | Deny:
-    """Ask on the terminal whether a step of a run is approved, changed or denied."""
-    from kgot_lab.loop.approval import Deny
-
-    say(f"\n{proposal}")
-    while True:
-        answer = typer.prompt("approve [a], change [c] or deny [d]?", default="a", err=True).strip().lower()
-        if answer in ("a", "approve"):
-            return True
-        if answer in ("c", "change"):
-            return str(typer.prompt("in its place, on one line", err=True))
-        if answer in ("d", "deny"):
-            return Deny(typer.prompt("why", default="not approved", err=True))
 
 
 def format_failures(failed: int, damaged: int, noun: str) -> str:

@@ -96,6 +96,7 @@ class OpenAICompatible:
         settings: Settings = _AS_PROMPTED,
         sleep: Callable[[float], None] = time.sleep,
         say: Callable[[str], None] = lambda _: None,
+        client: Any = None,  # an openai.OpenAI to send requests with
     ):
         import openai
 
@@ -120,11 +121,14 @@ class OpenAICompatible:
         allowance = settings.reasoning_allowance(self._thinks)
         self._manner = RequestFormat(preset.schema_ways, preset.max_tokens_name, allowance)
         self._lock = threading.Lock()
-        key = key_for(preset)
-        self._client = openai.OpenAI(
-            api_key=key, base_url=preset.base_url, timeout=patience.timeout, max_retries=0, default_headers=authorization_headers(preset, key),
-            http_client=bounded_client(patience.timeout, **proxy_options(preset.base_url)),
-        )  # fmt: skip
+        if client is None:
+            key = key_for(preset)
+            connections = bounded_client(patience.timeout, **proxy_options(preset.base_url))
+            headers = authorization_headers(preset, key)
+            client = openai.OpenAI(
+                api_key=key, base_url=preset.base_url, default_headers=headers, http_client=connections
+            )
+        self._client = client.with_options(max_retries=0, timeout=patience.timeout)
 
     @property
     def cost_known(self) -> bool:
@@ -320,14 +324,16 @@ class OpenAICompatible:
                 room = f"the allowance to think with (now {self._manner.allowance:,} tokens)"
                 return f"Raise {room} in its settings, raise max_tokens, or lower reasoning_effort."
             return f"Raise max_tokens (now {asking.prompt.max_tokens:,}), ask in other words, or use another model."
+        variable = self.preset.key_variable
+        key = f"in the environment variable {variable}" if variable else "of the client"
         seen = " It may read no images." if any(message.images for message in asking.prompt.messages) else ""
         return {
             0: f"Is the server running at {self.preset.base_url}?"
             if refusal.again
             else "Is this the address of an OpenAI-compatible API?",
             400: f"The request does not suit this model: another model or smaller limits may.{seen}",
-            401: f"Check the key in the environment variable {self.preset.key_variable}.",
-            403: f"The key in {self.preset.key_variable} may not use this model{self._or_the_proxy()}.",
+            401: f"Check the key {key}.",
+            403: f"The key {key} may not use this model{self._or_the_proxy()}.",
             404: f"Check the model name {self.model!r} against the list of models of {self.preset.name}, "
             f"and the address {self.preset.base_url}.",
             429: "The rate limit or quota is used up: wait, ask less often, or look at the account.",

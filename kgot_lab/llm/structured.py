@@ -13,7 +13,7 @@ from functools import lru_cache, reduce
 from operator import getitem
 from typing import Any, TypeGuard, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, describe_value
 from kgot_lab.io.http_client import MAX_CONTAINERS
@@ -173,12 +173,12 @@ def is_logprob(value: object) -> TypeGuard[float]:
     return math.isfinite(value) and value <= 0
 
 
-def compact_schema(shape: type[BaseModel]) -> dict[str, Json]:
-    """Return the compact JSON schema of a pydantic model.
+def compact_schema(shape: type[BaseModel] | TypeAdapter[Any]) -> dict[str, Json]:
+    """Return the compact JSON schema of a pydantic model or adapter.
 
     It has no titles, its references are inlined, and unknown keys are forbidden.
     """
-    schema = _described(shape)
+    schema = shape.json_schema() if isinstance(shape, TypeAdapter) else _described(shape)
     return dict(_compact(schema, schema.get("$defs", {})))
 
 

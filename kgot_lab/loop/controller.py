@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count, require_parts
+from kgot_lab.llm.adapters import as_model
 from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.call_pool import PARALLEL, CallPool
 from kgot_lab.loop.events import EMPTY, Answered, Event, Started
@@ -20,7 +21,7 @@ from kgot_lab.loop.run_context import RunContext, Steps
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import PythonRunner, Store, readers
 from kgot_lab.text.cleaning import replace_surrogates
-from kgot_lab.tools.tool import Tool, search_argument
+from kgot_lab.tools.tool import Tool, as_tool, search_argument
 from kgot_lab.types import LLM, Json
 
 
@@ -37,7 +38,7 @@ class RunOptions(TypedDict, total=False):
     parallel: how many tool calls, and calls of a model on a server, run at once (4); 1: one after the other.
     """
 
-    execution: LLM | None
+    execution: LLM | Any
     attachments: Sequence[str | Path]
     compute: Callable[[str], str] | None
     mode: type[Mode] | None
@@ -48,7 +49,7 @@ class RunOptions(TypedDict, total=False):
 
 def think(
     question: str,
-    llm: LLM,
+    llm: LLM | Any,
     store: Store,
     tools: Sequence[Tool],
     limits: Limits = REFERENCE,
@@ -65,18 +66,13 @@ def think(
         raise BadInput("the question is empty; ask something")
     for name in options.keys() - RunOptions.__optional_keys__:
         raise UnknownName("option of a run", name, RunOptions.__optional_keys__)
-    execution, parallel = options.get("execution") or llm, options.get("parallel", PARALLEL)
-    for model in (llm, execution):
-        expected = "a model is what connect(…) gives, an object with a name that answers prompts"
-        require_parts(model, ("name", "__call__"), expected)
+    llm, parallel = as_model(llm), options.get("parallel", PARALLEL)
+    execution = as_model(options["execution"]) if options.get("execution") else llm
     require_parts(store, ("write", "read", "schema"), "a store is what open_store(…) gives")
     require(tools, Iterable, "tools are a list, such as [search(documents)]")
     require(limits, Limits, "limits are a Limits(…), or what preset(name) gives")
     require_count(parallel, 1, "parallel", "it is how many calls run at once")
-    tools = list(tools)
-    for tool in tools:
-        expected = "a tool is what search(documents) and the like give"
-        require_parts(tool, ("name", "arguments", "__call__"), expected)
+    tools = list(map(as_tool, tools))
     if not tools and not store.schema().nodes:
         raise BadInput(
             "there is nothing to take facts from: give a tool, such as search(documents), or a store that holds a graph"

@@ -21,17 +21,18 @@ from kgot_lab.errors import (
     is_out_of_memory,
 )
 from kgot_lab.graph.changes import Support, latest_sentence, merge_supports, supports_of
+from kgot_lab.io.coroutines import run_awaitable
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import mask_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, record_calls
 from kgot_lab.loop.approval import NotApproved, Proposal
 from kgot_lab.loop.events import (
-    FAILED_CALL,
     Asked,
     Chose,
     Cut,
     Merged,
     Refused,
+    Role,
     ToolCall,
     ToolReturned,
     Wrote,
@@ -71,7 +72,7 @@ from kgot_lab.memory.extraction import (
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import FENCES, estimate_tokens, fence_text, replace_surrogates
 from kgot_lab.text.words import SentenceRules, content_words, sentences
-from kgot_lab.tools.tool import Result, Tool, checked_result, combine_costs, search_argument
+from kgot_lab.tools.tool import Result, Tool, broken_tool, checked_result, combine_costs, search_argument
 from kgot_lab.types import Diff, Document, Edge, Json, Message, Prompt, Triple, Usage
 
 _MIN_RELEVANCE = 0.4  # minimum relevance of a sentence, as a share of the best one's
@@ -312,7 +313,7 @@ def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall])
         raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
     try:
         with record_calls(inner_calls):
-            result = run.tools[call.tool](**call.arguments)
+            result = run_awaitable(run.tools[call.tool](**call.arguments))
     except LabError:
         raise
     except TimeoutError as error:
@@ -327,11 +328,11 @@ def _call_once(run: RunContext, call: ToolCall, inner_calls: list[RecordedCall])
     except Exception as error:  # an error of the tool itself: the run continues with other tools
         if is_out_of_memory(error):
             raise OutOfMemory(f"the tool {call.tool}") from error
-        raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {error_message(error)}") from error
+        raise broken_tool(call.tool, error) from error
     try:
         return checked_result(result)
     except BadInput as error:
-        raise ToolFailed(f"{call.tool} is broken: {error}") from error
+        raise broken_tool(call.tool, error) from error
 
 
 def _charge_costs(run: RunContext, reported: Iterable[Usage], inner: Sequence[RecordedCall]) -> list[Usage]:
@@ -360,7 +361,8 @@ def _record_inner_calls(
     `lost` marks the calls of a tool that did not finish.
     """
     for usage in _charge_costs(run, reported, inner):
-        role = f"inside {call.tool}{FAILED_CALL if lost else ''}"
+        role = Role.inside(call.tool)
+        role = role.but("failed") if lost else role
         prompt = Prompt((Message("user", str(call)),))
         yield run.record(Asked, role=role, model=call.tool, prompt=prompt, reply=text, usage=usage)
 

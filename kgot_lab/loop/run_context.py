@@ -17,7 +17,7 @@ from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.llm.structured import checked_reply, compact_schema, parse, repair_prompt
 from kgot_lab.loop.approval import Approve, NotApproved, Proposal, decide, shortened
 from kgot_lab.loop.call_pool import CallPool
-from kgot_lab.loop.events import FAILED_CALL, Asked, Cut, Decided, Event, Read, Refused, Repaired
+from kgot_lab.loop.events import Asked, Cut, Decided, Event, Read, Refused, Repaired, Role
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.prompts import Prompts, Statement, format_situation
 from kgot_lab.loop.render import render_graph
@@ -155,7 +155,7 @@ def ask_reply(
         reply = yield from _record_call(run, role, llm, prompt)
         if not reply.cut:
             return reply
-        role, prompt = _longer_role(role), replace(prompt, max_tokens=2 * prompt.max_tokens)
+        role, prompt = Role(role).but("longer"), replace(prompt, max_tokens=2 * prompt.max_tokens)
     return (yield from _record_call(run, role, llm, prompt))
 
 
@@ -178,22 +178,18 @@ def ask_structured(
             if not reply.cut:
                 if mended:
                     raise
-                role, prompt, mended = f"{role}, again", repair_prompt(prompt, reply.text, error), True
+                role, prompt, mended = Role(role).but("again"), repair_prompt(prompt, reply.text, error), True
                 continue
             if longer == run.limits.models.longer:
                 limit = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"
                 raise ReplyTooLong(f"the reply did not end within {limit}", reply.text) from error
-        role = _longer_role(role)
+        role = Role(role).but("longer")
         prompt = replace(prompt, max_tokens=2 * prompt.max_tokens)
         longer += 1
 
 
 class ReplyTooLong(BadReply):
     """A reply that did not end within the tokens it may have."""
-
-
-def _longer_role(role: str) -> str:
-    return role if role.endswith(", longer") else f"{role}, longer"
 
 
 def _build_prompt(run: RunContext, messages: tuple[Message, ...], options: CallOptions) -> Prompt:
@@ -224,12 +220,14 @@ def _record_call(run: RunContext, role: str, llm: LLM, prompt: Prompt) -> Steps[
         reply: Reply = run.pool.take(_call_key(llm, prompt), partial(checked_reply, llm, prompt))
     except LLMError as error:
         if error.spent is not None:
-            role = f"{role}{FAILED_CALL}"
-            yield run.record(Asked, role=role, model=llm.name, prompt=prompt, reply="", usage=error.spent)
+            failed = Role(role).but("failed")
+            yield run.record(Asked, role=failed, model=llm.name, prompt=prompt, reply="", usage=error.spent)
         raise
     text: str = replace_surrogates(reply.text)
     recorded = {"usage": reply.usage, "cut": reply.cut, "logprob": reply.logprob}
-    yield run.record(Asked, role=role, model=reply.model or llm.name, prompt=prompt, reply=text, **recorded)
+    yield run.record(
+        Asked, role=Role(role), model=reply.model or llm.name, prompt=prompt, reply=text, **recorded
+    )
     return replace(reply, text=text)
 
 

@@ -22,9 +22,9 @@ from kgot_lab.errors import (
     require,
     require_amount,
     require_count,
-    require_parts,
 )
 from kgot_lab.io.http_client import UnusableBody, bounded_client, proxy_options
+from kgot_lab.llm.adapters import as_model
 from kgot_lab.llm.budget import MIN_TIMEOUT, Spending
 from kgot_lab.llm.capabilities import RequestTarget, classify_error
 from kgot_lab.llm.keys import remove_key
@@ -299,8 +299,7 @@ def image_question(
 
     With `fetch` the image may also be at an address. Raises BadInput without both a shelf and `fetch`.
     """
-    requirement = "image_question() takes a model that sees, as connect(…) gives one"
-    require_parts(llm, ("name", "__call__"), requirement)
+    llm = as_model(llm, "image_question()")
     if files is not None or fetch is None:
         require(files, FileCollection, "image_question() looks at files of a FileCollection")
     require_count(reply_tokens, 1, "reply")

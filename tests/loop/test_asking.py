@@ -244,7 +244,7 @@ def test_a_tool_that_stays_away_is_called_as_often_as_the_limits_say_and_may_be_
     ] and tool.calls == 3  # the same call, and the second time it answers
 
 
-@pytest.mark.parametrize("result", [None, Result(None), 3])
+@pytest.mark.parametrize("result", [None, Result(None), object()])
 def test_a_tool_that_returns_no_result_is_named(store, result):
     tool = TextTool("odd", "odd", {"query": "words"}, lambda query: result)
     events = run(store, scripted(**{**TOLD, **NOTHING, "tools": call(tool="odd")}), FEW, [tool])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.errors import (
     BadInput,
@@ -24,6 +25,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import MutableGraph
+from kgot_lab.llm.adapters import as_model
 from kgot_lab.loop.approval import Approve
 from kgot_lab.loop.controller import python_executor, think
 from kgot_lab.loop.events import (
@@ -68,7 +70,7 @@ from kgot_lab.loop.trace import (
 from kgot_lab.stores import open_for, open_store
 from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.stores.protocol import Dialect, Store
-from kgot_lab.tools.tool import Tool
+from kgot_lab.tools.tool import Tool, as_tool
 from kgot_lab.types import LLM, Json, Reply
 
 # The store of a stopped run: it holds an earlier graph of the run, or one write more than the trace.
@@ -152,14 +154,20 @@ def states(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
 
 @dataclass(frozen=True)
 class Resources:
-    """The live tools, models and Python executor for what a recording lacks."""
+    """The live tools, models and Python executor for what a recording lacks, as `think` takes them."""
 
-    tools: Sequence[Tool] = ()
-    planning: LLM | None = None
-    execution: LLM | None = None
+    tools: Sequence[Tool | Any] = ()
+    planning: LLM | Any = None
+    execution: LLM | Any = None
     compute: Callable[[str], str] | None = None  # runs Python, where not the store is to
     approve: Approve | None = None  # for a run whose steps somebody approves
     mode: type[Mode] | None = None  # of a run in a mode of one's own
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tools", tuple(map(as_tool, self.tools)))
+        for name in ("planning", "execution"):
+            model = getattr(self, name)
+            object.__setattr__(self, name, None if model is None else as_model(model))
 
 
 INTERRUPTED = "it was interrupted"  # why a fork stopped
@@ -343,7 +351,7 @@ def without_failed_calls(events: Sequence[Event]) -> tuple[Event, ...]:
 def _stopped_in_tool(recorded: Sequence[Event], number: int, error: LabError) -> bool:
     """Return whether a run was stopped inside a tool, between its model calls and its result."""
     rest = recorded[number:]
-    is_inside = all(isinstance(event, Asked) and event.role.startswith("inside ") for event in rest)
+    is_inside = all(isinstance(event, Asked) and event.role.is_inside for event in rest)
     return isinstance(error, ReplayMiss) and is_inside
 
 
@@ -439,7 +447,7 @@ def _replay_aside(events: Sequence[Event], scratch_store: Store, dialect: Dialec
     The replies are used in order, since the store may list the graph in another order.
     """
     loop_calls = (e for e in without_failed_calls(events) if isinstance(e, Asked))
-    replies = deque(call.as_reply for call in loop_calls if not call.role.startswith("inside "))
+    replies = deque(call.as_reply for call in loop_calls if not call.role.is_inside)
     recording = replace(Recording.from_events(events), turns=replies)
     scratch = replace(replay_store(recording, events, scratch_store), spoken=dialect)
     return replay_events(events, recording, scratch)
@@ -558,7 +566,7 @@ def _apply_change(recording: Recording, events: Sequence[Event], at: int, change
     """Put the change into the recording, or return it as an edited statement."""
     event, earlier = events[at], events[:at]
     match event:
-        case Asked() if not event.role.startswith("inside "):
+        case Asked() if not event.role.is_inside:
             key = recording.prompt_key(event.prompt)
             nth = sum(isinstance(e, Asked) and recording.prompt_key(e.prompt) == key for e in earlier)
             # what a person wrote cost no tokens, and no model held it likely
