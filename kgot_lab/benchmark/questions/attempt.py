@@ -19,7 +19,7 @@ from kgot_lab.llm.structured import compact_schema, parse
 from kgot_lab.loop import prompts
 from kgot_lab.loop.answer_check import MAX_CITED, select_evidence
 from kgot_lab.loop.controller import think
-from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned
+from kgot_lab.loop.events import Answered, Asked, Event, Role, Started, ToolCall, ToolReturned
 from kgot_lab.loop.evidence import judge_answer
 from kgot_lab.loop.limits import REFERENCE, Limits
 from kgot_lab.loop.modes.paths.mentions import GraphSentence
@@ -137,7 +137,9 @@ def _request_reply(llm: LLM, prompt: Prompt, role: str) -> Steps[Reply]:
     """Call the model, record the call as an event, and return the reply."""
     reply = llm(prompt)
     usage, logprob = reply.usage, reply.logprob
-    yield Asked(role=role, model=llm.name, prompt=prompt, reply=reply.text, usage=usage, logprob=logprob)
+    yield Asked(
+        role=Role(role), model=llm.name, prompt=prompt, reply=reply.text, usage=usage, logprob=logprob
+    )
     return reply
 
 
